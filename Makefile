@@ -1,0 +1,12 @@
+# For fingers that type make: every target is ./dev with the same name.
+TARGETS := setup demo demo-clean test test-unit lint format lock clean
+
+.PHONY: help $(TARGETS)
+help:
+	@./dev
+
+$(TARGETS):
+	@./dev $@
+
+bench-%:
+	@./dev $@

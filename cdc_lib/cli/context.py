@@ -1,0 +1,78 @@
+"""What every command needs: the folder of sources, and a pipeline for one of them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from cdc_lib.config import Loaded, SourceConfig, credentials_from_environment, load_sources
+from cdc_lib.errors import ConfigError
+from cdc_lib.pipeline import Pipeline
+
+DEFAULT_SOURCES = Path("dags/sources")
+
+SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a source: its file without .yaml.")]
+"""The argument that most commands take."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+"""The option of commands that programs read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options that stand before a command.
+
+    Args:
+        sources: folder of the source files.
+        debug: whether an error shows its traceback.
+    """
+
+    sources: Path = DEFAULT_SOURCES
+    debug: bool = False
+
+
+def settings(context: typer.Context) -> Settings:
+    """Return the options that stood before the command."""
+    return cast(Settings, context.find_root().obj)
+
+
+def find(context: typer.Context, source: str) -> Loaded:
+    """Return the file of a source, which may be a wrong one.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
+    folder = settings(context).sources
+    loaded = load_sources(folder)
+    for one in loaded:
+        if one.source == source:
+            return one
+    names = ", ".join(one.source for one in loaded) or "none"
+    raise ConfigError(f"there is no source {source!r} in {folder}", hint=f"The sources there: {names}.")
+
+
+def config_of(loaded: Loaded) -> SourceConfig:
+    """Return what a file says.
+
+    Raises:
+        ConfigError: what is wrong with it.
+    """
+    if loaded.config is None:
+        raise loaded.error or ConfigError(f"{loaded.path} was not loaded")
+    return loaded.config
+
+
+def open_pipeline(config: SourceConfig) -> Pipeline:
+    """Open the pipeline of a source with the password of the environment."""
+    return Pipeline.open(config, credentials_from_environment(config.server))
+
+
+def caller(command: str) -> str:
+    """Say who asks, for the cursor's record of moves."""
+    user = os.environ.get("USER") or f"uid {os.getuid()}"
+    return f"cdc {command} by {user} on {socket.gethostname()}"

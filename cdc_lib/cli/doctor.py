@@ -1,0 +1,64 @@
+"""``cdc doctor``: what is wrong, and the statement that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import typer
+from rich.text import Text
+
+from cdc_lib.cli.context import AsJson, config_of, open_pipeline, settings
+from cdc_lib.cli.output import exit_code, print_json, say, table
+from cdc_lib.config import Loaded, load_sources
+from cdc_lib.errors import CdcError
+
+_STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One finding about one source: level ``ok``, ``warning`` or ``error``, what was found, what mends it."""
+
+    source: str
+    level: str
+    what: str
+    mend: str
+    code: int = 0
+
+
+def doctor(context: typer.Context, as_json: AsJson = False) -> None:
+    """Check every source file, server and store; exits with 0 only when nothing has to be mended."""
+    folder = settings(context).sources
+    lines = [line for loaded in load_sources(folder) for line in _examine(loaded)]
+    if as_json:
+        print_json(lines)
+    elif lines:
+        _show(lines)
+    else:
+        say(f"there are no source files in {folder}")
+    code = max((line.code for line in lines), default=0)
+    if code:
+        raise typer.Exit(code)
+
+
+def _examine(loaded: Loaded) -> Sequence[Line]:
+    """Look at one source; one that cannot be reached does not hide the others."""
+    try:
+        findings = open_pipeline(config_of(loaded)).preflight()
+    except CdcError as error:
+        place = ", ".join(f"{name}={value}" for name, value in error.context.items())
+        text = f"{error.message} [{place}]" if place else error.message
+        return [Line(loaded.source, "error", text, error.hint, exit_code(error))]
+    return [
+        Line(loaded.source, found.level, found.what, found.mend, 1 if found.level == "error" else 0)
+        for found in findings
+    ]
+
+
+def _show(lines: Sequence[Line]) -> None:
+    rows = ((line.source, Text(line.level, style=_STYLES.get(line.level, "")), line.what, line.mend) for line in lines)
+    table(("source", "", "finding", "what to do"), rows)
+    errors = sum(line.level == "error" for line in lines)
+    warnings = sum(line.level == "warning" for line in lines)
+    say(f"{errors} to mend, {warnings} to look at", style="red" if errors else "green")

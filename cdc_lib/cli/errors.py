@@ -1,0 +1,31 @@
+"""From an exception to one clear message and an exit code."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from cdc_lib.cli.context import Settings
+from cdc_lib.cli.output import exit_code, show_error
+from cdc_lib.errors import CdcError
+
+
+class Commands(TyperGroup):
+    """The root of all commands: an error of the tree ends as a message; any other is a defect and keeps its traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command.
+
+        Raises:
+            typer.Exit: with 2 for a ConfigError and 1 for other errors of the tree.
+        """
+        try:
+            return super().invoke(ctx)
+        except CdcError as error:
+            if isinstance(ctx.obj, Settings) and ctx.obj.debug:
+                traceback.print_exception(error)
+            show_error(error)
+            raise typer.Exit(exit_code(error)) from error

@@ -1,0 +1,42 @@
+"""``cdc run``: the whole main job of one source, once."""
+
+from __future__ import annotations
+
+import typer
+
+from cdc_lib.cli import spark
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.drains import drain_units
+from cdc_lib.cli.output import say
+from cdc_lib.cli.stages import show_ack, with_units
+
+
+def run(context: typer.Context, source: SourceName) -> None:
+    """Plan, drain, ack, merge and ack again: what the DAG of a source does in one run.
+
+    Every step takes up what an earlier run left, so that a run which was stopped is simply run again.
+    """
+    loaded = find(context, source)
+    config = config_of(loaded)
+    by = caller("run")
+    pipeline = open_pipeline(config)
+    _step(1, "plan")
+    units = pipeline.plan(by=by)
+    with_units(units)
+    _step(2, "drain")
+    drain_units(config, units)
+    _step(3, "ack drain")
+    show_ack(pipeline.ack_drain(by=by))
+    _step(4, "merge")
+    plan = pipeline.plan_merge(by=by)
+    if plan is None:
+        say("nothing to merge")
+        return
+    say(f"{len(plan.batches)} batches up to {plan.stop}")
+    spark.merge(loaded.path)
+    _step(5, "ack lake")
+    show_ack(pipeline.ack_lake(by=by))
+
+
+def _step(number: int, name: str) -> None:
+    say(f"[{number}/5] {name}", style="bold cyan")

@@ -1,0 +1,131 @@
+"""``cdc status`` and ``cdc cursor show``: where the sources stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_pipeline, settings
+from cdc_lib.cli.output import (
+    duration,
+    error_as_plain,
+    exit_code,
+    plain,
+    print_json,
+    say,
+    show_error,
+    size,
+    table,
+)
+from cdc_lib.config import Loaded, load_sources
+from cdc_lib.errors import CdcError
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.pipeline import Status
+
+cursor = typer.Typer(no_args_is_help=True, help="The cursors of a source.")
+
+
+def status(
+    context: typer.Context,
+    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="One source; all without.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show where each source stands: cursors, head of the binlog, lag, what waits."""
+    loaded = [find(context, source)] if source else load_sources(settings(context).sources)
+    outcomes = [(one, _status_of(one)) for one in loaded]
+    if as_json:
+        print_json([_as_plain(one, outcome) for one, outcome in outcomes])
+    else:
+        _show(outcomes)
+    errors = [outcome for _, outcome in outcomes if isinstance(outcome, CdcError)]
+    if errors:
+        raise typer.Exit(max(exit_code(error) for error in errors))
+
+
+def _status_of(loaded: Loaded) -> Status | CdcError:
+    """One source that cannot be asked must not hide the others."""
+    try:
+        return open_pipeline(config_of(loaded)).status()
+    except CdcError as error:
+        return error
+
+
+def _as_plain(loaded: Loaded, outcome: Status | CdcError) -> dict[str, Any]:
+    if isinstance(outcome, CdcError):
+        return {"source": loaded.source, "error": error_as_plain(outcome)}
+    return {**plain(outcome), "error": None}
+
+
+def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
+    if not outcomes:
+        say("no sources")
+        return
+    columns = ("source", "drained to", "merged to", "head", "behind", "lag", "in flight", "tables", "last cut")
+    table(columns, (_row(loaded, outcome) for loaded, outcome in outcomes))
+    for _, outcome in outcomes:
+        if isinstance(outcome, CdcError):
+            show_error(outcome)
+
+
+def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:
+    if isinstance(outcome, CdcError):
+        return (Text(loaded.source, style="red"), Text(type(outcome).__name__, style="red"), *[""] * 7)
+    cut = outcome.last_cut
+    return (
+        outcome.source,
+        _position(outcome.drain),
+        _position(outcome.lake),
+        str(outcome.head or "?"),
+        size(outcome.pending_bytes),
+        duration(outcome.lag_seconds),
+        _in_flight(outcome.drain),
+        str(len(cut.tables)) if cut else "0",
+        f"{cut.at:%Y-%m-%d %H:%M:%S} UTC" if cut else "never",
+    )
+
+
+def _position(at: Cursor | None) -> str:
+    return str(at.position) if at else "not started"
+
+
+def _in_flight(at: Cursor | None) -> str:
+    if at is None:
+        return ""
+    counts = ((len(at.in_flight), "windows"), (len(at.open_snapshots), "snapshots"))
+    return ", ".join(f"{count} {what}" for count, what in counts if count) or "nothing"
+
+
+@cursor.command("show")
+def show(context: typer.Context, source: SourceName, as_json: AsJson = False) -> None:
+    """Show the cursors of a source, what is in flight, and their last moves."""
+    pipeline = open_pipeline(config_of(find(context, source)))
+    cursors = [pipeline.cursors.load(source, name) for name in pipeline.cursors.consumers(source)]
+    found = [one for one in cursors if one is not None]
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        say(f"{source} has no cursors yet; its first plan makes {DRAIN} and {LAKE}")
+    for one in found:
+        _show_cursor(one)
+
+
+def _show_cursor(one: Cursor) -> None:
+    say(f"{one.consumer}: {one.position} in epoch {one.epoch} of {one.identity}", style="bold")
+    say(f"  generation {one.generation}, last event {one.event_time or 'none'}, GTIDs {one.gtid_set or 'none'}")
+    for window in one.in_flight:
+        say(f"  in flight: {window.id}")
+    for task in one.snapshots:
+        state = "complete" if task.complete else f"{task.chunks} chunks so far"
+        say(f"  snapshot of {task.name}: {state}")
+    if one.moves:
+        table(
+            ("moved at", "how", "from", "to", "by", "why"),
+            (
+                (f"{move.at:%Y-%m-%d %H:%M:%S}", move.kind, str(move.start or ""), str(move.stop), move.by, move.why)
+                for move in one.moves[-10:]
+            ),
+        )

@@ -1,0 +1,37 @@
+"""Source files: what they may say, and how they become frozen objects."""
+
+from __future__ import annotations
+
+from cdc_lib.config.credentials import (
+    Credentials,
+    StoreKeys,
+    credentials_from_environment,
+    store_keys_from_environment,
+)
+from cdc_lib.config.lake import LakeConfig
+from cdc_lib.config.load import DEFAULTS_FILE, Loaded, load_source, load_sources
+from cdc_lib.config.server import ServerConfig, TlsConfig
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.config.store import StoreConfig
+from cdc_lib.config.tables import TablesConfig
+from cdc_lib.config.work import DrainConfig, MergeConfig, SnapshotConfig
+
+__all__ = [
+    "DEFAULTS_FILE",
+    "Credentials",
+    "DrainConfig",
+    "LakeConfig",
+    "Loaded",
+    "MergeConfig",
+    "ServerConfig",
+    "SnapshotConfig",
+    "SourceConfig",
+    "StoreConfig",
+    "StoreKeys",
+    "TablesConfig",
+    "TlsConfig",
+    "credentials_from_environment",
+    "load_source",
+    "load_sources",
+    "store_keys_from_environment",
+]

@@ -1,0 +1,29 @@
+"""What every section of a source file has in common."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
+class Section(BaseModel):
+    """A part of a source file: an unknown key is an error, and nothing changes after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+VariableName = Annotated[str, StringConstraints(pattern=re.compile(_VARIABLE))]
+"""Name of an environment variable; the secret itself never stands in a file."""
+
+Text = Annotated[str, BeforeValidator(_as_text)]
+"""A text that YAML may have read as a number or a truth value: settings of other programs."""

@@ -1,0 +1,73 @@
+"""Secrets, which never stand in a file: they come from the environment or from Airflow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cdc_lib.config.server import ServerConfig
+from cdc_lib.config.store import StoreConfig
+from cdc_lib.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A log-in; its text never shows the password.
+
+    Args:
+        user: name of the MySQL user.
+        password: its password.
+    """
+
+    user: str
+    password: str = field(repr=False)
+
+    def __str__(self) -> str:
+        """Only whose log-in it is."""
+        return f"{self.user}:***"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreKeys:
+    """The keys of an S3 account; their text never shows the secret one."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+
+
+def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str] = os.environ) -> Credentials:
+    """Take the password from the variable that ``password_env`` names.
+
+    Raises:
+        ConfigError: it is not set, or the file names only an Airflow connection.
+    """
+    if server.password_env is None or server.user is None:
+        missing = "password_env" if server.password_env is None else "user"
+        raise ConfigError(
+            f"the log-in of {server.host}:{server.port} is known to Airflow alone",
+            hint=f"Add server.{missing} to the source file to use it outside Airflow.",
+            connection=server.connection,
+        )
+    return Credentials(server.user, _required(environ, server.password_env, "the password of the source's user"))
+
+
+def store_keys_from_environment(store: StoreConfig, environ: Mapping[str, str] = os.environ) -> StoreKeys | None:
+    """Take the store's keys from the variables that it names; None when it names none.
+
+    Raises:
+        ConfigError: one of them is not set.
+    """
+    if store.access_key_env is None or store.secret_key_env is None:
+        return None
+    return StoreKeys(
+        _required(environ, store.access_key_env, "the access key of the store"),
+        _required(environ, store.secret_key_env, "the secret key of the store"),
+    )
+
+
+def _required(environ: Mapping[str, str], name: str, what: str) -> str:
+    value = environ.get(name)
+    if value is None:
+        raise ConfigError(f"the environment variable {name} is not set", hint=f"Put {what} into it.", variable=name)
+    return value

@@ -1,0 +1,70 @@
+"""``${NAME}`` and ``${NAME:-default}`` inside the texts of a source file.
+
+As in a shell, the default stands in for a variable that is unset or empty. ``$${`` is a literal ``${``. A text that is
+nothing but one variable and comes out empty means no value (null), so that an optional key can be left to the environment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from cdc_lib.config.documents import KeyPath
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<text>[^}]*))?\}|(?P<odd>\$\{)")
+
+
+class Unresolved(Exception):
+    """A reference that cannot be filled in; its text says which and why."""
+
+
+def fill_in(value: Any, environ: Mapping[str, str], problems: dict[KeyPath, str], at: KeyPath = ()) -> Any:
+    """Return the value with every reference filled in.
+
+    Args:
+        value: what YAML read: mappings, lists, texts, numbers.
+        environ: the environment.
+        problems: gets one line for each key whose text cannot be filled in.
+        at: where the value stands.
+    """
+    if isinstance(value, Mapping):
+        return {key: fill_in(item, environ, problems, (*at, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [fill_in(item, environ, problems, (*at, index)) for index, item in enumerate(value)]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    try:
+        return _text(value, environ)
+    except Unresolved as error:
+        problems[at] = str(error)
+        return value
+
+
+def variables(value: Any) -> set[str]:
+    """Return the names of all variables that a value refers to."""
+    if isinstance(value, Mapping):
+        return {name for item in value.values() for name in variables(item)}
+    if isinstance(value, list):
+        return {name for item in value for name in variables(item)}
+    return {match["name"] for match in _REFERENCE.finditer(value) if match["name"]} if isinstance(value, str) else set()
+
+
+def _text(text: str, environ: Mapping[str, str]) -> str | None:
+    filled = _REFERENCE.sub(lambda match: _one(match, environ), text)
+    whole = _REFERENCE.fullmatch(text)
+    return None if whole is not None and filled == "" else filled
+
+
+def _one(match: re.Match[str], environ: Mapping[str, str]) -> str:
+    if match["odd"]:
+        raise Unresolved("${ begins a variable, written ${NAME} or ${NAME:-default}; a literal ${ is written $${")
+    name = match["name"]
+    if name is None:
+        return "${"
+    value = environ.get(name)
+    if match["default"] is not None:
+        return value or match["text"]
+    if value is None:
+        raise Unresolved(f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}")
+    return value

@@ -1,0 +1,70 @@
+"""``lake:`` the Iceberg catalog that the tables are written to."""
+
+from __future__ import annotations
+
+import string
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+from typing_extensions import Self
+
+from cdc_lib.config.base import Section, Text
+
+CatalogType = Literal["jdbc", "rest", "glue", "hive", "hadoop"]
+
+_NEEDS_URI = frozenset({"jdbc", "rest", "hive"})
+_NEEDS_WAREHOUSE = frozenset({"jdbc", "glue", "hadoop"})
+_PLACES = frozenset({"database", "source"})
+
+
+class LakeConfig(Section):
+    """Catalog, warehouse and names of the lake tables.
+
+    ``uri`` and ``properties`` may hold credentials, so that they stay out of the object's text.
+    """
+
+    catalog: str = Field(
+        default="lake", pattern=r"^[A-Za-z][A-Za-z0-9_]*$", description="letters, digits and underscores"
+    )
+    type: CatalogType = Field(description="jdbc, rest, glue, hive or hadoop")
+    uri: str | None = Field(
+        default=None,
+        min_length=1,
+        repr=False,
+        description="address of the catalog, for example jdbc:sqlite:/data/cat.db",
+    )
+    warehouse: str | None = Field(
+        default=None, min_length=1, description="root of the tables, for example file:///data/lake or s3://bucket/lake"
+    )
+    namespace: str = Field(
+        default="{database}", min_length=1, description="namespace of a table; {database} and {source} are filled in"
+    )
+    properties: dict[str, Text] = Field(
+        default_factory=dict, repr=False, description="further settings of the Iceberg catalog"
+    )
+
+    @field_validator("namespace")
+    @classmethod
+    def _places(cls, namespace: str) -> str:
+        try:
+            places = {name for _, name, _, _ in string.Formatter().parse(namespace) if name is not None}
+        except ValueError as error:
+            raise ValueError(f"not a namespace template: {error}") from None
+        if places - _PLACES:
+            raise ValueError("a namespace may hold {database} and {source}, nothing else in braces")
+        return namespace
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        missing = [
+            name
+            for name, kinds in (("uri", _NEEDS_URI), ("warehouse", _NEEDS_WAREHOUSE))
+            if self.type in kinds and getattr(self, name) is None
+        ]
+        if missing:
+            raise ValueError(f"a catalog of type {self.type} needs {' and '.join(missing)}")
+        return self
+
+    def namespace_of(self, source: str, database: str) -> str:
+        """Return the namespace of a table at the source."""
+        return self.namespace.format(source=source, database=database)

@@ -1,0 +1,161 @@
+"""Source files become :class:`SourceConfig`; one bad file never hides another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from cdc_lib.config.documents import Document, KeyPath, read_document
+from cdc_lib.config.environment import fill_in
+from cdc_lib.config.explain import explain, sentence
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.errors import ConfigError
+
+DEFAULTS_FILE = "_defaults.yaml"
+"""File beside the sources whose values hold for all of them; a source's own win, key by key."""
+
+_SUFFIXES = frozenset({".yaml", ".yml"})
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The outcome of one file: either a config or the error that keeps it from being one.
+
+    Args:
+        source: name of the source, which is the file's stem.
+        path: the file.
+        config: what it says; None when it is wrong.
+        error: what is wrong with it; None when nothing is.
+    """
+
+    source: str
+    path: Path
+    config: SourceConfig | None = None
+    error: ConfigError | None = None
+
+
+def load_source(path: Path | str, environ: Mapping[str, str] = os.environ) -> SourceConfig:
+    """Load one source file over the ``_defaults.yaml`` beside it.
+
+    Raises:
+        ConfigError: with everything that is wrong in the file at once.
+    """
+    path = Path(path)
+    defaults = path.with_name(DEFAULTS_FILE)
+    return _source(read_document(path), read_document(defaults) if defaults.is_file() else None, environ)
+
+
+def load_sources(folder: Path | str, environ: Mapping[str, str] = os.environ) -> list[Loaded]:
+    """Load every source file of a folder, in the order of their names; files that begin with ``_`` are no sources.
+
+    Raises:
+        ConfigError: there is no such folder. What is wrong with a file stands in its own :class:`Loaded`.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ConfigError(
+            f"there is no folder {folder}", hint="Give the folder of the source files: --sources or CDC_SOURCES."
+        )
+    paths = sorted(
+        path for path in folder.iterdir() if path.suffix in _SUFFIXES and not path.name.startswith(("_", "."))
+    )
+    return _refuse_server_id_twins(_refuse_twins([_load(path, environ) for path in paths]))
+
+
+def _load(path: Path, environ: Mapping[str, str]) -> Loaded:
+    try:
+        return Loaded(path.stem, path, config=load_source(path, environ))
+    except ConfigError as error:
+        return Loaded(path.stem, path, error=error)
+
+
+def _source(document: Document, defaults: Document | None, environ: Mapping[str, str]) -> SourceConfig:
+    given = _merged(_normal(defaults.values) if defaults else {}, _normal(document.values))
+    given = {"source": document.path.stem, **given}
+    unset: dict[KeyPath, str] = {}
+    filled = fill_in(given, environ, unset)
+    problems = list(unset.items())
+    try:
+        config = SourceConfig.model_validate(filled)
+    except ValidationError as error:
+        problems += [(path, text) for path, text in explain(error, SourceConfig, given) if path not in unset]
+    else:
+        if config.source != document.path.stem:
+            text = f"must be equal to the file's name, {document.path.stem!r} (given {config.source!r})"
+            problems.append((("source",), text))
+        if not problems:
+            return config
+    raise _wrong(document, defaults, problems) from None
+
+
+def _wrong(document: Document, defaults: Document | None, problems: list[tuple[KeyPath, str]]) -> ConfigError:
+    placed = []
+    for path, text in problems:
+        home = document
+        if defaults is not None and path not in document.lines and path in defaults.lines:
+            home = defaults
+        line = home.line(path)
+        placed.append((home is defaults, line or 0, sentence(path, line, home.path.name, text)))
+    lines = [text for _, _, text in sorted(placed)]
+    count = "one thing is" if len(lines) == 1 else f"{len(lines)} things are"
+    return ConfigError(
+        "\n  ".join((f"{count} wrong with the source {document.path.stem}:", *lines)), file=str(document.path)
+    )
+
+
+def _normal(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Write the short form of ``tables`` out, so that a list and a mapping merge."""
+    tables = values.get("tables")
+    return {**values, "tables": {"include": tables}} if isinstance(tables, list) else values
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        below = merged.get(key)
+        merged[key] = _merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _refuse_twins(loaded: list[Loaded]) -> list[Loaded]:
+    """Two files of one source would share cursors; names that differ only in case meet in many stores."""
+    homes: dict[str, list[str]] = {}
+    for one in loaded:
+        homes.setdefault(one.source.lower(), []).append(one.path.name)
+    return [_refuse(one, homes[one.source.lower()]) for one in loaded]
+
+
+def _refuse(one: Loaded, files: list[str]) -> Loaded:
+    if len(files) == 1:
+        return one
+    error = ConfigError(
+        f"the source {one.source} has {len(files)} files: {', '.join(files)}",
+        hint="Keep one of them: they would share cursors and batches.",
+        file=str(one.path),
+    )
+    return replace(one, config=None, error=error)
+
+
+def _refuse_server_id_twins(loaded: list[Loaded]) -> list[Loaded]:
+    """A server throws out the older of two replicas with one server_id: such sources would kill each other's reads."""
+    homes: dict[tuple[str, int, int], list[str]] = {}
+    for one in loaded:
+        if one.config is not None and one.config.server.server_id is not None:
+            server = one.config.server
+            homes.setdefault((server.host, server.port, one.config.server.server_id), []).append(one.path.name)
+    twins = {name: files for files in homes.values() if len(files) > 1 for name in files}
+    return [_refuse_server_id(one, twins[one.path.name]) if one.path.name in twins else one for one in loaded]
+
+
+def _refuse_server_id(one: Loaded, files: list[str]) -> Loaded:
+    error = ConfigError(
+        f"server.server_id is the same in {', '.join(files)}, which read one server",
+        hint="Give each its own, or leave it out.",
+        file=str(one.path),
+    )
+    return replace(one, config=None, error=error)

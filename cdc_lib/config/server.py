@@ -1,0 +1,58 @@
+"""``server:`` how the MySQL or MariaDB server is reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+from typing_extensions import Self
+
+from cdc_lib.config.base import Section, VariableName
+
+
+class TlsConfig(Section):
+    """TLS towards the server; being there at all means that the connection is encrypted."""
+
+    ca: Path | None = Field(default=None, description="file with the authorities to trust; the system's without it")
+    cert: Path | None = Field(default=None, description="file with the client's certificate")
+    key: Path | None = Field(default=None, description="file with the client's private key")
+    verify: bool = Field(
+        default=True, description="true or false: whether the server's certificate and name are checked"
+    )
+
+    @model_validator(mode="after")
+    def _pair(self) -> Self:
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key are given together or not at all")
+        return self
+
+
+class ServerConfig(Section):
+    """Address and log-in.
+
+    The password comes from the environment variable ``password_env`` or, under Airflow, from the connection
+    ``connection``; with both, Airflow takes the connection and the command line the variable.
+    """
+
+    host: str = Field(min_length=1, description="name or address of the server")
+    port: int = Field(default=3306, ge=1, le=65535, description="1 to 65535")
+    user: str | None = Field(
+        default=None, min_length=1, description="name of the MySQL user; the connection's without it"
+    )
+    password_env: VariableName | None = Field(
+        default=None, description="name of the environment variable that holds the password"
+    )
+    connection: str | None = Field(default=None, min_length=1, description="id of an Airflow connection")
+    tls: TlsConfig | None = Field(default=None, description="ca, cert, key, verify")
+    server_id: int | None = Field(
+        default=None, ge=1, le=2**32 - 1, description="1 to 4294967295, unlike any other replica's; derived when null"
+    )
+    connect_timeout: float = Field(default=10.0, gt=0, le=3600, description="seconds, more than 0")
+
+    @model_validator(mode="after")
+    def _log_in(self) -> Self:
+        if self.password_env is None and self.connection is None:
+            raise ValueError("needs password_env: NAME (an environment variable) or connection: ID (Airflow's)")
+        if self.user is None and self.connection is None:
+            raise ValueError("needs user: NAME, which only an Airflow connection can give otherwise")
+        return self

@@ -1,0 +1,77 @@
+"""The whole of one source file."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+from typing_extensions import Self
+
+from cdc_lib.config.base import Section
+from cdc_lib.config.lake import LakeConfig
+from cdc_lib.config.schedule import problem
+from cdc_lib.config.server import ServerConfig
+from cdc_lib.config.store import StoreConfig
+from cdc_lib.config.tables import TablesConfig
+from cdc_lib.config.work import DrainConfig, MergeConfig, SnapshotConfig
+
+Start = Literal["snapshot", "earliest", "latest"]
+ZeroDates = Literal["null", "error"]
+
+
+class SourceConfig(Section):
+    """One MySQL or MariaDB server whose binlog is followed into a lake.
+
+    Args:
+        source: the source's name; stands in object keys, DAG ids and lake namespaces.
+        server: how the server is reached.
+        tables: which tables are captured.
+        start: where a source without a cursor begins.
+        schedule: cron expression of the DAG; None for runs by hand only.
+        store: where batches and cursors live.
+        lake: the catalog that is written to.
+        drain: cutting and reading the binlog.
+        snapshot: reading tables by SELECT.
+        merge: the Spark application.
+        zero_dates: what becomes of ``0000-00-00``, which no date type can hold.
+    """
+
+    source: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="letters, digits, - and _; equal to the file's name"
+    )
+    server: ServerConfig = Field(description="host, port, user, password_env or connection, ...")
+    tables: TablesConfig = Field(description='a list of patterns such as ["shop.*"], or include and exclude')
+    start: Start = Field(default="snapshot", description="snapshot, earliest or latest")
+    schedule: str | None = Field(default="*/5 * * * *", description='cron expression such as "*/5 * * * *", or null')
+    store: StoreConfig = Field(description="url and, for S3, endpoint_url, region, ...")
+    lake: LakeConfig = Field(description="catalog, type, uri, warehouse, namespace, properties")
+    drain: DrainConfig = Field(default=DrainConfig(), description="max_window_bytes, max_windows, parallelism, ...")
+    snapshot: SnapshotConfig = Field(default=SnapshotConfig(), description="chunk_rows")
+    merge: MergeConfig = Field(default=MergeConfig(), description="spark_master, driver_memory, parallelism, conf")
+    zero_dates: ZeroDates = Field(default="null", description="null or error")
+
+    @field_validator("zero_dates", mode="before")
+    @classmethod
+    def _unquoted_null(cls, value: object) -> object:
+        """YAML reads a bare ``null`` as no value; here it is a word."""
+        return "null" if value is None else value
+
+    @field_validator("schedule")
+    @classmethod
+    def _cron(cls, expression: str | None) -> str | None:
+        wrong = problem(expression) if expression is not None else None
+        if wrong:
+            raise ValueError(wrong)
+        return expression
+
+    @model_validator(mode="after")
+    def _one_namespace_per_database(self) -> Self:
+        """Two databases may have a table of one name: they must not meet in one lake table."""
+        databases = {pattern.partition(".")[0] for pattern in self.tables.include}
+        one = len(databases) == 1 and not any("*" in name or "?" in name for name in databases)
+        if not one and "{database}" not in self.lake.namespace:
+            raise ValueError(
+                f"lake.namespace {self.lake.namespace!r} must hold {{database}}: tables.include names several "
+                "databases, whose tables of one name would be mixed"
+            )
+        return self

@@ -1,0 +1,76 @@
+"""``store:`` where batches, cursors and cuts live."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal, cast
+from urllib.parse import unquote, urlsplit
+
+from pydantic import Field, field_validator, model_validator
+from typing_extensions import Self
+
+from cdc_lib.config.base import Section, VariableName
+
+_BUCKET = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+
+
+class StoreConfig(Section):
+    """A local folder or an S3 bucket.
+
+    Without ``access_key_env`` and ``secret_key_env`` the AWS client looks for credentials where it always does.
+    """
+
+    url: str = Field(description="file:///absolute/folder or s3://bucket/prefix")
+    endpoint_url: str | None = Field(
+        default=None, description="http(s)://host:port of an S3 server that is not Amazon's"
+    )
+    region: str | None = Field(default=None, description="name of the S3 region")
+    access_key_env: VariableName | None = Field(default=None, description="environment variable with the access key")
+    secret_key_env: VariableName | None = Field(default=None, description="environment variable with the secret key")
+    path_style: bool = Field(default=True, description="true: bucket in the path; false: bucket in the host name")
+
+    @field_validator("url")
+    @classmethod
+    def _url(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.query or parts.fragment or "@" in parts.netloc:
+            raise ValueError("a store's url has no query, fragment or user")
+        if parts.scheme == "file" and parts.netloc == "" and len(parts.path) > 1:
+            return url.rstrip("/")
+        if parts.scheme == "s3" and _BUCKET.match(parts.netloc) and ".." not in parts.path.split("/"):
+            return url.rstrip("/")
+        raise ValueError("a store is file:///absolute/folder or s3://bucket/prefix")
+
+    @field_validator("endpoint_url")
+    @classmethod
+    def _endpoint(cls, url: str | None) -> str | None:
+        if url is not None and (urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname):
+            raise ValueError("an endpoint is http://host:port or https://host:port")
+        return url
+
+    @model_validator(mode="after")
+    def _pair(self) -> Self:
+        if (self.access_key_env is None) != (self.secret_key_env is None):
+            raise ValueError("access_key_env and secret_key_env are given together or not at all")
+        return self
+
+    @property
+    def scheme(self) -> Literal["file", "s3"]:
+        """What kind of store it is."""
+        return cast("Literal['file', 's3']", urlsplit(self.url).scheme)
+
+    @property
+    def folder(self) -> Path:
+        """Folder of a ``file`` store."""
+        return Path(unquote(urlsplit(self.url).path))
+
+    @property
+    def bucket(self) -> str:
+        """Bucket of an ``s3`` store."""
+        return urlsplit(self.url).netloc
+
+    @property
+    def prefix(self) -> str:
+        """What stands before every key of an ``s3`` store, without slashes at its ends; may be empty."""
+        return urlsplit(self.url).path.strip("/")

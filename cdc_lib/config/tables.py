@@ -1,0 +1,33 @@
+"""``tables:`` which tables are captured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import Field, field_validator
+
+from cdc_lib.config.base import Section
+from cdc_lib.config.patterns import captured, problem, select
+
+
+class TablesConfig(Section):
+    """Patterns of ``database.table``; see :mod:`cdc_lib.config.patterns`. A bare list in the file means ``include``."""
+
+    include: tuple[str, ...] = Field(min_length=1, description='list of patterns, for example ["shop.*"]')
+    exclude: tuple[str, ...] = Field(default=(), description='list of patterns, for example ["shop.tmp_*"]')
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        problems = [text for text in map(problem, patterns) if text]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return patterns
+
+    def captures(self, database: str, table: str) -> bool:
+        """Whether changes of this table are taken."""
+        return captured(self.include, self.exclude, database, table)
+
+    def select(self, tables: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        """Return the captured ones of ``(database, table)`` pairs."""
+        return select(self.include, self.exclude, tables)

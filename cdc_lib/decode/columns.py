@@ -1,0 +1,156 @@
+"""The columns of one table while its rows are decoded: change columns in front, its own behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit
+
+from cdc_lib.decode.builders import FixedBuilder, TextBuilder
+from cdc_lib.decode.frame import FILE, SOURCE, START, TIME, TXN
+from cdc_lib.decode.table_map import TableLayout
+from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
+from cdc_lib.decode.types.jsonb import write_unsigned
+from cdc_lib.decode.types.registry import codec_for
+from cdc_lib.decode.wire import copy
+from cdc_lib.model.batch import CHANGE_COLUMNS
+
+OP_LABELS = pa.array(["c", "u", "d", "r"])
+"""Labels of the codes of rows.py."""
+
+_TS = pa.timestamp("us", tz="UTC")
+CHANGE_TYPES = (pa.dictionary(pa.uint8(), pa.string()), pa.int32(), pa.int32(), pa.int64(), pa.int32(), _TS, pa.string())
+_LONGEST_GTID = 64
+
+
+@njit(cache=True, nogil=True)
+def _order(records, event, image, n, at, files, offsets, rows, times):
+    for i in range(n):
+        r = records[event[i]]
+        files[at + i] = r[FILE]
+        offsets[at + i] = r[START]
+        rows[at + i] = image[i]
+        times[at + i] = r[TIME]
+
+
+@njit(cache=True, nogil=True)
+def _gtids(records, event, n, prefixes, starts, offsets, data, valid, at):
+    """Write ``<prefix of the source><number>``; NULL without a GTID."""
+    o = np.int64(offsets[at])
+    for i in range(n):
+        r = records[event[i]]
+        source = r[SOURCE]
+        valid[at + i] = source >= 0
+        if source >= 0:
+            size = starts[source + 1] - starts[source]
+            copy(prefixes, starts[source], data, o, size)
+            o = write_unsigned(np.uint64(r[TXN]), data, o + size)
+        offsets[at + i + 1] = o
+
+
+class GtidPrefixes:
+    """What stands before the number in the GTIDs of each source, laid out for the kernel."""
+
+    def __init__(self) -> None:
+        """Start with no source known."""
+        self.texts: list[bytes] = []
+        self.data = np.zeros(1, np.uint8)
+        self.starts = np.zeros(1, np.int64)
+
+    def update(self, texts: list[bytes]) -> None:
+        """Take the prefixes of all sources seen so far."""
+        self.texts = texts
+        self.data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+        self.starts = np.cumsum([0, *map(len, texts)]).astype(np.int64)
+
+
+class TableColumns:
+    """Collects the rows of one layout into row groups.
+
+    Args:
+        layout: of the table.
+        epoch: of the window.
+        zero_is_null: dates with a zero part become NULL; else they are a fault.
+    """
+
+    def __init__(self, layout: TableLayout, epoch: int, *, zero_is_null: bool) -> None:
+        """Start with no rows."""
+        self.layout = layout
+        self.rows = 0
+        self.bytes = 0
+        self._epoch = epoch
+        columns = layout.schema.columns
+        self._codecs = [
+            codec_for(column.type, from_text=False, zero_is_null=zero_is_null, fill=fill)
+            for column, fill in zip(columns, layout.fills, strict=True)
+        ]
+        self._op = FixedBuilder(pa.uint8(), np.uint8)
+        self._file = FixedBuilder(pa.int32(), np.int32)
+        self._offset = FixedBuilder(pa.int64(), np.int64)
+        self._row = FixedBuilder(pa.int32(), np.int32)
+        self._time = FixedBuilder(_TS, np.int64)
+        self._gtid = TextBuilder(pa.string())
+        fields = zip(CHANGE_COLUMNS, CHANGE_TYPES, strict=True)
+        own = ((column.name, codec.arrow_type) for column, codec in zip(columns, self._codecs, strict=True))
+        self._schema = pa.schema([*fields, *own])
+
+    def append(
+        self,
+        data: Bytes,
+        cells: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+        marks: tuple[npt.NDArray[np.uint8], Cells, Cells],
+        rows: int,
+        records: Cells,
+        gtids: GtidPrefixes,
+    ) -> None:
+        """Append located rows.
+
+        Args:
+            data: bytes off the wire.
+            cells: start and length of each cell, (columns, capacity) both.
+            marks: op code, record and image index of each row.
+            rows: how many.
+            records: of frame.scan.
+            gtids: prefixes of the GTID sources.
+
+        Raises:
+            ValueFault: with the column's name in its text; its row is the index in this call.
+        """
+        pos, length = cells
+        for c, codec in enumerate(self._codecs):
+            try:
+                codec.append(data, pos[c], length[c], rows)
+            except ValueFault as fault:
+                raise ValueFault(fault.row, f"column {self.layout.schema.columns[c].name}: {fault.what}") from None
+        self._append_marks(marks, rows, records, gtids)
+        self.rows += rows
+
+    def _append_marks(
+        self, marks: tuple[npt.NDArray[np.uint8], Cells, Cells], rows: int, records: Cells, gtids: GtidPrefixes
+    ) -> None:
+        op, event, image = marks
+        at = self.rows
+        fixed = (self._op, self._file, self._offset, self._row, self._time)
+        for builder in fixed:
+            builder.reserve(rows)
+            builder.validity.bytes[at : at + rows] = 1
+        self._op.values[at : at + rows] = op[:rows]
+        values = [builder.values for builder in fixed[1:]]
+        _order(records, event, image, rows, at, *values)
+        self._gtid.reserve(rows, rows * _LONGEST_GTID)
+        text = (self._gtid.offsets, self._gtid.data, self._gtid.validity.bytes, at)
+        _gtids(records, event, rows, gtids.data, gtids.starts, *text)
+        for column in (*fixed, self._gtid):
+            column.rows += rows
+
+    def finish(self) -> pa.Table:
+        """Return the row group collected so far and start the next."""
+        rows = self.rows
+        op = pa.DictionaryArray.from_arrays(self._op.finish(), OP_LABELS)
+        epoch = pa.array(np.full(rows, self._epoch, np.int32))
+        order = [self._file.finish(), self._offset.finish(), self._row.finish(), self._time.finish()]
+        own = [codec.finish() for codec in self._codecs]
+        self.rows = 0
+        self.bytes = 0
+        return pa.Table.from_arrays([op, epoch, *order, self._gtid.finish(), *own], schema=self._schema)

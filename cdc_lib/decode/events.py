@@ -1,0 +1,117 @@
+"""Names and numbers of binlog events, and what the drain does with each.
+
+Numbers: MySQL ``libs/mysql/binlog/event/binlog_event.h`` and MariaDB ``sql/log_event.h``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+QUERY: Final = 2
+STOP: Final = 3
+ROTATE: Final = 4
+FORMAT_DESCRIPTION: Final = 15
+XID: Final = 16
+TABLE_MAP: Final = 19
+WRITE_ROWS_V1: Final = 23
+UPDATE_ROWS_V1: Final = 24
+DELETE_ROWS_V1: Final = 25
+INCIDENT: Final = 26
+HEARTBEAT: Final = 27
+WRITE_ROWS: Final = 30
+UPDATE_ROWS: Final = 31
+DELETE_ROWS: Final = 32
+GTID: Final = 33
+ANONYMOUS_GTID: Final = 34
+PARTIAL_UPDATE_ROWS: Final = 39
+TRANSACTION_PAYLOAD: Final = 40
+HEARTBEAT_V2: Final = 41
+MARIADB_GTID: Final = 162
+
+ARTIFICIAL: Final = 0x20
+"""Header flag of an event that the server made up for the stream: it takes no bytes in the file."""
+
+IGNORABLE: Final = 0x80
+"""Header flag of an event that a reader may pass over when it does not know its type."""
+
+PASSED_OVER: Final = (
+    STOP,
+    28,  # IGNORABLE
+    29,  # ROWS_QUERY, the statement behind the rows
+    35,  # PREVIOUS_GTIDS
+    36,  # TRANSACTION_CONTEXT of group replication
+    37,  # VIEW_CHANGE of group replication
+    160,  # MariaDB ANNOTATE_ROWS
+    161,  # MariaDB BINLOG_CHECKPOINT
+    163,  # MariaDB GTID_LIST
+)
+"""Types that tell nothing about rows, schemas or transaction boundaries."""
+
+NAMES: Final[dict[int, str]] = {
+    1: "START_V3",
+    2: "QUERY",
+    3: "STOP",
+    4: "ROTATE",
+    5: "INTVAR",
+    13: "RAND",
+    14: "USER_VAR",
+    15: "FORMAT_DESCRIPTION",
+    16: "XID",
+    17: "BEGIN_LOAD_QUERY",
+    18: "EXECUTE_LOAD_QUERY",
+    19: "TABLE_MAP",
+    23: "WRITE_ROWS_V1",
+    24: "UPDATE_ROWS_V1",
+    25: "DELETE_ROWS_V1",
+    26: "INCIDENT",
+    27: "HEARTBEAT",
+    28: "IGNORABLE",
+    29: "ROWS_QUERY",
+    30: "WRITE_ROWS",
+    31: "UPDATE_ROWS",
+    32: "DELETE_ROWS",
+    33: "GTID",
+    34: "ANONYMOUS_GTID",
+    35: "PREVIOUS_GTIDS",
+    36: "TRANSACTION_CONTEXT",
+    37: "VIEW_CHANGE",
+    38: "XA_PREPARE",
+    39: "PARTIAL_UPDATE_ROWS",
+    40: "TRANSACTION_PAYLOAD",
+    41: "HEARTBEAT_V2",
+    42: "GTID_TAGGED",
+    160: "ANNOTATE_ROWS",
+    161: "BINLOG_CHECKPOINT",
+    162: "MARIADB_GTID",
+    163: "GTID_LIST",
+    164: "START_ENCRYPTION",
+    165: "QUERY_COMPRESSED",
+    166: "WRITE_ROWS_COMPRESSED_V1",
+    167: "UPDATE_ROWS_COMPRESSED_V1",
+    168: "DELETE_ROWS_COMPRESSED_V1",
+    169: "WRITE_ROWS_COMPRESSED",
+    170: "UPDATE_ROWS_COMPRESSED",
+    171: "DELETE_ROWS_COMPRESSED",
+}
+
+HINTS: Final[dict[int, str]] = {
+    26: "The server lost events here; take a new snapshot of the tables.",
+    38: "XA transactions are not read yet.",
+    39: "Set binlog_row_value_options='' at the source and go on behind this transaction with a new snapshot.",
+    40: "Set binlog_transaction_compression=OFF at the source (also in sessions) and take a new snapshot of the tables.",
+    42: "Tagged GTIDs are not read yet.",
+    164: "Binlog encryption of MariaDB is not read; set encrypt_binlog=OFF.",
+    165: "Set log_bin_compress=OFF at the source and take a new snapshot of the tables.",
+}
+
+
+def name(event_type: int) -> str:
+    """Return the event type's name, or its number when it has none here."""
+    return NAMES.get(event_type, f"type {event_type}")
+
+
+def hint(event_type: int) -> str:
+    """Return what to do about an event type that stops the window."""
+    if 166 <= event_type <= 171:  # noqa: PLR2004 - the compressed rows of MariaDB
+        return HINTS[165]
+    return HINTS.get(event_type, "This release does not know it; the window stays unread and nothing is lost.")

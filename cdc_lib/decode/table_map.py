@@ -1,0 +1,273 @@
+"""TABLE_MAP: which table the row events behind it belong to, and how its values are laid out.
+
+Body (MySQL ``libs/mysql/binlog/event/rows_event.h``, Table_map_event): table id 6, flags 2, schema and table name (length 1,
+text, zero byte), number of columns, a type byte each, a block of type metadata, a bitmap of nullable columns, and optional
+metadata as (type 1, length, value) fields. With ``binlog_row_metadata=FULL`` those give names, signs, character sets,
+members and the primary key, so that the stream describes itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cdc_lib.decode.types.decimal import packed_size
+from cdc_lib.decode.types.registry import unreadable
+from cdc_lib.decode.types.temporal import fraction_size
+from cdc_lib.errors import DecodeError, UnknownSchema, UnsupportedValue
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+
+_TINY, _SHORT, _LONG, _FLOAT, _DOUBLE, _LONGLONG, _INT24, _DATE, _YEAR = 1, 2, 3, 4, 5, 8, 9, 10, 13
+_VARCHAR, _BIT, _TIMESTAMP2, _DATETIME2, _TIME2 = 15, 16, 17, 18, 19
+_JSON, _NEWDECIMAL, _ENUM, _SET, _BLOB, _VAR_STRING, _STRING, _GEOMETRY = 245, 246, 247, 248, 252, 253, 254, 255
+_VECTOR, _BLOB_COMPRESSED, _VARCHAR_COMPRESSED = 242, 140, 141
+
+_INTEGERS = {_TINY: 1, _SHORT: 2, _INT24: 3, _LONG: 4, _LONGLONG: 8}
+_NUMERIC = {*_INTEGERS, _FLOAT, _DOUBLE, _NEWDECIMAL}
+_CHARACTER = {_VARCHAR, _VAR_STRING, _STRING, _BLOB}
+_META_ONE = {_FLOAT, _DOUBLE, _BLOB, _JSON, _GEOMETRY, _VECTOR, _BLOB_COMPRESSED, _TIMESTAMP2, _DATETIME2, _TIME2}
+_META_TWO = {_VARCHAR, _BIT, _NEWDECIMAL, _VAR_STRING, _STRING, _ENUM, _SET, _VARCHAR_COMPRESSED}
+_BINARY = "binary"
+
+_SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_STRINGS, _ENUM_STRINGS = 1, 2, 3, 4, 5, 6
+_SIMPLE_KEY, _KEY_WITH_PREFIX, _MEMBER_DEFAULT_CHARSET, _MEMBER_COLUMN_CHARSET = 8, 9, 10, 11
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """A table's columns and how a walk steps over their values.
+
+    Args:
+        schema: names, types and key.
+        prefix: per column, bytes of the length prefix; 0 for a fixed width.
+        width: per column, bytes of a fixed width.
+        fills: per column, bytes to fill BINARY(n) up to; 0 for others.
+        keys: indexes of the key's columns.
+    """
+
+    schema: TableSchema
+    prefix: npt.NDArray[np.int64]
+    width: npt.NDArray[np.int64]
+    fills: tuple[int, ...]
+    keys: npt.NDArray[np.int64]
+
+
+class _Bytes:
+    """A reader over the event's body that refuses to leave it."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, size: int) -> bytes:
+        piece = self._data[self._at : self._at + size]
+        if len(piece) != size:
+            msg = "a length in the table map leaves the event"
+            raise DecodeError(msg)
+        self._at += size
+        return piece
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "little")
+
+    def packed(self) -> int:
+        """Return a length-encoded integer."""
+        first = self.number(1)
+        if first <= 250:  # noqa: PLR2004 - the number itself
+            return first
+        return self.number({252: 2, 253: 3, 254: 8}[first]) if first in (252, 253, 254) else 0
+
+    def text(self) -> bytes:
+        return self.take(self.packed())
+
+    @property
+    def more(self) -> bool:
+        return self._at < len(self._data)
+
+
+def table_name(body: bytes) -> tuple[str, str]:
+    """Return database and table of a TABLE_MAP body (behind the event header)."""
+    read = _Bytes(body)
+    read.take(8)
+    database = read.take(read.number(1)).decode()
+    read.take(1)
+    return database, read.take(read.number(1)).decode()
+
+
+def parse(body: bytes, charsets: Mapping[int, str]) -> TableLayout:
+    """Return the layout that a TABLE_MAP declares.
+
+    Args:
+        body: the event behind its header and without its checksum.
+        charsets: character set name of each collation number of the server.
+
+    Raises:
+        UnknownSchema: the server does not write full row metadata.
+        UnsupportedValue: a column's type is not read.
+        DecodeError: a length is wrong.
+    """
+    database, table = table_name(body)
+    read = _Bytes(body)
+    read.take(8)
+    read.take(read.number(1) + 1)
+    read.take(read.number(1) + 1)
+    types = list(read.take(read.packed()))
+    metas = list(_metas(types, _Bytes(read.text())))
+    nulls = read.take((len(types) + 7) // 8)
+    optional = dict(_fields(read))
+    if _COLUMN_NAME not in optional:
+        raise UnknownSchema(
+            "the binlog does not name the table's columns",
+            hint="Set binlog_row_metadata=FULL at the source: SET PERSIST binlog_row_metadata='FULL'.",
+            table=f"{database}.{table}",
+        )
+    names = [name.decode() for name in _texts(optional[_COLUMN_NAME])]
+    real = [_real_type(code, meta) for code, meta in zip(types, metas, strict=True)]
+    facts = _Facts(real, optional, charsets)
+    columns: list[Column] = []
+    prefixes: list[int] = []
+    widths: list[int] = []
+    fills: list[int] = []
+    for index, (name, code, meta) in enumerate(zip(names, real, metas, strict=True)):
+        source_type, prefix, width = _column(index, code, meta, facts)
+        if why := unreadable(source_type):
+            raise UnsupportedValue(
+                f"column {name}: {why}", hint="Exclude the table in the source file.", table=f"{database}.{table}"
+            )
+        columns.append(Column(name, source_type, bool(nulls[index // 8] >> (index % 8) & 1)))
+        prefixes.append(prefix)
+        widths.append(width)
+        fills.append(source_type.width if code == _STRING and source_type.kind == "bytes" else 0)
+    keys = _keys(optional)
+    return TableLayout(
+        TableSchema(database, table, tuple(columns), tuple(names[i] for i in keys)),
+        np.array(prefixes, np.int64),
+        np.array(widths, np.int64),
+        tuple(fills),
+        np.array(keys, np.int64),
+    )
+
+
+def _metas(types: list[int], read: _Bytes) -> Iterator[int]:
+    """Yield each column's metadata; that of two-byte types little-endian."""
+    for code in types:
+        yield read.number(1) if code in _META_ONE else read.number(2) if code in _META_TWO else 0
+
+
+def _fields(read: _Bytes) -> Iterator[tuple[int, bytes]]:
+    while read.more:
+        kind = read.number(1)
+        yield kind, read.text()
+
+
+def _texts(data: bytes) -> Iterator[bytes]:
+    read = _Bytes(data)
+    while read.more:
+        yield read.text()
+
+
+def _numbers(data: bytes) -> list[int]:
+    read = _Bytes(data)
+    numbers = []
+    while read.more:
+        numbers.append(read.packed())
+    return numbers
+
+
+def _keys(optional: Mapping[int, bytes]) -> list[int]:
+    if _SIMPLE_KEY in optional:
+        return _numbers(optional[_SIMPLE_KEY])
+    return _numbers(optional.get(_KEY_WITH_PREFIX, b""))[::2]
+
+
+def _real_type(code: int, meta: int) -> int:
+    """ENUM and SET hide behind STRING; so do the upper two bits of a long CHAR's length."""
+    if code != _STRING:
+        return code
+    low = meta & 0xFF
+    return low | 0x30 if low & 0x30 != 0x30 else low  # noqa: PLR2004 - the two bits
+
+
+class _Facts:
+    """The optional metadata, column by column."""
+
+    def __init__(self, real: list[int], optional: Mapping[int, bytes], charsets: Mapping[int, str]) -> None:
+        numeric = [i for i, code in enumerate(real) if code in _NUMERIC]
+        signs = optional.get(_SIGNEDNESS, b"")
+        self.unsigned = {c for n, c in enumerate(numeric) if n // 8 < len(signs) and signs[n // 8] >> (7 - n % 8) & 1}
+        character = [i for i, code in enumerate(real) if code in _CHARACTER]
+        members = [i for i, code in enumerate(real) if code in (_ENUM, _SET)]
+        self.charset = _charsets(character, optional, _DEFAULT_CHARSET, _COLUMN_CHARSET, charsets)
+        self.charset |= _charsets(members, optional, _MEMBER_DEFAULT_CHARSET, _MEMBER_COLUMN_CHARSET, charsets)
+        self.members: dict[int, tuple[bytes, ...]] = {}
+        for code, field in ((_ENUM, _ENUM_STRINGS), (_SET, _SET_STRINGS)):
+            read = _Bytes(optional.get(field, b""))
+            for index in (i for i, real_code in enumerate(real) if real_code == code):
+                self.members[index] = tuple(read.text() for _ in range(read.packed()))
+
+
+def _charsets(
+    columns: list[int], optional: Mapping[int, bytes], default: int, each: int, charsets: Mapping[int, str]
+) -> dict[int, str]:
+    if each in optional:
+        numbers = dict(enumerate(_numbers(optional[each])))
+        standard = 0
+    elif default in optional:
+        standard, *pairs = _numbers(optional[default])
+        numbers = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    else:
+        return {}
+    return {
+        column: charsets.get(numbers.get(n, standard), f"of collation {numbers.get(n, standard)}")
+        for n, column in enumerate(columns)
+    }
+
+
+def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType, int, int]:
+    """Return a column's type, the bytes of its length prefix and those of its fixed width."""
+    charset = facts.charset.get(index, "")
+    kind = "bytes" if charset == _BINARY else "string"
+    if code in _INTEGERS:
+        width = _INTEGERS[code]
+        return SourceType("int", width=width, unsigned=index in facts.unsigned), 0, width
+    match code:
+        case 4 | 5:
+            return SourceType("float" if code == _FLOAT else "double"), 0, meta
+        case 10:
+            return SourceType("date"), 0, 3
+        case 13:
+            return SourceType("year"), 0, 1
+        case 16:
+            bits = (meta & 0xFF) + 8 * (meta >> 8)
+            return SourceType("bit", width=bits), 0, (bits + 7) // 8
+        case 17:
+            return SourceType("timestamp", scale=meta), 0, 4 + fraction_size(meta)
+        case 18:
+            return SourceType("datetime", scale=meta), 0, 5 + fraction_size(meta)
+        case 19:
+            return SourceType("time", scale=meta), 0, 3 + fraction_size(meta)
+        case 246:
+            precision, scale = meta & 0xFF, meta >> 8
+            return SourceType("decimal", precision=precision, scale=scale), 0, packed_size(precision, scale)
+        case 245:
+            return SourceType("json"), meta, 0
+        case 252:
+            return SourceType(kind, charset=charset), meta, 0  # type: ignore[arg-type]
+        case 15 | 253:
+            return SourceType(kind, width=meta, charset=charset), 2 if meta > 255 else 1, 0  # type: ignore[arg-type]  # noqa: PLR2004
+        case 254:
+            low, high = meta & 0xFF, meta >> 8
+            length = high | (((low & 0x30) ^ 0x30) << 4)
+            return SourceType(kind, width=length, charset=charset), 2 if length > 255 else 1, 0  # type: ignore[arg-type]  # noqa: PLR2004
+        case 247 | 248:
+            return _members(index, code, charset, facts), 0, meta >> 8
+    return SourceType("unsupported", text=f"number {code} of the binlog"), 0, 0
+
+
+def _members(index: int, code: int, charset: str, facts: _Facts) -> SourceType:
+    encoding = {"latin1": "cp1252"}.get(charset, "utf-8")
+    labels = tuple(label.decode(encoding) for label in facts.members.get(index, ()))
+    return SourceType("enum" if code == _ENUM else "set", charset=charset, members=labels)

@@ -1,0 +1,271 @@
+"""DATE, TIME, DATETIME and TIMESTAMP.
+
+Row image (MySQL ``mysys/my_time.cc``): DATE three bytes, little-endian: day 5 bits, month 4, year 15. DATETIME(f) five bytes,
+big-endian, 2**39 added: year * 13 + month 17 bits, day 5, hour 5, minute 6, second 6. TIMESTAMP(f) four bytes, big-endian:
+seconds since 1970 in UTC. TIME(f) three bytes, big-endian, 2**23 added: hour 10 bits, minute 6, second 6; the fraction of
+a negative time is part of the same two's complement number. Each is followed by (f + 1) // 2 bytes of fraction,
+big-endian, in hundredths, ten-thousandths or millionths. Text row: ``YYYY-MM-DD hh:mm:ss[.ffffff]``.
+
+Dates with a zero month or day have no place in the lake's types: they become NULL or stop the window, as configured.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from cdc_lib.decode.builders import FixedBuilder, TextBuilder
+from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
+from cdc_lib.decode.wire import big, u24
+from cdc_lib.model.schema import SourceType
+
+_ZERO = np.iinfo(np.int64).min
+_WRONG = np.iinfo(np.int64).min + 1
+
+
+def fraction_size(digits: int) -> int:
+    """Return the bytes that a fraction of 0 to 6 digits takes."""
+    return (digits + 1) // 2
+
+
+@njit(cache=True, nogil=True)
+def days(year, month, day):
+    """Days since 1970-01-01 in the proleptic Gregorian calendar, or _ZERO when there is no such day.
+
+    Counts years from March, so that a leap day is a year's last; 146097 days make 400 years.
+    """
+    if month < 1 or month > 12 or day < 1 or day > 31:
+        return _ZERO
+    if month == 2:
+        leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+        if day > (29 if leap else 28):
+            return _ZERO
+    elif day > 30 and (month == 4 or month == 6 or month == 9 or month == 11):
+        return _ZERO
+    y = year - 1 if month <= 2 else year
+    era = y // 400
+    of_era = y - era * 400
+    of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _fraction(b, p, digits):
+    """Microseconds of a fraction of so many digits."""
+    if digits == 0:
+        return np.int64(0)
+    if digits <= 2:
+        return big(b, p, 1) * 10_000
+    if digits <= 4:
+        return big(b, p, 2) * 100
+    return big(b, p, 3)
+
+
+@njit(cache=True, nogil=True)
+def date_image(b, p, size, digits):
+    """DATE as days since 1970."""
+    v = u24(b, p)
+    return days(v >> 9, (v >> 5) & 15, v & 31)
+
+
+@njit(cache=True, nogil=True)
+def datetime_image(b, p, size, digits):
+    """DATETIME as microseconds since 1970 without a time zone."""
+    v = big(b, p, 5) - 0x8000000000
+    if v < 0:
+        return np.int64(_WRONG)
+    month = (v >> 22) % 13
+    day = days((v >> 22) // 13, month, (v >> 17) & 31)
+    if day == _ZERO:
+        return np.int64(_ZERO)
+    seconds = day * 86400 + ((v >> 12) & 31) * 3600 + ((v >> 6) & 63) * 60 + (v & 63)
+    return seconds * 1_000_000 + _fraction(b, p + 5, digits)
+
+
+@njit(cache=True, nogil=True)
+def timestamp_image(b, p, size, digits):
+    """TIMESTAMP as microseconds since 1970 in UTC; zero is MySQL's zero date."""
+    v = big(b, p, 4) * 1_000_000 + _fraction(b, p + 4, digits)
+    return np.int64(_ZERO) if v == 0 else v
+
+
+@njit(cache=True, nogil=True)
+def _number(b, p, count):
+    """Digits as a number, -1 when one is none."""
+    v = np.int64(0)
+    for i in range(count):
+        d = np.int64(b[p + i]) - 48
+        if d < 0 or d > 9:
+            return np.int64(-1)
+        v = v * 10 + d
+    return v
+
+
+@njit(cache=True, nogil=True)
+def date_text(b, p, size, digits):
+    """``YYYY-MM-DD`` as days since 1970."""
+    if size < 10:
+        return np.int64(_WRONG)
+    year, month, day = _number(b, p, 4), _number(b, p + 5, 2), _number(b, p + 8, 2)
+    if year < 0 or month < 0 or day < 0:
+        return np.int64(_WRONG)
+    return days(year, month, day)
+
+
+@njit(cache=True, nogil=True)
+def datetime_text(b, p, size, digits):
+    """``YYYY-MM-DD hh:mm:ss[.ffffff]`` as microseconds since 1970."""
+    if size < 19:
+        return np.int64(_WRONG)
+    day = date_text(b, p, size, digits)
+    hour, minute, second = _number(b, p + 11, 2), _number(b, p + 14, 2), _number(b, p + 17, 2)
+    if day == _WRONG or hour < 0 or minute < 0 or second < 0:
+        return np.int64(_WRONG)
+    if day == _ZERO:
+        return np.int64(_ZERO)
+    micros = np.int64(0)
+    if size > 20:
+        micros = _number(b, p + 20, size - 20)
+        if micros < 0 or size > 26:
+            return np.int64(_WRONG)
+        for _ in range(26 - size):
+            micros *= 10
+    return (day * 86400 + hour * 3600 + minute * 60 + second) * 1_000_000 + micros
+
+
+_FORMS = {
+    ("date", False): 0,
+    ("datetime", False): 1,
+    ("timestamp", False): 2,
+    ("date", True): 3,
+    ("datetime", True): 4,
+    ("timestamp", True): 4,
+}
+
+
+@njit(cache=True, nogil=True)
+def convert(b, pos, length, n, values, valid, at, form, digits, zero_is_null):
+    """Convert cells of one form; returns the row of a cell that is no date, else -1."""
+    for i in range(n):
+        value = np.int64(_ZERO)
+        if length[i] >= 0:
+            if form == 0:
+                value = np.int64(date_image(b, pos[i], length[i], digits))
+            elif form == 1:
+                value = np.int64(datetime_image(b, pos[i], length[i], digits))
+            elif form == 2:
+                value = np.int64(timestamp_image(b, pos[i], length[i], digits))
+            elif form == 3:
+                value = np.int64(date_text(b, pos[i], length[i], digits))
+            else:
+                value = np.int64(datetime_text(b, pos[i], length[i], digits))
+            if value == _WRONG or (value == _ZERO and not zero_is_null):
+                return i
+        valid[at + i] = value != _ZERO
+        values[at + i] = value if value != _ZERO else 0
+    return -1
+
+
+class DateTimeCodec:
+    """Codec of DATE, DATETIME and TIMESTAMP.
+
+    Args:
+        source_type: of kind ``date``, ``datetime`` or ``timestamp``.
+        from_text: the cells are those of a text result set (of a session in UTC), not of a row image.
+        zero_is_null: whether a date with a zero part becomes NULL; else it is a fault.
+    """
+
+    def __init__(self, source_type: SourceType, *, from_text: bool, zero_is_null: bool) -> None:
+        """Choose the kernel and the unit of the column."""
+        self._form = _FORMS[source_type.kind, from_text]
+        self._digits = source_type.scale
+        self._zero_is_null = zero_is_null
+        if source_type.kind == "date":
+            self.arrow_type = pa.date32()
+            self._column = FixedBuilder(self.arrow_type, np.int32)
+        else:
+            self.arrow_type = pa.timestamp("us", tz="UTC" if source_type.kind == "timestamp" else None)
+            self._column = FixedBuilder(self.arrow_type, np.int64)
+
+    def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
+        """Append cells."""
+        column = self._column
+        column.reserve(rows)
+        target = (column.values, column.validity.bytes, column.rows)
+        fault = convert(data, pos, length, rows, *target, self._form, self._digits, self._zero_is_null)
+        if fault >= 0:
+            raise ValueFault(int(fault), "a date with a zero or impossible part")
+        column.rows += rows
+
+    def finish(self) -> pa.Array:
+        """Return the column."""
+        return self._column.finish()
+
+
+@njit(cache=True, nogil=True)
+def time_image(b, pos, length, n, offsets, data, valid, at, digits):
+    """Write each TIME as ``[-]hh:mm:ss[.f]`` with all digits of its fraction."""
+    o = np.int64(offsets[at])
+    size = (digits + 1) // 2
+    for i in range(n):
+        valid[at + i] = length[i] >= 0
+        if length[i] >= 0:
+            # Whole and fraction are one two's complement number of 24 + 8 * size bits.
+            v = big(b, pos[i], 3 + size) - (np.int64(0x800000) << (8 * size))
+            if v < 0:
+                data[o] = 45
+                o += 1
+                v = -v
+            whole = v >> (8 * size)
+            fraction = v & ((np.int64(1) << (8 * size)) - 1)
+            hour = (whole >> 12) & 1023
+            if hour >= 100:
+                data[o] = 48 + hour // 100
+                o += 1
+            for part in (hour % 100, (whole >> 6) & 63, whole & 63):
+                data[o] = 48 + part // 10
+                data[o + 1] = 48 + part % 10
+                data[o + 2] = 58
+                o += 3
+            o -= 1
+            if digits > 0:
+                data[o] = 46
+                o += 1
+                stored = 2 * size
+                for _ in range(stored - digits):
+                    fraction //= 10
+                for d in range(digits):
+                    data[o + digits - 1 - d] = 48 + fraction % 10
+                    fraction //= 10
+                o += digits
+        offsets[at + i + 1] = o
+
+
+_LONGEST_TIME = len("-838:59:59.000000") + 1
+
+
+class TimeCodec:
+    """Codec of TIME out of row images; the lake holds the text that SELECT shows.
+
+    Args:
+        source_type: of kind ``time``.
+    """
+
+    def __init__(self, source_type: SourceType) -> None:
+        """Start empty."""
+        self.arrow_type = pa.string()
+        self._column = TextBuilder(self.arrow_type)
+        self._digits = source_type.scale
+
+    def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
+        """Append cells."""
+        column = self._column
+        column.reserve(rows, rows * _LONGEST_TIME)
+        target = (column.offsets, column.data, column.validity.bytes, column.rows)
+        time_image(data, pos, length, rows, *target, self._digits)
+        column.rows += rows
+
+    def finish(self) -> pa.Array:
+        """Return the column."""
+        return self._column.finish()

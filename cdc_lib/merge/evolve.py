@@ -1,0 +1,148 @@
+"""Which columns a lake table needs before rows of a source schema fit into it.
+
+A lake table only grows: columns are added and widened, never dropped. What would lose a value stops the table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cdc_lib.errors import IncompatibleSchema
+from cdc_lib.model.batch import EPOCH, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.lake import CHANGE_TYPES, LAKE_FILE, RESERVED, LakeColumn, LakeTable, Mode
+from cdc_lib.model.schema import TableSchema
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_DIGITS = {"int": 10, "bigint": 19}
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """A column that the lake table does not have yet; ``after`` is None for the first place."""
+
+    name: str
+    type: str
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WidenColumn:
+    """A column whose type must hold more."""
+
+    name: str
+    type: str
+
+
+ColumnChange = AddColumn | WidenColumn
+
+
+def mode_of(schema: TableSchema) -> Mode:
+    """Return how a table is merged: a mirror needs a primary key."""
+    return "mirror" if schema.primary_key else "append"
+
+
+def lake_columns(schema: TableSchema) -> tuple[LakeColumn, ...]:
+    """Return the columns of a new lake table.
+
+    Raises:
+        IncompatibleSchema: a column has a name that the lake keeps for itself.
+    """
+    _refuse_reserved(schema)
+    own = tuple(LakeColumn(column.name, column.type.lake_type) for column in schema.columns)
+    change = tuple(LakeColumn(name, _lake_type(name)) for name in _change_names(schema))
+    return own + change
+
+
+def changes_for(table: LakeTable, schema: TableSchema) -> tuple[ColumnChange, ...]:
+    """Return what must be done before rows of the schema are written, in order; nothing when they fit already.
+
+    Raises:
+        IncompatibleSchema: the rows cannot be held without loss, or the primary key is another one.
+    """
+    _refuse_reserved(schema)
+    _refuse_other_key(table, schema)
+    have = {column.name.lower(): column for column in table.columns}
+    changes: list[ColumnChange] = []
+    before: str | None = None
+    for column in schema.columns:
+        old, needs = have.get(column.name.lower()), column.type.lake_type
+        if old is None:
+            changes.append(AddColumn(column.name, needs, before))
+        elif not holds(old.type, needs):
+            if not widens(old.type, needs):
+                raise _incompatible(schema, column.name, old.type, needs)
+            changes.append(WidenColumn(old.name, needs))
+        before = old.name if old is not None else column.name
+    return tuple(changes)
+
+
+def holds(lake: str, rows: str) -> bool:
+    """Whether a column of type ``lake`` holds every value of type ``rows`` exactly."""
+    if lake == rows or (lake, rows) in {("bigint", "int"), ("double", "float"), ("double", "int")}:
+        return True
+    outer, inner = _digits(lake), _digits(rows)
+    if outer is None or inner is None or not lake.startswith("decimal"):
+        return False
+    return outer[0] - outer[1] >= inner[0] - inner[1] and outer[1] >= inner[1]
+
+
+def widens(old: str, new: str) -> bool:
+    """Whether Iceberg can turn a column of type ``old`` into ``new`` without rewriting a file."""
+    if (old, new) in {("int", "bigint"), ("float", "double")}:
+        return True
+    before, after = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)
+    if before is None or after is None:
+        return False
+    return before[2] == after[2] and int(before[1]) < int(after[1])
+
+
+def _digits(name: str) -> tuple[int, int] | None:
+    """Return precision and scale of an exact number."""
+    if name in _DIGITS:
+        return _DIGITS[name], 0
+    match = _DECIMAL.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _change_names(schema: TableSchema) -> tuple[str, ...]:
+    order = (EPOCH, LAKE_FILE, OFFSET, ROW, TS)
+    return order if schema.primary_key else (OP, *order, GTID)
+
+
+def _lake_type(name: str) -> str:
+    return "int" if name == LAKE_FILE else CHANGE_TYPES[name]
+
+
+def _refuse_reserved(schema: TableSchema) -> None:
+    taken = [column.name for column in schema.columns if column.name.lower() in RESERVED]
+    if taken:
+        raise IncompatibleSchema(
+            f"column {taken[0]} has a name that the lake keeps for itself",
+            hint="Rename the column at the source, or exclude the table under tables.exclude.",
+            table=schema.name,
+            column=taken[0],
+        )
+
+
+def _refuse_other_key(table: LakeTable, schema: TableSchema) -> None:
+    old, new = ([name.lower() for name in key] for key in (table.primary_key, schema.primary_key))
+    if old != new:
+        raise IncompatibleSchema(
+            f"the primary key changed from ({', '.join(old)}) to ({', '.join(new)}): the rows in the lake are kept by "
+            "the old one",
+            hint="Drop the lake table and take a new snapshot of this table.",
+            table=schema.name,
+        )
+
+
+def _incompatible(schema: TableSchema, column: str, old: str, new: str) -> IncompatibleSchema:
+    return IncompatibleSchema(
+        f"column {column} is {old} in the lake and {new} at the source: that cannot be changed without loss",
+        hint=f"Rename the lake's column (ALTER TABLE ... RENAME COLUMN {column} TO {column}_old), so that a new one of "
+        "the right type is added, and take a new snapshot of this table; then merge again.",
+        table=schema.name,
+        column=column,
+        lake_type=old,
+        source_type=new,
+    )

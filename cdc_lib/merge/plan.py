@@ -1,0 +1,214 @@
+"""Which batches a table still needs, and how they must be merged so that it ends right whatever came before.
+
+Law 6: a batch that the table's marker counts is left out. Law 5: rows are ordered by their order key, whichever batch
+brings them. A chunk of a snapshot may come after windows that are newer than it: the rows that those deleted must not come
+back, so the windows behind its low watermark are merged with it once more (``replay``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cdc_lib.errors import MergeError
+from cdc_lib.model.batch import Manifest, SnapshotChunk
+from cdc_lib.model.lake import Marker, Mode, Point, SnapshotMark
+from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A manifest and the key it was read from."""
+
+    key: str
+    manifest: Manifest
+
+    def holds(self, table: str) -> bool:
+        """Whether it has rows of the table, or says that a chunk of it has none."""
+        chunk = self.manifest.chunk
+        return any(file.table == table for file in self.manifest.files) or (chunk is not None and chunk.table == table)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A batch to read, without the rows before ``floor``."""
+
+    batch: Batch
+    floor: Point | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableWork:
+    """What one table needs.
+
+    Args:
+        table: ``database.table``.
+        mode: how it is merged.
+        pieces: batches to read; empty when the table has them all.
+        marker: the table's marker after the merge.
+        guard: whether the table may hold rows that are newer than some of the pieces.
+        replay: windows from the first to the second point must be merged along, because a chunk comes late.
+        supersedes: append mode: changes before this point are in the rows of a first snapshot that comes late.
+    """
+
+    table: str
+    mode: Mode
+    pieces: tuple[Piece, ...]
+    marker: Marker
+    guard: bool = False
+    replay: tuple[Point, Point] | None = None
+    supersedes: Point | None = None
+
+
+def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
+    """Return the tables that the batches have something for, sorted."""
+    names: set[str] = set()
+    for batch in batches:
+        names.update(file.table for file in batch.manifest.files)
+        if batch.manifest.chunk is not None:
+            names.add(batch.manifest.chunk.table)
+    return tuple(sorted(names))
+
+
+def schemas_of(table: str, batches: Iterable[Batch]) -> tuple[TableSchema, ...]:
+    """Return the schemas in which the table's rows are written, without repeats, in the order of the batches."""
+    found: dict[str, TableSchema] = {}
+    for batch in batches:
+        used = [file.schema_id for file in batch.manifest.files if file.table == table]
+        known = [i for i, s in batch.manifest.schemas.items() if s.name == table and batch.manifest.chunk is not None]
+        for schema_id in (*used, *known):
+            found.setdefault(schema_id, batch.manifest.schemas[schema_id])
+    return tuple(found.values())
+
+
+def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, plan: MergePlan) -> TableWork:
+    """Decide what the table needs.
+
+    Args:
+        table: ``database.table``.
+        mode: how it is merged.
+        batches: all batches of the plan, in its order.
+        marker: the table's marker; an empty one for a new table.
+        plan: the plan; the table stands at its stop afterwards.
+
+    Raises:
+        MergeError: a chunk comes without the one before it.
+    """
+    mine = [batch for batch in batches if batch.holds(table)]
+    chunks = [batch for batch in mine if batch.manifest.chunk is not None]
+    windows = [batch for batch in mine if batch.manifest.window is not None and _is_new(batch.manifest, marker)]
+    taken, after = _take_chunks(table, chunks, marker)
+    if not taken and not windows:
+        return TableWork(table, mode, (), marker)
+    lows = [_low(batch.manifest) for batch in taken]
+    floor = _floor(mode, marker, after)
+    pieces = (*(Piece(batch, None) for batch in taken), *(Piece(batch, floor) for batch in windows))
+    merged_to = max(filter(None, (marker.merged_to, Point.at(plan.epoch, plan.stop))))
+    late = min(lows, default=None)
+    work = TableWork(table, mode, pieces, replace(after, merged_to=merged_to), _needs_guard(pieces, marker))
+    if late is None or marker.merged_to is None or late >= marker.merged_to:
+        return work
+    if mode == "mirror":
+        return replace(work, replay=(late, marker.merged_to))
+    return work if marker.snapshots else replace(work, supersedes=late)
+
+
+def replayed_windows(windows: Sequence[tuple[str, Window]], replay: tuple[Point, Point], table: str) -> tuple[str, ...]:
+    """Choose from ``(key, window)`` of all stored windows those that lie between the two points, in order.
+
+    Raises:
+        MergeError: some of them are no longer stored.
+    """
+    low, high = replay
+    chosen = [
+        (key, window)
+        for key, window in sorted(windows, key=lambda pair: (pair[1].epoch, pair[1].start, pair[1].stop))
+        if Point.at(window.epoch, window.stop) > low and Point.at(window.epoch, window.start) < high
+    ]
+    covered = low
+    for _, window in chosen:
+        start, stop = Point.at(window.epoch, window.start), Point.at(window.epoch, window.stop)
+        if start > covered and start.epoch == covered.epoch:
+            break
+        covered = max(covered, stop)
+    if covered < high:
+        raise MergeError(
+            "a snapshot chunk comes after windows that are already merged, and the batches between its low watermark and "
+            "the table's marker, which tell what was deleted since, are no longer stored",
+            hint="Take a new snapshot of this table, and keep batches longer than a snapshot takes.",
+            table=table,
+            low_watermark=str(tuple(low)),
+            merged_to=str(tuple(high)),
+            found_up_to=str(tuple(covered)),
+        )
+    return tuple(key for key, _ in chosen)
+
+
+def has_arrived(marker: Marker, work: TableWork) -> bool:
+    """Whether a table with this marker holds everything that the work was to bring."""
+    wanted = work.marker
+    if wanted.merged_to is not None and (marker.merged_to is None or marker.merged_to < wanted.merged_to):
+        return False
+    return all(
+        (found := marker.snapshot(m.snapshot_id)) is not None and found.chunks >= m.chunks for m in wanted.snapshots
+    )
+
+
+def _is_new(manifest: Manifest, marker: Marker) -> bool:
+    if manifest.window is None or marker.merged_to is None:
+        return True
+    return Point.at(manifest.window.epoch, manifest.window.stop) > marker.merged_to
+
+
+def _take_chunks(table: str, chunks: Sequence[Batch], marker: Marker) -> tuple[list[Batch], Marker]:
+    """Return the chunks that the table does not have, and its marker with them."""
+    taken = []
+    for batch in sorted(chunks, key=lambda b: (_chunk(b.manifest).snapshot_id, _chunk(b.manifest).number)):
+        chunk, low = _chunk(batch.manifest), _low(batch.manifest)
+        mark = marker.snapshot(chunk.snapshot_id) or SnapshotMark(chunk.snapshot_id, 0, False, low, low)
+        if chunk.number < mark.chunks:
+            continue
+        if chunk.number > mark.chunks:
+            raise MergeError(
+                f"chunk {chunk.number} of a snapshot comes before chunk {mark.chunks}",
+                hint="The plan leaves out a chunk; plan the merge again.",
+                table=table,
+                snapshot=chunk.snapshot_id,
+            )
+        taken.append(batch)
+        mark = replace(mark, chunks=chunk.number + 1, complete=chunk.last, high=max(mark.high, low))
+        marker = marker.with_snapshot(mark)
+    return taken, marker
+
+
+def _floor(mode: Mode, before: Marker, after: Marker) -> Point | None:
+    """Rows of windows before this point are in the table, or come with the snapshot in append mode."""
+    points = [before.merged_to] if before.merged_to is not None else []
+    if mode == "append" and after.snapshots:
+        points.append(max(mark.low for mark in after.snapshots))
+    return max(points, default=None)
+
+
+def _needs_guard(pieces: Sequence[Piece], marker: Marker) -> bool:
+    top = marker.top
+    return top is not None and any(_begin(piece) < top for piece in pieces)
+
+
+def _begin(piece: Piece) -> Point:
+    manifest = piece.batch.manifest
+    if manifest.window is None:
+        return _low(manifest)
+    start = Point.at(manifest.window.epoch, manifest.window.start)
+    return start if piece.floor is None else max(start, piece.floor)
+
+
+def _chunk(manifest: Manifest) -> SnapshotChunk:
+    if manifest.chunk is None:
+        raise AssertionError(manifest.id)
+    return manifest.chunk
+
+
+def _low(manifest: Manifest) -> Point:
+    return Point.at(manifest.epoch, _chunk(manifest).low_watermark)

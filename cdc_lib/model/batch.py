@@ -1,0 +1,150 @@
+"""What a drained unit left on object storage, as its manifest tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.window import Window
+
+Op = Literal["c", "u", "d", "r"]
+"""Insert, update, delete, and row read by a snapshot; the value of the ``_op`` column."""
+
+OP, EPOCH, FILE, OFFSET, ROW, TS, GTID = CHANGE_COLUMNS = (
+    "_op",
+    "_epoch",
+    "_file",
+    "_offset",
+    "_row",
+    "_ts",
+    "_gtid",
+)
+"""Columns that stand in front of the row's own in every Parquet file of a batch.
+
+``_op`` string (see :data:`Op`); ``_epoch`` int32, ``_file`` int32, ``_offset`` int64 and ``_row`` int32 are the order
+key; ``_ts`` timestamp in microseconds, UTC, of the commit (of the SELECT for snapshot rows); ``_gtid`` string or null.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One Parquet file of a batch.
+
+    Args:
+        path: key below the manifest's own folder, for example ``shop.orders/part-00000.parquet``.
+        table: ``database.table`` at the source.
+        schema_id: key into :attr:`Manifest.schemas`.
+        rows: number of rows.
+        bytes: size of the file.
+        sha256: hex digest of the file.
+    """
+
+    path: str
+    table: str
+    schema_id: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ddl:
+    """A statement seen in the window that touches a captured table.
+
+    Args:
+        position: where its event starts.
+        database: the statement's default database.
+        statement: its text.
+    """
+
+    position: Position
+    database: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChunk:
+    """Which part of which snapshot a batch holds.
+
+    Args:
+        snapshot_id: the snapshot it belongs to.
+        table: ``database.table``.
+        number: 0, 1, 2, ... in key order.
+        low_watermark: position read before the SELECT; every change before it is in the rows.
+        after_key: text form of the key behind which the chunk begins; None for the first chunk.
+        last_key: text form of the last key read; None when the chunk is empty or the table has no key.
+        upper_key: text form of the greatest key when the snapshot began; fixed in the first chunk; None without a key.
+        last: whether the table ends here.
+    """
+
+    snapshot_id: str
+    table: str
+    number: int
+    low_watermark: Position
+    after_key: tuple[str, ...] | None
+    last_key: tuple[str, ...] | None
+    upper_key: tuple[str, ...] | None
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The document that makes a batch exist; written last, put-if-absent, never changed.
+
+    Exactly one of ``window`` and ``chunk`` is set.
+
+    Args:
+        source: name of the source.
+        epoch: epoch of every order key in the batch.
+        identity: server that the rows were read from.
+        window: bounds, for a batch of the binlog.
+        chunk: part of a snapshot, for a batch of SELECTed rows.
+        gtid_first: GTID of the window's first transaction; empty when it has none.
+        gtid_last: GTID of the window's last transaction; empty when it has none.
+        first_time: commit time of the first event (UTC); None when the window is empty.
+        last_time: commit time of the last event (UTC); None when the window is empty.
+        transactions: transactions in the window.
+        events: events in the window, of every kind.
+        files: the Parquet files.
+        schemas: by schema id, every version that a file refers to, and each table's last version in the window.
+        ddl: statements on captured tables, in order.
+    """
+
+    source: str
+    epoch: int
+    identity: ServerIdentity
+    window: Window | None
+    chunk: SnapshotChunk | None
+    gtid_first: str
+    gtid_last: str
+    first_time: datetime | None
+    last_time: datetime | None
+    transactions: int
+    events: int
+    files: tuple[DataFile, ...]
+    schemas: dict[str, TableSchema]
+    ddl: tuple[Ddl, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The batch's id: the window's, or ``snapshot-<id>-<table>-<number>``."""
+        if self.window is not None:
+            return self.window.id
+        if self.chunk is None:
+            msg = "a manifest has a window or a chunk"
+            raise AssertionError(msg)
+        return f"snapshot-{self.chunk.snapshot_id}-{self.chunk.table}-{self.chunk.number:06d}"
+
+    @property
+    def rows(self) -> int:
+        """Rows in all files."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(file.bytes for file in self.files)

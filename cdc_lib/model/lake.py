@@ -1,0 +1,204 @@
+"""What the lake knows of a table: its name, its columns, and how far it has been merged.
+
+A lake table holds the row's own columns and behind them the order key of the change that wrote the row. The batch column
+``_file`` is called ``_binlog`` there, because Iceberg keeps ``_file`` for itself. Tables in append mode hold ``_op`` and
+``_gtid`` as well.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from cdc_lib.errors import MergeError
+from cdc_lib.model.batch import EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.position import Position
+
+Mode = Literal["mirror", "append"]
+"""``mirror``: one row per primary key, as at the source. ``append``: every change a row, for tables without a key."""
+
+LAKE_FILE = "_binlog"
+"""Number of the binlog file in a lake table; ``_file`` in a batch."""
+
+ORDER = (EPOCH, LAKE_FILE, OFFSET, ROW)
+"""The order key's columns in a lake table, first the most significant."""
+
+CHANGE_TYPES = {OP: "string", EPOCH: "int", FILE: "int", OFFSET: "bigint", ROW: "int", TS: "timestamp", GTID: "string"}
+"""Lake types of the columns that stand in front of a batch's rows."""
+
+LAKE_NAMES = {name: LAKE_FILE if name == FILE else name for name in CHANGE_TYPES}
+"""What a batch's change columns are called in the lake."""
+
+ICEBERG_NAMES = frozenset(
+    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number", "_change_type",
+     "_change_ordinal", "_commit_snapshot_id"}
+)  # fmt: skip
+"""Names that Iceberg gives a meaning of its own; a column of that name breaks its MERGE."""
+
+RESERVED = frozenset(LAKE_NAMES) | frozenset(LAKE_NAMES.values()) | ICEBERG_NAMES
+"""Names, in lower case, that a column of a source table cannot have."""
+
+MARKER_PROPERTY = "cdc.merged-to"
+"""Snapshot summary property that holds the :class:`Marker`."""
+
+KEY_PROPERTY = "cdc.primary-key"
+"""Table property: the primary key's columns as a JSON list."""
+
+MODE_PROPERTY = "cdc.mode"
+"""Table property: the :data:`Mode`."""
+
+SOURCE_PROPERTY = "cdc.source"
+"""Table property: name of the source."""
+
+TABLE_PROPERTY = "cdc.table"
+"""Table property: ``database.table`` at the source."""
+
+
+class Point(NamedTuple):
+    """An epoch and a position in it; compares as numbers, and with the order keys of changes."""
+
+    epoch: int
+    file: int
+    offset: int
+
+    @classmethod
+    def at(cls, epoch: int, position: Position) -> Point:
+        """Return the point of a position."""
+        return cls(epoch, position.file_number, position.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotMark:
+    """How far a snapshot has been merged into its table.
+
+    Args:
+        snapshot_id: the snapshot.
+        chunks: how many of its chunks are in the table: numbers 0 to ``chunks - 1``.
+        complete: whether the last one is among them.
+        low: low watermark of the first chunk.
+        high: greatest low watermark of the merged chunks.
+    """
+
+    snapshot_id: str
+    chunks: int
+    complete: bool
+    low: Point
+    high: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Which batches a table holds; travels in the summary of the commit that brought them.
+
+    Args:
+        merged_to: every change before it is in the table; None before the first window.
+        snapshots: the snapshots of the table, by id.
+    """
+
+    merged_to: Point | None = None
+    snapshots: tuple[SnapshotMark, ...] = ()
+
+    def snapshot(self, snapshot_id: str) -> SnapshotMark | None:
+        """Return the mark of a snapshot, or None before its first chunk."""
+        return next((mark for mark in self.snapshots if mark.snapshot_id == snapshot_id), None)
+
+    def with_snapshot(self, mark: SnapshotMark) -> Marker:
+        """Put a later mark in the place of an earlier one."""
+        others = (old for old in self.snapshots if old.snapshot_id != mark.snapshot_id)
+        return replace(self, snapshots=tuple(sorted((*others, mark), key=lambda s: s.snapshot_id)))
+
+    @property
+    def top(self) -> Point | None:
+        """No row of the table has an order key behind this point."""
+        points = [mark.high for mark in self.snapshots]
+        if self.merged_to is not None:
+            points.append(self.merged_to)
+        return max(points, default=None)
+
+    def to_json(self) -> str:
+        """Return the text that the snapshot summary holds."""
+        snapshots = {
+            mark.snapshot_id: {"chunks": mark.chunks, "complete": mark.complete, "low": mark.low, "high": mark.high}
+            for mark in self.snapshots
+        }
+        plain = {"format_version": 1, "merged_to": self.merged_to, "snapshots": snapshots}
+        return json.dumps(plain, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str, table: str) -> Marker:
+        """Read it back.
+
+        Raises:
+            MergeError: it is not what :meth:`to_json` wrote.
+        """
+        try:
+            plain: dict[str, Any] = json.loads(text)
+            version, merged_to = plain["format_version"], plain["merged_to"]
+            marks = [
+                SnapshotMark(name, mark["chunks"], mark["complete"], Point(*mark["low"]), Point(*mark["high"]))
+                for name, mark in plain["snapshots"].items()
+            ]
+            point = Point(*merged_to) if merged_to is not None else None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _unreadable(text, table, repr(error)) from error
+        if version != 1:
+            raise _unreadable(text, table, f"its format_version is {version}")
+        return cls(point, tuple(sorted(marks, key=lambda mark: mark.snapshot_id)))
+
+
+def _unreadable(text: str, table: str, fault: str) -> MergeError:
+    return MergeError(
+        f"the marker {MARKER_PROPERTY} in the table's snapshot cannot be read: {fault}",
+        hint="Another version of this library wrote it; merge with that version or a newer one.",
+        table=table,
+        marker=text[:200],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LakeName:
+    """Full name of a lake table.
+
+    Args:
+        catalog: name of the catalog in Spark.
+        namespace: its levels.
+        name: name of the table.
+    """
+
+    catalog: str
+    namespace: tuple[str, ...]
+    name: str
+
+    def __str__(self) -> str:
+        """For people and documents: ``lake.shop.orders``."""
+        return ".".join((self.catalog, *self.namespace, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class LakeColumn:
+    """A column of a lake table; ``type`` is spelled as Spark SQL does."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class LakeTable:
+    """A lake table as it stands.
+
+    Args:
+        columns: all of them, the row's own first.
+        primary_key: names of the key's columns; empty in append mode.
+        mode: how changes are written.
+        marker: what has been merged.
+        snapshot_id: the current snapshot; None while the table has none.
+        empty: whether the table has no rows for certain.
+    """
+
+    columns: tuple[LakeColumn, ...]
+    primary_key: tuple[str, ...]
+    mode: Mode
+    marker: Marker
+    snapshot_id: int | None
+    empty: bool

@@ -1,0 +1,69 @@
+"""What a merge is asked to do, and what it publishes when all of it is in the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cdc_lib.model.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """Batches to merge, fixed in the lake cursor before the first of them is touched.
+
+    Args:
+        source: name of the source.
+        epoch: epoch of the lake cursor.
+        merge_id: derived from the bounds alone: the same work has the same id, whoever asks for it.
+        start: where the lake cursor stands.
+        stop: where it will stand; equal to ``start`` when only snapshot chunks are merged.
+        batches: keys of the manifests in merge order: snapshot chunks first, then windows in the stream's order.
+    """
+
+    source: str
+    epoch: int
+    merge_id: str
+    start: Position
+    stop: Position
+    batches: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableCut:
+    """One lake table in a cut.
+
+    Args:
+        table: ``database.table`` at the source.
+        lake_table: full name in the catalog, for example ``lake.shop.orders``.
+        lake_snapshot: id of the table's snapshot that holds everything up to the cut.
+        changes: changes applied by this merge; 0 when the table was not touched.
+    """
+
+    table: str
+    lake_table: str
+    lake_snapshot: int
+    changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """All tables of a source as of one position; published last, so nothing half-merged is ever in one.
+
+    Args:
+        source: name of the source.
+        merge_id: the plan that it completes.
+        epoch: epoch of the position.
+        position: every change before it is in the tables, none at or after it.
+        event_time: commit time of the last change before the position; None when nothing was ever merged.
+        at: when it was published (UTC).
+        tables: every lake table of the source, touched or not.
+    """
+
+    source: str
+    merge_id: str
+    epoch: int
+    position: Position
+    event_time: datetime | None
+    at: datetime
+    tables: tuple[TableCut, ...]

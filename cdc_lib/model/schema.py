@@ -1,0 +1,128 @@
+"""Tables and columns as the source declares them and as the lake holds them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal[
+    "int", "decimal", "float", "double", "bit", "string", "bytes", "date", "time", "datetime", "timestamp", "year",
+    "enum", "set", "json", "unsupported",
+]  # fmt: skip
+
+MAX_DECIMAL_DIGITS = 38
+"""Digits that the lake's decimal type holds; longer ones are kept as exact text."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceType:
+    """A column's type, with all that is needed to read its bytes.
+
+    Args:
+        kind: family of the type; each family has one file under ``decode/types``.
+        width: integers: bytes (1, 2, 3, 4, 8); bit: bits; string and bytes: declared length in bytes; else 0.
+        unsigned: integers only.
+        precision: decimal: digits in all.
+        scale: decimal: digits behind the point; time, datetime and timestamp: fractional digits (0 to 6).
+        charset: string, enum and set: MySQL's name of the character set, for example ``latin1``.
+        members: enum and set: the labels in their declared order.
+        text: the type as the server writes it, for people; may be empty when only the binlog told it.
+    """
+
+    kind: Kind
+    width: int = 0
+    unsigned: bool = False
+    precision: int = 0
+    scale: int = 0
+    charset: str = ""
+    members: tuple[str, ...] = ()
+    text: str = ""
+
+    @property
+    def lake_type(self) -> str:
+        """The lake's name of the type that holds every value of this one exactly.
+
+        One of ``int``, ``bigint``, ``decimal(p,s)``, ``float``, ``double``, ``string``, ``binary``, ``date``,
+        ``timestamp_ntz`` (no time zone: DATETIME) and ``timestamp`` (an instant: TIMESTAMP), as Spark SQL spells them.
+        """
+        match self.kind:
+            case "int":
+                return _integer(self.width, unsigned=self.unsigned)
+            case "bit":
+                return "bigint" if self.width < 64 else "decimal(20,0)"  # noqa: PLR2004 - bits of a bigint
+            case "decimal" if self.precision <= MAX_DECIMAL_DIGITS:
+                return f"decimal({self.precision},{self.scale})"
+            case _:
+                return _LAKE_TYPES[self.kind]
+
+
+_LAKE_TYPES: dict[str, str] = {
+    "decimal": "string",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "bytes": "binary",
+    "date": "date",
+    "time": "string",
+    "datetime": "timestamp_ntz",
+    "timestamp": "timestamp",
+    "year": "int",
+    "enum": "string",
+    "set": "string",
+    "json": "string",
+    "unsupported": "binary",
+}
+
+
+def _integer(width: int, *, unsigned: bool) -> str:
+    if width < 4:  # noqa: PLR2004 - up to MEDIUMINT both signs fit
+        return "int"
+    if width == 4:  # noqa: PLR2004
+        return "bigint" if unsigned else "int"
+    return "decimal(20,0)" if unsigned else "bigint"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    Args:
+        name: as the source spells it.
+        type: its type at the source.
+        nullable: whether the source allows NULL.
+    """
+
+    name: str
+    type: SourceType
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """One version of a table's columns.
+
+    Args:
+        database: schema at the source.
+        table: name at the source.
+        columns: in the order of the source.
+        primary_key: names of the key's columns in key order; empty when the table has none.
+    """
+
+    database: str
+    table: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """``database.table``."""
+        return f"{self.database}.{self.table}"
+
+    @property
+    def id(self) -> str:
+        """Twelve hex digits that change when a column does; nullability and declared text are left out."""
+        facts = [(c.name, c.type.kind, c.type.lake_type, c.type.scale) for c in self.columns]
+        text = json.dumps([self.database, self.table, facts, self.primary_key])
+        return hashlib.sha256(text.encode()).hexdigest()[:12]

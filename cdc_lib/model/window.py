@@ -1,0 +1,86 @@
+"""A window is a stretch of the binlog that is fixed before it is read.
+
+Law 1: its id derives from its bounds alone, never from a run id or a clock.
+Law 2: windows tile the stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """``[start, stop)`` of one server's binlog, both on transaction boundaries.
+
+    Args:
+        source: name of the source.
+        epoch: the source's count of server switches, from 1.
+        start: first byte that belongs to the window.
+        stop: first byte that no longer belongs to it.
+    """
+
+    source: str
+    epoch: int
+    start: Position
+    stop: Position
+
+    def __post_init__(self) -> None:
+        """Refuse a window that ends before it starts."""
+        if self.stop < self.start:
+            raise ConfigError(f"a window cannot end at {self.stop} before it starts at {self.start}")
+
+    @property
+    def id(self) -> str:
+        """Sorts as the stream does: ``000001-000012.000000000004-000013.000000000126``."""
+        return "-".join(
+            (
+                f"{self.epoch:06d}",
+                f"{self.start.file_number:06d}.{self.start.offset:012d}",
+                f"{self.stop.file_number:06d}.{self.stop.offset:012d}",
+            )
+        )
+
+    def follows(self, other: Window) -> bool:
+        """Whether this one starts where the other stops."""
+        return self.source == other.source and self.epoch == other.epoch and self.start == other.stop
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTask:
+    """One table to be read by SELECT, chunk after chunk, each chunk a batch of its own.
+
+    Args:
+        source: name of the source.
+        epoch: epoch in which the snapshot was asked for.
+        snapshot_id: names the snapshot; derived from the position at which it was asked for.
+        database: schema of the table at the source.
+        table: name of the table at the source.
+        chunks: how many chunks are known to be durable already.
+        complete: whether the last chunk is among them.
+    """
+
+    source: str
+    epoch: int
+    snapshot_id: str
+    database: str
+    table: str
+    chunks: int = 0
+    complete: bool = False
+
+    @property
+    def name(self) -> str:
+        """``database.table``."""
+        return f"{self.database}.{self.table}"
+
+    @property
+    def id(self) -> str:
+        """Names this task among the tasks of a source."""
+        return f"snapshot-{self.snapshot_id}-{self.name}"
+
+
+Unit = Window | SnapshotTask
+"""What one drain task works on."""

@@ -1,0 +1,186 @@
+"""The seams: what the stages need from the world outside, as small Protocols.
+
+Each has its implementations in one room: object stores and cursor stores in ``store/``, the binlog and rows of a server in
+``source/``, lake tables in ``spark_jobs/tables/``. Whoever adds one runs the contract suite of its port over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO, Protocol, TypeVar
+
+import pyarrow as pa
+
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.lake import LakeTable, Marker, Point
+from cdc_lib.model.schema import TableSchema
+
+Frame = TypeVar("Frame", contravariant=True)
+"""Rows on their way into a lake table: a Spark DataFrame, or what another engine calls so."""
+
+
+class Clock(Protocol):
+    """Wall clock. Only for people to read and for lag; no order is ever decided by it."""
+
+    def now(self) -> datetime:
+        """Return the time in UTC."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object and the version tag that a conditional write compares with."""
+
+    data: bytes
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One line of a listing: key, size in bytes, time of the last write (UTC)."""
+
+    key: str
+    size: int
+    modified: datetime
+
+
+class ObjectStore(Protocol):
+    """Objects under keys such as ``shop/batches/...``; a key never starts with a slash.
+
+    Every method raises StoreUnavailable when the store gives no answer, after its own bounded retries.
+    """
+
+    def get(self, key: str) -> StoredObject | None:
+        """Return an object whole, or None when there is none."""
+        ...
+
+    def put(self, key: str, data: bytes) -> str:
+        """Write an object, over an old one if there is one; returns its etag."""
+        ...
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Write an object unless one is there; returns whether this call (or a lost answer of it) wrote it."""
+        ...
+
+    def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
+        """Write over the object with this etag; returns the new etag, or None when it is no longer that one."""
+        ...
+
+    def open_write(self, key: str) -> AbstractContextManager[BinaryIO]:
+        """Stream a large object; it appears whole when the block ends well, and not at all when it raises."""
+        ...
+
+    def open_read(self, key: str) -> BinaryIO:
+        """Open an object for reading with seek; raises CorruptBatch when there is none."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """List every object whose key starts with the prefix, in the order of their keys."""
+        ...
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects; one that is not there is no error."""
+        ...
+
+    def url(self, key: str) -> str:
+        """Return the address by which Spark reads the object: ``file:///...`` or ``s3a://...``."""
+        ...
+
+
+class CursorStore(Protocol):
+    """Where cursors live. All of them answer alike under concurrent writers: exactly one wins each generation."""
+
+    def load(self, source: str, consumer: str) -> Cursor | None:
+        """Return the cursor, or None before its first write."""
+        ...
+
+    def swap(self, old: Cursor | None, new: Cursor) -> Cursor:
+        """Put ``new`` in the place of ``old`` and return it with its generation and writer set.
+
+        Args:
+            old: the cursor as it was loaded; None to create it.
+            new: the next one; its generation and writer are set here.
+
+        Raises:
+            CursorMoved: the stored generation is no longer that of ``old``.
+        """
+        ...
+
+    def consumers(self, source: str) -> Sequence[str]:
+        """Return the names of all consumers of a source."""
+        ...
+
+
+class BinlogStream(Protocol):
+    """The bytes that a server sends after a dump was asked for."""
+
+    def read_into(self, view: memoryview) -> int:
+        """Receive at least one byte into the view and return how many; 0 when the server closed the connection.
+
+        Raises:
+            SourceUnavailable: the connection broke or nothing came for too long.
+        """
+        ...
+
+
+class RowGroupSink(Protocol):
+    """Takes decoded row groups, one file per (table, layout)."""
+
+    def write(self, key: str, schema: TableSchema, rows: pa.Table) -> None:
+        """Take one row group; groups with the same key go into the same file, in the order they come."""
+        ...
+
+
+class SchemaReader(Protocol):
+    """Reads table definitions from the source."""
+
+    def tables(self) -> Sequence[tuple[str, str]]:
+        """Return (database, table) of every base table on the server, without the server's own."""
+        ...
+
+    def schema(self, database: str, table: str) -> TableSchema | None:
+        """Return the table's current columns, or None when there is no such table."""
+        ...
+
+
+class MergeTarget(Protocol[Frame]):
+    """One lake table. Every method is one commit or none: readers see all of it or nothing.
+
+    Every method raises MergeConflict when somebody else committed meanwhile, StoreUnavailable when the catalog or the
+    storage gives no answer, and MergeError for what else the lake refuses.
+    """
+
+    def load(self) -> LakeTable | None:
+        """Return the table as it stands now, or None when there is none."""
+        ...
+
+    def create(self, schema: TableSchema) -> LakeTable:
+        """Create the table without rows."""
+        ...
+
+    def evolve(self, schema: TableSchema) -> LakeTable:
+        """Add and widen columns until rows of the schema fit; raises IncompatibleSchema where they cannot."""
+        ...
+
+    def upsert(self, changes: Frame, *, marker: Marker, guard: bool) -> int:
+        """Apply the last change of each key and return how many there were.
+
+        Args:
+            changes: changes in any order, with the table's columns and ``_op``.
+            marker: what the table holds afterwards; stands in the commit.
+            guard: whether the table may hold rows newer than these changes; the newer ones stay.
+        """
+        ...
+
+    def append(self, changes: Frame, *, marker: Marker, supersedes: Point | None) -> int:
+        """Add every change as a row and return how many there were.
+
+        Args:
+            changes: changes with the table's columns.
+            marker: what the table holds afterwards; stands in the commit.
+            supersedes: rows before this point that no snapshot brought are taken out in the same commit.
+        """
+        ...

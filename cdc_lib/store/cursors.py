@@ -1,0 +1,151 @@
+"""Where cursors live: one small JSON document each, swapped by compare-and-swap.
+
+Law 4's other half: :mod:`cdc_lib.model.cursor` says which moves there are; the stores here let exactly one writer make the
+next one. No lock is held and no clock is read, so a writer that dies leaves nothing to clean up.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cdc_lib.errors import ConfigError, CorruptBatch, CursorMoved, StoreUnavailable
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import layout
+from cdc_lib.store.documents import dump, load
+
+_SUFFIX = ".json"
+
+
+class ObjectCursorStore:
+    """A cursor is one object, whose etag fences its writers; works over every object store alike.
+
+    Args:
+        store: where the objects lie.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    def load(self, source: str, consumer: str) -> Cursor | None:
+        """Return the cursor, or None before its first write.
+
+        Raises:
+            CorruptBatch: the object is not the cursor of this consumer.
+        """
+        found = self._find(source, consumer)
+        return found[0] if found else None
+
+    def swap(self, old: Cursor | None, new: Cursor) -> Cursor:
+        """Put ``new`` in the place of ``old``; see :class:`cdc_lib.ports.CursorStore`."""
+        mine = _successor(old, new)
+        try:
+            if self._write(old, mine):
+                return mine
+        except StoreUnavailable:
+            # The write may have been done, and only its answer lost: the writer in the document tells.
+            if self._is_stored(mine):
+                return mine
+            raise
+        held = self.load(mine.source, mine.consumer)
+        if held is not None and held.writer == mine.writer:
+            return mine
+        raise _moved(old, mine, held)
+
+    def consumers(self, source: str) -> Sequence[str]:
+        """Return the names of all consumers of a source, in the order of the alphabet."""
+        prefix = layout.cursors_prefix(source)
+        names = (info.key.removeprefix(prefix) for info in self._store.list(prefix))
+        return [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX) and "/" not in name]
+
+    def _find(self, source: str, consumer: str) -> tuple[Cursor, str] | None:
+        key = layout.cursor_key(source, consumer)
+        found = self._store.get(key)
+        if found is None:
+            return None
+        cursor = load(Cursor, found.data, key)
+        if (cursor.source, cursor.consumer) != (source, consumer):
+            raise CorruptBatch(
+                f"{key} is the {cursor.consumer} cursor of source {cursor.source}",
+                hint="It was copied here by hand; remove the copy.",
+            )
+        return cursor, found.etag
+
+    def _write(self, old: Cursor | None, mine: Cursor) -> bool:
+        key, data = layout.cursor_key(mine.source, mine.consumer), dump(mine)
+        if old is None:
+            return self._store.put_if_absent(key, data)
+        found = self._find(mine.source, mine.consumer)
+        if found is None or not _same(found[0], old):
+            return False
+        return self._store.put_if_match(key, data, found[1]) is not None
+
+    def _is_stored(self, mine: Cursor) -> bool:
+        try:
+            held = self.load(mine.source, mine.consumer)
+        except StoreUnavailable:
+            return False  # nothing can be known now; the caller raises the first failure, which may be retried
+        return held is not None and held.writer == mine.writer
+
+
+class MemoryCursorStore:
+    """Cursors in this process alone; for tests and for trying things out."""
+
+    def __init__(self) -> None:
+        self._cursors: dict[tuple[str, str], Cursor] = {}
+        self._lock = threading.Lock()
+
+    def load(self, source: str, consumer: str) -> Cursor | None:
+        """Return the cursor, or None before its first write."""
+        layout.cursor_key(source, consumer)  # takes the names that the other stores take, and no others
+        with self._lock:
+            return self._cursors.get((source, consumer))
+
+    def swap(self, old: Cursor | None, new: Cursor) -> Cursor:
+        """Put ``new`` in the place of ``old``; see :class:`cdc_lib.ports.CursorStore`."""
+        mine = _successor(old, new)
+        name = (mine.source, mine.consumer)
+        layout.cursor_key(*name)
+        with self._lock:
+            held = self._cursors.get(name)
+            if (held is None) != (old is None) or (held and old and not _same(held, old)):
+                raise _moved(old, mine, held)
+            self._cursors[name] = mine
+        return mine
+
+    def consumers(self, source: str) -> Sequence[str]:
+        """Return the names of all consumers of a source, in the order of the alphabet."""
+        with self._lock:
+            return sorted(consumer for held_source, consumer in self._cursors if held_source == source)
+
+
+def _successor(old: Cursor | None, new: Cursor) -> Cursor:
+    if old is not None and (old.source, old.consumer) != (new.source, new.consumer):
+        raise ConfigError(
+            f"the {old.consumer} cursor of source {old.source} cannot become another one",
+            hint="Create the other cursor by itself.",
+            source=new.source,
+            consumer=new.consumer,
+        )
+    return replace(new, generation=old.generation + 1 if old else 1, writer=secrets.token_hex(16))
+
+
+def _same(held: Cursor, old: Cursor) -> bool:
+    # The writer too: a cursor that was removed and made anew counts its generations from one again.
+    return (held.generation, held.writer) == (old.generation, old.writer)
+
+
+def _moved(old: Cursor | None, mine: Cursor, held: Cursor | None) -> CursorMoved:
+    last = held.moves[-1] if held and held.moves else None
+    return CursorMoved(
+        f"the {mine.consumer} cursor is no longer the one that this task loaded",
+        hint="Another task moved it. Nothing was written here: load it again and plan from there.",
+        source=mine.source,
+        expected_generation=old.generation if old else 0,
+        found_generation=held.generation if held else 0,
+        found_position=str(held.position) if held else None,
+        held_by=(last.by if last and last.by else f"writer {held.writer}") if held else "nobody: it was removed",
+    )

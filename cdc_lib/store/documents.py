@@ -1,0 +1,125 @@
+"""The model as JSON that a person can read, and back, without loss.
+
+Every document begins with its ``format_version`` and its ``kind``. What an older or newer version of this library wrote
+differently is refused by name: a field that is left out of account may be the one that keeps two tasks apart.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from cdc_lib.errors import ConfigError, CorruptBatch
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.merge import Cut, MergePlan
+from cdc_lib.model.window import SnapshotTask, Unit, Window
+
+FORMAT_VERSION = 1
+"""Counts the changes of these documents that an older version of this library could not read rightly."""
+
+Document = Cursor | Manifest | MergePlan | Cut | Window | SnapshotTask
+"""What can be written."""
+
+T = TypeVar("T", Cursor, Manifest, MergePlan, Cut, Window, SnapshotTask)
+
+_KINDS: dict[type[Document], str] = {
+    Cursor: "cursor",
+    Manifest: "manifest",
+    MergePlan: "merge_plan",
+    Cut: "cut",
+    Window: "window",
+    SnapshotTask: "snapshot_task",
+}
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
+
+
+def dump(model: Document) -> bytes:
+    """Return a document as indented JSON in UTF-8; the same model gives the same bytes."""
+    return (json.dumps(to_plain(model), indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def load(kind: type[T], data: bytes, where: str) -> T:
+    """Read a document.
+
+    Args:
+        kind: the class that is expected, for example ``Cursor``.
+        data: what :func:`dump` gave.
+        where: key or URL of the object, for messages.
+
+    Raises:
+        CorruptBatch: it is another kind, another format, cut short, or has fields that are not known here.
+    """
+    try:
+        plain = json.loads(data)
+    except ValueError as error:
+        raise _corrupt(kind, where, f"it is not JSON: {error}") from error
+    return _from_plain(kind, plain, where)
+
+
+def to_plain(model: Document) -> dict[str, Any]:
+    """Return a document as dicts, lists, texts and numbers: what an XCom or JSON can carry."""
+    fields = _ADAPTERS[type(model)].dump_python(model, mode="json")
+    return {"format_version": FORMAT_VERSION, "kind": _KINDS[type(model)], **fields}
+
+
+def unit_from_plain(plain: dict[str, Any]) -> Unit:
+    """Return the window or snapshot task that :func:`to_plain` was given.
+
+    Raises:
+        CorruptBatch: it is neither.
+    """
+    if plain.get("kind") == _KINDS[SnapshotTask]:
+        return _from_plain(SnapshotTask, plain, "a drain task's argument")
+    return _from_plain(Window, plain, "a drain task's argument")
+
+
+def _from_plain(kind: type[T], plain: object, where: str) -> T:
+    if not isinstance(plain, dict):
+        raise _corrupt(kind, where, "it is not a JSON object")
+    fields = dict(plain)
+    version, name = fields.pop("format_version", None), fields.pop("kind", None)
+    if version != FORMAT_VERSION:
+        raise CorruptBatch(
+            f"{where} has format_version {version}, and this version of the library reads {FORMAT_VERSION}",
+            hint="Run the version that wrote it, or a newer one; CHANGELOG.md says which reads which.",
+        )
+    if name != _KINDS[kind]:
+        raise _corrupt(kind, where, f"it is a {name}")
+    try:
+        # Strict JSON mode: no text is taken for a number, and dates are read from their text.
+        model: T = _ADAPTERS[kind].validate_json(json.dumps(fields), strict=True)
+    except (ValidationError, ConfigError) as error:
+        raise _corrupt(kind, where, _first_fault(error)) from error
+    unknown = _unknown(fields, _ADAPTERS[kind].dump_python(model, mode="json"))
+    if unknown:
+        raise _corrupt(kind, where, f"it has fields that are not known here: {', '.join(unknown)}")
+    return model
+
+
+def _corrupt(kind: type[Document], where: str, fault: str) -> CorruptBatch:
+    return CorruptBatch(
+        f"{where} is not a {_KINDS[kind]}: {fault}",
+        hint="Do not edit it by hand. Restore it from the store's versions or a backup, or run the library's version "
+        "that wrote it.",
+    )
+
+
+def _first_fault(error: ValidationError | ConfigError) -> str:
+    if isinstance(error, ConfigError):
+        return str(error)
+    fault = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+
+
+def _unknown(found: object, known: object, path: str = "") -> list[str]:
+    """Return the paths of the fields that the model did not take up."""
+    if isinstance(found, dict) and isinstance(known, dict):
+        inner = (_unknown(v, known[k], f"{path}{k}.") if k in known else [f"{path}{k}"] for k, v in found.items())
+    elif isinstance(found, list) and isinstance(known, list):
+        inner = (_unknown(f, k, f"{path}{i}.") for i, (f, k) in enumerate(zip(found, known, strict=True)))
+    else:
+        return []
+    return [name for names in inner for name in names]

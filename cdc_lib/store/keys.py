@@ -1,0 +1,51 @@
+"""Which keys an object store takes, so that all of them take the same ones."""
+
+from __future__ import annotations
+
+import re
+
+from cdc_lib.errors import ConfigError
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\\]")
+
+LONGEST_KEY = 900
+"""Bytes of a key; S3 ends at 1024 with the prefix included."""
+
+LONGEST_SEGMENT = 200
+"""Bytes between two slashes; local file systems end at 255, and a temporary name needs some of them."""
+
+
+def check_key(key: str) -> str:
+    """Return the key itself.
+
+    A segment must not begin with a dot: ``.`` and ``..`` leave the folder, and what else does is a store's own
+    business (temporary files, locks) and is never listed.
+
+    Raises:
+        ConfigError: it is empty, absolute, too long, or leaves its folder.
+    """
+    segments = key.split("/")
+    if any(not segment or segment.startswith(".") for segment in segments) or _CONTROL.search(key):
+        raise ConfigError(
+            f"{key!r} cannot be the key of an object",
+            hint="It looks like shop/batches/x.json: no leading slash, no empty part, none that begins with a dot.",
+        )
+    if len(key.encode()) > LONGEST_KEY or any(len(segment.encode()) > LONGEST_SEGMENT for segment in segments):
+        raise ConfigError(
+            "the key of an object is too long",
+            hint=f"{LONGEST_SEGMENT} bytes between slashes and {LONGEST_KEY} in all are the limit.",
+            key=key,
+        )
+    return key
+
+
+def check_prefix(prefix: str) -> str:
+    """Return the beginning of keys itself; it may end anywhere, also in the middle of a name.
+
+    Raises:
+        ConfigError: no key begins so.
+    """
+    folder, _, _ = prefix.rpartition("/")
+    if folder or prefix.startswith("/"):
+        check_key(folder)
+    return prefix

@@ -1,0 +1,138 @@
+"""Where everything lies below the base of an object store. No other file joins keys.
+
+::
+
+    <source>/batches/<epoch>/<window id>/manifest.json
+    <source>/batches/<epoch>/<window id>/<database.table>/part-00000.parquet
+    <source>/snapshots/<snapshot id>/<database.table>/<chunk>/manifest.json
+    <source>/snapshots/<snapshot id>/<database.table>/<chunk>/part-00000.parquet
+    <source>/cursors/<consumer>.json
+    <source>/cuts/<merge id>.json
+
+Epochs and chunks are six digits wide, so that a listing comes in the order of the stream.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.window import SnapshotTask, Window
+
+MANIFEST = "manifest.json"
+"""Name of the document that makes a batch exist."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,149}")
+_NOT_PLAIN = re.compile(r"^[^A-Za-z0-9]|[^A-Za-z0-9_$.-]")
+
+LONGEST_TABLE = 180
+"""Bytes of a table's part of a key; what is longer ends in a hash of the whole name."""
+
+
+def _name(what: str, name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name!r} cannot be the name of a {what}",
+            hint="Letters, digits, _ . + - and at most 150 of them, beginning with a letter or a digit.",
+        )
+    return name
+
+
+def table_folder(table: str) -> str:
+    """Return ``database.table`` as one part of a key.
+
+    What is neither an ASCII letter or digit nor one of ``_ $ . -`` stands as ``@`` and four hex digits, the way MySQL
+    names the files of such tables: Spark would take brackets and stars for patterns and a slash for a folder. The
+    manifest holds the name as it is; nothing reads it back from a key.
+    """
+    folder = _NOT_PLAIN.sub(_escaped, table)
+    if len(folder) <= LONGEST_TABLE:
+        return folder
+    return f"{folder[: LONGEST_TABLE - 14]}@@{hashlib.sha256(table.encode()).hexdigest()[:12]}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code_units = match[0].encode("utf-16-be").hex()
+    return "".join(f"@{code_units[i : i + 4]}" for i in range(0, len(code_units), 4))
+
+
+def batches_prefix(source: str, epoch: int | None = None) -> str:
+    """Return what the keys of all batches of the binlog begin with, of one epoch if it is given."""
+    prefix = f"{_name('source', source)}/batches/"
+    return prefix if epoch is None else f"{prefix}{epoch:06d}/"
+
+
+def manifest_key(window: Window) -> str:
+    """Return the key of a window's manifest."""
+    return f"{batches_prefix(window.source, window.epoch)}{window.id}/{MANIFEST}"
+
+
+def snapshots_prefix(source: str) -> str:
+    """Return what the keys of all snapshot chunks begin with."""
+    return f"{_name('source', source)}/snapshots/"
+
+
+def chunks_prefix(task: SnapshotTask) -> str:
+    """Return what the keys of all chunks of one table's snapshot begin with."""
+    folder = f"{_name('snapshot', task.snapshot_id)}/{table_folder(task.name)}"
+    return f"{snapshots_prefix(task.source)}{folder}/"
+
+
+def chunk_manifest_key(task: SnapshotTask, number: int) -> str:
+    """Return the key of the manifest of one chunk, counted from 0."""
+    return f"{chunks_prefix(task)}{number:06d}/{MANIFEST}"
+
+
+def key_of(manifest: Manifest) -> str:
+    """Return the key under which a manifest belongs."""
+    if manifest.window is not None:
+        return manifest_key(manifest.window)
+    if manifest.chunk is None:
+        raise ConfigError("a manifest needs a window or a chunk", source=manifest.source)
+    chunk = manifest.chunk
+    database, _, table = chunk.table.partition(".")
+    task = SnapshotTask(manifest.source, manifest.epoch, chunk.snapshot_id, database, table)
+    return chunk_manifest_key(task, chunk.number)
+
+
+def part_path(table: str, number: int) -> str:
+    """Return where a window's Parquet file of one table lies below the folder of its manifest."""
+    return f"{table_folder(table)}/{chunk_part_path(number)}"
+
+
+def chunk_part_path(number: int) -> str:
+    """Return where a chunk's Parquet file lies below the folder of its manifest."""
+    return f"part-{number:05d}.parquet"
+
+
+def beside(manifest: str, path: str) -> str:
+    """Return the key of a file whose path its manifest gives.
+
+    Args:
+        manifest: key of the manifest.
+        path: :attr:`cdc_lib.model.batch.DataFile.path`.
+    """
+    folder, _, _ = manifest.rpartition("/")
+    return f"{folder}/{path}"
+
+
+def cursors_prefix(source: str) -> str:
+    """Return what the keys of all cursors of a source begin with."""
+    return f"{_name('source', source)}/cursors/"
+
+
+def cursor_key(source: str, consumer: str) -> str:
+    """Return the key of a consumer's cursor."""
+    return f"{cursors_prefix(source)}{_name('consumer', consumer)}.json"
+
+
+def cuts_prefix(source: str) -> str:
+    """Return what the keys of all cuts of a source begin with."""
+    return f"{_name('source', source)}/cuts/"
+
+
+def cut_key(source: str, merge_id: str) -> str:
+    """Return the key of the cut that a merge publishes."""
+    return f"{cuts_prefix(source)}{_name('merge', merge_id)}.json"

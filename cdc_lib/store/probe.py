@@ -1,0 +1,44 @@
+"""Finding out whether a store keeps the conditions on which every cursor and manifest relies."""
+
+from __future__ import annotations
+
+import secrets
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.ports import ObjectStore
+
+PROBES = "_probe"
+"""Folder of the objects that are written to try a store; each is deleted at once."""
+
+
+def refuse_broken_conditions(store: ObjectStore, name: str) -> None:
+    """Try each conditional write, once when it must succeed and once when it must not.
+
+    Args:
+        store: the store to try.
+        name: how messages call it.
+
+    Raises:
+        ConfigError: it writes where it must not, or refuses what it must take.
+    """
+    key = f"{PROBES}/{secrets.token_hex(8)}"
+    _expect(name, "If-None-Match", store.put_if_absent(key, b"first"), "refused an object that was not there")
+    try:
+        _expect(name, "If-None-Match", not store.put_if_absent(key, b"second"), "wrote over an object that was there")
+        first = store.get(key)
+        _expect(name, "If-None-Match", first is not None and first.data == b"first", "lost what was written first")
+        etag = store.put_if_match(key, b"third", first.etag if first else "")
+        _expect(name, "If-Match", etag is not None, "refused the etag that it had given")
+        stale = store.put_if_match(key, b"fourth", first.etag if first else "")
+        _expect(name, "If-Match", stale is None, "took an etag that was out of date")
+    finally:
+        store.delete([key])
+
+
+def _expect(name: str, condition: str, kept: bool, fault: str) -> None:
+    if not kept:
+        raise ConfigError(
+            f"{name} does not keep the condition {condition}: it {fault}",
+            hint="Two tasks could overwrite each other's cursor there. Use a store with conditional writes.",
+            condition=condition,
+        )

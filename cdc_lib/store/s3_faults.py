@@ -1,0 +1,67 @@
+"""What the answers of an S3 server mean in this project's errors."""
+
+from __future__ import annotations
+
+from cdc_lib.errors import ConfigError, StoreError, StoreUnavailable
+
+CONFLICT = 409
+NOT_FOUND = 404
+PRECONDITION_FAILED = 412
+
+_TRY_AGAIN = {
+    "BandwidthLimitExceeded",
+    "ConditionalRequestConflict",
+    "InternalError",
+    "OperationAborted",
+    "PriorRequestNotComplete",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestTimeout",
+    "ServiceUnavailable",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
+}
+
+_KEYS = "Check access_key_env and secret_key_env, or the AWS credentials of this process."
+
+_HINTS = {
+    "NoSuchBucket": "Create the bucket, or correct store.url.",
+    "InvalidBucketName": "Correct store.url.",
+    "InvalidAccessKeyId": _KEYS,
+    "XAdminUserNotFound": _KEYS,  # versitygw's word for an access key that it does not know
+    "SignatureDoesNotMatch": _KEYS,
+    "AuthorizationHeaderMalformed": "Set store.region to the region of the bucket.",
+    "IllegalLocationConstraintException": "Set store.region to the region of the bucket.",
+    "PermanentRedirect": "Set store.region to the region of the bucket, or correct store.endpoint_url.",
+    "ExpiredToken": "The session's credentials are over: give it new ones.",
+    "InvalidToken": _KEYS,
+    "RequestTimeTooSkewed": "Set this machine's clock right.",
+    "NotImplemented": "The server lacks conditional writes or multipart uploads; take one that has them.",
+    "MethodNotAllowed": "Something else than an S3 server may answer at store.endpoint_url.",
+}
+"""Codes that no retry mends, and what to do about them."""
+
+
+def fault_of(code: str, status: int, said: str, *, deed: str, **context: str | int | None) -> StoreError | ConfigError:
+    """Return the error to raise for an answer that is one.
+
+    Args:
+        code: S3's code, for example ``NoSuchBucket``; for requests without a body the status as text.
+        status: the HTTP status.
+        said: S3's message.
+        deed: what was tried, for example ``read``.
+        **context: where.
+    """
+    message = f"could not {deed}: the S3 server answered {status} {code}: {said}"
+    if (status >= 500 and code != "NotImplemented") or status in {408, 429} or code in _TRY_AGAIN:
+        return StoreUnavailable(message, hint="It is retried.", **context)
+    if code in _HINTS:
+        return ConfigError(message, hint=_HINTS[code], **context)
+    if status in {401, 403}:
+        hint = f"{_KEYS} They need the rights to list the bucket and to get, put and delete objects."
+        return ConfigError(message, hint=hint, **context)
+    if status in {301, 307, 308}:
+        return ConfigError(message, hint=_HINTS["PermanentRedirect"], **context)
+    return StoreError(message, hint="The server's log may say more.", **context)

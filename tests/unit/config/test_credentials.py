@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from cdc_lib.config import (
+    Credentials,
+    LakeConfig,
+    ServerConfig,
+    StoreConfig,
+    StoreKeys,
+    credentials_from_environment,
+    store_keys_from_environment,
+)
+from cdc_lib.errors import ConfigError
+
+
+def test_no_text_of_a_log_in_shows_its_password():
+    """Neither what a log prints nor what a debugger shows; pickling keeps it for other processes."""
+    for secret in (Credentials("cdc", "hunter2"), StoreKeys("id", "hunter2")):
+        assert "hunter2" not in f"{secret} {secret!r} {[secret]}"
+        assert pickle.loads(pickle.dumps(secret)) == secret  # noqa: S301 - our own bytes
+
+
+def test_no_text_of_a_lake_shows_what_may_hold_a_password():
+    """A catalog's address and properties often do."""
+    lake = LakeConfig(type="rest", uri="https://u:hunter2@h", properties={"token": "hunter2"})
+    assert "hunter2" not in f"{lake} {lake!r}"
+
+
+def test_the_password_comes_from_the_named_variable():
+    """An empty one is a password too."""
+    server = ServerConfig(host="h", user="cdc", password_env="P")
+    assert credentials_from_environment(server, {"P": "x"}) == Credentials("cdc", "x")
+    assert credentials_from_environment(server, {"P": ""}) == Credentials("cdc", "")
+    with pytest.raises(ConfigError, match="variable P is not set"):
+        credentials_from_environment(server, {})
+
+
+def test_a_log_in_that_only_airflow_knows_is_told_outside_it():
+    """With the key to add."""
+    with pytest.raises(ConfigError, match=r"server\.password_env"):
+        credentials_from_environment(ServerConfig(host="h", connection="c"), {})
+    with pytest.raises(ConfigError, match=r"server\.user"):
+        credentials_from_environment(ServerConfig(host="h", connection="c", password_env="P"), {"P": "x"})
+
+
+def test_keys_of_a_store_come_from_the_named_variables():
+    """Without names the AWS client looks for itself."""
+    store = StoreConfig(url="s3://b", access_key_env="A", secret_key_env="S")
+    assert store_keys_from_environment(store, {"A": "a", "S": "s"}) == StoreKeys("a", "s")
+    assert store_keys_from_environment(StoreConfig(url="s3://b"), {}) is None
+    with pytest.raises(ConfigError, match="variable S is not set"):
+        store_keys_from_environment(store, {"A": "a"})
+
+
+def test_half_a_pair_of_keys_is_refused():
+    """Also half of a client certificate."""
+    with pytest.raises(ValueError, match="together"):
+        StoreConfig(url="s3://b", access_key_env="A")
+    with pytest.raises(ValueError, match="together"):
+        ServerConfig(host="h", connection="c", tls={"cert": "/c"})

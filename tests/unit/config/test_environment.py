@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.config.environment import fill_in, variables
+
+
+def filled(value, **environ):
+    """Fill in a value that has no problems."""
+    problems = {}
+    result = fill_in(value, environ, problems)
+    assert problems == {}
+    return result
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "expected"),
+    [
+        ("${A}", {"A": "x"}, "x"),
+        ("a${A}b${A}c", {"A": "x"}, "axbxc"),
+        ("${A:-y}", {}, "y"),
+        ("${A:-y}", {"A": ""}, "y"),
+        ("${A:-y}", {"A": "x"}, "x"),
+        ("${A:-}", {}, None),
+        ("${A}", {"A": ""}, None),
+        ("b${A:-}", {}, "b"),
+        ("${A:-http://h:1/}", {}, "http://h:1/"),
+        ("$${A}", {}, "${A}"),
+        ("$A and $ and {A}", {"A": "x"}, "$A and $ and {A}"),
+        ("${A}", {"A": "${B}"}, "${B}"),
+    ],
+)
+def test_references_are_filled_in_as_a_shell_does(text, environ, expected):
+    """Values of variables are not read for references again; a lone empty one means null."""
+    assert filled(text, **environ) == expected
+
+
+def test_only_texts_are_touched():
+    """At any depth."""
+    assert filled({"a": [1, {"b": "${X}"}], "c": None, "d": True}, X="y") == {
+        "a": [1, {"b": "y"}],
+        "c": None,
+        "d": True,
+    }
+
+
+def test_every_unset_variable_is_told_with_its_key():
+    """All at once; the value stays as it is."""
+    problems = {}
+    value = {"store": {"url": "${URL}"}, "tables": ["${T}", "ok"]}
+    assert fill_in(value, {}, problems) == value
+    assert set(problems) == {("store", "url"), ("tables", 0)}
+    assert "URL is not set" in problems["store", "url"]
+
+
+@pytest.mark.parametrize("text", ["${", "${A", "${A B}", "${1A}", "${A:+x}"])
+def test_a_reference_that_is_not_well_formed_is_told(text):
+    """Instead of being taken literally."""
+    problems = {}
+    fill_in({"k": text}, {"A": "x"}, problems)
+    assert ("k",) in problems
+
+
+def test_the_variables_of_a_file_can_be_listed():
+    """For checks that every one of them is documented."""
+    assert variables({"a": ["${A}", "${B:-x} ${C}"], "b": 1, "c": "$${D}"}) == {"A", "B", "C"}

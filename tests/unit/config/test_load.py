@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from cdc_lib.config import SourceConfig, load_source, load_sources
+from cdc_lib.errors import ConfigError
+
+GOOD = """
+server: {host: db.example, user: cdc, password_env: SHOP_PASSWORD}
+tables: ["shop.*"]
+store: {url: "file:///var/lib/cdc"}
+lake: {type: jdbc, uri: "jdbc:sqlite:/lake/cat.db", warehouse: "file:///lake"}
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a source file and return its path."""
+
+    def _write(text=GOOD, name="shop.yaml"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return _write
+
+
+def refused(path, environ=None):
+    """Load a file that must be refused and return the error's text."""
+    with pytest.raises(ConfigError) as caught:
+        load_source(path, environ or {})
+    return str(caught.value)
+
+
+def test_what_a_file_leaves_out_has_the_documented_defaults(write):
+    """Five lines are a whole source."""
+    config = load_source(write(), {})
+    assert config.source == "shop"
+    assert config.server.port == 3306
+    assert config.tables.include == ("shop.*",)
+    assert (config.start, config.schedule, config.zero_dates) == ("snapshot", "*/5 * * * *", "null")
+    assert config.store.path_style
+    assert (config.lake.catalog, config.lake.namespace) == ("lake", "{database}")
+    assert config.drain.max_window_bytes == 256 * 1024**2
+    assert (config.drain.max_windows, config.drain.parallelism) == (16, 2)
+    assert (config.drain.row_group_rows, config.drain.compression_level) == (131_072, 1)
+    assert config.snapshot.chunk_rows == 100_000
+    assert (config.merge.spark_master, config.merge.driver_memory, config.merge.parallelism) == ("local[2]", "2g", 4)
+
+
+def test_a_config_cannot_be_changed_and_travels_between_processes(write):
+    """It is frozen, and Airflow and Spark pickle it."""
+    config = load_source(write(), {})
+    with pytest.raises(ValueError, match="frozen"):
+        config.start = "latest"
+    assert pickle.loads(pickle.dumps(config)) == config  # noqa: S301 - our own bytes
+
+
+def test_defaults_lie_under_every_source_key_by_key(write):
+    """A source's own keys win; the others of the same section stay."""
+    write("drain: {max_windows: 3, parallelism: 5}\ntables: {exclude: ['shop.tmp_*']}\n", "_defaults.yaml")
+    config = load_source(write(GOOD + "drain: {parallelism: 7}\n"), {})
+    assert (config.drain.max_windows, config.drain.parallelism) == (3, 7)
+    assert config.tables.include == ("shop.*",)
+    assert config.tables.exclude == ("shop.tmp_*",)
+
+
+def test_every_problem_of_a_file_is_told_at_once_with_line_key_value_and_what_is_allowed(write):
+    """So that one look mends the file."""
+    text = refused(write("server:\n  hots: x\n  port: abc\n  user: u\n  password_env: P\ntables: []\nstart: never\n"))
+    assert "shop.yaml, line 2: server.hots: unknown key (given 'x'); did you mean 'host'? allowed: host, port" in text
+    assert "shop.yaml, line 3: server.port" in text
+    assert "(given 'abc'); allowed: 1 to 65535" in text
+    assert "shop.yaml, line 1: server.host: is missing" in text
+    assert "line 6: tables.include" in text
+    assert "line 7: start: input should be 'snapshot', 'earliest' or 'latest' (given 'never')" in text
+    assert "store: is missing" in text
+    assert "lake: is missing" in text
+
+
+def test_a_problem_in_the_defaults_names_that_file(write):
+    """The reader is not sent to the wrong one."""
+    write("drain: {parallelism: 0}\n", "_defaults.yaml")
+    assert "_defaults.yaml, line 1: drain.parallelism" in refused(write())
+
+
+@pytest.mark.parametrize("key", ["password", "Password", "passwd", "pwd"])
+def test_a_password_in_a_file_is_refused_and_not_repeated(write, key):
+    """The message says where it belongs."""
+    text = refused(write(GOOD.replace("password_env: SHOP_PASSWORD", f"password_env: P, {key}: hunter2")))
+    assert "a password never stands in a file" in text
+    assert "password_env" in text
+    assert "connection" in text
+    assert "hunter2" not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('url: "file:///var/lib/cdc"', 'url: "s3://b/p", access_key_env: A, secret_key_env: "hunter/2"'),
+        ('url: "file:///var/lib/cdc"', 'url: "s3://key:hunter/2@bucket"'),
+        ("password_env: SHOP_PASSWORD", "password_env: hunter/2"),
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_repeated(write, old, new):
+    """Somebody who puts a secret where its variable's name belongs does not find it in a log."""
+    text = refused(write(GOOD.replace(old, new)))
+    assert "a value that is not shown" in text
+    assert "hunter" not in text
+
+
+def test_a_value_of_the_environment_is_never_shown(write):
+    """Only the reference is."""
+    text = refused(write(GOOD + "start: ${START}\n"), {"START": "hunter2"})
+    assert "${START}" in text
+    assert "hunter2" not in text
+
+
+def test_the_source_is_named_after_its_file(write):
+    """The name stands in object keys; two files cannot claim one."""
+    assert "must be equal to the file's name, 'shop' (given 'other')" in refused(write("source: other\n" + GOOD))
+    assert load_source(write("source: shop\n" + GOOD), {}).source == "shop"
+    assert "source" in refused(write(GOOD, "no blanks.yaml"))
+
+
+def test_a_log_in_comes_from_a_variable_or_from_a_connection(write):
+    """With neither there is no way in; a user is needed with the variable."""
+    assert "password_env: NAME" in refused(write(GOOD.replace(", password_env: SHOP_PASSWORD", "")))
+    assert "needs user" in refused(write(GOOD.replace("user: cdc, ", "")))
+    config = load_source(write(GOOD.replace("user: cdc, password_env: SHOP_PASSWORD", "connection: shop_db")), {})
+    assert (config.server.connection, config.server.user) == ("shop_db", None)
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("schedule: '* * *'", "schedule"),
+        ("schedule: '60 * * * *'", "schedule"),
+        ("schedule: '5-1 * * * *'", "schedule"),
+        ("schedule: '@always'", "schedule"),
+        ("drain: {max_window_bytes: big}", "drain.max_window_bytes"),
+        ("drain: {compression_level: 23}", "drain.compression_level"),
+        ("snapshot: {chunk_rows: 0}", "snapshot.chunk_rows"),
+        ("merge: {driver_memory: lots}", "merge.driver_memory"),
+        ("zero_dates: keep", "zero_dates"),
+        ("stroe: {}", "did you mean 'store'"),
+    ],
+)
+def test_a_wrong_value_names_its_key(write, line, key):
+    """One line each of what people get wrong."""
+    assert key in refused(write(GOOD + line + "\n"))
+
+
+@pytest.mark.parametrize("cron", ["* * * * *", "*/5 * * * *", "0 3 * * mon-fri", "0,30 1-5/2 1 jan 7", "@hourly"])
+def test_cron_expressions_of_five_fields_are_schedules(write, cron):
+    """Names of days and months included."""
+    assert load_source(write(GOOD + f"schedule: '{cron}'\n"), {}).schedule == cron
+
+
+def test_no_schedule_means_runs_by_hand(write):
+    """A bare null is no schedule."""
+    assert load_source(write(GOOD + "schedule: null\n"), {}).schedule is None
+
+
+def test_zero_dates_may_be_written_as_a_bare_null(write):
+    """YAML's own null and the word mean the same."""
+    assert load_source(write(GOOD + "zero_dates: null\n"), {}).zero_dates == "null"
+    assert load_source(write(GOOD + "zero_dates: error\n"), {}).zero_dates == "error"
+
+
+@pytest.mark.parametrize(
+    "url", ["/var/lib/cdc", "file://relative", "file:///", "http://x/y", "s3://", "s3://b/../c", "s3://b?x"]
+)
+def test_a_store_is_a_folder_or_a_bucket(write, url):
+    """Nothing else is guessed."""
+    assert "store.url" in refused(write(GOOD.replace("file:///var/lib/cdc", url)))
+
+
+def test_a_store_tells_its_parts(write):
+    """The parts that the stores are opened with."""
+    folder = load_source(write(GOOD.replace("file:///var/lib/cdc", "file:///var/my%20cdc/")), {}).store
+    assert (folder.scheme, str(folder.folder)) == ("file", "/var/my cdc")
+    bucket = load_source(write(GOOD.replace("file:///var/lib/cdc", "s3://bucket/a/b/")), {}).store
+    assert (bucket.scheme, bucket.bucket, bucket.prefix) == ("s3", "bucket", "a/b")
+
+
+@pytest.mark.parametrize(
+    "lake", ["{type: jdbc}", "{type: rest}", "{type: hive}", "{type: glue}", "{type: hadoop}", "{type: paimon}"]
+)
+def test_a_catalog_without_what_its_type_needs_is_refused(write, lake):
+    """Before Spark starts."""
+    path = write(GOOD[: GOOD.index("lake:")] + f"lake: {lake}\n")
+    assert ": lake" in refused(path)
+
+
+@pytest.mark.parametrize("namespace", ["{table}", "{", "x{}", "{database!r}{other}"])
+def test_a_namespace_holds_nothing_but_database_and_source(write, namespace):
+    """Other places in braces would fail at the first merge."""
+    assert "lake.namespace" in refused(write(GOOD.replace("lake: {", f"lake: {{namespace: '{namespace}', ")))
+
+
+def test_several_databases_cannot_share_one_namespace(write):
+    """Their tables of one name would be one lake table."""
+    one = GOOD.replace("lake: {", "lake: {namespace: 'raw_{source}', ")
+    assert load_source(write(one), {}).lake.namespace_of("shop", "anything") == "raw_shop"
+    assert "tables.include names several databases" in refused(write(one.replace('["shop.*"]', '["shop.*", "crm.*"]')))
+    assert "tables.include names several databases" in refused(write(one.replace('["shop.*"]', '["shop_*.*"]')))
+
+
+def test_settings_of_other_programs_are_texts(write):
+    """YAML's numbers and truth values become what Spark and Iceberg read."""
+    config = load_source(
+        write(GOOD + "merge: {conf: {spark.sql.shuffle.partitions: 4, spark.ui.enabled: false}}\n"), {}
+    )
+    assert config.merge.conf == {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("tables: [*.orders]\n", "Put quotation marks around a text that begins with *"),
+        ("a: 1\nb: 2\na: 3\n", "the key 'a' stands twice, on lines 1 and 3"),
+        ("server: {host: x, host: y}\n", "key=server.host"),
+        ("- a\n- b\n", "keys and values at its top"),
+        ("a: [1, 2\n", "not YAML"),
+        ("store: {url: ${X}}\n", "not YAML"),
+        ("a: !!python/object:os.system {}\n", "not YAML"),
+    ],
+)
+def test_what_is_no_proper_yaml_is_told_with_its_line(write, text, says):
+    """Keys that stand twice are among it: YAML itself lets the last one win in silence."""
+    said = refused(write(text))
+    assert says in said
+    assert "line=" in said
+
+
+def test_an_empty_file_is_told_what_is_missing(write):
+    """It is no special case."""
+    assert "server: is missing" in refused(write(""))
+
+
+def test_a_file_that_is_not_there_or_not_text_is_a_config_error(tmp_path):
+    """As is everything else that is wrong with a file."""
+    assert "cannot read" in refused(tmp_path / "none.yaml")
+    (tmp_path / "latin.yaml").write_bytes(b"a: \xff\n")
+    assert "not UTF-8" in refused(tmp_path / "latin.yaml")
+
+
+def test_one_bad_file_does_not_hide_the_others(write, tmp_path):
+    """Each file has its own outcome; defaults and hidden files are no sources."""
+    write(GOOD, "shop.yaml")
+    write("tables: []", "bad.yaml")
+    write(GOOD, "crm.yml")
+    write("start: snapshot", "_defaults.yaml")
+    write("nothing", "notes.txt")
+    write("nothing", ".hidden.yaml")
+    outcomes = {one.source: (one.config, one.error) for one in load_sources(tmp_path, {})}
+    assert list(outcomes) == ["bad", "crm", "shop"]
+    assert outcomes["bad"][0] is None
+    assert isinstance(outcomes["bad"][1], ConfigError)
+    assert isinstance(outcomes["crm"][0], SourceConfig)
+    assert isinstance(outcomes["shop"][0], SourceConfig)
+    assert outcomes["shop"][1] is None
+
+
+def test_broken_defaults_are_told_for_every_source(write, tmp_path):
+    """None of them can be read as it was meant."""
+    write(GOOD, "a.yaml")
+    write(GOOD, "b.yaml")
+    write("start: [", "_defaults.yaml")
+    assert all("_defaults.yaml" in str(one.error) for one in load_sources(tmp_path, {}))
+
+
+def test_two_files_of_one_source_are_both_refused(write, tmp_path):
+    """They would share cursors; names that differ only in case meet in many stores."""
+    write(GOOD, "shop.yaml")
+    write(GOOD, "shop.yml")
+    write(GOOD, "Crm.yaml")
+    write(GOOD, "crm.yaml")
+    assert [one.config for one in load_sources(tmp_path, {})] == [None] * 4
+    assert all("has 2 files" in str(one.error) for one in load_sources(tmp_path, {}))
+
+
+def test_one_server_id_twice_on_one_server_is_refused(write, tmp_path):
+    """The server would throw each out for the other."""
+    text = GOOD.replace("host: db.example", "host: db.example, server_id: 7")
+    write(text, "a.yaml")
+    write(text, "b.yaml")
+    write(text.replace("server_id: 7", "server_id: 8"), "c.yaml")
+    write(text.replace("db.example", "other.example"), "d.yaml")
+    loaded = load_sources(tmp_path, {})
+    assert [one.config is None for one in loaded] == [True, True, False, False]
+    assert "server_id is the same in a.yaml, b.yaml" in str(loaded[0].error)
+
+
+def test_a_missing_folder_is_told(tmp_path):
+    """With the two ways to name another."""
+    with pytest.raises(ConfigError, match="CDC_SOURCES"):
+        load_sources(tmp_path / "none", {})
