@@ -18,7 +18,7 @@ from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake import LakeTable, Marker, Point
 from cdc_lib.model.schema import TableSchema
 
-Frame = TypeVar("Frame", contravariant=True)
+Frame = TypeVar("Frame", contravariant=True)  # noqa: PLC0105 - the name is for readers
 """Rows on their way into a lake table: a Spark DataFrame, or what another engine calls so."""
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, cast
 
 import typer
 
-from cdc_lib.config import Loaded, SourceConfig, credentials_from_environment, load_sources
+from cdc_lib.config import Credentials, Loaded, SourceConfig, credentials_from_environment, load_sources
 from cdc_lib.errors import ConfigError
 from cdc_lib.pipeline import Pipeline
 
@@ -70,6 +70,11 @@ def config_of(loaded: Loaded) -> SourceConfig:
 def open_pipeline(config: SourceConfig) -> Pipeline:
     """Open the pipeline of a source with the password of the environment."""
     return Pipeline.open(config, credentials_from_environment(config.server))
+
+
+def open_store_pipeline(config: SourceConfig) -> Pipeline:
+    """Open the pipeline for what asks the store alone; no password is needed."""
+    return Pipeline.open(config, Credentials(config.server.user or "", ""))
 
 
 def caller(command: str) -> str:

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cdc_lib.errors import ConfigError, MergeError
+from cdc_lib.errors import ConfigError, MergeConflict, MergeError
+
+TRY_AGAIN = 75
+"""The job's exit code for a failure that may be gone the next time."""
 
 PATIENCE = 30
 """Seconds that a job which was told to end has for closing its Spark session."""
@@ -30,6 +33,7 @@ def run(command: list[str]) -> None:
     """Run a command to its end, or end it when this process is told to stop.
 
     Raises:
+        MergeConflict: it may succeed the next time.
         MergeError: it ended with another code than 0.
     """
     sys.stdout.flush()
@@ -43,6 +47,8 @@ def run(command: list[str]) -> None:
             except subprocess.TimeoutExpired:
                 process.kill()
             raise
+    if code == TRY_AGAIN:
+        raise MergeConflict("the merge job could not finish this time", hint="What it said stands above. Run it again.")
     if code != 0:
         raise MergeError(
             f"the merge job ended with code {code}",

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from cdc_lib.cli import spark
-from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline, open_store_pipeline
 from cdc_lib.cli.drains import drain_units
-from cdc_lib.cli.output import say, size, table
+from cdc_lib.cli.output import say, table
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.window import SnapshotTask, Unit
 from cdc_lib.pipeline import AckResult
@@ -75,7 +75,7 @@ def ack_drain(context: typer.Context, source: SourceName) -> None:
 @ack.command("lake")
 def ack_lake(context: typer.Context, source: SourceName) -> None:
     """Move the lake cursor to the cut that the last merge published."""
-    show_ack(open_pipeline(config_of(find(context, source))).ack_lake(by=caller("ack lake")))
+    show_ack(open_store_pipeline(config_of(find(context, source))).ack_lake(by=caller("ack lake")))
 
 
 def show_ack(result: AckResult) -> None:
@@ -83,8 +83,3 @@ def show_ack(result: AckResult) -> None:
     moved = f"{result.start} → {result.stop}" if result.start != result.stop else f"at {result.stop}"
     waiting = f", {result.waiting} still waiting" if result.waiting else ""
     say(f"{result.consumer} cursor {moved}: {result.windows} windows, {result.chunks} chunks{waiting}")
-
-
-def show_size(rows: int, count: int) -> str:
-    """Write how much a batch holds."""
-    return f"{rows:,} rows, {size(count)}"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_pipeline, settings
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_pipeline, open_store_pipeline, settings
 from cdc_lib.cli.output import (
     duration,
     error_as_plain,
@@ -101,7 +101,7 @@ def _in_flight(at: Cursor | None) -> str:
 @cursor.command("show")
 def show(context: typer.Context, source: SourceName, as_json: AsJson = False) -> None:
     """Show the cursors of a source, what is in flight, and their last moves."""
-    pipeline = open_pipeline(config_of(find(context, source)))
+    pipeline = open_store_pipeline(config_of(find(context, source)))
     cursors = [pipeline.cursors.load(source, name) for name in pipeline.cursors.consumers(source)]
     found = [one for one in cursors if one is not None]
     if as_json:

@@ -6,7 +6,6 @@ engines as Arrow tables from here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -76,7 +75,7 @@ def catalog_properties(config: SourceConfig) -> dict[str, str]:
     return properties | _catalog(lake)
 
 
-def _catalog(lake: LakeConfig) -> Mapping[str, str]:
+def _catalog(lake: LakeConfig) -> dict[str, str]:
     if lake.type == "jdbc" and lake.uri is not None:
         return {"type": "sql", "uri": sqlalchemy_url(lake.uri), "init_catalog_tables": "false"}
     if lake.type == "hadoop":
@@ -103,13 +102,12 @@ def sqlalchemy_url(jdbc: str) -> str:
 
 
 def _storage(store: StoreConfig, lake: LakeConfig) -> dict[str, str]:
-    """A lake in S3 is reached as the store is, unless ``lake.properties`` say otherwise."""
-    if lake.warehouse is None or urlsplit(lake.warehouse).scheme not in {"s3", "s3a"} or store.scheme != "s3":
+    """A lake in S3 is reached as the store is, unless ``lake.properties`` say otherwise; the merge job does the same."""
+    if lake.warehouse is None or urlsplit(lake.warehouse).scheme not in {"s3", "s3a"}:
         return {}
     settings = {"s3.endpoint": store.endpoint_url, "s3.region": store.region}
-    if store.path_style:
-        settings["s3.force-virtual-addressing"] = "false"
-    keys = store_keys_from_environment(store)
+    settings["s3.force-virtual-addressing"] = str(not store.path_style).lower()
+    keys = store_keys_from_environment(store) if store.scheme == "s3" else None
     if keys is not None:
         settings |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
     return {name: value for name, value in settings.items() if value is not None}

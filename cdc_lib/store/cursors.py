@@ -144,6 +144,7 @@ def _moved(old: Cursor | None, mine: Cursor, held: Cursor | None) -> CursorMoved
         f"the {mine.consumer} cursor is no longer the one that this task loaded",
         hint="Another task moved it. Nothing was written here: load it again and plan from there.",
         source=mine.source,
+        consumer=mine.consumer,
         expected_generation=old.generation if old else 0,
         found_generation=held.generation if held else 0,
         found_position=str(held.position) if held else None,

@@ -198,16 +198,18 @@ class _File(io.FileIO):
             return super().write(data)
 
 
-def _open_beside(path: Path, key: str) -> _File:
+def _open_beside(path: Path, key: str, attempts: int = 100) -> _File:
     """Open a new temporary file in the folder of the path, which is made if need be."""
-    while True:
+    try:
         _make_folder(path.parent)
-        try:
-            file = _File(str(path.with_name(f".tmp-{secrets.token_hex(8)}")), "xb")
-        except FileNotFoundError:
-            continue  # the last object of the folder was deleted, and the folder with it, since it was made
-        file.key = key
-        return file
+        file = _File(str(path.with_name(f".tmp-{secrets.token_hex(8)}")), "xb")
+    except FileNotFoundError:
+        # The last object of the folder was deleted, and the folder with it, between the two lines above.
+        if attempts == 1:
+            raise
+        return _open_beside(path, key, attempts - 1)
+    file.key = key
+    return file
 
 
 def _make_folder(folder: Path) -> None:

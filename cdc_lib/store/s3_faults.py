@@ -54,7 +54,8 @@ def fault_of(code: str, status: int, said: str, *, deed: str, **context: str | i
         deed: what was tried, for example ``read``.
         **context: where.
     """
-    message = f"could not {deed}: the S3 server answered {status} {code}: {said}"
+    name = "" if code == str(status) else f" {code}"  # an answer to HEAD has no body to name it
+    message = f"could not {deed}: the S3 server answered {status}{name}: {said.rstrip('.')}"
     if (status >= 500 and code != "NotImplemented") or status in {408, 429} or code in _TRY_AGAIN:
         return StoreUnavailable(message, hint="It is retried.", **context)
     if code in _HINTS:

@@ -9,11 +9,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import httpx
+from typing_extensions import Self
 
 from tests.support.servers.process import ServerProcess, free_port
 
@@ -65,7 +67,11 @@ class AirflowStandalone:
         self.password_file = home / "passwords.json"
         self.users = {self.user: "admin", **(users or {})}
         self.ready_seconds = ready_seconds
-        self.env = {**self._settings(dags_folder, plugins_folder), **(env or {})}
+        self.env = {
+            **self._settings(dags_folder, plugins_folder),
+            **(env or {}),
+            **self._places(plugins_folder, env or {}),
+        }
         self._process: ServerProcess | None = None
         self._client: httpx.Client | None = None
 
@@ -94,20 +100,26 @@ class AirflowStandalone:
             "SCHEDULER__ENABLE_HEALTH_CHECK": False,
             "USAGE_DATA_COLLECTION__ENABLED": False,
         }
+        return {f"AIRFLOW__{name}": str(value) for name, value in settings.items()}
+
+    def _places(self, plugins_folder: Path, env: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables that are no wish of the caller: where things are found."""
+        path = env.get("PATH") or os.environ["PATH"]
+        modules = filter(None, (env.get("PYTHONPATH"), str(ROOT), str(plugins_folder)))
         return {
             "AIRFLOW_HOME": str(self.home),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # standalone calls `airflow` by its name
-            "PYTHONPATH": f"{ROOT}:{plugins_folder}",
+            "PATH": f"{Path(sys.executable).parent}:{path}",  # standalone calls `airflow` by its name
+            "PYTHONPATH": ":".join(modules),
             "PYTHONUNBUFFERED": "1",
             "TZ": "UTC",
-        } | {f"AIRFLOW__{name}": str(value) for name, value in settings.items()}
+        }
 
     @property
     def log(self) -> Path:
         """What all components print; the logs of tasks are under ``logs/`` beside it."""
         return self.home / "standalone.log"
 
-    def start(self) -> AirflowStandalone:
+    def start(self) -> Self:
         """Start everything and wait until all components are healthy and somebody can log in.
 
         Raises:
@@ -156,7 +168,7 @@ class AirflowStandalone:
             kill_session(self._process._shell.pid)
             self._process = None
 
-    def __enter__(self) -> AirflowStandalone:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -257,15 +269,21 @@ class AirflowStandalone:
         """Return the log of one attempt as text."""
         path = f"/dags/{dag}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}?map_index={map_index}"
         lines = self.get(path)["content"]
-        return "\n".join(line if isinstance(line, str) else str(line.get("event", line)) for line in lines)
+        return "\n".join(_text(line) for line in lines)
+
+
+def _text(line: str | Json) -> str:
+    """Return a line of a task's log, with the error that it tells of."""
+    if isinstance(line, str):
+        return line
+    errors = [f"{error['exc_type']}: {error['exc_value']}" for error in line.get("error_detail") or ()]
+    return "\n".join([str(line.get("event", line)), *errors])
 
 
 def kill_session(session: int) -> None:
     """Kill what is left of a session: tasks run in process groups of their own and outlive their scheduler."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
             fields = stat.read_text().rpartition(")")[2].split()
             if int(fields[3]) == session:
                 os.kill(int(stat.parent.name), signal.SIGKILL)
-        except (FileNotFoundError, ProcessLookupError):  # it has just ended
-            continue

@@ -1,6 +1,6 @@
 """Fills a shop with rows that follow from a seed, made by the server itself, so that 200,000 take seconds.
 
-Every value is a function of (seed, table, row number, column) through CRC32, MD5 and SHA1, which answer alike on every
+Every value is a function of (seed, table, row number, column) through CRC32 and SHA2, which answer alike on every
 server. The session runs in UTC.
 """
 
@@ -117,7 +117,7 @@ def _expressions(sizes: Sizes) -> dict[str, dict[str, str]]:
     return {
         "customers": {
             "id": "n + 1",
-            "public_id": "IF(# % 50 = 0, UNHEX(CONCAT(SUBSTR(MD5(#), 1, 28), '0000')), UNHEX(MD5(#)))",
+            "public_id": "IF(# % 50 = 0, UNHEX(CONCAT(SUBSTR(SHA2(#, 256), 1, 28), '0000')), UNHEX(SUBSTR(SHA2(#, 256), 1, 32)))",
             "email": "CONCAT('customer', n, '@shop', # % 90, '.example')",
             "name": null("CONCAT(ELT(# % 6 + 1, 'Zoë', '李小龍', 'Jürgen 🚲', 'Ada', '🛒🧡', 'O''Brien'), ' ', n)"),
             "legacy_name": null("ELT(# % 5 + 1, 'Müller', 'Ångström', '€uro Shop', 'plain', '')"),
@@ -129,9 +129,9 @@ def _expressions(sizes: Sizes) -> dict[str, dict[str, str]]:
             "balance": null("(CAST(# AS SIGNED) - 2000000000) / 100"),
             "preferences": null(
                 "JSON_OBJECT('theme', ELT(# % 3 + 1, 'dark', 'light', 'größer ☀'), 'page', # % 100, 'ratio', "
-                "(# % 1000) / 8, 'tags', JSON_ARRAY(# % 7, 'a\\\\b \"q\"', NULL))"
+                "(# % 1000) / 8e0, 'tags', JSON_ARRAY(# % 7, 'a\\\\b \"q\"', NULL))"
             ),
-            "avatar": null("UNHEX(REPEAT(SHA1(#), # % 5))"),
+            "avatar": null("UNHEX(REPEAT(SHA2(#, 256), # % 5))"),
             "created_at": null("DATE_ADD('2020-01-01', INTERVAL # * 41000 MICROSECOND)"),
             "seen_at": null("DATE_ADD('2024-01-01', INTERVAL # % 60000000 SECOND)"),
         },
@@ -139,19 +139,21 @@ def _expressions(sizes: Sizes) -> dict[str, dict[str, str]]:
             "id": "n + 1",
             "sku": "CONCAT('SKU-', LPAD(n, 8, '0'))",
             "title": null("CONCAT(ELT(# % 5 + 1, 'Teapot 🫖', 'Café crème', 'Lamp', 'Ω meter', 'Rad'), ' No. ', n)"),
-            "description": null("REPEAT(CONCAT('It is a good one — ', MD5(#), '. '), # % 9)"),
+            "description": null("REPEAT(CONCAT('It is a good one — ', SHA2(#, 256), '. '), # % 9)"),
             "legacy_text": null("REPEAT('naïve ½ £ ', # % 12)"),
             "price": null("(# % 10000000) / 100"),
             "weight": null("(# % 100000) / 7"),
             "volume": null("(CAST(# AS SIGNED) - 2000000000) / 12345.678"),
-            "attributes": null("JSON_OBJECT('colour', ELT(# % 3 + 1, 'red', 'blue', 'grün'), 'sizes', JSON_ARRAY(1, 2.5))"),
-            "picture": null("UNHEX(REPEAT(MD5(#), # % 40))"),
+            "attributes": null(
+                "JSON_OBJECT('colour', ELT(# % 3 + 1, 'red', 'blue', 'grün'), 'sizes', JSON_ARRAY(1, 2.5))"
+            ),
+            "picture": null("UNHEX(REPEAT(SHA2(#, 256), # % 40))"),
             "on_sale": null("# % 2"),
             "launched": null("1990 + # % 40"),
             "updated_at": null("DATE_ADD('2025-01-01', INTERVAL # % 30000000000 * 1000 MICROSECOND)"),
         },
         "orders": {
-            "id": f"{sizes.first_order} + n",
+            "id": f"CAST({sizes.first_order} AS UNSIGNED) + n",
             "customer_id": null(f"# % {sizes.customers} + 1"),
             "status": null("# % 5 + 1"),
             "total": null("(CAST(# AS SIGNED) - 100000) / 100"),
@@ -161,28 +163,28 @@ def _expressions(sizes: Sizes) -> dict[str, dict[str, str]]:
             "deliver_after": null("SEC_TO_TIME(# % 86400)"),
             "handling": null("ELT(# % 4 + 1, '-12:34:56.000001', '00:00:00.5', '838:59:59.000000', '-00:00:00.25')"),
             "channel": null("ELT(# % 3 + 1, 'web', 'téléphone', 'Straße')"),
-            "note": null("CONCAT('Please ring twice 🔔 ', MD5(#))", 3),
+            "note": null("CONCAT('Please ring twice 🔔 ', SHA2(#, 256))", 3),
             "updated_at": null("DATE_ADD('2025-01-01', INTERVAL # * 7001 MICROSECOND)"),
         },
         "order_items": {
-            "order_id": f"{sizes.first_order} + n DIV 2",
+            "order_id": f"CAST({sizes.first_order} AS UNSIGNED) + n DIV 2",
             "line_no": "n % 2 + 1",
             "product_id": null(f"# % {sizes.products} + 1"),
             "quantity": null("# % 16777216"),
             "price": null("(# % 100000) / 100"),
             "discount": null("(# % 9999) / 10000"),
             "points": null("CAST(# % 16777216 AS SIGNED) - 8388608"),
-            "gift_code": null("SUBSTR(MD5(#), 1, # % 9)"),
+            "gift_code": null("SUBSTR(SHA2(#, 256), 1, # % 9)"),
             "remark": null("ELT(# % 4 + 1, '', ' leading and trailing ', 'für Oma 🎁', 'x')", 3),
         },
         "payments": {
             "id": "CAST(n AS SIGNED) - 100",
-            "order_id": null(f"{sizes.first_order} + # % {sizes.orders}"),
+            "order_id": null(f"CAST({sizes.first_order} AS UNSIGNED) + # % {sizes.orders}"),
             "method": null("# % 4 + 1"),
             "amount": null("(CAST(# AS SIGNED) - 2000000000) * 1000003 / 10000"),
             "rate": null("(# + 0.1) / 3e9"),
             "fee": null("# / 1e6"),
-            "receipt": null("UNHEX(SUBSTR(SHA1(#), 1, 2 * (# % 20)))"),
+            "receipt": null("UNHEX(SUBSTR(SHA2(#, 256), 1, 2 * (# % 20)))"),
             "answer": null("JSON_OBJECT('code', # % 600, 'ok', IF(# % 2 = 0, TRUE, FALSE), 'big', #)"),
             "settled_on": null("DATE_ADD('2025-01-01', INTERVAL # % 400 DAY)"),
             "created_at": null("DATE_ADD('2025-01-01', INTERVAL # * 7001 MICROSECOND)"),
@@ -198,7 +200,7 @@ def _expressions(sizes: Sizes) -> dict[str, dict[str, str]]:
             "counted_at": null("DATE_ADD('2025-01-01', INTERVAL # * 7000 MICROSECOND)"),
         },
         "page_views": {
-            "visitor": null("UNHEX(SUBSTR(MD5(# % 500), 1, 16))"),
+            "visitor": null("UNHEX(SUBSTR(SHA2(# % 500, 256), 1, 16))"),
             "url": null("CONCAT('/product/', # % 40)"),
             "referrer": null("ELT(# % 3 + 1, 'https://search.example/?q=té', '', 'mail')", 3),
             "status": null("ELT(# % 4 + 1, 200, 200, 404, -1)"),

@@ -1,0 +1,73 @@
+"""Log-in to a MySQL or MariaDB server, with TLS where the source file asks for it."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from cdc_lib.config import Credentials, ServerConfig
+from cdc_lib.errors import SourceError, SourceUnavailable, UnsupportedServer
+
+_ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
+_AUTHENTICATION_ERRORS = {2059, 2061}
+SILENCE_SECONDS = 120
+"""How long the server may say nothing before the connection counts as broken."""
+
+
+def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
+    """Open a session in UTC, utf8mb4, autocommit.
+
+    Raises:
+        SourceUnavailable: no answer, or too many connections.
+        UnsupportedServer: the log-in or the TLS handshake is refused.
+    """
+    try:
+        return pymysql.connect(
+            host=server.host,
+            port=server.port,
+            user=credentials.user,
+            password=credentials.password,
+            charset="utf8mb4",
+            connect_timeout=int(max(1, server.connect_timeout)),
+            read_timeout=SILENCE_SECONDS,
+            write_timeout=SILENCE_SECONDS,
+            autocommit=True,
+            init_command="SET time_zone = '+00:00'",
+            ssl=_tls(server),
+            program_name="lakecdc",
+        )
+    except (pymysql.MySQLError, OSError) as error:
+        raise translated(error, server) from error
+
+
+def _tls(server: ServerConfig) -> ssl.SSLContext | None:
+    if server.tls is None:
+        return None
+    context = ssl.create_default_context(cafile=str(server.tls.ca) if server.tls.ca else None)
+    if not server.tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if server.tls.cert and server.tls.key:
+        context.load_cert_chain(str(server.tls.cert), str(server.tls.key))
+    return context
+
+
+def translated(error: Exception, server: ServerConfig) -> SourceError:
+    """Return the error of this project that a driver's error means."""
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    place = {"host": server.host, "port": server.port}
+    if number in _ACCESS_DENIED:
+        return UnsupportedServer(
+            f"the server refuses: {text}", hint="Check user, password and grants; cdc doctor prints them.", **place
+        )
+    if number in _AUTHENTICATION_ERRORS or isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
+        return UnsupportedServer(f"log-in or TLS failed: {text}", hint="Check server.tls in the source file.", **place)
+    if isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError | OSError):
+        return SourceUnavailable(
+            f"the server cannot be reached: {text}", hint="Check server.host and server.port, and that it runs.", **place
+        )
+    return SourceError(f"the server answers with an error: {text} ({number})", **place)

@@ -1,0 +1,130 @@
+"""What a server says of itself: who it is, how it writes its binlog, and what it still has of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from cdc_lib.config import ServerConfig
+from cdc_lib.errors import SourceError, UnsupportedServer
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.position import Position
+from cdc_lib.source.connect import translated
+
+_VARIABLES = (
+    "version", "server_uuid", "server_id", "gtid_domain_id", "log_bin", "binlog_format", "binlog_row_image",
+    "binlog_row_metadata", "binlog_checksum", "gtid_mode", "binlog_expire_logs_seconds", "expire_logs_days",
+    "binlog_transaction_compression", "log_bin_compress", "binlog_row_value_options",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """A server at one moment.
+
+    Args:
+        identity: which server it is.
+        version: numbers of its version, for example ``(9, 7, 4)``.
+        variables: global variables that matter here, in lower case; absent ones the server does not know.
+        head: end of the binlog; None when the binlog is off or must not be looked at.
+        gtid_set: executed GTIDs at the head; empty when the server has none.
+        files: binlog files and their sizes in bytes, oldest first.
+    """
+
+    identity: ServerIdentity
+    version: tuple[int, ...]
+    variables: Mapping[str, str]
+    head: Position | None
+    gtid_set: str
+    files: tuple[tuple[str, int], ...]
+
+    @property
+    def checksum(self) -> bool:
+        """Whether new events end in a CRC32."""
+        return self.variables.get("binlog_checksum", "NONE").upper() == "CRC32"
+
+
+def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts:
+    """Ask the server.
+
+    Raises:
+        SourceError: a statement fails.
+        UnsupportedServer: the user may not look at the binlog.
+    """
+    try:
+        variables = read_variables(connection)
+        mariadb = "mariadb" in variables["version"].lower()
+        version = tuple(int(part) for part in variables["version"].split("-")[0].split("."))
+        head, gtid_set = _head(connection, version, mariadb=mariadb)
+        files = tuple((str(row[0]), int(row[1])) for row in rows_of(connection, "SHOW BINARY LOGS")) if head else ()
+    except pymysql.MySQLError as error:
+        raise translated(error, server) from error
+    identity = ServerIdentity(
+        flavor="mariadb" if mariadb else "mysql",
+        server_uuid="" if mariadb else variables.get("server_uuid", ""),
+        server_id=int(variables.get("server_id", "0")),
+        gtid_domain=int(variables.get("gtid_domain_id", "0")),
+        host=server.host,
+        port=server.port,
+    )
+    return ServerFacts(identity, version, variables, head, gtid_set, files)
+
+
+def rows_of(connection: Connection[Any], sql: str, arguments: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
+    """Run one statement and return all of its rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, arguments)
+        return list(cursor.fetchall())
+
+
+def read_variables(connection: Connection[Any]) -> dict[str, str]:
+    """Return the global variables that matter here."""
+    names = ", ".join(f"'{name}'" for name in _VARIABLES)
+    rows = rows_of(connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")  # noqa: S608 - constants
+    return {str(name).lower(): str(value) for name, value in rows}
+
+
+def _head(connection: Connection[Any], version: tuple[int, ...], *, mariadb: bool) -> tuple[Position | None, str]:
+    statement = "SHOW MASTER STATUS" if mariadb or version < (8, 2) else "SHOW BINARY LOG STATUS"
+    rows = rows_of(connection, statement)
+    if not rows:
+        return None, ""
+    file, offset = rows[0][0], rows[0][1]
+    if mariadb:
+        gtid_set = rows_of(connection, "SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or ""
+    else:
+        gtid_set = (rows[0][4] or "").replace("\n", "") if len(rows[0]) > 4 else ""  # noqa: PLR2004 - fifth column
+    return Position(file, int(offset)), str(gtid_set)
+
+
+def read_head(connection: Connection[Any], facts: ServerFacts) -> Position:
+    """Return the end of the binlog now.
+
+    Raises:
+        UnsupportedServer: the binlog is off.
+    """
+    try:
+        head, _ = _head(connection, facts.version, mariadb=facts.identity.flavor == "mariadb")
+    except pymysql.MySQLError as error:
+        raise SourceError(f"the end of the binlog cannot be read: {error}") from error
+    if head is None:
+        raise UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.")
+    return head
+
+
+def read_charsets(connection: Connection[Any]) -> dict[int, str]:
+    """Return the character set name of each collation number."""
+    columns = rows_of(
+        connection,
+        "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema' "
+        "AND TABLE_NAME = 'COLLATION_CHARACTER_SET_APPLICABILITY'",
+    )
+    # MariaDB 10.10 and newer number collations there; MySQL and older MariaDB in COLLATIONS.
+    numbered = any(str(row[0]).upper() == "ID" for row in columns)
+    table = "COLLATION_CHARACTER_SET_APPLICABILITY" if numbered else "COLLATIONS"
+    rows = rows_of(connection, f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}")  # noqa: S608 - constants
+    return {int(number): str(name) for number, name in rows if number is not None and name is not None}

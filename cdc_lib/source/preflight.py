@@ -1,0 +1,73 @@
+"""What a server and its user need for change data capture, each with the statement that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from cdc_lib.source.facts import ServerFacts
+
+Level = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Args:
+        level: whether it is fine.
+        what: what was found.
+        mend: the statement or step that mends it; empty when it is fine.
+    """
+
+    level: Level
+    what: str
+    mend: str = ""
+
+
+_MYSQL_OLDEST = (8, 0, 1)
+_MARIADB_OLDEST = (10, 5, 0)
+
+
+def judge(facts: ServerFacts) -> Iterator[Finding]:
+    """Yield a finding for each requirement on the server."""
+    mariadb = facts.identity.flavor == "mariadb"
+    persist = "SET GLOBAL" if mariadb else "SET PERSIST"
+    oldest = _MARIADB_OLDEST if mariadb else _MYSQL_OLDEST
+    version = ".".join(map(str, facts.version))
+    if facts.version >= oldest:
+        yield Finding("ok", f"{facts.identity.flavor} {version}")
+    else:
+        yield Finding("error", f"{facts.identity.flavor} {version}", f"Upgrade to {'.'.join(map(str, oldest))} or newer.")
+    if facts.head is None:
+        yield Finding("error", "the binlog is off", "Start the server with --log-bin and a --server-id.")
+        return
+    yield Finding("ok", f"binlog at {facts.head}, {len(facts.files)} files")
+    for name, wanted in (("binlog_format", "ROW"), ("binlog_row_image", "FULL"), ("binlog_row_metadata", "FULL")):
+        value = facts.variables.get(name, "")
+        if value.upper() == wanted:
+            yield Finding("ok", f"{name} is {value}")
+        else:
+            yield Finding("error", f"{name} is {value or 'unknown'}", f"{persist} {name} = '{wanted}';")
+    for name in ("binlog_transaction_compression", "log_bin_compress"):
+        if facts.variables.get(name, "OFF").upper() in ("ON", "1"):
+            yield Finding("error", f"{name} is ON: compressed events are not read yet", f"{persist} {name} = OFF;")
+    if facts.variables.get("binlog_row_value_options"):
+        yield Finding("error", "binlog_row_value_options is set", f"{persist} binlog_row_value_options = '';")
+    yield from _retention(facts, persist)
+
+
+def _retention(facts: ServerFacts, persist: str) -> Iterator[Finding]:
+    seconds = int(float(facts.variables.get("binlog_expire_logs_seconds", "0")))
+    seconds = seconds or int(float(facts.variables.get("expire_logs_days", "0")) * 86400)
+    if seconds == 0:
+        yield Finding("ok", "the server keeps binlog files until they are purged by hand")
+    elif seconds < 86400:  # noqa: PLR2004 - a day
+        yield Finding(
+            "warning",
+            f"the server purges binlog files after {seconds / 3600:.1f} hours",
+            f"{persist} binlog_expire_logs_seconds = 259200;",
+        )
+    else:
+        yield Finding("ok", f"the server keeps binlog files for {seconds / 86400:.1f} days")

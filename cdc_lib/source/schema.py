@@ -1,0 +1,98 @@
+"""Table definitions out of information_schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from cdc_lib.errors import SourceError
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.source.facts import rows_of
+
+_SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+_INTEGERS = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
+_TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
+_BLOBS = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+_MEMBER = re.compile(r"'((?:[^']|'')*)'")
+
+
+class InformationSchema:
+    """Reads the definitions that are in force now.
+
+    Args:
+        connection: a session on the source.
+    """
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        """Ask nothing yet."""
+        self._connection = connection
+
+    def tables(self) -> Sequence[tuple[str, str]]:
+        """Return (database, table) of every base table, without the server's own databases."""
+        rows = self._rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
+            "AND TABLE_SCHEMA NOT IN %s ORDER BY TABLE_SCHEMA, TABLE_NAME",
+            (_SYSTEM,),
+        )
+        return [(str(database), str(table)) for database, table in rows]
+
+    def schema(self, database: str, table: str) -> TableSchema | None:
+        """Return a table's columns and key, or None when there is no such table."""
+        columns = self._rows(
+            "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, NUMERIC_PRECISION, NUMERIC_SCALE, "
+            "DATETIME_PRECISION, CHARACTER_SET_NAME, CHARACTER_OCTET_LENGTH FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+            (database, table),
+        )
+        if not columns:
+            return None
+        key = self._rows(
+            "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s "
+            "AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX",
+            (database, table),
+        )
+        own = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:]), row[3] == "YES") for row in columns)
+        return TableSchema(database, table, own, tuple(str(row[0]) for row in key))
+
+    def _rows(self, sql: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
+        try:
+            return rows_of(self._connection, sql, arguments)
+        except pymysql.MySQLError as error:
+            raise SourceError(f"the table definitions cannot be read: {error}") from error
+
+
+def source_type(  # noqa: PLR0913, PLR0911 - one argument per column of information_schema, one return per family
+    data_type: str,
+    column_type: str,
+    precision: int | None,
+    scale: int | None,
+    fraction: int | None,
+    charset: str | None,
+    octets: int | None,
+) -> SourceType:
+    """Return the type that a row of information_schema.COLUMNS declares."""
+    name = data_type.lower()
+    text = column_type
+    if name in _INTEGERS:
+        return SourceType("int", width=_INTEGERS[name], unsigned="unsigned" in column_type.lower(), text=text)
+    if name in _TEXTS:
+        return SourceType("string", width=int(octets or 0), charset=charset or "", text=text)
+    if name in _BLOBS:
+        return SourceType("bytes", width=int(octets or 0), charset="binary", text=text)
+    match name:
+        case "decimal":
+            return SourceType("decimal", precision=int(precision or 0), scale=int(scale or 0), text=text)
+        case "float" | "double" | "date" | "year" | "json":
+            return SourceType(name, text=text)  # type: ignore[arg-type]
+        case "time" | "datetime" | "timestamp":
+            return SourceType(name, scale=int(fraction or 0), text=text)  # type: ignore[arg-type]
+        case "bit":
+            return SourceType("bit", width=int(precision or 1), text=text)
+        case "enum" | "set":
+            members = tuple(member.replace("''", "'") for member in _MEMBER.findall(column_type))
+            return SourceType(name, charset=charset or "", members=members, text=text)  # type: ignore[arg-type]
+    return SourceType("unsupported", text=text)

@@ -1,0 +1,116 @@
+"""The server's bytes without a Python object per row: the driver logs in and sends the command, we keep the socket."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from types import TracebackType
+from typing import Any, Self
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.constants import COMMAND
+
+from cdc_lib.config import Credentials, ServerConfig
+from cdc_lib.errors import SourceUnavailable
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.position import Position
+from cdc_lib.source.connect import connect, translated
+
+_NON_BLOCKING = 1
+"""Flag of COM_BINLOG_DUMP: the server ends the stream at the end of its binlog instead of waiting."""
+_MARIADB_CAPABILITY = 4
+"""MARIA_SLAVE_CAPABILITY_GTID: the server sends its own event types as they stand in the file."""
+
+
+class ServerStream:
+    """Raw bytes of the answer to one command; closes its connection at the end.
+
+    Args:
+        connection: on which the command was sent, and from whose answer nothing was read yet.
+        server: for messages.
+    """
+
+    def __init__(self, connection: Connection[Any], server: ServerConfig) -> None:
+        """Take the connection over."""
+        self._connection = connection
+        self._server = server
+
+    def read_into(self, view: memoryview) -> int:
+        """Receive at least one byte and return how many; 0 at the end.
+
+        Raises:
+            SourceUnavailable: the connection broke, or nothing came for two minutes.
+        """
+        reader = self._connection._rfile  # noqa: SLF001 - the driver gives no other way to its socket
+        if reader is None:
+            return 0
+        try:
+            return int(reader.readinto1(view))
+        except (OSError, ValueError) as error:
+            raise SourceUnavailable(
+                f"the connection broke while rows were read: {error}",
+                hint="The task can be tried again.",
+                host=self._server.host,
+                port=self._server.port,
+            ) from error
+
+    def __enter__(self) -> Self:
+        """Close the connection at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close without a farewell: the server may still be sending."""
+        self._connection._force_close()  # noqa: SLF001 - close() would first wait for the answer
+
+
+def binlog_dump(
+    server: ServerConfig, credentials: Credentials, identity: ServerIdentity, start: Position
+) -> ServerStream:
+    """Ask for the binlog from a position to its end.
+
+    Raises:
+        SourceUnavailable: the server cannot be reached.
+        UnsupportedServer: it refuses the log-in.
+    """
+    connection = connect(server, credentials)
+    try:
+        with connection.cursor() as cursor:
+            if identity.flavor == "mariadb":
+                cursor.execute(f"SET @mariadb_slave_capability = {_MARIADB_CAPABILITY}")
+            # An old name that both servers know: without it they send events without their checksums.
+            cursor.execute("SET @master_binlog_checksum = @@GLOBAL.binlog_checksum")
+            if identity.flavor == "mysql":
+                cursor.execute("SET @source_binlog_checksum = @@GLOBAL.binlog_checksum")
+        replica = server.server_id or replica_id(server, start)
+        arguments = struct.pack("<IHI", start.offset, _NON_BLOCKING, replica) + start.file.encode()
+        connection._execute_command(COMMAND.COM_BINLOG_DUMP, arguments)  # noqa: SLF001 - no public way
+    except (pymysql.MySQLError, OSError) as error:
+        connection._force_close()  # noqa: SLF001
+        raise translated(error, server) from error
+    return ServerStream(connection, server)
+
+
+def replica_id(server: ServerConfig, start: Position) -> int:
+    """Return a replica number that differs between windows read at the same time.
+
+    A server ends a dump when another replica of the same number asks for one, so windows drained in parallel need numbers
+    of their own. Derived, not random: a retried window replaces its own dead connection.
+    """
+    text = f"{server.host}:{server.port}:{start}".encode()
+    return 1 << 30 | (zlib.crc32(text) & 0x3FFFFFFF)
+
+
+def query(server: ServerConfig, connection: Connection[Any], sql: str) -> ServerStream:
+    """Send a SELECT; the stream begins with the number of columns.
+
+    Raises:
+        SourceUnavailable: the connection broke.
+    """
+    try:
+        connection._execute_command(COMMAND.COM_QUERY, sql)  # noqa: SLF001 - no public way
+    except (pymysql.MySQLError, OSError) as error:
+        raise translated(error, server) from error
+    return ServerStream(connection, server)

@@ -1,0 +1,156 @@
+"""Row groups into Parquet files of a batch, encoded on a thread of their own while the next rows are decoded."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cdc_lib.model.batch import GTID, DataFile
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.ports import ObjectStore
+
+_GROUPS_IN_FLIGHT = 2
+"""Row groups that wait for the encoder; bounds the memory."""
+
+
+class _Hashed(io.RawIOBase):
+    """A file that counts and hashes what goes through it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file = file
+        self.size = 0
+        self.sha256 = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self.sha256.update(view)
+        self.size += view.nbytes
+        self._file.write(view)
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self.size
+
+
+@dataclass(slots=True)
+class _Part:
+    """One file being written."""
+
+    path: str
+    schema: TableSchema
+    file: _Hashed
+    writer: pq.ParquetWriter
+    stack: ExitStack
+    rows: int = 0
+
+
+@dataclass(slots=True)
+class BatchWriter:
+    """Writes the Parquet files of one batch; they appear when the block ends well, and not at all when it raises.
+
+    Args:
+        store: where to.
+        key_of: object key of a file's path below the manifest.
+        path_of: path of part number ``n`` of a table.
+        level: zstd level.
+    """
+
+    store: ObjectStore
+    key_of: Callable[[str], str]
+    path_of: Callable[[str, int], str]
+    level: int = 1
+    files: tuple[DataFile, ...] = ()
+    schemas: dict[str, TableSchema] = field(default_factory=dict)
+    _parts: dict[str, _Part] = field(default_factory=dict)
+    _numbers: dict[str, int] = field(default_factory=dict)
+    _encoder: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "parquet"))
+    _slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_GROUPS_IN_FLIGHT))
+    _pending: list[Future[None]] = field(default_factory=list)
+
+    def write(self, key: str, schema: TableSchema, rows: pa.Table) -> None:
+        """Take one row group; groups with the same key go into the same file, in the order they come.
+
+        Raises:
+            StoreError: an earlier group could not be written.
+        """
+        self._collect(wait=False)
+        self._slots.acquire()
+        self._pending.append(self._encoder.submit(self._encode, key, schema, rows))
+
+    def _encode(self, key: str, schema: TableSchema, rows: pa.Table) -> None:
+        try:
+            part = self._parts.get(key) or self._open(key, schema, rows.schema)
+            part.writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+            part.rows += rows.num_rows
+        finally:
+            self._slots.release()
+
+    def _open(self, key: str, schema: TableSchema, arrow: pa.Schema) -> _Part:
+        number = self._numbers.get(schema.name, 0)
+        self._numbers[schema.name] = number + 1
+        path = self.path_of(schema.name, number)
+        stack = ExitStack()
+        file = _Hashed(stack.enter_context(self.store.open_write(self.key_of(path))))
+        writer = pq.ParquetWriter(
+            file,
+            arrow,
+            compression="zstd",
+            compression_level=self.level,
+            use_dictionary=dictionary_columns(arrow),
+            column_encoding={GTID: "DELTA_BYTE_ARRAY"} if GTID in arrow.names else None,
+            write_statistics=False,
+            store_schema=False,
+        )
+        part = _Part(path, schema, file, writer, stack)
+        self._parts[key] = part
+        return part
+
+    def _collect(self, *, wait: bool) -> None:
+        while self._pending and (wait or self._pending[0].done()):
+            self._pending.pop(0).result()
+
+    def __enter__(self) -> Self:
+        """Write while the block runs."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Finish every file, or none."""
+        try:
+            if error is None:
+                self._collect(wait=True)
+                self.files = tuple(self._finish(self._parts[key]) for key in sorted(self._parts))
+                return
+            self._encoder.shutdown(wait=True, cancel_futures=True)
+            for part in self._parts.values():
+                part.stack.__exit__(kind, error, trace)
+        finally:
+            self._encoder.shutdown(wait=True, cancel_futures=True)
+
+    def _finish(self, part: _Part) -> DataFile:
+        part.writer.close()
+        part.stack.close()
+        self.schemas[part.schema.id] = part.schema
+        digest = part.file.sha256.hexdigest()
+        return DataFile(part.path, part.schema.name, part.schema.id, part.rows, part.file.size, digest)
+
+
+def dictionary_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns that repeat few values by their nature; for others a dictionary costs more than it saves."""
+    always = {"_op", "_epoch", "_file", "_ts"}
+    return [field.name for field in schema if field.name in always or pa.types.is_dictionary(field.type)]

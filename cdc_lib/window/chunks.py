@@ -1,0 +1,100 @@
+"""The statements that read a table in chunks of its primary key: pure text."""
+
+from __future__ import annotations
+
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+
+_ORDERED = {"int", "decimal", "double", "date", "datetime", "timestamp", "year", "string", "bytes", "time"}
+"""Kinds whose ORDER BY and comparison with a literal agree, so that a key of them can be walked."""
+
+
+def can_be_chunked(schema: TableSchema) -> bool:
+    """Whether the table has a key that can be walked; else it is read as one chunk."""
+    types = {column.name: column.type for column in schema.columns}
+    return bool(schema.primary_key) and all(types[name].kind in _ORDERED for name in schema.primary_key)
+
+
+def quoted(name: str) -> str:
+    """Return a name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def select_chunk(
+    schema: TableSchema, after: tuple[str, ...] | None, upper: tuple[str, ...] | None, rows: int
+) -> str:
+    """Return the SELECT of one chunk.
+
+    Args:
+        schema: of the table.
+        after: key (as :func:`key_text` gives it) behind which the chunk begins; None at the table's beginning.
+        upper: last key of the whole snapshot; None when the table is read as one chunk.
+        rows: most rows of the chunk.
+    """
+    columns = ", ".join(_selected(column) for column in schema.columns)
+    table = f"{quoted(schema.database)}.{quoted(schema.table)}"
+    text = f"SELECT {columns} FROM {table}"  # noqa: S608 - names are quoted, values are literals made here
+    if upper is None:
+        return text
+    conditions = [_compared(schema, upper, "<", "<=")]
+    if after is not None:
+        conditions.append(_compared(schema, after, ">", ">"))
+    order = ", ".join(quoted(name) for name in schema.primary_key)
+    where = " AND ".join(f"({condition})" for condition in conditions)
+    return f"{text} FORCE INDEX (PRIMARY) WHERE {where} ORDER BY {order} LIMIT {rows}"
+
+
+def select_upper(schema: TableSchema) -> str:
+    """Return the SELECT of the greatest key."""
+    columns = ", ".join(quoted(name) for name in schema.primary_key)
+    order = ", ".join(f"{quoted(name)} DESC" for name in schema.primary_key)
+    table = f"{quoted(schema.database)}.{quoted(schema.table)}"
+    return f"SELECT {columns} FROM {table} ORDER BY {order} LIMIT 1"  # noqa: S608 - names are quoted
+
+
+def key_schema(schema: TableSchema) -> TableSchema:
+    """Return the schema of the key's columns alone."""
+    by_name = {column.name: column for column in schema.columns}
+    return TableSchema(
+        schema.database, schema.table, tuple(by_name[n] for n in schema.primary_key), schema.primary_key
+    )
+
+
+def key_text(schema: TableSchema, key: tuple[bytes, ...]) -> tuple[str, ...]:
+    """Return a key, as the server sent it, as text that goes into a manifest and back into a statement."""
+    by_name = {column.name: column.type for column in schema.columns}
+    return tuple(
+        value.hex() if by_name[name].kind in ("bytes", "string") else value.decode()
+        for name, value in zip(schema.primary_key, key, strict=True)
+    )
+
+
+def _selected(column: Column) -> str:
+    # The text of a FLOAT has six digits; as a double it has all.
+    if column.type.kind == "float":
+        return f"{quoted(column.name)} + 0e0"
+    # An empty ENUM of number 0 and the label '' look alike; the text is what SELECT shows.
+    return quoted(column.name)
+
+
+def _compared(schema: TableSchema, key: tuple[str, ...], strict: str, last: str) -> str:
+    """Compare the key with a literal, spelled out column by column so that every server uses the index."""
+    by_name = {column.name: column.type for column in schema.columns}
+    literals = [_literal(by_name[n], value) for n, value in zip(schema.primary_key, key, strict=True)]
+    terms = []
+    for i, (name, literal) in enumerate(zip(schema.primary_key, literals, strict=True)):
+        equal = [f"{quoted(n)} = {v}" for n, v in zip(schema.primary_key[:i], literals[:i], strict=True)]
+        sign = last if i == len(literals) - 1 else strict
+        terms.append(" AND ".join([*equal, f"{quoted(name)} {sign} {literal}"]))
+    return " OR ".join(f"({term})" for term in terms)
+
+
+def _literal(source_type: SourceType, value: str) -> str:
+    match source_type.kind:
+        case "bytes":
+            return f"X'{value}'"
+        case "string":
+            return f"_utf8mb4 X'{value}'"
+        case "date" | "datetime" | "timestamp" | "time":
+            return f"'{value}'"
+        case _:
+            return value

@@ -1,0 +1,106 @@
+"""Where to start and which windows to read next: pure decisions over what the server said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cdc_lib.errors import PositionNotFound, PositionPurged, ServerSwitched
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position, file_number
+from cdc_lib.model.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is planned at once.
+
+    Args:
+        window_bytes: a window over several files ends with the file that reaches this many bytes.
+        windows: most windows in flight.
+    """
+
+    window_bytes: int
+    windows: int
+
+
+def check_resumable(cursor: Cursor, identity: ServerIdentity, files: Sequence[tuple[str, int]]) -> None:
+    """Refuse a cursor that cannot go on at this server.
+
+    Raises:
+        ServerSwitched: it belongs to another server.
+        PositionPurged: the server no longer has its file.
+        PositionNotFound: the file is shorter than the position.
+    """
+    place = {"source": cursor.source, "position": str(cursor.position)}
+    if not cursor.identity.is_same_server(identity):
+        raise ServerSwitched(
+            f"the cursor belongs to {cursor.identity}, but {identity} answers",
+            hint="Point the source file at the former server, or start a new source with a snapshot.",
+            **place,
+        )
+    sizes = {file_number(name): size for name, size in files}
+    at = cursor.position.file_number
+    if at not in sizes:
+        oldest = files[0][0] if files else "none"
+        raise PositionPurged(
+            f"the server no longer has the cursor's binlog file; its oldest is {oldest}",
+            hint="Changes in between are gone: start the source anew with a snapshot, and raise the server's retention "
+            "(binlog_expire_logs_seconds).",
+            **place,
+        )
+    if cursor.position.offset > sizes[at]:
+        raise PositionNotFound(
+            f"the cursor's binlog file has only {sizes[at]} bytes",
+            hint="The server was reset or restored from a backup: start the source anew with a snapshot.",
+            **place,
+        )
+
+
+def plan_windows(
+    cursor: Cursor, files: Sequence[tuple[str, int]], head: Position, limits: Limits
+) -> tuple[Window, ...]:
+    """Cut what lies between the cursor and the head into windows.
+
+    Files end on transaction boundaries, so a backlog is cut there; the last window ends at the head.
+
+    Args:
+        cursor: with nothing in flight.
+        files: binlog files and their sizes, oldest first; read before the head, or together with it.
+        head: end of the binlog.
+        limits: how much at once.
+    """
+    windows: list[Window] = []
+    start = cursor.position
+    taken = 0
+    for name, size in files:
+        number = file_number(name)
+        if number < start.file_number or number > head.file_number or len(windows) == limits.windows:
+            continue
+        taken += (size if number < head.file_number else head.offset) - (
+            start.offset if number == start.file_number else 0
+        )
+        follower = _name_of(name, number + 1)
+        stop = head if number == head.file_number else Position(follower, FIRST_EVENT_OFFSET)
+        if stop > start and (taken >= limits.window_bytes or number == head.file_number):
+            windows.append(Window(cursor.source, cursor.epoch, start, stop))
+            start, taken = stop, 0
+    return tuple(windows)
+
+
+def _name_of(name: str, number: int) -> str:
+    """Return the name of the file with another number, in the server's width."""
+    base, _, digits = name.rpartition(".")
+    return f"{base}.{number:0{len(digits)}d}"
+
+
+def bytes_between(start: Position, files: Sequence[tuple[str, int]], head: Position) -> int:
+    """Return the bytes of binlog between two positions."""
+    total = 0
+    for name, size in files:
+        number = file_number(name)
+        if start.file_number <= number <= head.file_number:
+            total += head.offset if number == head.file_number else size
+            total -= start.offset if number == start.file_number else 0
+    return max(total, 0)

@@ -1,0 +1,86 @@
+"""What the pages of Airflow say about a source's DAG and its tasks."""
+
+from __future__ import annotations
+
+from cdc_lib.config import SourceConfig
+
+PLAN = """
+Looks where the drain cursor stands and fixes what is read next: stretches of the binlog (*windows*) and tables to be read
+whole (*snapshots*). Both are written into the cursor before anything is read. What is in flight already is taken up as it
+is, bounds and all.
+
+* **Retry, clear**: finds the same windows again.
+* **Mark success**: nothing is lost. Without a plan this run goes no further; the next one takes up what is in flight.
+"""
+
+DRAIN = """
+One task for each window or snapshot. Reads it from the server and writes Parquet files and, last, the manifest that makes
+them a *batch*.
+
+* **Retry, clear**: a batch that is there is left alone; one that is not is written, with the same bytes.
+* **Mark success**: writes nothing, so that `ack_drain` does not count the window. The next run drains it.
+"""
+
+ACK_DRAIN = """
+Moves the drain cursor over the windows whose manifests lie in the store, one after another, and stops before the first
+that has none. Other tasks' results are not asked.
+
+* **Retry, clear**: an ack that is done already moves nothing.
+* **Mark success**: the cursor stays; the next run's ack moves it.
+"""
+
+PLAN_MERGE = """
+Fixes in the lake cursor which batches are merged next. A merge that is in flight is taken up as it is.
+
+* **Retry, clear**: finds the same merge.
+* **Mark success**: `merge` looks by itself and finds what there is to do.
+"""
+
+MERGE = """
+Runs Spark, which applies the batches to the lake tables and publishes a *cut*: the snapshots of all tables as of one
+position. Skipped when nothing waits. Spark's log is this task's log, and Spark ends with the task.
+
+* **Retry, clear**: tables that have the batches already are left alone; the others get them.
+* **Mark success**: publishes no cut, so that `ack_lake` does not move. The next run merges the same batches. A merge that
+  was running is ended within half a minute.
+"""
+
+ACK_LAKE = """
+Moves the lake cursor to the published cut, then announces each table that changed as an asset, so that DAGs which are
+scheduled on it start.
+
+* **Retry, clear**: moves nothing that is moved; announces the same merge once more, with the same `merge_id`.
+* **Mark success**: the cursor stays and nothing is announced; the next run merges nothing twice and moves it.
+"""
+
+_DAG = """
+### {source}
+
+Carries the changes of **{server}** into the lake: tables {tables}. What is wrong with the source file would stand under
+*Dag import errors*.
+
+| task | does |
+|---|---|
+| `plan` | fixes which stretches of the binlog and which tables are read |
+| `drain` | reads each of them and writes a batch to the store, {parallelism} at once |
+| `ack_drain` | moves the drain cursor over what is durable |
+| `plan_merge` | fixes which batches are merged |
+| `merge` | applies them to the lake tables in Spark |
+| `ack_lake` | moves the lake cursor and announces the tables that changed |
+
+Where things stand is kept in the store under `{source}/cursors/`, not in Airflow: **clearing, retrying or marking any task
+of any run loses nothing and doubles nothing**. The worst that marking success does is to leave work to the next run.
+Backfills are refused, because a run's date decides nothing. To begin anew at another place use `cdc seek` or `cdc rewind`.
+
+A red task that Airflow does not try again needs a hand: its log ends with what happened, where, and what to do.
+"""
+
+
+def of_dag(config: SourceConfig) -> str:
+    """Return the page of one source."""
+    return _DAG.format(
+        source=config.source,
+        server=f"{config.server.host}:{config.server.port}",
+        tables=", ".join(f"`{pattern}`" for pattern in config.tables.include),
+        parallelism=config.drain.parallelism,
+    )

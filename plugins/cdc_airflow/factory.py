@@ -1,0 +1,108 @@
+"""Source files become DAGs. Nothing heavy is imported here: a DAG processor reads this again and again."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from airflow.sdk import DAG, TriggerRule, get_parsing_context
+
+from cdc_airflow import docs
+from cdc_airflow.assets import changed_tables
+from cdc_airflow.merge import MergeOperator
+from cdc_airflow.operators import AckDrainOperator, AckLakeOperator, DrainOperator, PlanMergeOperator, PlanOperator
+from cdc_lib.config import Loaded, SourceConfig, load_sources
+from cdc_lib.errors import ConfigError
+
+SINCE = datetime(2026, 1, 1, tzinfo=timezone.utc)
+"""Airflow wants a date before the first run; with catchup off it makes no run for the time since."""
+
+RETRIES = {
+    "retries": 3,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=10),
+}
+
+
+def sources_folder(dag_file: str) -> Path:
+    """Return the folder of the source files: ``CDC_SOURCES``, or ``sources`` beside the DAG file."""
+    return Path(os.environ.get("CDC_SOURCES") or Path(dag_file).parent / "sources").resolve()
+
+
+def make_dags(folder: Path) -> dict[str, DAG]:
+    """Return a DAG for each right source file of a folder, by id; a wrong one hides no other.
+
+    A worker that is about to run a task gets that task's DAG alone.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    wanted = get_parsing_context().dag_id
+    right = [loaded for loaded in load_sources(folder) if loaded.config is not None]
+    return {
+        dag_id(loaded.source): make_dag(loaded.config, loaded.path)
+        for loaded in right
+        if loaded.config is not None and wanted in (None, dag_id(loaded.source))
+    }
+
+
+def refuse_wrong_sources(folder: Path) -> None:
+    """Raise what is wrong with the source files of a folder, so that Airflow shows it as an import error.
+
+    Raises:
+        ConfigError: one error's own text, or those of all wrong files.
+    """
+    wrong: list[Loaded] = [loaded for loaded in load_sources(folder) if loaded.error is not None]
+    if not wrong:
+        return
+    if len(wrong) == 1 and wrong[0].error is not None:
+        raise wrong[0].error.with_traceback(None)  # where it was raised says nothing to whoever wrote the file
+    texts = "\n\n".join(str(loaded.error) for loaded in wrong)
+    raise ConfigError(f"{len(wrong)} sources are wrong and have no DAG; the others run\n\n{texts}")
+
+
+def dag_id(source: str) -> str:
+    """Return the id of a source's DAG."""
+    return f"cdc_{source}"
+
+
+def make_dag(config: SourceConfig, path: Path) -> DAG:
+    """Return the DAG of one source.
+
+    Runs come one after another. `max_active_runs` is for tidiness alone, the cursors keep two runs apart. Backfills are
+    refused: what a run does is decided by where the cursors stand, never by its date.
+    """
+    file = {"source_file": str(path.resolve())}
+    dag = DAG(
+        dag_id(config.source),
+        description=f"Changes of {config.server.host}:{config.server.port} into the lake",
+        doc_md=docs.of_dag(config),
+        schedule=config.schedule,
+        start_date=SINCE,
+        catchup=False,
+        max_active_runs=1,
+        allowed_run_types=["scheduled", "manual", "operator_triggered", "asset_materialization"],
+        default_args=RETRIES,
+        tags=["cdc", config.source],
+    )
+    with dag:
+        plan = PlanOperator(task_id="plan", doc_md=docs.PLAN, **file)
+        drain = DrainOperator.partial(
+            task_id="drain",
+            doc_md=docs.DRAIN,
+            max_active_tis_per_dagrun=config.drain.parallelism,
+            map_index_template="{{ unit_id }}",
+            **file,
+        ).expand(unit=plan.output)
+        # Drain is skipped when there is nothing to drain, and merge when there is nothing to merge: what earlier runs
+        # left must be acked and merged all the same.
+        go_on = {"trigger_rule": TriggerRule.NONE_FAILED, **file}
+        ack_drain = AckDrainOperator(task_id="ack_drain", doc_md=docs.ACK_DRAIN, **go_on)
+        plan_merge = PlanMergeOperator(task_id="plan_merge", doc_md=docs.PLAN_MERGE, **file)
+        merge = MergeOperator(task_id="merge", doc_md=docs.MERGE, **file)
+        outlets = [changed_tables(config.source)]
+        ack_lake = AckLakeOperator(task_id="ack_lake", doc_md=docs.ACK_LAKE, outlets=outlets, **go_on)
+        drain >> ack_drain >> plan_merge >> merge >> ack_lake
+    return dag

@@ -1,0 +1,83 @@
+"""From a source file to a pipeline, with the log-in from Airflow's connection or the environment."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.log import mask_secret
+
+from cdc_lib.config import Credentials, SourceConfig, credentials_from_environment, load_source
+from cdc_lib.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cdc_lib.pipeline import Pipeline
+
+
+class CdcHook(BaseHook):
+    """What the tasks of one source work with.
+
+    The file is read anew by each task, so that a task that is retried sees a corrected file. Secrets are handed to
+    Airflow's masker before anything is done with them.
+
+    Args:
+        source_file: the source's YAML file.
+    """
+
+    def __init__(self, source_file: str | Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.source_file = Path(source_file)
+
+    @cached_property
+    def config(self) -> SourceConfig:
+        """What the file says.
+
+        Raises:
+            ConfigError: with everything that is wrong in it.
+        """
+        return load_source(self.source_file)
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        """The source's log-in: of the connection that the file names, else from the environment.
+
+        A ``user`` in the file wins over that of the connection.
+
+        Raises:
+            ConfigError: the connection has no user or no password, or the variable is not set.
+        """
+        server = self.config.server
+        if server.connection is None:
+            found = credentials_from_environment(server)
+            mask_secret(found.password)
+            return found
+        connection = self.get_connection(server.connection)
+        user = server.user or connection.login
+        if not user or connection.password is None:
+            raise ConfigError(
+                f"the Airflow connection {server.connection} has no {'password' if user else 'login'}",
+                hint="Add it under Admin → Connections; its type is mysql, and no MySQL provider is needed.",
+                source=self.config.source,
+            )
+        mask_secret(connection.password)
+        return Credentials(user, connection.password)
+
+    def pipeline(self) -> Pipeline:
+        """Open the pipeline with the source's log-in."""
+        return self._open(self.credentials)
+
+    def lake_pipeline(self) -> Pipeline:
+        """Open the pipeline for what reads and writes the store alone: no log-in to the source goes along."""
+        return self._open(Credentials("", ""))
+
+    def _open(self, credentials: Credentials) -> Pipeline:
+        # Numba, Arrow and boto3 come with it: seconds that the parsing of DAG files must not take.
+        from cdc_lib.pipeline import Pipeline
+
+        for name in (self.config.store.access_key_env, self.config.store.secret_key_env):
+            if name and os.environ.get(name):
+                mask_secret(os.environ[name])
+        return Pipeline.open(self.config, credentials)

@@ -1,0 +1,114 @@
+"""Batches of the object store as Spark frames in the shape of their lake table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lib.errors import CorruptBatch
+from cdc_lib.merge.plan import Batch, Piece, replayed_windows
+from cdc_lib.model.batch import EPOCH, FILE, OFFSET, OP, Manifest
+from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, LakeColumn, Point
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.window import Window
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import documents, layout
+from spark_jobs.sql import point, quoted, struct
+
+
+def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
+    """Read manifests, in the order of their keys as given.
+
+    Raises:
+        CorruptBatch: one is not there, or is not a manifest.
+    """
+    batches = []
+    for key in keys:
+        found = store.get(key)
+        if found is None:
+            raise CorruptBatch(
+                "a batch that the merge needs has no manifest",
+                hint="Restore the object, or rewind the drain cursor to before it and drain again.",
+                key=key,
+            )
+        batches.append(Batch(key, documents.load(Manifest, found.data, key)))
+    return batches
+
+
+def replayed_batches(store: ObjectStore, source: str, table: str, replay: tuple[Point, Point]) -> list[Batch]:
+    """Read the batches of the windows that a late snapshot chunk must be merged with."""
+    keys = (info.key for info in store.list(layout.batches_prefix(source)))
+    windows = [(key, _window_of(source, key)) for key in keys if key.endswith(f"/{layout.MANIFEST}")]
+    return load_batches(store, replayed_windows(windows, replay, table))
+
+
+def changes(
+    session: SparkSession, store: ObjectStore, table: str, pieces: Sequence[Piece], columns: Sequence[LakeColumn]
+) -> DataFrame:
+    """Return the changes of one table: ``_op`` and the lake table's columns.
+
+    Rows before a piece's floor are left out; columns that a file does not have are null.
+
+    Args:
+        session: session to read in.
+        store: where the batches lie.
+        table: ``database.table``.
+        pieces: what to read.
+        columns: the lake table's columns.
+    """
+    groups: dict[tuple[str, Point | None], tuple[TableSchema, list[str]]] = {}
+    for piece in pieces:
+        manifest = piece.batch.manifest
+        for file in manifest.files:
+            if file.table == table:
+                group = groups.setdefault((file.schema_id, piece.floor), (manifest.schemas[file.schema_id], []))
+                group[1].append(store.url(layout.beside(piece.batch.key, file.path)))
+    frames = [_read(session, schema, paths, floor, columns) for (_, floor), (schema, paths) in groups.items()]
+    if not frames:
+        return session.createDataFrame([], ", ".join(_declared(_shape(columns))))
+    whole, *others = frames
+    for frame in others:
+        whole = whole.unionByName(frame)
+    return whole
+
+
+def _read(
+    session: SparkSession, schema: TableSchema, paths: list[str], floor: Point | None, columns: Sequence[LakeColumn]
+) -> DataFrame:
+    own = {column.name: column.type.lake_type for column in schema.columns}
+    declared = [LakeColumn(name, kind) for name, kind in {**CHANGE_TYPES, **own}.items()]
+    frame = session.read.schema(", ".join(_declared(declared))).parquet(*paths)
+    if floor is not None:
+        frame = frame.where(f"{struct((EPOCH, FILE, OFFSET))} >= {point(floor)}")
+    batch_names = {lake: name for name, lake in LAKE_NAMES.items()}
+    present = {name.lower(): name for name in own} | batch_names
+    return frame.selectExpr(*(_projected(column, present) for column in _shape(columns)))
+
+
+def _shape(columns: Sequence[LakeColumn]) -> list[LakeColumn]:
+    """Return the columns of a frame of changes: ``_op`` is needed also where the lake does not keep it."""
+    kept = [column for column in columns if column.name != OP]
+    return [LakeColumn(OP, CHANGE_TYPES[OP]), *kept]
+
+
+def _projected(column: LakeColumn, present: dict[str, str]) -> str:
+    name = present.get(column.name.lower())
+    value = quoted(name) if name is not None else "NULL"
+    return f"CAST({value} AS {column.type}) AS {quoted(column.name)}"
+
+
+def _declared(columns: Iterable[LakeColumn]) -> list[str]:
+    return [f"{quoted(column.name)} {column.type}" for column in columns]
+
+
+def _window_of(source: str, key: str) -> Window:
+    """Return the window that a manifest's key names; its binlog files have numbers, and their names are not needed."""
+    epoch, start, stop = key.split("/")[-2].split("-")
+    return Window(source, int(epoch), _position(start), _position(stop))
+
+
+def _position(text: str) -> Position:
+    number, _, offset = text.partition(".")
+    return Position(f"binlog.{number}", int(offset))

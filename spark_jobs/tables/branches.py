@@ -1,0 +1,34 @@
+"""Branches of an Iceberg table, by Iceberg's own objects: each function is one commit to the catalog."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PREFIX = "cdc_"
+"""What the names of a merge's branches begin with."""
+
+MAIN = "main"
+
+
+def start_branch(table: Any, branch: str, snapshot_id: int | None) -> None:
+    """Create a branch that stands where the table stood when the merge looked at it."""
+    table.manageSnapshots().createBranch(branch, snapshot_id).commit()
+
+
+def drop_left_over(table: Any) -> None:
+    """Remove the branches of merges that were killed."""
+    left_over = [name for name in dict(table.refs()) if name.startswith(PREFIX)]
+    if left_over:
+        manage = table.manageSnapshots()
+        for name in left_over:
+            manage.removeBranch(name)
+        manage.commit()
+        table.refresh()
+
+
+def publish(table: Any, branch: str) -> None:
+    """Make the branch the table, and remove its name, in one commit.
+
+    Iceberg refuses when the table has moved since the branch began.
+    """
+    table.manageSnapshots().fastForwardBranch(MAIN, branch).removeBranch(branch).commit()

@@ -1,0 +1,78 @@
+"""What Iceberg, Spark and the storage below them raise, as errors of this project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from cdc_lib.errors import CdcError, CorruptBatch, MergeConflict, MergeError, StoreUnavailable
+
+CONFLICTS = (
+    "CommitFailedException",
+    "CommitStateUnknownException",
+    "ValidationException",
+    "AlreadyExistsException",
+    "Cannot fast-forward",
+    "SQLITE_BUSY",
+    "database is locked",
+)
+"""Names and words of a commit that lost against another one."""
+
+UNAVAILABLE = (
+    "SdkClientException",
+    "ApiCallTimeoutException",
+    "ServiceUnavailableException",
+    "ServiceFailureException",
+    "ConnectException",
+    "SocketTimeoutException",
+    "UncheckedSQLException",
+    "Communications link failure",
+)
+"""Names and words of a storage or a catalog that gives no answer."""
+
+MISSING = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException", "is not a Parquet file")
+"""Names and words of a data file that cannot be read."""
+
+
+@contextmanager
+def told(deed: str, table: str) -> Iterator[None]:
+    """Turn what Java raises in the block into the error tree, with the table's name."""
+    try:
+        yield
+    except CdcError:
+        raise
+    except (Py4JError, PySparkException) as error:
+        raise fault_of(error, deed, table) from error
+
+
+def fault_of(error: Exception, deed: str, table: str) -> CdcError:
+    """Return the error for a failure of Spark."""
+    text = said(error)
+    if any(word in text for word in CONFLICTS):
+        hint = "Nothing was changed; the merge can be run again."
+        return MergeConflict(f"could not {deed}: another commit came first: {_short(text)}", hint=hint, table=table)
+    if any(word in text for word in UNAVAILABLE):
+        return StoreUnavailable(f"could not {deed}: no answer: {_short(text)}", table=table)
+    if any(word in text for word in MISSING):
+        hint = "A file of a batch or of the table is missing or damaged; restore it from the store's versions."
+        return CorruptBatch(f"could not {deed}: {_short(text)}", hint=hint, table=table)
+    return MergeError(f"could not {deed}: {_short(text)}", table=table)
+
+
+def said(error: Exception) -> str:
+    """Return what an error of Spark says, with the names of the Java exceptions that caused it."""
+    if not isinstance(error, Py4JJavaError):
+        cause = getattr(error, "_cause", None)
+        return f"{error}\n{cause}" if cause is not None else str(error)
+    texts, java = [], error.java_exception
+    while java is not None and len(texts) < 10:  # a chain of causes may go round
+        texts.append(str(java.toString()))
+        java = java.getCause()
+    return "\n".join(texts)
+
+
+def _short(text: str) -> str:
+    return " / ".join(line.strip() for line in text.splitlines() if line.strip())[:600]

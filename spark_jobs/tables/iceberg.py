@@ -1,0 +1,257 @@
+"""A lake table in Apache Iceberg: format version 3, merge-on-read with deletion vectors.
+
+An upsert is two steps, which were measured to cost half of one MERGE: a MERGE that only deletes, against the broadcast key
+and order columns, then an append of the new rows. Both go to a branch that becomes the table in one commit. Where one step
+will do (an empty table, nothing but deletes) it goes to the table itself.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
+from cdc_lib.merge.evolve import AddColumn, changes_for, lake_columns, mode_of
+from cdc_lib.model.batch import EPOCH, OFFSET, OP
+from cdc_lib.model.lake import (
+    KEY_PROPERTY,
+    LAKE_FILE,
+    MARKER_PROPERTY,
+    MODE_PROPERTY,
+    ORDER,
+    SOURCE_PROPERTY,
+    TABLE_PROPERTY,
+    LakeColumn,
+    LakeName,
+    LakeTable,
+    Marker,
+    Point,
+)
+from cdc_lib.model.schema import TableSchema
+from spark_jobs.sql import full_name, point, quoted, struct
+from spark_jobs.tables.branches import drop_left_over, publish, start_branch
+from spark_jobs.tables.faults import told
+from spark_jobs.tables.keys import KeyRange, key_range, same_key
+from spark_jobs.tables.snapshots import marker_of
+
+SETTINGS = {
+    "format-version": "3",
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.delete.mode": "merge-on-read",
+    "write.distribution-mode": "none",
+    "write.merge.distribution-mode": "none",
+    "write.update.distribution-mode": "none",
+    "write.delete.distribution-mode": "none",
+    "write.target-file-size-bytes": str(64 * 1024**2),
+    "write.parquet.compression-codec": "zstd",
+    # Small row groups in key order let a reader fetch one row without reading the file.
+    "write.parquet.row-group-size-bytes": str(2 * 1024**2),
+    "write.metadata.delete-after-commit.enabled": "true",
+}
+"""Table properties of every table."""
+
+ROWS_PER_FILE = 250_000
+"""An append of up to so many rows becomes one file, sorted by key."""
+
+SOURCE_VIEW, LAST_VIEW, NEWER_VIEW = "cdc_changes", "cdc_last", "cdc_newer"
+MARKER_SETTING = f"spark.sql.iceberg.snapshot-property.{MARKER_PROPERTY}"
+
+
+class IcebergTable:
+    """One Iceberg table; implements :class:`cdc_lib.ports.MergeTarget`.
+
+    Args:
+        session: a Spark session that no other thread uses meanwhile: the marker is a setting of it.
+        name: the lake table.
+        source: name of the source.
+        table: ``database.table`` at the source, for messages and the table's properties.
+    """
+
+    def __init__(self, session: SparkSession, name: LakeName, source: str, table: str) -> None:
+        self._session = session
+        self._name = name
+        self._source = source
+        self._table = table
+
+    def load(self) -> LakeTable | None:
+        """Return the table as it stands now, or None when there is none."""
+        with told("read the lake table", self._table):
+            if not self._session.catalog.tableExists(full_name(self._name)):
+                return None
+            java = self._java()
+            snapshot = java.currentSnapshot()
+            properties = dict(java.properties())
+            fields = self._session.table(full_name(self._name)).schema.fields
+            return LakeTable(
+                columns=tuple(LakeColumn(field.name, field.dataType.simpleString()) for field in fields),
+                primary_key=tuple(json.loads(properties.get(KEY_PROPERTY, "[]"))),
+                mode="mirror" if properties.get(MODE_PROPERTY) == "mirror" else "append",
+                marker=marker_of(java, self._table),
+                snapshot_id=snapshot.snapshotId() if snapshot is not None else None,
+                empty=snapshot is None or dict(snapshot.summary()).get("total-records") == "0",
+            )
+
+    def create(self, schema: TableSchema) -> LakeTable:
+        """Create the table without rows; the row's own columns come first."""
+        columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in lake_columns(schema))
+        properties = {
+            **SETTINGS,
+            # Statistics stop at the hundredth column; without the key's no file can be left out of a merge.
+            **{f"write.metadata.metrics.column.{name}": "full" for name in schema.primary_key},
+            SOURCE_PROPERTY: self._source,
+            TABLE_PROPERTY: self._table,
+            MODE_PROPERTY: mode_of(schema),
+            KEY_PROPERTY: json.dumps(schema.primary_key),
+        }
+        listed = ", ".join(f"{_property(name)} = {_property(value)}" for name, value in properties.items())
+        with told("create the lake table", self._table):
+            self._sql(f"CREATE TABLE {full_name(self._name)} ({columns}) USING iceberg TBLPROPERTIES ({listed})")
+        return self._loaded()
+
+    def evolve(self, schema: TableSchema) -> LakeTable:
+        """Add and widen columns until rows of the schema fit; raises IncompatibleSchema where they cannot."""
+        table = self._loaded()
+        changes = changes_for(table, schema)
+        for change in changes:
+            alter, name = f"ALTER TABLE {full_name(self._name)}", quoted(change.name)
+            with told(f"change column {change.name} of the lake table", self._table):
+                if isinstance(change, AddColumn):
+                    place = f"AFTER {quoted(change.after)}" if change.after is not None else "FIRST"
+                    self._sql(f"{alter} ADD COLUMN {name} {change.type} {place}")
+                else:
+                    self._sql(f"{alter} ALTER COLUMN {name} TYPE {change.type}")
+        return self._loaded() if changes else table
+
+    def upsert(self, changes: DataFrame, *, marker: Marker, guard: bool) -> int:
+        """Apply the last change of each key and return how many there were."""
+        table = self._loaded()
+        changes.createOrReplaceTempView(SOURCE_VIEW)
+        with told("merge", self._table), self._marked(marker):
+            last = self._sql(last_change_sql(SOURCE_VIEW, table.primary_key, quoted)).drop(RANK).persist()
+            try:
+                last.createOrReplaceTempView(LAST_VIEW)
+                keys = key_range(self._session, LAST_VIEW, table)
+                self._write(table, last, keys, guard=guard)
+                return keys.rows
+            finally:
+                last.unpersist()
+
+    def append(self, changes: DataFrame, *, marker: Marker, supersedes: Point | None) -> int:
+        """Add every change as a row and return how many there were."""
+        table = self._loaded()
+        with told("append", self._table), self._marked(marker):
+            rows = changes.persist()
+            try:
+                count = rows.count()
+                if supersedes is None or table.empty:
+                    self._add(table, rows, None, count)
+                    return count
+                with self._branch(table) as branch:
+                    older = f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(supersedes)} AND {quoted(OP)} <> 'r'"
+                    self._sql(f"DELETE FROM {full_name(self._name, branch)} WHERE {older}")
+                    self._add(table, rows, branch, count)
+                return count
+            finally:
+                rows.unpersist()
+
+    def _write(self, table: LakeTable, last: DataFrame, keys: KeyRange, *, guard: bool) -> None:
+        rows = last.where(f"{quoted(OP)} <> '{DELETE}'")
+        if table.empty or keys.rows == 0:
+            self._add(table, rows, None, keys.upserts)
+        elif keys.upserts == 0:
+            self._take_out(table, keys, None)
+        else:
+            if guard:
+                rows = self._without_outdated(table, rows, keys)
+            with self._branch(table) as branch:
+                self._take_out(table, keys, branch)
+                self._add(table, rows, branch, keys.upserts)
+
+    def _take_out(self, table: LakeTable, keys: KeyRange, branch: str | None) -> None:
+        """Delete what the table has of these keys, unless it is newer."""
+        columns = ", ".join(map(quoted, (*table.primary_key, *ORDER)))
+        self._sql(
+            f"MERGE INTO {full_name(self._name, branch)} AS t"
+            f" USING (SELECT {keys.hint_of(LAST_VIEW)} {columns} FROM {LAST_VIEW}) AS s"
+            f" ON {same_key(table.primary_key)}{keys.within('t')}"
+            f" WHEN MATCHED AND {struct(ORDER, 's')} >= {struct(ORDER, 't')} THEN DELETE"
+        )
+
+    def _without_outdated(self, table: LakeTable, rows: DataFrame, keys: KeyRange) -> DataFrame:
+        """Leave out rows that the table has in a newer version."""
+        names = ", ".join(f"s.{quoted(name)}" for name in table.primary_key)
+        newer = self._sql(
+            f"SELECT {keys.hint_of('s')} {names} FROM {full_name(self._name)} AS t JOIN {LAST_VIEW} AS s"
+            f" ON {same_key(table.primary_key)}{keys.within('t')} WHERE {struct(ORDER, 't')} > {struct(ORDER, 's')}"
+        )
+        newer.createOrReplaceTempView(NEWER_VIEW)
+        rows.createOrReplaceTempView(SOURCE_VIEW)
+        condition = same_key(table.primary_key)
+        return self._sql(f"SELECT s.* FROM {SOURCE_VIEW} AS s LEFT ANTI JOIN {NEWER_VIEW} AS t ON {condition}")
+
+    def _add(self, table: LakeTable, rows: DataFrame, branch: str | None, count: int) -> None:
+        """Append rows, in key order; an append of none commits as well, and carries the marker."""
+        kept = rows.select(*(quoted(column.name) for column in table.columns))
+        order = [quoted(name) for name in table.primary_key or ORDER]
+        files = -(-count // ROWS_PER_FILE)
+        spread = kept.coalesce(1) if files <= 1 else kept.repartitionByRange(files, *order)
+        spread.sortWithinPartitions(*order).writeTo(full_name(self._name, branch)).append()
+
+    @contextmanager
+    def _branch(self, table: LakeTable) -> Iterator[str]:
+        """Work on a branch that becomes the table when the block ends well.
+
+        Its name is nobody else's, so that two merges of a table at once cannot write into one branch. When the block
+        raises, the branch stays: the next merge clears it away.
+        """
+        java = self._java()
+        drop_left_over(java)
+        branch = f"cdc_{secrets.token_hex(8)}"
+        start_branch(java, branch, table.snapshot_id)
+        yield branch
+        publish(self._java(), branch)
+
+    @contextmanager
+    def _marked(self, marker: Marker) -> Iterator[None]:
+        """Put the marker into every commit of the block."""
+        self._session.conf.set(MARKER_SETTING, marker.to_json())
+        try:
+            yield
+        finally:
+            self._session.conf.unset(MARKER_SETTING)
+
+    def _loaded(self) -> LakeTable:
+        table = self.load()
+        if table is None:
+            raise AssertionError(f"{self._name} is loaded before it is created")
+        return table
+
+    def _java(self) -> Any:
+        """Return Iceberg's own object of the table, fresh from the catalog."""
+        session: Any = self._session
+        # Branches have no SQL that publishes in one commit, and pyspark no public way to Iceberg's objects.
+        load = session._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable  # noqa: SLF001
+        return load(session._jsparkSession, full_name(self._name))  # noqa: SLF001
+
+    def _sql(self, statement: str) -> DataFrame:
+        return self._session.sql(statement)
+
+
+def _property(text: str) -> str:
+    """Return a text of TBLPROPERTIES, where only a string as written is allowed."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def ensure_namespaces(spark: SparkSession, names: Iterable[LakeName]) -> None:
+    """Create the namespaces of tables, once and before the tables' threads race for it."""
+    for catalog, namespace in sorted({(name.catalog, name.namespace) for name in names}):
+        parts = ".".join(map(quoted, (catalog, *namespace)))
+        with told("create the namespace", parts):
+            if not spark.catalog.databaseExists(parts):
+                spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {parts}")

@@ -1,0 +1,255 @@
+"""An S3 store over a network that loses things: a real server behind a proxy that breaks connections."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from cdc_lib.errors import ConfigError, CorruptBatch, CursorMoved, StoreUnavailable
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.position import Position
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.s3 import S3Store
+from tests.support.lossy_proxy import LossyProxy
+from tests.support.stores import options
+
+FRESH = Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "uuid", 1), Position("binlog.000001", 4))
+ATTEMPTS = 3
+
+
+@pytest.fixture
+def direct(s3_server, bucket):
+    return S3Store(bucket, "p", options(s3_server))
+
+
+@pytest.fixture
+def proxy(s3_server):
+    with LossyProxy(s3_server.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def store(s3_server, bucket, proxy):
+    few = replace(options(s3_server, proxy.url), attempts=ATTEMPTS, connect_timeout=5, read_timeout=20)
+    store = S3Store(bucket, "p", few)
+    store.probe()
+    return store
+
+
+def uploads(s3_server, bucket):
+    return s3_server.client().list_multipart_uploads(Bucket=bucket).get("Uploads", [])
+
+
+def test_a_creation_whose_answer_was_lost_is_ones_own(store, direct, proxy):
+    """The client sends it again and is told that the object is there: it is the one that it wrote."""
+    proxy.lose_answers("PUT", 1)
+    assert store.put_if_absent("m.json", b"mine") is True
+    assert proxy.lost == 1
+    assert direct.get("m.json").data == b"mine"
+
+
+def test_a_swap_whose_answer_was_lost_is_ones_own(store, direct, proxy):
+    """And the etag that it returns is the right one."""
+    etag = store.put("c", b"1")
+    proxy.lose_answers("PUT", 1)
+    etag = store.put_if_match("c", b"2", etag)
+    assert proxy.lost == 1
+    assert etag == direct.get("c").etag
+    assert store.put_if_match("c", b"3", etag)
+
+
+def test_a_write_whose_every_answer_was_lost_is_ones_own(store, proxy):
+    """No attempt heard of it, and what stands there tells."""
+    proxy.lose_answers("PUT", ATTEMPTS)
+    assert store.put_if_absent("m.json", b"mine") is True
+    assert proxy.lost == ATTEMPTS
+
+
+def test_a_creation_that_somebody_else_won_is_not_ones_own(store, direct, proxy):
+    """Also when the answer that says so is lost once."""
+    direct.put("m.json", b"theirs")
+    proxy.lose_answers("PUT", 1)
+    assert store.put_if_absent("m.json", b"mine") is False
+    assert direct.get("m.json").data == b"theirs"
+
+
+def test_a_swap_that_somebody_else_won_is_not_ones_own(store, direct, proxy):
+    """The same for etags."""
+    etag = direct.put("c", b"1")
+    direct.put("c", b"2")
+    proxy.lose_answers("PUT", 1)
+    assert store.put_if_match("c", b"3", etag) is None
+
+
+def test_a_cursor_swap_whose_answers_were_lost_has_moved_once(store, direct, proxy):
+    """It returns the cursor that stands there, and the next one goes on from it."""
+    cursors = ObjectCursorStore(store)
+    proxy.lose_answers("PUT", 1)
+    first = cursors.swap(None, FRESH)
+    proxy.lose_answers("PUT", ATTEMPTS)
+    second = cursors.swap(first, first)
+    assert second.generation == 2
+    assert ObjectCursorStore(direct).load("shop", "drain") == second
+    with pytest.raises(CursorMoved):
+        cursors.swap(first, first)
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(store, direct, proxy):
+    """In the middle of a body, which botocore leaves to its caller."""
+    data = os.urandom(3_000_000)
+    direct.put("x", data)
+    proxy.lose_answers("GET", 1, after_bytes=9_000)
+    assert store.get("x").data == data
+    proxy.lose_answers("GET", 1, after_bytes=9_000)
+    with store.open_read("x") as file:
+        assert file.read() == data
+    assert proxy.lost == 2
+
+
+def test_answers_that_always_break_off_are_a_store_that_is_not_available(store, direct, proxy):
+    """After a bounded number of attempts."""
+    direct.put("x", os.urandom(3_000_000))
+    proxy.lose_answers("GET", 10_000, after_bytes=9_000)
+    with pytest.raises(StoreUnavailable):
+        store.get("x")
+    assert proxy.lost < 12
+
+
+def test_an_upload_whose_completion_was_lost_is_complete(store, direct, proxy):
+    """The upload is not there any more, because it became the object."""
+    data = os.urandom(33 << 20)
+    with store.open_write("big") as file:
+        file.write(data)
+        proxy.lose_answers("POST", 1)
+    assert proxy.lost == 1
+    assert direct.get("big").data == data
+
+
+def test_an_upload_that_cannot_be_sent_leaves_nothing(store, direct, proxy, s3_server, bucket):
+    """Neither an object nor parts that are paid for."""
+
+    def write_and_lose():
+        with store.open_write("big") as file:
+            file.write(os.urandom(17 << 20))
+            proxy.lose_answers("PUT", ATTEMPTS)
+            file.write(os.urandom(17 << 20))
+
+    with pytest.raises(StoreUnavailable):
+        write_and_lose()
+    assert direct.get("big") is None
+    assert uploads(s3_server, bucket) == []
+
+
+def test_an_upload_that_is_broken_off_leaves_no_parts(direct, s3_server, bucket):
+    """Whatever the reason was."""
+
+    def write_and_stop():
+        with direct.open_write("big") as file:
+            file.write(os.urandom(40 << 20))
+            assert len(uploads(s3_server, bucket)) == 1
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_and_stop()
+    assert uploads(s3_server, bucket) == []
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_not_mixed(direct):
+    """All ranges are of the version that was opened, or there is an error."""
+    direct.put("x", os.urandom(2_000_000))
+    with direct.open_read("x") as file:
+        file.read(10)
+        direct.put("x", os.urandom(2_000_000))
+        file.seek(1_500_000)
+        with pytest.raises(CorruptBatch, match="replaced"):
+            file.read(10)
+
+
+def drop_conditions(store, names):
+    """Send no conditions, which is to the store what a server is that ignores them."""
+
+    def drop(params, **_):
+        for name in names:
+            params.pop(name, None)
+
+    store._s3.client.meta.events.register("provide-client-params.s3.PutObject", drop)
+
+
+@pytest.mark.parametrize("name", ["IfNoneMatch", "IfMatch"])
+def test_a_server_that_ignores_a_condition_is_refused_before_the_first_one(s3_server, bucket, name):
+    """No cursor is ever written to it, and no attempt makes it better."""
+    store = S3Store(bucket, f"ignores-{name}", options(s3_server))
+    drop_conditions(store, [name])
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="does not keep the condition If-"):
+            ObjectCursorStore(store).swap(None, FRESH)
+    assert list(store.list("")) == []
+
+
+def test_a_bucket_that_is_not_there_is_a_setting_that_is_wrong(s3_server):
+    """Not a batch that is lost, and not a store that may come back."""
+    store = S3Store("no-such-bucket", "", options(s3_server))
+    refuses(store, "NoSuchBucket")
+
+
+def test_keys_that_are_wrong_are_a_setting_that_is_wrong(s3_server, bucket):
+    """Neither the access key nor the secret key is shown."""
+    right = options(s3_server)
+    wrong_secret = S3Store(bucket, "", replace(right, secret_key="not the secret key"))
+    refuses(wrong_secret, "SignatureDoesNotMatch|403: Forbidden")
+    refuses(S3Store(bucket, "", replace(right, access_key="nobody")), "access key")
+    assert right.secret_key not in repr(wrong_secret) + repr(wrong_secret.options) + repr(right)
+
+
+def test_a_server_that_is_not_there_may_come_back(bucket, s3_server):
+    """A closed port is an error to try again."""
+    store = S3Store(bucket, "", replace(options(s3_server, "http://127.0.0.1:1"), attempts=2))
+    for call in calls(store):
+        with pytest.raises(StoreUnavailable) as caught:
+            call()
+        assert caught.value.retryable
+        assert "127.0.0.1:1" in str(caught.value)
+
+
+def test_an_endpoint_that_is_no_address_is_a_setting_that_is_wrong(bucket, s3_server):
+    """It is told when the client is made."""
+    with pytest.raises(ConfigError, match="endpoint_url"):
+        S3Store(bucket, "", options(s3_server, "no address")).get("x")
+
+
+def test_the_url_is_the_one_that_spark_reads(direct, bucket):
+    """By Hadoop's S3A."""
+    assert direct.url("shop/x.parquet") == f"s3a://{bucket}/p/shop/x.parquet"
+
+
+def test_a_prefix_fences_its_store_in(s3_server, bucket):
+    """A neighbour whose prefix begins alike is not seen."""
+    one, other = (S3Store(bucket, prefix, options(s3_server)) for prefix in ("a", "a2"))
+    one.put("x", b"1")
+    other.put("y", b"2")
+    s3_server.client().put_object(Bucket=bucket, Key="a/folder/", Body=b"")
+    assert [info.key for info in one.list("")] == ["x"]
+    assert [info.key for info in other.list("")] == ["y"]
+
+
+def calls(store):
+    return [
+        lambda: store.get("x"),
+        lambda: store.put("x", b""),
+        lambda: store.put_if_absent("x", b""),
+        lambda: store.put_if_match("x", b"", "etag"),
+        lambda: store.open_read("x"),
+        lambda: list(store.list("")),
+        lambda: store.delete(["x"]),
+        store.probe,
+    ]
+
+
+def refuses(store, said):
+    for call in calls(store):
+        with pytest.raises(ConfigError, match=said) as caught:
+            call()
+        assert caught.value.hint

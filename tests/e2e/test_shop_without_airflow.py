@@ -1,0 +1,127 @@
+"""The main job without Airflow, from a real server through real batches and real Spark into a real lake."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cdc_lib.config import Credentials, SourceConfig, load_source
+from cdc_lib.pipeline import Pipeline
+from spark_jobs.merge import run
+from tests.support.servers import SqlServer
+from tests.support.shop import seed
+from tests.support.shop.compare import TableComparison, compare_database, open_lake
+from tests.support.shop.workload import Workload
+
+pytestmark = pytest.mark.timeout(600)
+
+ROWS = 5_000
+ALTERS = {
+    150: ("customers", "loyalty_points", "INT UNSIGNED NULL AFTER email"),
+    250: ("orders", "carrier", "ENUM('post', 'dhl', 'fahrrad 🚲') NULL"),
+}
+
+
+@pytest.fixture
+def shop(any_server: SqlServer) -> Iterator[str]:
+    """Name of a seeded shop of its own on ``any_server``."""
+    name = f"shop_{secrets.token_hex(4)}"
+    with any_server.connect() as connection:
+        seed.create(connection, name)
+        seed.fill(connection, ROWS)
+    yield name
+    any_server.execute(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def config(any_server: SqlServer, shop: str, tmp_path: Path) -> SourceConfig:
+    """A source file as a user writes it; small chunks and windows, so that there are several of each."""
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    file = tmp_path / "shop.yaml"
+    settings = {
+        "server": {"host": any_server.host, "port": any_server.port, "user": "cdc", "password_env": "NOT_USED"},
+        "tables": [f"{shop}.*"],
+        "store": {"url": f"file://{tmp_path}/batches"},
+        "lake": {"type": "jdbc", "uri": f"jdbc:sqlite:{lake}/catalog.db", "warehouse": f"file://{lake}"},
+        "snapshot": {"chunk_rows": 700},
+        "merge": {"driver_memory": "1g"},
+    }
+    file.write_text(yaml.safe_dump(settings))
+    return load_source(file)
+
+
+@pytest.fixture
+def pipeline(config: SourceConfig, any_server: SqlServer) -> Pipeline:
+    return Pipeline.open(config, Credentials(any_server.cdc_user, any_server.cdc_password))
+
+
+def one_round(pipeline: Pipeline) -> None:
+    """Do what one run of the DAG does."""
+    for unit in pipeline.plan(by="test"):
+        pipeline.drain(unit)
+    pipeline.ack_drain(by="test")
+    plan = pipeline.plan_merge(by="test")
+    if plan is not None:
+        run(pipeline.config, plan, pipeline.store)
+        pipeline.ack_lake(by="test")
+
+
+def differences(server: SqlServer, shop: str, config: SourceConfig) -> list[TableComparison]:
+    """Compare every row and column; nobody writes to the shop meanwhile."""
+    assert config.lake.uri is not None
+    assert config.lake.warehouse is not None
+    options = {"host": server.host, "port": server.port, "user": "root", "password": ""}
+    found = compare_database(options, shop, open_lake(config.lake.uri, config.lake.warehouse))
+    assert len(found) == len(seed.TABLES)
+    return [table for table in found if table.differences]
+
+
+def test_the_lake_equals_the_shop_in_every_row_and_column(
+    any_server: SqlServer, shop: str, config: SourceConfig, pipeline: Pipeline
+) -> None:
+    """Snapshot, changes while it runs, two ADD COLUMN, changed primary keys and a table without a key."""
+    with any_server.connect() as connection:
+        workload = Workload(connection, shop, alters=ALTERS)
+        workload.run(50)
+        for unit in pipeline.plan(by="test"):
+            pipeline.drain(unit)
+            workload.run(10)  # while the snapshot of the next table has not begun
+        pipeline.ack_drain(by="test")
+        one_round(pipeline)
+        workload.run(150)
+        one_round(pipeline)
+        any_server.execute("FLUSH BINARY LOGS")  # a window over the end of a file
+        workload.run(200)
+    one_round(pipeline)
+
+    assert differences(any_server, shop, config) == []
+    status = pipeline.status()
+    assert status.lake is not None
+    assert status.drain is not None
+    assert status.lake.position == status.drain.position
+    assert not status.drain.open_snapshots
+
+
+def test_a_round_without_changes_leaves_the_lake_as_it_is(
+    any_server: SqlServer, shop: str, config: SourceConfig, pipeline: Pipeline
+) -> None:
+    """Rounds after the last change give the same rows and no new snapshot of any table."""
+    one_round(pipeline)
+    one_round(pipeline)
+    assert config.lake.uri is not None
+    assert config.lake.warehouse is not None
+    catalog = open_lake(config.lake.uri, config.lake.warehouse)
+
+    def snapshots() -> dict[str, int | None]:
+        tables = {name: catalog.load_table((shop, name)).current_snapshot() for name in seed.TABLES}
+        return {name: snapshot and snapshot.snapshot_id for name, snapshot in tables.items()}
+
+    before = snapshots()
+    one_round(pipeline)
+    assert snapshots() == before
+    assert differences(any_server, shop, config) == []

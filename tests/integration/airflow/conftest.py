@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.airflow import ROOT, AirflowStandalone
+from tests.support.airflow_source import PASSWORD_VARIABLE, AirflowSource, log_ins
+from tests.support.servers import MySqlServer
+
+
+@pytest.fixture(scope="module")
+def station(mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowStandalone]:
+    """An Airflow with this project's DAGs over an empty folder of sources, which `source` fills."""
+    home = tmp_path_factory.mktemp("airflow")
+    (home / "sources").mkdir()
+    env = {
+        "CDC_SOURCES": str(home / "sources"),
+        **log_ins(mysql_server),
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "1",
+    }
+    with AirflowStandalone(home, ROOT / "dags", ROOT / "plugins", env) as air:
+        yield air
+
+
+@pytest.fixture
+def make_source(
+    station: AirflowStandalone, mysql_server: MySqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., AirflowSource]]:
+    """Makes a source of one's own whose DAG is there and not paused."""
+    monkeypatch.setenv(PASSWORD_VARIABLE, mysql_server.cdc_password)
+    made: list[AirflowSource] = []
+
+    def make(**changed: object) -> AirflowSource:
+        name = f"shop_{secrets.token_hex(4)}"
+        mysql_server.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+        source = AirflowSource(name, mysql_server, station.home / "sources", tmp_path / name).write(**changed)
+        made.append(source)
+        station.wait_for_dag(source.dag)
+        station.unpause(source.dag)
+        return source
+
+    yield make
+    for source in made:
+        source.file.unlink(missing_ok=True)
+        mysql_server.execute(f"DROP DATABASE {source.name}")
+
+
+@pytest.fixture
+def source(make_source: Callable[..., AirflowSource]) -> AirflowSource:
+    """A source with three orders and a table of two colours."""
+    source = make_source()
+    source.sql(
+        "CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40), price DECIMAL(10, 2))",
+        "CREATE TABLE colours (id INT PRIMARY KEY, name VARCHAR(40))",
+        "INSERT INTO orders VALUES (1, 'bicycle', 499.90), (2, 'bell', 12.50), (3, 'lamp', 31.00)",
+        "INSERT INTO colours VALUES (1, 'red'), (2, 'blue')",
+    )
+    return source

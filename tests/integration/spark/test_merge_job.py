@@ -1,0 +1,159 @@
+"""The job as a process: with a lake on S3, and killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from cdc_lib.store import documents
+from cdc_lib.store.open import open_store
+from tests.support.batches import BIGINT, TEXT, BatchWriter, Row, table
+from tests.support.lake import lake_config
+
+ROOT = Path(__file__).parents[3]
+ORDERS = table("shop.orders", {"id": BIGINT, "state": TEXT})
+
+
+class Job:
+    """Starts merges of one source."""
+
+    def __init__(self, folder, config, environment):
+        self.folder = folder
+        self.config = config
+        self.environment = {**os.environ, **environment, "PYTHONPATH": str(ROOT)}
+
+    def start(self, plan):
+        (self.folder / "config.json").write_text(self.config.model_dump_json())
+        (self.folder / "plan.json").write_bytes(documents.dump(plan))
+        command = [sys.executable, "-m", "tests.support.merge_job", "config.json", "plan.json"]
+        return subprocess.Popen(
+            command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self, plan):
+        with self.start(plan) as process:
+            said, _ = process.communicate(timeout=240)
+        assert process.returncode == 0, said
+        return said
+
+
+def children(pid):
+    """Return the processes below one: their ids and command lines."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                line = (folder / "cmdline").read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if parent == pid:
+                found += [(int(folder.name), line), *children(int(folder.name))]
+    return found
+
+
+def read(config, **properties):
+    """Return the rows as PyIceberg reads them."""
+    uri = config.lake.uri.removeprefix("jdbc:").partition("?")[0].replace("sqlite:", "sqlite:///")
+    catalog = SqlCatalog("lake", uri=uri, **properties)
+    try:
+        rows = catalog.load_table(("shop", "orders")).scan().to_arrow().to_pylist()
+    finally:
+        catalog.engine.dispose()
+    return sorted((row["id"], row["state"]) for row in rows)
+
+
+def first_and_second(writer):
+    rows = [Row("c", 10 + i, {"id": i, "state": "new"}) for i in (1, 2, 3)]
+    one = writer.plan(100, writer.window(4, 100, {ORDERS: rows}))
+    rows = [Row("d", 110, {"id": 1, "state": "new"}), Row("u", 120, {"id": 2, "state": "paid"})]
+    return one, writer.plan(200, writer.window(100, 200, {ORDERS: rows}))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_lake_and_batches_lie_on_s3_and_no_command_line_holds_the_secret(s3_server, bucket, tmp_path):
+    """Both are reached by the store's settings alone, and another reader finds the same rows."""
+    config = lake_config(
+        tmp_path,
+        store={
+            "url": f"s3://{bucket}/cdc",
+            "endpoint_url": s3_server.endpoint,
+            "region": s3_server.region,
+            "access_key_env": "LAKE_ACCESS",
+            "secret_key_env": "LAKE_SECRET",
+        },
+        lake={
+            "type": "jdbc",
+            "uri": f"jdbc:sqlite:{tmp_path}/catalog.db?busy_timeout=30000",
+            "warehouse": f"s3://{bucket}/lake",
+        },
+    )
+    keys = {"LAKE_ACCESS": s3_server.access_key, "LAKE_SECRET": s3_server.secret_key}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in keys.items():
+            patch.setenv(name, value)
+        one, two = first_and_second(BatchWriter(open_store(config.store)))
+    job = Job(tmp_path, config, keys)
+    process = job.start(one)
+    lines = []
+    with process:
+        while process.poll() is None:
+            lines += [line for _, line in children(process.pid)]
+            time.sleep(0.2)
+        assert process.returncode == 0, process.stdout.read()
+    assert any("java" in line for line in lines)
+    assert not any(s3_server.secret_key in line for line in lines)
+    job.run(two)
+    properties = {
+        "s3.endpoint": s3_server.endpoint,
+        "s3.access-key-id": s3_server.access_key,
+        "s3.secret-access-key": s3_server.secret_key,
+        "s3.region": s3_server.region,
+    }
+    assert read(config, **properties) == [(2, "paid"), (3, "new")]
+
+
+def test_a_job_that_is_killed_takes_its_spark_along_and_the_next_one_finishes_the_work(tmp_path):
+    """Whenever the kill comes, no half of a merge is ever seen."""
+    config = lake_config(tmp_path)
+    one, two = first_and_second(BatchWriter(open_store(config.store)))
+    job = Job(tmp_path, config, {})
+    job.run(one)
+    process = job.start(two)
+    with process:
+        deadline = time.monotonic() + 60
+        while not _branch_is_there(tmp_path) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        spark = [pid for pid, _ in children(process.pid)]
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert spark
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}").exists() for pid in spark) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in spark)
+    before, after = [(1, "new"), (2, "new"), (3, "new")], [(2, "paid"), (3, "new")]
+    assert read(config) in (before, after)
+    job.run(two)
+    assert read(config) == after
+
+
+def test_a_plan_without_changes_publishes_its_cut_and_starts_no_spark(tmp_path):
+    """Eight seconds for nothing would be too long on a schedule of one minute."""
+    config = lake_config(tmp_path)
+    writer = BatchWriter(open_store(config.store))
+    said = Job(tmp_path, config, {}).run(writer.plan(100, writer.window(4, 100, {})))
+    assert "CUT merge-000001 0" in said
+    assert "SPARK False" in said
+
+
+def _branch_is_there(folder):
+    """Whether a metadata file of the table names the branch of a merge."""
+    return any('"cdc_' in path.read_text() for path in folder.glob("warehouse/shop/orders/metadata/*.metadata.json"))

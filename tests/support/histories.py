@@ -1,0 +1,130 @@
+"""Random histories of one table, cut into batches and merges at random: what the merge must be right for.
+
+A history is pure data. What the table must hold in the end is known from the operations themselves, not from any code of
+the merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from tests.support.batches import Row
+
+STEP = 10
+"""Offsets of neighbouring events lie so far apart; windows end between them."""
+
+KEYS = 6
+SPLIT = 3
+"""Chunk 0 holds the keys below it, chunk 1 the others."""
+
+State = Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of a snapshot: the rows as they stood when it was read, which may be later than its low watermark."""
+
+    number: int
+    low: int
+    rows: State
+
+
+@dataclass(frozen=True)
+class Step:
+    """One merge: chunks and windows by their numbers; ``again`` repeats an earlier step instead."""
+
+    chunks: tuple[int, ...]
+    windows: tuple[int, ...]
+    again: int | None = None
+
+
+@dataclass(frozen=True)
+class History:
+    """A table's life.
+
+    Args:
+        windows: ``(start, stop, rows)``, one after the other.
+        chunks: of one snapshot; empty when the table began empty.
+        steps: the merges, in order; together they hold every window and every chunk.
+        final: what the table must hold after them.
+    """
+
+    windows: tuple[tuple[int, int, tuple[Row, ...]], ...]
+    chunks: tuple[Chunk, ...]
+    steps: tuple[Step, ...]
+    final: State
+
+
+@st.composite
+def histories(draw: st.DrawFn, *, most_events: int = 25) -> History:
+    """Draw a history whose every operation is one that a database allows."""
+    with_snapshot = draw(st.booleans())
+    start = dict.fromkeys(draw(st.sets(st.integers(0, KEYS - 1))), 0) if with_snapshot else {}
+    events, states = _events(draw, start, most_events)
+    end = (len(events) + 1) * STEP
+    bounds = sorted({STEP, end, *(draw(st.lists(st.sampled_from(range(STEP, end + 1, STEP)), max_size=6)))})
+    windows = tuple(
+        (low, high, tuple(row for rows in events for row in rows if low <= row.offset < high))
+        for low, high in zip(bounds, bounds[1:], strict=False)
+    )
+    chunks = _chunks(draw, states) if with_snapshot else ()
+    return History(windows, chunks, _steps(draw, len(windows), len(chunks)), states[-1])
+
+
+def _events(draw: st.DrawFn, start: dict[int, int], most: int) -> tuple[list[list[Row]], list[State]]:
+    """Return the rows of each event, and the state before each of them and after the last."""
+    events: list[list[Row]] = []
+    states: list[State] = [dict(start)]
+    for number in range(1, draw(st.integers(1, most)) + 1):
+        state, rows, offset = dict(states[-1]), [], number * STEP
+        for row in range(draw(st.integers(1, 3))):
+            rows += _operation(draw, state, offset, row, number * 100 + row)
+        events.append(rows)
+        states.append(state)
+    return events, states
+
+
+def _operation(draw: st.DrawFn, state: dict[int, int], offset: int, row: int, value: int) -> list[Row]:
+    key = draw(st.integers(0, KEYS - 1))
+    if key not in state:
+        state[key] = value
+        return [Row("c", offset, {"id": key, "v": value}, row)]
+    kind = draw(st.sampled_from(["update", "delete", "move"]))
+    if kind == "delete":
+        return [Row("d", offset, {"id": key, "v": state.pop(key)}, row)]
+    free = [other for other in range(KEYS) if other not in state]
+    if kind == "move" and free:
+        gone, to = state.pop(key), draw(st.sampled_from(free))
+        state[to] = value
+        return [Row("d", offset, {"id": key, "v": gone}, row), Row("u", offset, {"id": to, "v": value}, row)]
+    state[key] = value
+    return [Row("u", offset, {"id": key, "v": value}, row)]
+
+
+def _chunks(draw: st.DrawFn, states: list[State]) -> tuple[Chunk, ...]:
+    chunks, low = [], 1
+    for number, keys in enumerate((range(SPLIT), range(SPLIT, KEYS))):
+        low = draw(st.integers(low, len(states)))
+        read = draw(st.integers(low, len(states)))
+        rows = {key: value for key, value in states[read - 1].items() if key in keys}
+        chunks.append(Chunk(number, low * STEP, rows))
+    return tuple(chunks)
+
+
+def _steps(draw: st.DrawFn, windows: int, chunks: int) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    window = chunk = 0
+    while window < windows or chunk < chunks:
+        if steps and draw(st.integers(0, 4)) == 0:
+            steps.append(Step((), (), again=draw(st.integers(0, len(steps) - 1))))
+            continue
+        to_window = draw(st.integers(window, windows))
+        to_chunk = draw(st.integers(chunk, chunks))
+        if (to_window, to_chunk) == (window, chunk):
+            to_window, to_chunk = windows, chunks
+        steps.append(Step(tuple(range(chunk, to_chunk)), tuple(range(window, to_window))))
+        window, chunk = to_window, to_chunk
+    return tuple(steps)

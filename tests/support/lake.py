@@ -1,0 +1,77 @@
+"""A lake to merge into and to look at, on a Spark that runs already."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.model.lake import LakeTable
+from cdc_lib.model.merge import Cut, MergePlan
+from cdc_lib.ports import ObjectStore
+from spark_jobs.application import merge
+from spark_jobs.one_table import lake_name
+from spark_jobs.sql import full_name, quoted
+from spark_jobs.tables.iceberg import IcebergTable
+from tests.support.batches import BatchWriter
+
+
+def lake_config(folder: Path, **changed: Any) -> SourceConfig:
+    """Return a source whose store and lake lie in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = {
+        "source": "shop",
+        "server": {"host": "127.0.0.1", "user": "cdc", "password_env": "CDC_TEST_PASSWORD"},
+        "tables": {"include": ["*.*"]},
+        "store": {"url": f"file://{folder}/store"},
+        "lake": {
+            "type": "jdbc",
+            "uri": f"jdbc:sqlite:{folder}/catalog.db?busy_timeout=30000",
+            "warehouse": f"file://{folder}/warehouse",
+        },
+        "merge": {"driver_memory": "1g"},
+        **changed,
+    }
+    return SourceConfig.model_validate(plain)
+
+
+class Lake:
+    """Merges plans and reads tables."""
+
+    def __init__(self, spark: SparkSession, config: SourceConfig, store: ObjectStore) -> None:
+        self.spark = spark
+        self.config = config
+        self.store = store
+        self.batches = BatchWriter(store)
+        self.database = f"db_{secrets.token_hex(4)}"
+        self.said: list[str] = []
+
+    def merge(self, plan: MergePlan) -> Cut:
+        """Merge a plan in the running Spark."""
+        return merge(self.spark, self.config, plan, self.store, self.said.append)
+
+    def name(self, table: str) -> str:
+        """Return the name of a source table's lake table, for SQL."""
+        return full_name(lake_name(self.config, table))
+
+    def target(self, table: str) -> IcebergTable:
+        """Return the lake table of a source table."""
+        return IcebergTable(self.spark, lake_name(self.config, table), self.config.source, table)
+
+    def stands(self, table: str) -> LakeTable:
+        """Return the lake table's facts."""
+        found = self.target(table).load()
+        assert found is not None
+        return found
+
+    def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        """Return columns of all rows, sorted."""
+        frame = self.spark.sql(f"SELECT {', '.join(map(quoted, columns))} FROM {self.name(table)}")
+        return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+    def snapshots(self, table: str) -> int:
+        """Return how many snapshots the table has."""
+        return self.spark.sql(f"SELECT count(*) FROM {self.name(table)}.snapshots").first()[0]

@@ -1,0 +1,92 @@
+"""Models of every shape, for hypothesis."""
+
+from __future__ import annotations
+
+from datetime import timezone
+
+from hypothesis import strategies as st
+
+from cdc_lib.model.batch import DataFile, Ddl, Manifest, SnapshotChunk
+from cdc_lib.model.cursor import Cursor, Move
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.merge import Cut, MergePlan, TableCut
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.window import SnapshotTask, Window
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+COUNTS = st.integers(0, 2**63 - 1)
+SOURCES = st.from_regex(r"[a-z][a-z0-9_-]{0,10}", fullmatch=True)
+TIMES = st.datetimes(timezones=st.just(timezone.utc))
+MAYBE_TIME = st.none() | TIMES
+KEY_TEXTS = st.none() | st.lists(st.text(max_size=5), max_size=3).map(tuple)
+
+
+def tuples(of: st.SearchStrategy, most: int = 3) -> st.SearchStrategy:
+    return st.lists(of, max_size=most).map(tuple)
+
+
+def positions(base: str = "binlog", files: int = 2**31 - 1, offsets: int = 2**40) -> st.SearchStrategy[Position]:
+    """Positions in the binlog of one server; file numbers go over the six digits that they are padded to."""
+    return st.builds(lambda n, o: Position(f"{base}.{n:06d}", o), st.integers(1, files), st.integers(4, offsets))
+
+
+def windows(source: st.SearchStrategy[str] = SOURCES) -> st.SearchStrategy[Window]:
+    bounds = st.tuples(positions(), positions()).map(sorted)
+    return st.builds(lambda s, e, b: Window(s, e, *b), source, st.integers(1, 999_999), bounds)
+
+
+IDENTITIES = st.builds(
+    ServerIdentity, st.sampled_from(["mysql", "mariadb"]), st.text(max_size=5), COUNTS, COUNTS, st.text(max_size=5)
+)
+TASKS = st.builds(
+    SnapshotTask, SOURCES, COUNTS, st.text(max_size=5), st.text(max_size=5), st.text(max_size=5), COUNTS, st.booleans()
+)
+MOVES = st.builds(Move, TIMES, st.text(max_size=5), st.none() | positions(), positions(), st.text(), st.text())
+CURSORS = st.builds(
+    Cursor,
+    source=SOURCES,
+    consumer=SOURCES,
+    generation=COUNTS,
+    epoch=COUNTS,
+    identity=IDENTITIES,
+    position=positions(),
+    gtid_set=st.text(),
+    event_time=MAYBE_TIME,
+    in_flight=tuples(windows()),
+    snapshots=tuples(TASKS),
+    in_flight_snapshots=tuples(TASKS),
+    moves=tuples(MOVES),
+    writer=st.text(),
+)
+SCHEMAS = st.builds(
+    TableSchema,
+    st.text(max_size=5),
+    st.text(max_size=5),
+    tuples(st.builds(Column, st.text(max_size=5), st.from_type(SourceType), st.booleans())),
+    tuples(st.text(max_size=5)),
+)
+CHUNKS = st.builds(
+    SnapshotChunk, st.text(), st.text(), COUNTS, positions(), KEY_TEXTS, KEY_TEXTS, KEY_TEXTS, st.booleans()
+)
+MANIFESTS = st.builds(
+    Manifest,
+    source=SOURCES,
+    epoch=COUNTS,
+    identity=IDENTITIES,
+    window=st.none() | windows(),
+    chunk=st.none() | CHUNKS,
+    gtid_first=st.text(max_size=5),
+    gtid_last=st.text(max_size=5),
+    first_time=MAYBE_TIME,
+    last_time=MAYBE_TIME,
+    transactions=COUNTS,
+    events=COUNTS,
+    files=tuples(st.builds(DataFile, st.text(), st.text(), st.text(), COUNTS, COUNTS, st.text())),
+    schemas=st.dictionaries(st.text(max_size=5), SCHEMAS, max_size=2),
+    ddl=tuples(st.builds(Ddl, positions(), st.text(), st.text())),
+)
+PLANS = st.builds(MergePlan, SOURCES, COUNTS, st.text(), positions(), positions(), tuples(st.text()))
+TABLE_CUTS = st.builds(TableCut, st.text(), st.text(), INT64, COUNTS)
+CUTS = st.builds(Cut, SOURCES, st.text(), COUNTS, positions(), MAYBE_TIME, TIMES, tuples(TABLE_CUTS))
+DOCUMENTS = st.one_of(CURSORS, MANIFESTS, PLANS, CUTS, windows(), TASKS)

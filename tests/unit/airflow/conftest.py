@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+GOOD = """
+server: {host: db.example, user: cdc, password_env: CDC_TEST_PASSWORD}
+tables: ["shop.*"]
+schedule: "*/7 * * * *"
+store: {url: "file:///tmp/cdc-test/store"}
+lake: {catalog: lake, type: jdbc, uri: "jdbc:sqlite:/tmp/cdc-test/cat.db", warehouse: "file:///tmp/cdc-test/lake"}
+drain: {parallelism: 3}
+"""
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A folder with the right sources ``shop`` and ``stock``."""
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    for name in ("shop", "stock"):
+        (folder / f"{name}.yaml").write_text(GOOD)
+    return folder

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from airflow.sdk import TriggerRule
+
+from cdc_airflow.factory import make_dags, refuse_wrong_sources, sources_folder
+from cdc_lib.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[3]
+HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "pandas", "pyarrow", "pymysql", "pymysqlreplication", "pyspark")
+CHAIN = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake"]
+
+
+def test_each_source_file_makes_a_dag_whose_tasks_follow_one_another(sources: Path):
+    """The order of the tasks is the way of the data."""
+    dags = make_dags(sources)
+    assert sorted(dags) == ["cdc_shop", "cdc_stock"]
+    dag = dags["cdc_shop"]
+    assert [task.task_id for task in dag.topological_sort()] == CHAIN
+    for before, after in itertools.pairwise(CHAIN):
+        assert dag.get_task(before).downstream_task_ids == {after}
+
+
+def test_a_wrong_source_is_an_error_of_its_own_and_hides_no_other(sources: Path):
+    """The message names file, key, value and what is allowed."""
+    (sources / "wrong.yaml").write_text("server: {host: h, user: u, password_env: P, prot: 3307}\ntables: [a.*]\n")
+    assert sorted(make_dags(sources)) == ["cdc_shop", "cdc_stock"]
+    with pytest.raises(ConfigError) as error:
+        refuse_wrong_sources(sources)
+    for word in ("wrong.yaml", "server.prot", "3307", "did you mean 'port'"):
+        assert word in str(error.value)
+    assert "shop.yaml" not in str(error.value)
+
+
+def test_all_wrong_sources_are_told_at_once(sources: Path):
+    """Mending one file after another, each after a wait for the DAG processor, would take all day."""
+    for name in ("one", "two"):
+        (sources / f"{name}.yaml").write_text("nonsense: 1\n")
+    with pytest.raises(ConfigError, match=r"(?s)2 sources are wrong.*one\.yaml.*two\.yaml"):
+        refuse_wrong_sources(sources)
+
+
+def test_right_sources_raise_nothing(sources: Path):
+    """No import error stands where nothing is wrong."""
+    refuse_wrong_sources(sources)
+
+
+def test_no_run_is_made_for_the_past_beside_another_or_by_a_backfill(sources: Path):
+    """What a run does is decided by the cursors, never by its date."""
+    dag = make_dags(sources)["cdc_shop"]
+    assert dag.catchup is False
+    assert dag.max_active_runs == 1
+    assert "backfill" not in {str(kind.value) for kind in dag.allowed_run_types}
+
+
+def test_a_source_without_a_schedule_runs_by_hand_only(sources: Path):
+    """``schedule: null`` is a right value."""
+    path = sources / "shop.yaml"
+    path.write_text(path.read_text().replace('"*/7 * * * *"', "null"))
+    assert make_dags(sources)["cdc_shop"].timetable.can_be_scheduled is False
+
+
+def test_acks_run_when_there_was_nothing_to_drain_or_merge_and_never_after_a_failure(sources: Path):
+    """A skipped task lets the next ones take up what waits; a failed one stops them."""
+    dag = make_dags(sources)["cdc_shop"]
+    for name in ("ack_drain", "ack_lake"):
+        assert dag.get_task(name).trigger_rule == TriggerRule.NONE_FAILED
+    for name in ("plan", "plan_merge", "merge"):
+        assert dag.get_task(name).trigger_rule == TriggerRule.ALL_SUCCESS
+
+
+def test_the_last_task_is_an_ack_so_that_a_run_is_green_only_when_all_went_well(sources: Path):
+    """A leaf behind it that runs in any case would make failed runs green."""
+    dag = make_dags(sources)["cdc_shop"]
+    assert [task.task_id for task in dag.leaves] == ["ack_lake"]
+    assert not any(task.is_teardown for task in dag.tasks)
+
+
+def test_tasks_are_tried_again_with_growing_delays(sources: Path):
+    """Retries are for errors that go away by themselves."""
+    dag = make_dags(sources)["cdc_shop"]
+    for task in dag.tasks:
+        assert task.retries == 3
+        assert task.retry_delay == timedelta(seconds=30)
+        assert task.retry_exponential_backoff == 2.0
+
+
+def test_drains_run_side_by_side_as_the_source_file_says(sources: Path):
+    """``drain.parallelism`` is the number of drain tasks of one run."""
+    assert make_dags(sources)["cdc_shop"].get_task("drain").max_active_tis_per_dagrun == 3
+
+
+def test_every_task_says_what_clearing_and_marking_it_does(sources: Path):
+    """Whoever is about to press the button reads it in the same place."""
+    dag = make_dags(sources)["cdc_shop"]
+    for task in dag.tasks:
+        assert "**Mark success**" in task.doc_md
+        assert "**Retry, clear**" in task.doc_md
+    assert "db.example:3306" in dag.doc_md
+
+
+def test_a_worker_builds_only_the_dag_of_its_task(sources: Path, monkeypatch: pytest.MonkeyPatch):
+    """A task of one source does not pay for the others."""
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "cdc_stock")
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "plan")
+    assert list(make_dags(sources)) == ["cdc_stock"]
+
+
+def test_the_sources_lie_beside_the_dag_file_unless_the_environment_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """``CDC_SOURCES`` is the same variable that the command takes."""
+    monkeypatch.delenv("CDC_SOURCES", raising=False)
+    assert sources_folder(str(tmp_path / "cdc_sources.py")) == tmp_path / "sources"
+    monkeypatch.setenv("CDC_SOURCES", str(tmp_path / "other"))
+    assert sources_folder(str(tmp_path / "cdc_sources.py")) == tmp_path / "other"
+
+
+def test_parsing_imports_nothing_heavy(sources: Path):
+    """A DAG processor reads the file again and again, in a process that begins anew each time."""
+    code = f"""
+import runpy, sys
+names = runpy.run_path({str(ROOT / "dags" / "cdc_sources.py")!r})
+assert "cdc_shop" in names, sorted(names)
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+    path = f"{ROOT}{os.pathsep}{ROOT / 'plugins'}"
+    env = {**os.environ, "CDC_SOURCES": str(sources), "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

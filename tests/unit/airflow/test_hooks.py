@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cdc_airflow import hooks
+from cdc_airflow.hooks import CdcHook
+from cdc_lib.errors import ConfigError
+
+
+@pytest.fixture
+def masked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the hook asked Airflow to hide."""
+    found: list[str] = []
+    monkeypatch.setattr(hooks, "mask_secret", found.append)
+    return found
+
+
+def use_connection(folder: Path, extra: str = "") -> Path:
+    path = folder / "shop.yaml"
+    text = path.read_text()
+    path.write_text(text.replace("user: cdc, password_env: CDC_TEST_PASSWORD", f"connection: shop_db{extra}"))
+    return path
+
+
+def test_the_password_of_the_environment_is_taken_and_masked(
+    sources: Path, masked: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Airflow hides the passwords of connections by itself, not those of variables."""
+    monkeypatch.setenv("CDC_TEST_PASSWORD", "tiger-7")
+    credentials = CdcHook(sources / "shop.yaml").credentials
+    assert (credentials.user, credentials.password) == ("cdc", "tiger-7")
+    assert masked == ["tiger-7"]
+
+
+def test_a_mysql_connection_serves_without_the_mysql_provider(
+    sources: Path, masked: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Only its log-in is asked for; host and port stand in the file."""
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", '{"conn_type": "mysql", "login": "reader", "password": "lion-8"}')
+    credentials = CdcHook(use_connection(sources)).credentials
+    assert (credentials.user, credentials.password) == ("reader", "lion-8")
+    assert "lion-8" in masked
+
+
+def test_the_user_of_the_file_wins_over_that_of_the_connection(
+    sources: Path, masked: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """One connection may serve several users of a server."""
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", '{"conn_type": "mysql", "login": "reader", "password": "lion-8"}')
+    assert CdcHook(use_connection(sources, ", user: cdc")).credentials.user == "cdc"
+
+
+def test_a_connection_without_a_password_is_refused_by_name(
+    sources: Path, masked: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """The message says where to add it."""
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", '{"conn_type": "mysql", "login": "reader"}')
+    with pytest.raises(ConfigError, match=r"shop_db has no password.*Connections"):
+        _ = CdcHook(use_connection(sources)).credentials
+
+
+def test_an_unset_variable_is_refused_by_name(sources: Path, masked: list[str], monkeypatch: pytest.MonkeyPatch):
+    """The message names the variable."""
+    monkeypatch.delenv("CDC_TEST_PASSWORD", raising=False)
+    with pytest.raises(ConfigError, match="CDC_TEST_PASSWORD"):
+        _ = CdcHook(sources / "shop.yaml").credentials

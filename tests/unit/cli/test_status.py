@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+
+import pytest
+
+from cdc_lib.cli.output import duration, plain, size
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.position import Position
+from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.local import LocalStore
+
+AT = datetime(2026, 11, 21, 6, 0, tzinfo=timezone.utc)
+START, STOP = Position("binlog.000007", 4), Position("binlog.000007", 1234)
+
+
+@pytest.fixture
+def cursors(tmp_path):
+    """The cursors of the source shop: one moved, with work in flight, and one that only stands."""
+    store = ObjectCursorStore(LocalStore(tmp_path / "store"))
+    identity = ServerIdentity("mysql", "uuid-1", 1, host="db", port=3306)
+    first = Cursor("shop", DRAIN, 0, 1, identity, START)
+    moved = first.acked(Window("shop", 1, START, STOP), at=AT, event_time=AT, by="a test")
+    moved = moved.with_windows((Window("shop", 1, STOP, Position("binlog.000008", 4)),))
+    moved = moved.with_snapshot(SnapshotTask("shop", 1, "s1", "shop", "orders", chunks=3))
+    store.swap(None, moved)
+    store.swap(None, replace(first, consumer=LAKE))
+    return store
+
+
+def test_cursors_are_shown_without_asking_the_server(cdc, cursors):
+    """Position, work in flight and the last moves; the server is not there in this test."""
+    result = cdc("cursor", "show", "shop")
+    assert result.exit_code == 0
+    assert "drain: binlog.000007:1234 in epoch 1 of mysql uuid-1 at db:3306" in result.stdout
+    assert "in flight: 000001-000007.000000001234-000008.000000000004" in result.stdout
+    assert "snapshot of shop.orders: 3 chunks so far" in result.stdout
+    assert "a test" in result.stdout
+    assert "lake: binlog.000007:4" in result.stdout
+
+
+def test_cursors_are_told_to_programs_as_json(cdc, cursors):
+    """With every field of the stored document."""
+    drain, lake = json.loads(cdc("cursor", "show", "shop", "--json").stdout)
+    assert (drain["consumer"], lake["consumer"]) == (DRAIN, LAKE)
+    assert drain["position"] == {"file": "binlog.000007", "offset": 1234}
+    assert drain["generation"] == 1
+    assert drain["moves"][0]["at"] == "2026-11-21T06:00:00+00:00"
+
+
+def test_a_source_that_never_ran_has_no_cursors(cdc):
+    """Which is no error."""
+    result = cdc("cursor", "show", "shop")
+    assert result.exit_code == 0
+    assert "no cursors yet" in result.stdout
+
+
+def test_one_source_that_cannot_be_asked_does_not_hide_the_others(cdc, sources):
+    """Each has its line; the worst of them decides the exit code."""
+    (sources / "bad.yaml").write_text("tables: []\n")
+    result = cdc("status", "--json")
+    bad, shop = json.loads(result.stdout)
+    assert (bad["source"], bad["error"]["kind"]) == ("bad", "ConfigError")
+    assert (shop["source"], shop["error"]["kind"]) == ("shop", "SourceUnavailable")
+    assert shop["error"]["retryable"] is True
+    assert result.exit_code == 2
+    table = cdc("status")
+    assert table.exit_code == 2
+    assert "bad" in table.stdout
+    assert "SourceUnavailable" in table.stdout
+
+
+def test_no_sources_are_told(cdc, sources):
+    """Instead of an empty table."""
+    (sources / "shop.yaml").unlink()
+    result = cdc("status")
+    assert (result.exit_code, result.stdout) == (0, "no sources\n")
+
+
+def test_the_doctor_tells_wrong_files_and_absent_servers_at_once(cdc, sources):
+    """What is wrong and what mends it, for every source."""
+    (sources / "bad.yaml").write_text("tables: []\nserver: {host: h, password: x}\n")
+    result = cdc("doctor", "--json")
+    findings = {line["source"]: line for line in json.loads(result.stdout) if line["level"] == "error"}
+    assert result.exit_code == 2
+    assert "a password never stands in a file" in findings["bad"]["what"]
+    assert findings["shop"]["what"]
+    text = cdc("doctor")
+    assert text.exit_code == 2
+    assert "2 to mend" in text.stdout
+
+
+def test_the_doctor_of_no_sources_says_so(cdc, sources):
+    """And finds nothing wrong."""
+    (sources / "shop.yaml").unlink()
+    result = cdc("doctor")
+    assert result.exit_code == 0
+    assert "there are no source files in" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(None, "?"), (0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 * 1024**3, "5.0 GiB"), (2**43, "8.0 TiB")],
+)
+def test_sizes_are_written_in_binary_units(count, text):
+    """As the source file takes them."""
+    assert size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "?"), (0.4, "0 s"), (119, "119 s"), (180, "3 min"), (9000, "2.5 h"), (259_200, "3.0 d")],
+)
+def test_durations_are_written_in_the_unit_that_says_most(seconds, text):
+    """A lag is read at a glance."""
+    assert duration(seconds) == text
+
+
+def test_what_json_does_not_have_is_written_as_text(tmp_path):
+    """Times with their zone, paths, tuples as lists."""
+    assert plain({"a": AT, "b": (tmp_path, 1), 3: START}) == {
+        "a": "2026-11-21T06:00:00+00:00",
+        "b": [str(tmp_path), 1],
+        "3": {"file": "binlog.000007", "offset": 4},
+    }

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.errors import MergeError
+from cdc_lib.merge.plan import replayed_windows, work_on
+from cdc_lib.model.lake import Marker, Point
+from cdc_lib.model.window import Window
+from cdc_lib.store.local import LocalStore
+from spark_jobs.batches import load_batches
+from tests.support.batches import BIGINT, BatchWriter, Row, at, table
+
+ORDERS = table("shop.orders", {"id": BIGINT})
+VIEWS = table("shop.views", {"id": BIGINT}, key=())
+
+
+@pytest.fixture
+def writer(tmp_path):
+    return BatchWriter(LocalStore(tmp_path))
+
+
+def work(writer, schema, plan, marker=Marker()):  # noqa: B008 - it is frozen
+    mode = "mirror" if schema.primary_key else "append"
+    return work_on(schema.name, mode, load_batches(writer.store, plan.batches), marker, plan)
+
+
+def test_a_window_up_to_the_marker_is_left_out(writer):
+    """The table has it."""
+    key = writer.window(4, 100, {ORDERS: [Row("c", 10, {"id": 1})]})
+    plan = writer.plan(100, key)
+    assert work(writer, ORDERS, plan, Marker(Point(1, 1, 100))).pieces == ()
+    assert len(work(writer, ORDERS, plan, Marker(Point(1, 1, 99))).pieces) == 1
+
+
+def test_a_window_of_a_new_epoch_is_merged_although_its_file_has_a_lower_number(writer):
+    """Binlogs of another server may begin anew."""
+    key = writer.window(4, 100, {ORDERS: [Row("c", 10, {"id": 1})]}, epoch=2)
+    assert work(writer, ORDERS, writer.plan(100, key, epoch=2), Marker(Point(1, 900, 4))).pieces
+
+
+def test_windows_in_their_order_need_no_guard(writer):
+    """Nothing in the table can be newer."""
+    key = writer.window(100, 200, {ORDERS: [Row("c", 110, {"id": 1})]})
+    assert not work(writer, ORDERS, writer.plan(200, key), Marker(Point(1, 1, 100))).guard
+
+
+def test_a_chunk_ahead_of_the_windows_makes_them_guarded(writer):
+    """Its rows are newer than theirs."""
+    chunk = writer.chunk(ORDERS, 500, [{"id": 1}])
+    first = work(writer, ORDERS, writer.plan(4, chunk))
+    assert not first.guard
+    key = writer.window(100, 200, {ORDERS: [Row("u", 110, {"id": 1})]})
+    assert work(writer, ORDERS, writer.plan(200, key), first.marker).guard
+
+
+def test_a_chunk_without_the_one_before_it_is_refused(writer):
+    """The marker could not tell what is missing."""
+    chunk = writer.chunk(ORDERS, 500, [{"id": 1}], number=1)
+    with pytest.raises(MergeError, match="chunk 1"):
+        work(writer, ORDERS, writer.plan(4, chunk))
+
+
+def test_an_empty_chunk_is_work_as_well(writer):
+    """An empty table is created, and its marker says that its snapshot is complete."""
+    plan = writer.plan(4, writer.chunk(ORDERS, 500, []))
+    mark = work(writer, ORDERS, plan).marker.snapshot("s1")
+    assert (mark.chunks, mark.complete) == (1, True)
+
+
+def test_changes_before_the_snapshot_are_left_out_of_a_table_without_a_key(writer):
+    """They are in its rows, and no key tells that."""
+    chunk = writer.chunk(VIEWS, 150, [{"id": 1}])
+    key = writer.window(100, 200, {VIEWS: [Row("c", 110, {"id": 1}), Row("c", 160, {"id": 2})]})
+    pieces = work(writer, VIEWS, writer.plan(200, chunk, key)).pieces
+    assert [piece.floor for piece in pieces] == [None, Point(1, 1, 150)]
+
+
+def test_a_late_chunk_is_merged_with_the_windows_behind_its_low_watermark(writer):
+    """They tell which of its rows were deleted since."""
+    plan = writer.plan(400, writer.chunk(ORDERS, 150, [{"id": 1}]))
+    assert work(writer, ORDERS, plan, Marker(Point(1, 1, 300))).replay == (Point(1, 1, 150), Point(1, 1, 300))
+    assert work(writer, ORDERS, plan, Marker(Point(1, 1, 150))).replay is None
+
+
+def windows(*bounds):
+    found = [Window("shop", epoch, at(start), at(stop)) for epoch, start, stop in bounds]
+    return [(window.id, window) for window in found]
+
+
+def test_just_the_windows_between_the_two_points_are_replayed():
+    """In order, whatever the order of the listing is."""
+    stored = windows((1, 300, 400), (1, 100, 200), (1, 4, 100), (1, 200, 300))
+    chosen = replayed_windows(stored, (Point(1, 1, 150), Point(1, 1, 300)), "shop.orders")
+    assert chosen == (stored[1][0], stored[3][0])
+
+
+def test_a_replay_goes_on_in_the_next_epoch():
+    """The binlog of the new server has offsets of its own."""
+    stored = windows((1, 100, 200), (2, 4, 50))
+    assert len(replayed_windows(stored, (Point(1, 1, 150), Point(2, 1, 50)), "shop.orders")) == 2
+
+
+@pytest.mark.parametrize(
+    "stored", [[], windows((1, 100, 200)), windows((1, 100, 200), (1, 250, 300)), windows((1, 200, 300))]
+)
+def test_a_replay_with_a_gap_is_refused(stored):
+    """A delete might be in it, and its row would come back."""
+    with pytest.raises(MergeError, match="no longer stored"):
+        replayed_windows(stored, (Point(1, 1, 150), Point(1, 1, 300)), "shop.orders")

@@ -1,0 +1,40 @@
+"""Settings become a store, and secrets come from the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.config.store import StoreConfig
+from cdc_lib.errors import ConfigError
+from cdc_lib.store.local import LocalStore
+from cdc_lib.store.open import open_store
+from cdc_lib.store.s3 import S3Store
+
+
+def test_a_file_url_is_a_local_folder(tmp_path):
+    """Spaces and all."""
+    store = open_store(StoreConfig(url=f"file://{tmp_path}/a%20b"))
+    assert isinstance(store, LocalStore)
+    assert store.root == tmp_path / "a b"
+
+
+def test_an_s3_url_is_a_bucket_with_a_prefix(monkeypatch):
+    """The keys are those that the variables hold."""
+    monkeypatch.setenv("MY_KEY", "key")
+    monkeypatch.setenv("MY_SECRET", "very secret")
+    config = StoreConfig(
+        url="s3://lake/cdc/raw/", endpoint_url="http://127.0.0.1:9", access_key_env="MY_KEY", secret_key_env="MY_SECRET"
+    )
+    store = open_store(config)
+    assert isinstance(store, S3Store)
+    assert store.url("x") == "s3a://lake/cdc/raw/x"
+    assert (store.options.access_key, store.options.secret_key) == ("key", "very secret")
+    assert "very secret" not in repr(store) + repr(store.options)
+
+
+def test_a_variable_that_is_not_set_is_told_by_name(monkeypatch):
+    """Before anything is asked of the store."""
+    monkeypatch.setenv("MY_KEY", "key")
+    monkeypatch.delenv("MY_SECRET", raising=False)
+    with pytest.raises(ConfigError, match="MY_SECRET"):
+        open_store(StoreConfig(url="s3://lake", access_key_env="MY_KEY", secret_key_env="MY_SECRET"))
