@@ -1,4 +1,381 @@
 """The stages wired into the main job; the file to read first.
 
     plan → drain (one call per unit) → ack_drain → plan_merge → merge (Spark) → ack_lake
+
+Every step can be called again at any time: it finds in the cursors and in the store what is done already. ``plan`` and
+``plan_merge`` fix the work in a cursor before it is touched; the acks count manifests and cuts, never what a caller says.
 """
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.draining import Drainer
+from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceError, UnsupportedServer
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
+from cdc_lib.model.merge import Cut, MergePlan
+from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
+from cdc_lib.model.results import AckResult, DrainResult, Status
+from cdc_lib.model.window import SnapshotTask, Unit, Window
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.source.connect import connect
+from cdc_lib.source.facts import ServerFacts, read_facts
+from cdc_lib.source.preflight import Finding, judge
+from cdc_lib.source.schema import InformationSchema
+from cdc_lib.store import documents, layout
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.open import open_store
+from cdc_lib.window.plan import Limits, bytes_between, check_resumable, plan_windows
+
+__all__ = ["AckResult", "DrainResult", "Finding", "Pipeline", "Status"]
+
+_MERGE_WINDOWS = 64
+"""Most windows in one merge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The steps of one source.
+
+    Args:
+        config: the source's file.
+        credentials: log-in of the source; the steps that look at the store alone do without.
+        store: where batches, cursors and cuts lie.
+        cursors: where cursors lie.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+    cursors: CursorStore
+
+    @classmethod
+    def open(cls, config: SourceConfig, credentials: Credentials) -> Pipeline:
+        """Return the pipeline of a source; nothing is asked of server or store yet."""
+        store = open_store(config.store)
+        return cls(config, credentials, store, ObjectCursorStore(store))
+
+    @property
+    def _drainer(self) -> Drainer:
+        return Drainer(self.config, self.credentials, self.store)
+
+    # --- plan
+
+    def plan(self, *, by: str) -> list[Unit]:
+        """Return the units to drain: what is in flight, else new windows up to the head; and unfinished snapshots.
+
+        Raises:
+            SourceError: the server cannot be reached, or the cursor cannot go on there.
+            CursorMoved: somebody else planned at the same moment.
+        """
+        facts, tables = self._look()
+        cursor = self.cursors.load(self.config.source, DRAIN) or self._begin(facts, by)
+        if self.cursors.load(self.config.source, LAKE) is None:
+            self._begin_lake(cursor)
+        check_resumable(cursor, facts.identity, facts.files)
+        planned = self._enrolled(cursor, facts, tables)
+        if not cursor.in_flight:
+            limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
+            planned = planned.with_windows(plan_windows(planned, facts.files, _head(facts), limits))
+        if planned != cursor:
+            cursor = self.cursors.swap(cursor, planned)
+        return [*cursor.open_snapshots, *cursor.in_flight]
+
+    def _look(self) -> tuple[ServerFacts, list[tuple[str, str]]]:
+        """Return the server's facts and its captured tables.
+
+        The tables are listed first: a table that is made after that has all of its rows in the binlog behind the head.
+        """
+        connection = connect(self.config.server, self.credentials)
+        try:
+            tables = [t for t in InformationSchema(connection).tables() if self.config.tables.captures(*t)]
+            facts = read_facts(connection, self.config.server)
+        finally:
+            connection.close()
+        errors = [finding for finding in judge(facts) if finding.level == "error"]
+        if errors:
+            raise UnsupportedServer(
+                "; ".join(finding.what for finding in errors),
+                hint=" ".join(finding.mend for finding in errors),
+                source=self.config.source,
+            )
+        return facts, tables
+
+    def _begin(self, facts: ServerFacts, by: str) -> Cursor:
+        """Make the drain cursor of a source that has none."""
+        position = _head(facts)
+        if self.config.start == "earliest":
+            position = Position(facts.files[0][0], FIRST_EVENT_OFFSET)
+        cursor = Cursor(
+            source=self.config.source,
+            consumer=DRAIN,
+            generation=0,
+            epoch=1,
+            identity=facts.identity,
+            position=position,
+            gtid_set=facts.gtid_set if position == facts.head else "",
+            moves=(Move(_now(), "start", None, position, by, f"start: {self.config.start}"),),
+        )
+        return self.cursors.swap(None, cursor)
+
+    def _begin_lake(self, drain: Cursor) -> None:
+        """Make the lake cursor; it begins with the first batch, or where the drain cursor stands."""
+        first = next(self._manifests(), None)
+        position = first.window.start if first and first.window else drain.position
+        move = Move(_now(), "start", None, position, drain.moves[-1].by if drain.moves else "")
+        lake = replace(
+            drain, consumer=LAKE, generation=0, position=position, in_flight=(), snapshots=(), moves=(move,), writer=""
+        )
+        self.cursors.swap(None, lake)
+
+    def _enrolled(self, cursor: Cursor, facts: ServerFacts, tables: list[tuple[str, str]]) -> Cursor:
+        """Add a snapshot for each captured table that has none yet."""
+        if self.config.start != "snapshot":
+            return cursor
+        known = {task.name for task in cursor.snapshots}
+        at = _head(facts)
+        snapshot_id = f"{cursor.epoch:06d}-{at.file_number:06d}.{at.offset:012d}"
+        for database, table in tables:
+            if f"{database}.{table}" not in known:
+                cursor = cursor.with_snapshot(
+                    SnapshotTask(self.config.source, cursor.epoch, snapshot_id, database, table)
+                )
+        return cursor
+
+    # --- drain
+
+    def drain(self, unit: Unit) -> DrainResult:
+        """Read one unit and write its batches; what is there already is not written again.
+
+        Raises:
+            DecodeError: something in the binlog is not understood.
+            SourceError: the server cannot be reached, or is another one.
+            StoreError: the batch cannot be written.
+        """
+        cursor = self._cursor(DRAIN)
+        if isinstance(unit, Window):
+            return self._drainer.window(unit, cursor.identity)
+        return self._drainer.snapshot(unit, cursor.identity)
+
+    def ack_drain(self, *, by: str) -> AckResult:
+        """Move the drain cursor over every window in flight whose manifest is there, in order.
+
+        Raises:
+            CursorMoved: somebody else moved it at the same moment.
+            BatchNotDurable: work is in flight, and none of it has left a batch.
+        """
+        cursor = self._cursor(DRAIN)
+        moved = cursor
+        for window in cursor.in_flight:
+            manifest = self._drainer.manifest(layout.manifest_key(window))
+            if manifest is None:
+                break
+            moved = moved.acked(window, at=_now(), event_time=manifest.last_time, by=by)
+        for task in cursor.open_snapshots:
+            found = self._drainer.chunks(task)
+            complete = bool(found) and found[-1].chunk is not None and found[-1].chunk.last
+            moved = moved.with_snapshot(replace(task, chunks=len(found), complete=complete))
+        return self._acknowledge(cursor, moved)
+
+    def _acknowledge(self, cursor: Cursor, moved: Cursor) -> AckResult:
+        """Swap the cursor if it moved and tell how far."""
+        waiting = len(moved.in_flight) + len(moved.in_flight_snapshots)
+        waiting += len(moved.open_snapshots) if cursor.consumer == DRAIN else 0
+        if moved == cursor and waiting:
+            raise BatchNotDurable(
+                f"{waiting} units are in flight, and none has left its batch",
+                hint="Run the drain tasks again; the cursor stays where it is.",
+                source=cursor.source,
+                consumer=cursor.consumer,
+            )
+        if moved != cursor:
+            self.cursors.swap(cursor, moved)
+        return AckResult(
+            consumer=cursor.consumer,
+            start=cursor.position,
+            stop=moved.position,
+            windows=len(cursor.in_flight) - len(moved.in_flight),
+            chunks=sum(t.chunks for t in moved.snapshots) - sum(t.chunks for t in cursor.snapshots),
+            waiting=waiting,
+        )
+
+    # --- merge
+
+    def plan_merge(self, *, by: str) -> MergePlan | None:  # noqa: ARG002 - kept for the cursor's record
+        """Return the batches to merge: what is in flight, else all that is durable; None when the lake has everything.
+
+        Raises:
+            CursorMoved: somebody else planned at the same moment.
+        """
+        drain = self.cursors.load(self.config.source, DRAIN)
+        lake = self.cursors.load(self.config.source, LAKE)
+        if drain is None or lake is None:
+            return None
+        if not lake.in_flight and not lake.in_flight_snapshots:
+            planned = replace(
+                lake, in_flight_snapshots=_new_chunks(drain, lake), in_flight=tuple(self._durable(drain, lake))
+            )
+            if planned == lake:
+                return None
+            lake = self.cursors.swap(lake, planned)
+        return _merge_plan(lake)
+
+    def _durable(self, drain: Cursor, lake: Cursor) -> Iterator[Window]:
+        """Yield the acknowledged windows behind the lake cursor; none while a snapshot is unfinished.
+
+        A row that a snapshot still has to bring could otherwise come back after its delete was merged.
+        """
+        if drain.open_snapshots or lake.position == drain.position:
+            return
+        at = lake.position
+        for manifest in self._manifests(lake.epoch, at):
+            window = manifest.window
+            if window is None or window.start != at or drain.position < window.stop:
+                continue
+            yield window
+            at = window.stop
+
+    def _manifests(self, epoch: int | None = None, start: Position | None = None) -> Iterator[Manifest]:
+        """Yield the manifests of windows in the stream's order, from a position on, as many as one merge takes."""
+        prefix = layout.batches_prefix(self.config.source, epoch)
+        keys = sorted(info.key for info in self.store.list(prefix) if info.key.endswith(f"/{layout.MANIFEST}"))
+        first = f"{epoch:06d}-{start.file_number:06d}.{start.offset:012d}" if start and epoch is not None else ""
+        wanted = [key for key in keys if key.split("/")[-2] >= first]
+        for key in wanted[:_MERGE_WINDOWS]:
+            manifest = self._drainer.manifest(key)
+            if manifest is not None:
+                yield manifest
+
+    def ack_lake(self, *, by: str) -> AckResult:
+        """Move the lake cursor over the merge in flight if its cut is published.
+
+        Raises:
+            BatchNotDurable: the merge has not published its cut.
+            CursorMoved: somebody else moved the cursor at the same moment.
+        """
+        lake = self._cursor(LAKE)
+        moved = lake
+        if lake.in_flight or lake.in_flight_snapshots:
+            plan = _merge_plan(lake)
+            if self._cut(plan.merge_id) is not None:
+                for window in lake.in_flight:
+                    manifest = self._drainer.manifest(layout.manifest_key(window))
+                    event_time = manifest.last_time if manifest else None
+                    moved = moved.acked(window, at=_now(), event_time=event_time, by=by)
+                for task in lake.in_flight_snapshots:
+                    moved = moved.with_snapshot(task)
+                moved = replace(moved, in_flight_snapshots=())
+        return self._acknowledge(lake, moved)
+
+    def _cut(self, merge_id: str) -> Cut | None:
+        key = layout.cut_key(self.config.source, merge_id)
+        stored = self.store.get(key)
+        return None if stored is None else documents.load(Cut, stored.data, key)
+
+    # --- looking
+
+    def status(self) -> Status:
+        """Return where the source stands; a server that cannot be reached leaves head and lag open."""
+        drain = self.cursors.load(self.config.source, DRAIN)
+        lake = self.cursors.load(self.config.source, LAKE)
+        keys = [info.key for info in self.store.list(layout.batches_prefix(self.config.source))]
+        last = sorted(key for key in keys if key.endswith(f"/{layout.MANIFEST}"))[-5:]
+        batches = tuple(m for m in map(self._drainer.manifest, last) if m is not None)
+        cuts = [self._load_cut(info.key) for info in self.store.list(layout.cuts_prefix(self.config.source))]
+        cut = max((c for c in cuts if c), key=lambda c: (c.epoch, c.position.file_number, c.position.offset, c.at), default=None)  # fmt: skip # noqa: E501
+        head, pending = self._head_and_pending(lake)
+        return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut)
+
+    def _load_cut(self, key: str) -> Cut | None:
+        stored = self.store.get(key)
+        return None if stored is None else documents.load(Cut, stored.data, key)
+
+    def _head_and_pending(self, lake: Cursor | None) -> tuple[Position | None, int | None]:
+        try:
+            connection = connect(self.config.server, self.credentials)
+            try:
+                facts = read_facts(connection, self.config.server)
+            finally:
+                connection.close()
+        except SourceError:
+            # Status must also be seen while the server is down; a head of None says so.
+            return None, None
+        if facts.head is None or lake is None:
+            return facts.head, None
+        return facts.head, bytes_between(lake.position, facts.files, facts.head)
+
+    def preflight(self) -> list[Finding]:
+        """Return what was looked at on the server, each with what mends it.
+
+        Raises:
+            SourceError: the server cannot be reached.
+        """
+        connection = connect(self.config.server, self.credentials)
+        try:
+            findings = list(judge(read_facts(connection, self.config.server)))
+            tables = [t for t in InformationSchema(connection).tables() if self.config.tables.captures(*t)]
+        finally:
+            connection.close()
+        if tables:
+            findings.append(Finding("ok", f"{len(tables)} tables are captured"))
+        else:
+            patterns = ", ".join(self.config.tables.include)
+            findings.append(
+                Finding("error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them.")
+            )
+        return findings
+
+    def _cursor(self, consumer: str) -> Cursor:
+        cursor = self.cursors.load(self.config.source, consumer)
+        if cursor is None:
+            raise CursorMoved(
+                f"the source has no {consumer} cursor yet", hint="Run plan first.", source=self.config.source
+            )
+        return cursor
+
+
+def _head(facts: ServerFacts) -> Position:
+    if facts.head is None:
+        raise UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.")
+    return facts.head
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _lag(lake: Cursor | None, head: Position | None) -> float | None:
+    if lake is None or head is None:
+        return None
+    if lake.position == head:
+        return 0.0
+    since = lake.event_time or (lake.moves[0].at if lake.moves else None)
+    return None if since is None else max(0.0, (_now() - since).total_seconds())
+
+
+def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
+    """Return, per table, how far its snapshot is durable, where the lake has less."""
+    merged = {task.id: task for task in lake.snapshots}
+    return tuple(
+        task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0)
+    )
+
+
+def _merge_plan(lake: Cursor) -> MergePlan:
+    """Return the plan that a lake cursor has in flight; a function of the cursor alone."""
+    merged = {task.id: task.chunks for task in lake.snapshots}
+    batches = [
+        layout.chunk_manifest_key(task, number)
+        for task in lake.in_flight_snapshots
+        for number in range(merged.get(task.id, 0), task.chunks)
+    ]
+    batches.extend(layout.manifest_key(window) for window in lake.in_flight)
+    stop = lake.in_flight[-1].stop if lake.in_flight else lake.position
+    digest = hashlib.sha256("\n".join(batches).encode()).hexdigest()[:12]
+    merge_id = f"{lake.epoch:06d}-{stop.file_number:06d}.{stop.offset:012d}-{digest}"
+    return MergePlan(lake.source, lake.epoch, merge_id, lake.position, stop, tuple(batches))

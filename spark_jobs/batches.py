@@ -17,6 +17,9 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 from spark_jobs.sql import point, quoted, struct
 
+ONE_TASK_ROWS = 20_000
+"""So few rows are collapsed by one task: a shuffle would take longer than it saves."""
+
 
 def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
     """Read manifests, in the order of their keys as given.
@@ -71,7 +74,8 @@ def changes(
     whole, *others = frames
     for frame in others:
         whole = whole.unionByName(frame)
-    return whole
+    rows = sum(file.rows for piece in pieces for file in piece.batch.manifest.files if file.table == table)
+    return whole.coalesce(1) if rows <= ONE_TASK_ROWS else whole
 
 
 def _read(

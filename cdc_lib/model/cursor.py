@@ -114,12 +114,13 @@ class Cursor:
                 position=str(self.position),
             )
         move = Move(at=at, kind="ack", start=self.position, stop=window.stop, by=by)
+        left = tuple(w for w in self.in_flight if window.stop <= w.start and w != window)
         return replace(
             self,
             position=window.stop,
             gtid_set=gtid_set or self.gtid_set,
             event_time=event_time or self.event_time,
-            in_flight=tuple(w for w in self.in_flight if window.stop <= w.start and w != window),
+            in_flight=left if left and left[0].start == window.stop else (),
             moves=(*self.moves, move)[-KEPT_MOVES:],
         )
 

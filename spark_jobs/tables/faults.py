@@ -36,6 +36,9 @@ UNAVAILABLE = (
 MISSING = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException", "is not a Parquet file")
 """Names and words of a data file that cannot be read."""
 
+NO_TABLE = ("NoSuchTableException", "TABLE_OR_VIEW_NOT_FOUND", "NoSuchNamespaceException", "SCHEMA_NOT_FOUND")
+"""Names and words of a table that is not there."""
+
 
 @contextmanager
 def told(deed: str, table: str) -> Iterator[None]:
@@ -62,12 +65,18 @@ def fault_of(error: Exception, deed: str, table: str) -> CdcError:
     return MergeError(f"could not {deed}: {_short(text)}", table=table)
 
 
+def is_missing(error: Exception) -> bool:
+    """Whether an error says that there is no such table, and nothing else."""
+    return any(word in said(error) for word in NO_TABLE)
+
+
 def said(error: Exception) -> str:
     """Return what an error of Spark says, with the names of the Java exceptions that caused it."""
     if not isinstance(error, Py4JJavaError):
         cause = getattr(error, "_cause", None)
         return f"{error}\n{cause}" if cause is not None else str(error)
-    texts, java = [], error.java_exception
+    texts: list[str] = []
+    java = error.java_exception
     while java is not None and len(texts) < 10:  # a chain of causes may go round
         texts.append(str(java.toString()))
         java = java.getCause()

@@ -13,7 +13,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.merge.evolve import AddColumn, changes_for, lake_columns, mode_of
@@ -35,7 +38,7 @@ from cdc_lib.model.lake import (
 from cdc_lib.model.schema import TableSchema
 from spark_jobs.sql import full_name, point, quoted, struct
 from spark_jobs.tables.branches import drop_left_over, publish, start_branch
-from spark_jobs.tables.faults import told
+from spark_jobs.tables.faults import is_missing, told
 from spark_jobs.tables.keys import KeyRange, key_range, same_key
 from spark_jobs.tables.snapshots import marker_of
 
@@ -82,14 +85,16 @@ class IcebergTable:
     def load(self) -> LakeTable | None:
         """Return the table as it stands now, or None when there is none."""
         with told("read the lake table", self._table):
-            if not self._session.catalog.tableExists(full_name(self._name)):
+            try:
+                java = self._java()
+            except (AnalysisException, Py4JJavaError) as error:
+                if not is_missing(error):
+                    raise
                 return None
-            java = self._java()
             snapshot = java.currentSnapshot()
             properties = dict(java.properties())
-            fields = self._session.table(full_name(self._name)).schema.fields
             return LakeTable(
-                columns=tuple(LakeColumn(field.name, field.dataType.simpleString()) for field in fields),
+                columns=self._columns(java),
                 primary_key=tuple(json.loads(properties.get(KEY_PROPERTY, "[]"))),
                 mode="mirror" if properties.get(MODE_PROPERTY) == "mirror" else "append",
                 marker=marker_of(java, self._table),
@@ -175,10 +180,8 @@ class IcebergTable:
 
     def _take_out(self, table: LakeTable, keys: KeyRange, branch: str | None) -> None:
         """Delete what the table has of these keys, unless it is newer."""
-        columns = ", ".join(map(quoted, (*table.primary_key, *ORDER)))
         self._sql(
-            f"MERGE INTO {full_name(self._name, branch)} AS t"
-            f" USING (SELECT {keys.hint_of(LAST_VIEW)} {columns} FROM {LAST_VIEW}) AS s"
+            f"MERGE INTO {full_name(self._name, branch)} AS t USING {keys.relation} AS s"
             f" ON {same_key(table.primary_key)}{keys.within('t')}"
             f" WHEN MATCHED AND {struct(ORDER, 's')} >= {struct(ORDER, 't')} THEN DELETE"
         )
@@ -187,7 +190,7 @@ class IcebergTable:
         """Leave out rows that the table has in a newer version."""
         names = ", ".join(f"s.{quoted(name)}" for name in table.primary_key)
         newer = self._sql(
-            f"SELECT {keys.hint_of('s')} {names} FROM {full_name(self._name)} AS t JOIN {LAST_VIEW} AS s"
+            f"SELECT {names} FROM {full_name(self._name)} AS t JOIN {keys.relation} AS s"
             f" ON {same_key(table.primary_key)}{keys.within('t')} WHERE {struct(ORDER, 't')} > {struct(ORDER, 's')}"
         )
         newer.createOrReplaceTempView(NEWER_VIEW)
@@ -238,6 +241,13 @@ class IcebergTable:
         # Branches have no SQL that publishes in one commit, and pyspark no public way to Iceberg's objects.
         load = session._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable  # noqa: SLF001
         return load(session._jsparkSession, full_name(self._name))  # noqa: SLF001
+
+    def _columns(self, java: Any) -> tuple[LakeColumn, ...]:
+        """Return the columns; by one call to Java, where Spark would analyse a query for them."""
+        jvm: Any = self._session._jvm  # noqa: SLF001 - as above
+        schema = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(java.schema())
+        fields = StructType.fromJson(json.loads(schema.json())).fields
+        return tuple(LakeColumn(field.name, field.dataType.simpleString()) for field in fields)
 
     def _sql(self, statement: str) -> DataFrame:
         return self._session.sql(statement)

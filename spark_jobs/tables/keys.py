@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from cdc_lib.merge.collapse import DELETE
-from cdc_lib.model.batch import OP
-from cdc_lib.model.lake import LakeColumn, LakeTable
+from cdc_lib.model.batch import FILE, OP
+from cdc_lib.model.lake import CHANGE_TYPES, LAKE_FILE, ORDER, LakeColumn, LakeTable
 from spark_jobs.sql import as_text, literal, quoted
 
 FEW_KEYS = 200
@@ -19,7 +19,7 @@ BROADCAST_ROWS = 2_000_000
 """Keys and orders of so many rows fit into a broadcast without doubt."""
 
 INEXACT = frozenset({"float", "double"})
-"""Types whose text may not give back the value; no condition is made of them."""
+"""Types of which no condition is made: minus zero is zero for MySQL and Spark, and not for Iceberg's statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,18 @@ class KeyRange:
     Args:
         rows: distinct keys.
         upserts: those among them that stand afterwards.
+        relation: the keys with their orders, ready to stand in FROM.
         conditions: pairs of a column and what holds of it, ready for SQL.
     """
 
     rows: int
     upserts: int
+    relation: str
     conditions: tuple[tuple[str, str], ...]
 
     def within(self, relation: str) -> str:
         """Return the conditions on a relation's columns, each with ``AND`` in front."""
         return "".join(f" AND {relation}.{quoted(column)} {holds}" for column, holds in self.conditions)
-
-    def hint_of(self, relation: str) -> str:
-        """Return the hint that sends a relation of the changes to every executor."""
-        return f"/*+ BROADCAST({relation}) */" if self.rows <= BROADCAST_ROWS else ""
 
 
 def same_key(key: Sequence[str]) -> str:
@@ -51,28 +49,51 @@ def same_key(key: Sequence[str]) -> str:
 
 
 def key_range(session: SparkSession, view: str, table: LakeTable) -> KeyRange:
-    """Look at the collapsed changes once: how many, and between which keys."""
+    """Look at the collapsed changes: few of them are named one by one, of many the bounds."""
+    key = _key(table)
+    order = [LakeColumn(name, CHANGE_TYPES[FILE if name == LAKE_FILE else name]) for name in ORDER]
+    texts = ", ".join(as_text(quoted(column.name), column.type) for column in (*key, *order))
+    found = session.sql(f"SELECT {texts}, {quoted(OP)} FROM {view} LIMIT {FEW_KEYS + 1}").collect()
+    if len(found) > FEW_KEYS:
+        return _bounds(session, view, key)
+    upserts = sum(row[-1] != DELETE for row in found)
+    relation = _values(found, [*key, *order]) if found else view
+    return KeyRange(len(found), upserts, relation, _each(found, key))
+
+
+def _key(table: LakeTable) -> list[LakeColumn]:
     types = {column.name: column.type for column in table.columns}
-    key = [LakeColumn(name, types[name]) for name in table.primary_key]
-    bounds = [as_text(f"{end}({quoted(column.name)})", column.type) for column in key for end in ("min", "max")]
-    upserts = f"count_if({quoted(OP)} <> '{DELETE}')"
-    rows, stay, *ends = session.sql(f"SELECT count(*), {upserts}, {', '.join(bounds)} FROM {view}").first() or ()
-    exact = [(column, ends[2 * i], ends[2 * i + 1]) for i, column in enumerate(key) if column.type not in INEXACT]
-    if 0 < rows <= FEW_KEYS:
-        return KeyRange(rows, stay, _each(session, view, [column for column, _, _ in exact]))
-    between = [
-        (c.name, f"BETWEEN {literal(low, c.type)} AND {literal(high, c.type)}") for c, low, high in exact if rows
-    ]
-    return KeyRange(rows, stay, tuple(between))
+    return [LakeColumn(name, types[name]) for name in table.primary_key]
 
 
-def _each(session: SparkSession, view: str, key: list[LakeColumn]) -> tuple[tuple[str, str], ...]:
+def _each(found: Sequence[Row], key: list[LakeColumn]) -> tuple[tuple[str, str], ...]:
     """Name every key; one column after the other, which holds for keys of several columns as well."""
-    if not key:
-        return ()
-    found = session.sql(f"SELECT {', '.join(as_text(quoted(c.name), c.type) for c in key)} FROM {view}").collect()
     conditions = []
     for i, column in enumerate(key):
-        values = sorted({row[i] for row in found})
-        conditions.append((column.name, f"IN ({', '.join(literal(value, column.type) for value in values)})"))
+        if found and column.type not in INEXACT:
+            values = sorted({row[i] for row in found})
+            conditions.append((column.name, f"IN ({', '.join(literal(value, column.type) for value in values)})"))
     return tuple(conditions)
+
+
+def _values(found: Sequence[Row], columns: list[LakeColumn]) -> str:
+    """Return the keys and orders as constants: a table of them costs Spark no job."""
+    rows = ", ".join(
+        f"({', '.join(literal(value, column.type) for value, column in zip(row[:-1], columns, strict=True))})"
+        for row in found
+    )
+    return f"(VALUES {rows} AS v({', '.join(quoted(column.name) for column in columns)}))"
+
+
+def _bounds(session: SparkSession, view: str, key: list[LakeColumn]) -> KeyRange:
+    ends = [as_text(f"{end}({quoted(column.name)})", column.type) for column in key for end in ("min", "max")]
+    upserts = f"count_if({quoted(OP)} <> '{DELETE}')"
+    [facts] = session.sql(f"SELECT count(*), {upserts}, {', '.join(ends)} FROM {view}").collect()
+    conditions = tuple(
+        (column.name, f"BETWEEN {literal(low, column.type)} AND {literal(high, column.type)}")
+        for column, low, high in zip(key, facts[2::2], facts[3::2], strict=True)
+        if column.type not in INEXACT
+    )
+    hint = f"/*+ BROADCAST({view}) */" if facts[0] <= BROADCAST_ROWS else ""
+    columns = ", ".join(quoted(name) for name in (*(column.name for column in key), *ORDER))
+    return KeyRange(facts[0], facts[1], f"(SELECT {hint} {columns} FROM {view})", conditions)

@@ -219,7 +219,6 @@ class Acknowledging(RuleBasedStateMachine):
 TestAcknowledging = Acknowledging.TestCase
 
 
-@pytest.mark.xfail(strict=True, reason="Cursor.acked keeps later windows after an ack that ends inside an earlier one")
 @given(BOUNDS, st.data())
 def test_what_stays_in_flight_tiles_the_stream_after_any_ack(bounds, data):
     """Also after one that was not planned, such as a command's: what no longer fits is planned anew."""

@@ -166,13 +166,17 @@ def _arrow(schema: TableSchema, rows: list[Row], epoch: int) -> pa.Table:
     change = list(zip(CHANGE_COLUMNS, _CHANGE_TYPES, strict=True))
     own = [(column.name, _arrow_type(column.type.lake_type)) for column in schema.columns]
     values = [
-        (r.op, epoch, r.file, r.offset, r.row, DAWN + timedelta(seconds=r.offset), None)
-        + tuple(r.values.get(column.name) for column in schema.columns)
+        (r.op, epoch, r.file, r.offset, r.row, DAWN + timedelta(seconds=r.offset), None, *own_values(schema, r))
         for r in rows
     ]
     fields = [pa.field(name, kind) for name, kind in change + own]
     arrays = [pa.array([value[i] for value in values], type=kind) for i, (_, kind) in enumerate(change + own)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def own_values(schema: TableSchema, row: Row) -> list[Any]:
+    """Return the values of the table's own columns; null where the row has none."""
+    return [row.values.get(column.name) for column in schema.columns]
 
 
 def _arrow_type(lake_type: str) -> pa.DataType:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ def histories(draw: st.DrawFn, *, most_events: int = 25) -> History:
     bounds = sorted({STEP, end, *(draw(st.lists(st.sampled_from(range(STEP, end + 1, STEP)), max_size=6)))})
     windows = tuple(
         (low, high, tuple(row for rows in events for row in rows if low <= row.offset < high))
-        for low, high in zip(bounds, bounds[1:], strict=False)
+        for low, high in pairwise(bounds)
     )
     chunks = _chunks(draw, states) if with_snapshot else ()
     return History(windows, chunks, _steps(draw, len(windows), len(chunks)), states[-1])

@@ -39,7 +39,7 @@ VALUES = {
     "raw": bytearray(b"\x00\xff'\\"),
     "day": dt.date(1000, 1, 1),
     "clock": "-838:59:59.000000",
-    "local": dt.datetime(1582, 10, 10, 1, 2, 3, 999999),
+    "local": dt.datetime.fromisoformat("1582-10-10 01:02:03.999999"),
     "instant": dt.datetime(2026, 3, 29, 1, 30, 0, 1, tzinfo=UTC),
     "bits": Decimal(2**64 - 1),
     "doc": '{"a": [1, null]}',
@@ -69,7 +69,10 @@ KEYS = {
     ),
     "unsigned": (SourceType("int", width=8, unsigned=True), [Decimal(0), Decimal(2**64 - 1)]),
     "date": (SourceType("date"), [dt.date(1, 1, 1), dt.date(2026, 2, 28), dt.date(9999, 12, 31)]),
-    "datetime": (SourceType("datetime", scale=6), [dt.datetime(1000, 1, 1), dt.datetime(2026, 3, 29, 2, 30, 0, 1)]),
+    "datetime": (
+        SourceType("datetime", scale=6),
+        [dt.datetime.fromisoformat(t) for t in ("1000-01-01", "2026-03-29 02:30:00.000001")],
+    ),
     "timestamp": (
         SourceType("timestamp", scale=6),
         [dt.datetime(2026, 3, 29, 1, 30, tzinfo=UTC), dt.datetime(2026, 10, 25, 0, 30, 0, 1, tzinfo=UTC)],

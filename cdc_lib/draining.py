@@ -1,0 +1,275 @@
+"""One unit of work from the server to a durable batch: source, decode and store wired together."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.decode.columns import CHANGE_TYPES, OP_LABELS
+from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader, WindowSummary
+from cdc_lib.decode.resultset import ResultSet
+from cdc_lib.errors import BatchMismatch, ServerSwitched, UnknownSchema
+from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, SnapshotChunk
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.position import SNAPSHOT_ROW, Position
+from cdc_lib.model.results import DrainResult
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.ports import ObjectStore
+from cdc_lib.source.connect import connect
+from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
+from cdc_lib.source.schema import InformationSchema
+from cdc_lib.source.stream import binlog_dump, query
+from cdc_lib.source.watermark import low_watermark
+from cdc_lib.store import documents, layout
+from cdc_lib.store.parquet import BatchWriter
+from cdc_lib.window import chunks
+
+_READ_CODE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Drainer:
+    """Drains the units of one source.
+
+    Args:
+        config: of the source.
+        credentials: log-in of the source.
+        store: where batches go.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+
+    def window(self, window: Window, identity: ServerIdentity) -> DrainResult:
+        """Read one window and write its batch, unless it is there already.
+
+        Args:
+            window: what to read.
+            identity: server that the window's positions belong to.
+
+        Raises:
+            ServerSwitched: another server answers.
+            BatchMismatch: somebody else wrote the same window with other contents.
+        """
+        began = time.monotonic()
+        key = layout.manifest_key(window)
+        if (manifest := self.manifest(key)) is not None:
+            return _result(window.id, [manifest], began, written=0)
+        facts, charsets = self._facts(identity)
+        with BatchWriter(
+            self.store, lambda path: layout.beside(key, path), layout.part_path, self.config.drain.compression_level
+        ) as writer:
+            summary = self._read(window, facts, charsets, writer)
+        manifest = _window_manifest(window, facts, summary, writer)
+        stands = self._publish(key, manifest)
+        if stands.files != manifest.files:
+            raise BatchMismatch(
+                "the window was drained before with other contents",
+                hint="Keep both for a look: the manifest that stands is the one that counts.",
+                source=window.source,
+                key=key,
+            )
+        return _result(window.id, [manifest], began, written=1)
+
+    def _read(
+        self, window: Window, facts: ServerFacts, charsets: dict[int, str], writer: BatchWriter
+    ) -> WindowSummary:
+        server, drain = self.config.server, self.config.drain
+        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, charsets)
+        options = ReadOptions(group_rows=drain.row_group_rows, zero_is_null=self.config.zero_dates == "null")
+        with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
+            wanted = self.config.tables.captures
+            return WindowReader(window, stream, stream_facts, wanted, writer, options).run()
+
+    def snapshot(self, task: SnapshotTask, identity: ServerIdentity) -> DrainResult:
+        """Read the chunks of one table that are not there yet, each into a batch of its own.
+
+        Raises:
+            ServerSwitched: another server answers.
+        """
+        began = time.monotonic()
+        found = self.chunks(task)
+        written = 0
+        while not found or not _chunk(found[-1]).last:
+            found.append(self._next_chunk(task, identity, found[-1] if found else None, len(found)))
+            written += 1
+        return _result(task.id, found, began, written=written)
+
+    def chunks(self, task: SnapshotTask) -> list[Manifest]:
+        """Return the manifests of a table's chunks, in order, up to the first that is missing."""
+        found: list[Manifest] = []
+        while (manifest := self.manifest(layout.chunk_manifest_key(task, len(found)))) is not None:
+            found.append(manifest)
+        return found
+
+    def manifest(self, key: str) -> Manifest | None:
+        """Return a manifest, or None when the batch does not exist."""
+        stored = self.store.get(key)
+        return None if stored is None else documents.load(Manifest, stored.data, key)
+
+    def _next_chunk(
+        self, task: SnapshotTask, identity: ServerIdentity, before: Manifest | None, number: int
+    ) -> Manifest:
+        key = layout.chunk_manifest_key(task, number)
+        facts, _ = self._facts(identity)
+        connection = connect(self.config.server, self.credentials)
+        schema = InformationSchema(connection).schema(task.database, task.table)
+        if schema is None:
+            connection.close()
+            return self._gone(task, facts, number, key)
+        after = _chunk(before).last_key if before else None
+        upper = _chunk(before).upper_key if before else self._upper(schema)
+        rows = self.config.snapshot.chunk_rows
+        watermark = low_watermark(connection, facts)
+        now = datetime.now(UTC)
+        sql = chunks.select_chunk(schema, after, upper, rows)
+        with query(self.config.server, connection, sql) as stream:
+            result = ResultSet(schema, stream, zero_is_null=self.config.zero_dates == "null")
+            table = result.read()
+        # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.
+        token = secrets.token_hex(4)
+        with BatchWriter(
+            self.store,
+            lambda path: layout.beside(key, path),
+            lambda _, part: layout.chunk_part_path(part).replace(".parquet", f"-{token}.parquet"),
+            self.config.drain.compression_level,
+        ) as writer:
+            if table.num_rows:
+                writer.write("0", schema, _with_order(table, task.epoch, watermark, now))
+        last_key = chunks.key_text(schema, result.last_key) if upper is not None and result.last_key else None
+        chunk = SnapshotChunk(
+            task.snapshot_id, task.name, number, watermark, after, last_key, upper,
+            last=upper is None or table.num_rows < rows or last_key == upper,
+        )  # fmt: skip
+        return self._publish(key, _chunk_manifest(task, facts, chunk, schema, writer.files, now))
+
+    def _upper(self, schema: TableSchema) -> tuple[str, ...] | None:
+        """Return the greatest key now, so that a table that grows is not chased; None for one chunk of everything."""
+        if not chunks.can_be_chunked(schema):
+            return None
+        connection = connect(self.config.server, self.credentials)
+        with query(self.config.server, connection, chunks.select_upper(schema)) as stream:
+            result = ResultSet(chunks.key_schema(schema), stream, zero_is_null=True)
+            result.read()
+        return chunks.key_text(schema, result.last_key) if result.last_key else None
+
+    def _gone(self, task: SnapshotTask, facts: ServerFacts, number: int, key: str) -> Manifest:
+        """Close the snapshot of a table that was dropped meanwhile: its DROP stands in the binlog."""
+        if facts.head is None:
+            raise UnknownSchema("the table to be read does not exist", table=task.name)
+        empty = TableSchema(task.database, task.table, ())
+        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.head, None, None, None, last=True)
+        return self._publish(key, _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC)))
+
+    def _facts(self, identity: ServerIdentity) -> tuple[ServerFacts, dict[int, str]]:
+        connection = connect(self.config.server, self.credentials)
+        try:
+            facts = read_facts(connection, self.config.server)
+            charsets = read_charsets(connection)
+        finally:
+            connection.close()
+        if not facts.identity.is_same_server(identity):
+            raise ServerSwitched(
+                f"the work was planned for {identity}, but {facts.identity} answers",
+                hint="Point the source file at the former server, or start a new source with a snapshot.",
+                source=self.config.source,
+            )
+        return facts, charsets
+
+    def _publish(self, key: str, manifest: Manifest) -> Manifest:
+        """Write a manifest; return the one that stands, which may be somebody else's."""
+        if self.store.put_if_absent(key, documents.dump(manifest)):
+            return manifest
+        stands = self.manifest(key)
+        if stands is None:
+            raise BatchMismatch("a manifest was there and is gone", hint="Drain the unit again.", key=key)
+        return stands
+
+
+def _window_manifest(window: Window, facts: ServerFacts, summary: WindowSummary, writer: BatchWriter) -> Manifest:
+    return Manifest(
+        source=window.source,
+        epoch=window.epoch,
+        identity=facts.identity,
+        window=window,
+        chunk=None,
+        gtid_first=summary.gtid_first,
+        gtid_last=summary.gtid_last,
+        first_time=summary.first_time,
+        last_time=summary.last_time,
+        transactions=summary.transactions,
+        events=summary.events,
+        files=writer.files,
+        schemas=writer.schemas,
+        ddl=tuple(summary.ddl),
+    )
+
+
+def _chunk_manifest(
+    task: SnapshotTask,
+    facts: ServerFacts,
+    chunk: SnapshotChunk,
+    schema: TableSchema,
+    files: tuple[DataFile, ...],
+    at: datetime,
+) -> Manifest:
+    return Manifest(
+        source=task.source,
+        epoch=task.epoch,
+        identity=facts.identity,
+        window=None,
+        chunk=chunk,
+        gtid_first="",
+        gtid_last="",
+        first_time=at,
+        last_time=at,
+        transactions=0,
+        events=0,
+        files=files,
+        schemas={schema.id: schema} if schema.columns else {},
+    )
+
+
+def _chunk(manifest: Manifest) -> SnapshotChunk:
+    if manifest.chunk is None:
+        msg = "a snapshot's manifest has a chunk"
+        raise AssertionError(msg)
+    return manifest.chunk
+
+
+def _with_order(table: pa.Table, epoch: int, watermark: Position, at: datetime) -> pa.Table:
+    """Put the change columns in front of selected rows."""
+    rows = table.num_rows
+    codes = pa.array(np.full(rows, _READ_CODE, np.uint8))
+    micros = int(at.timestamp() * 1_000_000)
+    values = [
+        pa.DictionaryArray.from_arrays(codes, OP_LABELS),
+        pa.array(np.full(rows, epoch, np.int32)),
+        pa.array(np.full(rows, watermark.file_number, np.int32)),
+        pa.array(np.full(rows, watermark.offset, np.int64)),
+        pa.array(np.full(rows, SNAPSHOT_ROW, np.int32)),
+        pa.array(np.full(rows, micros, np.int64)).cast(CHANGE_TYPES[5]),
+        pa.nulls(rows, pa.string()),
+    ]
+    return pa.Table.from_arrays(
+        [*values, *(column.combine_chunks() for column in table.columns)], names=[*CHANGE_COLUMNS, *table.column_names]
+    )
+
+
+def _result(unit_id: str, manifests: list[Manifest], began: float, *, written: int) -> DrainResult:
+    return DrainResult(
+        unit_id=unit_id,
+        batches=written,
+        rows=sum(manifest.rows for manifest in manifests),
+        bytes=sum(manifest.bytes for manifest in manifests),
+        events=sum(manifest.events for manifest in manifests),
+        seconds=time.monotonic() - began,
+    )

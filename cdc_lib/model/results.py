@@ -1,0 +1,77 @@
+"""What the steps of the pipeline answer: small, and fit to be logged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.merge import Cut
+from cdc_lib.model.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class DrainResult:
+    """What draining one unit left behind.
+
+    Args:
+        unit_id: the window's or snapshot task's id.
+        batches: batches that this call wrote; 0 when all were there already.
+        rows: rows in the unit's batches that this call wrote or found.
+        bytes: bytes of their files.
+        events: binlog events read.
+        seconds: wall clock time.
+    """
+
+    unit_id: str
+    batches: int
+    rows: int
+    bytes: int
+    events: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AckResult:
+    """How far an ack moved a cursor.
+
+    Args:
+        consumer: whose cursor.
+        start: where it stood.
+        stop: where it stands.
+        windows: windows acknowledged.
+        chunks: snapshot chunks acknowledged.
+        waiting: windows and snapshots in flight for which there is no evidence yet.
+    """
+
+    consumer: str
+    start: Position
+    stop: Position
+    windows: int
+    chunks: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where a source stands.
+
+    Args:
+        source: its name.
+        drain: the drain cursor; None before the first plan.
+        lake: the lake cursor; None before the first plan.
+        head: end of the binlog; None when the server cannot be reached.
+        lag_seconds: age of the oldest change that is not in the lake, 0 when all are; None when unknown.
+        pending_bytes: bytes of binlog between the lake cursor and the head; None when unknown.
+        last_batches: manifests of the last windows, oldest first.
+        last_cut: what the lake shows; None before the first merge.
+    """
+
+    source: str
+    drain: Cursor | None
+    lake: Cursor | None
+    head: Position | None
+    lag_seconds: float | None
+    pending_bytes: int | None
+    last_batches: tuple[Manifest, ...]
+    last_cut: Cut | None
