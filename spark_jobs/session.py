@@ -17,6 +17,8 @@ from cdc_lib.config.credentials import store_keys_from_environment
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
 from spark_jobs.jars import jar_paths
+from spark_jobs.sql import quoted
+from spark_jobs.tables.faults import told
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -70,9 +72,14 @@ def table_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
 
 
 def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
-    """Set the catalog in one session; Spark opens it when it is first named."""
+    """Set the catalog in one session and open it.
+
+    A call that goes past Spark SQL, to Iceberg's own objects, finds only a catalog that is open.
+    """
     for name, value in catalog_settings(config).items():
         session.conf.set(name, value)
+    with told("open the lake's catalog", config.lake.catalog):
+        session.sql(f"USE {quoted(config.lake.catalog)}")
 
 
 def spark_settings(config: SourceConfig) -> dict[str, str]:

@@ -278,7 +278,8 @@ class WindowReader:
         kind = int(data[event + 4])
         flags = int.from_bytes(data[event + 17 : event + 19].tobytes(), "little")
         length = int.from_bytes(data[event + 9 : event + 13].tobytes(), "little")
-        in_file = flags & events.ARTIFICIAL == 0 and data[event + 13 : event + 17].any()
+        made_up = kind in (events.FORMAT_DESCRIPTION, events.ROTATE) and not data[event + 13 : event + 17].any()
+        in_file = flags & events.ARTIFICIAL == 0 and not made_up
         body = data[event + frame.HEADER : end].tobytes()
         if kind == events.FORMAT_DESCRIPTION:
             self._format(data[event : event + length].tobytes())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import struct
 import zlib
 from types import TracebackType
@@ -19,6 +21,8 @@ from cdc_lib.source.connect import connect, translated
 
 _NON_BLOCKING = 1
 """Flag of COM_BINLOG_DUMP: the server ends the stream at the end of its binlog instead of waiting."""
+_SEND_ANNOTATIONS = 2
+"""MariaDB leaves ANNOTATE_ROWS out unless asked; with it the events of the stream follow each other as in the file."""
 _MARIADB_CAPABILITY = 4
 """MARIA_SLAVE_CAPABILITY_GTID: the server sends its own event types as they stand in the file."""
 
@@ -63,6 +67,11 @@ class ServerStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close without a farewell: the server may still be sending."""
+        sock = self._connection._sock  # noqa: SLF001 - as above
+        if sock is not None:
+            # Ends a read that another thread still waits in; closing the file would wait for that read instead.
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
         self._connection._force_close()  # noqa: SLF001 - close() would first wait for the answer
 
 
@@ -84,8 +93,9 @@ def binlog_dump(
             cursor.execute("SET @master_binlog_checksum = @@GLOBAL.binlog_checksum")
             if identity.flavor == "mysql":
                 cursor.execute("SET @source_binlog_checksum = @@GLOBAL.binlog_checksum")
+        flags = _NON_BLOCKING | (_SEND_ANNOTATIONS if identity.flavor == "mariadb" else 0)
         replica = server.server_id or replica_id(server, start)
-        arguments = struct.pack("<IHI", start.offset, _NON_BLOCKING, replica) + start.file.encode()
+        arguments = struct.pack("<IHI", start.offset, flags, replica) + start.file.encode()
         connection._execute_command(COMMAND.COM_BINLOG_DUMP, arguments)  # noqa: SLF001 - no public way
     except (pymysql.MySQLError, OSError) as error:
         connection._force_close()  # noqa: SLF001

@@ -92,14 +92,14 @@ class IcebergTable:
                     raise
                 return None
             snapshot = java.currentSnapshot()
-            properties = dict(java.properties())
+            properties = java.properties()  # a Java map: each look into it is a call
             return LakeTable(
                 columns=self._columns(java),
-                primary_key=tuple(json.loads(properties.get(KEY_PROPERTY, "[]"))),
+                primary_key=tuple(json.loads(properties.get(KEY_PROPERTY) or "[]")),
                 mode="mirror" if properties.get(MODE_PROPERTY) == "mirror" else "append",
                 marker=marker_of(java, self._table),
                 snapshot_id=snapshot.snapshotId() if snapshot is not None else None,
-                empty=snapshot is None or dict(snapshot.summary()).get("total-records") == "0",
+                empty=snapshot is None or snapshot.summary().get("total-records") == "0",
             )
 
     def create(self, schema: TableSchema) -> LakeTable:

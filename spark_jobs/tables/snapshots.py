@@ -18,7 +18,7 @@ def marker_of(table: Any, source_table: str) -> Marker:
     """
     snapshot = table.currentSnapshot()
     while snapshot is not None:
-        text = dict(snapshot.summary()).get(MARKER_PROPERTY)
+        text = snapshot.summary().get(MARKER_PROPERTY)
         if text is not None:
             return Marker.from_json(text, source_table)
         parent = snapshot.parentId()

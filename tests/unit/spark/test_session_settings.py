@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.session import MEASURED, catalog_settings, hadoop_settings, spark_settings
+from tests.support.lake import lake_config
+
+S3 = {
+    "url": "s3://bucket/cdc",
+    "endpoint_url": "https://s3.example.com:9000",
+    "region": "eu-central-1",
+    "access_key_env": "STORE_ACCESS",
+    "secret_key_env": "STORE_SECRET",
+}
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch, tmp_path):
+    monkeypatch.setenv("STORE_ACCESS", "the access key")
+    monkeypatch.setenv("STORE_SECRET", "the secret key")
+    monkeypatch.setattr("spark_jobs.session.jar_paths", lambda names: [tmp_path / f"{name}.jar" for name in names])
+
+
+def test_what_stands_on_the_command_line_of_java_holds_no_secret(tmp_path):
+    """Every user of a machine can read command lines; catalog properties may be secrets as well."""
+    lake = {
+        "type": "rest",
+        "uri": "http://user:pass@rest",
+        "warehouse": "s3://bucket/lake",
+        "properties": {"token": "T0K"},
+    }
+    settings = spark_settings(lake_config(tmp_path, store=S3, lake=lake))
+    assert not any(secret in f"{settings}" for secret in ("the secret key", "the access key", "pass", "T0K"))
+
+
+def test_jars_are_those_that_the_store_and_the_catalog_need(tmp_path):
+    """A lake on this machine needs nothing of S3."""
+    local = spark_settings(lake_config(tmp_path))["spark.driver.extraClassPath"]
+    assert [path.rpartition("/")[2] for path in local.split(":")] == ["iceberg.jar", "sqlite.jar"]
+    remote = spark_settings(lake_config(tmp_path, store=S3))["spark.driver.extraClassPath"]
+    assert remote.endswith("/s3.jar")
+
+
+def test_a_cluster_has_the_jars_sent_to_it(tmp_path):
+    """The class path of the driver is not that of the executors."""
+    settings = spark_settings(lake_config(tmp_path, merge={"spark_master": "spark://host:7077"}))
+    assert settings["spark.jars"].count(".jar") == 2
+    assert "spark.driver.extraClassPath" not in settings
+
+
+def test_settings_of_the_source_file_go_over_the_measured_ones(tmp_path):
+    """Whoever measures on another machine may know better."""
+    name = "spark.sql.shuffle.partitions"
+    assert spark_settings(lake_config(tmp_path))[name] == MEASURED[name]
+    assert spark_settings(lake_config(tmp_path, merge={"conf": {name: "64"}}))[name] == "64"
+
+
+def test_a_lake_on_s3_is_reached_as_the_store_is_and_properties_go_over_it(tmp_path):
+    """One place for the endpoint and the keys, unless the lake has its own."""
+    lake = {"type": "glue", "warehouse": "s3://bucket/lake", "properties": {"client.region": "us-west-2"}}
+    settings = catalog_settings(lake_config(tmp_path, store=S3, lake=lake))
+    assert settings["spark.sql.catalog.lake.s3.endpoint"] == S3["endpoint_url"]
+    assert settings["spark.sql.catalog.lake.s3.secret-access-key"] == "the secret key"
+    assert settings["spark.sql.catalog.lake.client.region"] == "us-west-2"
+
+
+def test_batches_on_s3_are_read_by_the_stores_settings(tmp_path):
+    """And a local store needs none."""
+    settings = hadoop_settings(lake_config(tmp_path, store=S3).store)
+    assert settings["fs.s3a.endpoint"] == S3["endpoint_url"]
+    assert settings["fs.s3a.connection.ssl.enabled"] == "true"
+    assert hadoop_settings(lake_config(tmp_path).store) == {}
