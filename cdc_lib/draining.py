@@ -79,9 +79,7 @@ class Drainer:
             )
         return _result(window.id, [manifest], began, written=1)
 
-    def _read(
-        self, window: Window, facts: ServerFacts, charsets: dict[int, str], writer: BatchWriter
-    ) -> WindowSummary:
+    def _read(self, window: Window, facts: ServerFacts, charsets: dict[int, str], writer: BatchWriter) -> WindowSummary:
         server, drain = self.config.server, self.config.drain
         stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, charsets)
         options = ReadOptions(group_rows=drain.row_group_rows, zero_is_null=self.config.zero_dates == "null")

@@ -287,7 +287,7 @@ class Pipeline:
         last = sorted(key for key in keys if key.endswith(f"/{layout.MANIFEST}"))[-5:]
         batches = tuple(m for m in map(self._drainer.manifest, last) if m is not None)
         cuts = [self._load_cut(info.key) for info in self.store.list(layout.cuts_prefix(self.config.source))]
-        cut = max((c for c in cuts if c), key=lambda c: (c.epoch, c.position.file_number, c.position.offset, c.at), default=None)  # fmt: skip # noqa: E501
+        cut = max((c for c in cuts if c), key=lambda c: (c.epoch, c.position.file_number, c.position.offset, c.at), default=None)  # fmt: skip
         head, pending = self._head_and_pending(lake)
         return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut)
 
@@ -326,7 +326,9 @@ class Pipeline:
         else:
             patterns = ", ".join(self.config.tables.include)
             findings.append(
-                Finding("error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them.")
+                Finding(
+                    "error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them."
+                )
             )
         return findings
 
@@ -361,9 +363,7 @@ def _lag(lake: Cursor | None, head: Position | None) -> float | None:
 def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
     """Return, per table, how far its snapshot is durable, where the lake has less."""
     merged = {task.id: task for task in lake.snapshots}
-    return tuple(
-        task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0)
-    )
+    return tuple(task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0))
 
 
 def _merge_plan(lake: Cursor) -> MergePlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.merge.plan import Batch
@@ -40,7 +40,7 @@ def make_cut(plan: MergePlan, batches: Sequence[Batch], tables: Sequence[TableCu
         epoch=plan.epoch,
         position=plan.stop,
         event_time=max((time for time in times if time is not None), default=None),
-        at=datetime.now(timezone.utc),
+        at=datetime.now(UTC),
         tables=tuple(sorted(tables, key=lambda cut: cut.table)),
     )
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import string
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
-from typing_extensions import Self
 
 from cdc_lib.config.base import Section, Text
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 from pydantic import Field, model_validator
-from typing_extensions import Self
 
 from cdc_lib.config.base import Section, VariableName
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
-from typing_extensions import Self
 
 from cdc_lib.config.base import Section
 from cdc_lib.config.lake import LakeConfig

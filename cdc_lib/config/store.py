@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, Self, cast
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, field_validator, model_validator
-from typing_extensions import Self
 
 from cdc_lib.config.base import Section, VariableName
 

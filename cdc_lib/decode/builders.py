@@ -6,9 +6,13 @@ copy, and the builder starts over with new ones (the old ones belong to Arrow th
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 _FIRST_ROWS = 1024
 _FIRST_BYTES = 16 * 1024
@@ -34,7 +38,7 @@ class ValidityBuilder:
         return (pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None), nulls
 
 
-def grown(array: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+def grown(array: npt.NDArray[_Scalar], size: int) -> npt.NDArray[_Scalar]:
     """Return the array, or a copy of at least ``size`` (doubling) with the same beginning."""
     if array.shape[0] >= size:
         return array
@@ -58,7 +62,7 @@ class FixedBuilder:
         self.rows = 0
         self._per_row = per_row
         self._dtype = dtype
-        self.values = np.empty(_FIRST_ROWS * per_row, dtype)
+        self.values: npt.NDArray[Any] = np.empty(_FIRST_ROWS * per_row, dtype)
         self.validity = ValidityBuilder()
 
     def reserve(self, rows: int) -> None:
@@ -86,9 +90,9 @@ class TextBuilder:
         self._start()
 
     def _start(self) -> None:
-        self.offsets = np.empty(_FIRST_ROWS + 1, np.int32)
+        self.offsets: npt.NDArray[np.int32] = np.empty(_FIRST_ROWS + 1, np.int32)
         self.offsets[0] = 0
-        self.data = np.empty(_FIRST_BYTES, np.uint8)
+        self.data: npt.NDArray[np.uint8] = np.empty(_FIRST_BYTES, np.uint8)
         self.validity = ValidityBuilder()
         self.rows = 0
 

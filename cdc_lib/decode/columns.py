@@ -20,7 +20,15 @@ OP_LABELS = pa.array(["c", "u", "d", "r"])
 """Labels of the codes of rows.py."""
 
 _TS = pa.timestamp("us", tz="UTC")
-CHANGE_TYPES = (pa.dictionary(pa.uint8(), pa.string()), pa.int32(), pa.int32(), pa.int64(), pa.int32(), _TS, pa.string())
+CHANGE_TYPES = (
+    pa.dictionary(pa.uint8(), pa.string()),
+    pa.int32(),
+    pa.int32(),
+    pa.int64(),
+    pa.int32(),
+    _TS,
+    pa.string(),
+)
 _LONGEST_GTID = 64
 
 

@@ -17,7 +17,15 @@ Effect = Literal["none", "savepoint", "rollback", "rows", "alter", "create", "lo
 
 _DML = {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL"}
 _NOISE = {"TEMPORARY", "IF", "NOT", "EXISTS", "ONLINE", "OFFLINE", "IGNORE", "TABLE", "TABLES", "OR", "REPLACE"}
-_LOSSY_ALTERS = ("TRUNCATE PARTITION", "DROP PARTITION", "EXCHANGE PARTITION", "DISCARD", "IMPORT", "RENAME TO", "RENAME AS")
+_LOSSY_ALTERS = (
+    "TRUNCATE PARTITION",
+    "DROP PARTITION",
+    "EXCHANGE PARTITION",
+    "DISCARD",
+    "IMPORT",
+    "RENAME TO",
+    "RENAME AS",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,6 @@ def name(event_type: int) -> str:
 
 def hint(event_type: int) -> str:
     """Return what to do about an event type that stops the window."""
-    if 166 <= event_type <= 171:  # noqa: PLR2004 - the compressed rows of MariaDB
+    if 166 <= event_type <= 171:  # the compressed rows of MariaDB
         return HINTS[165]
     return HINTS.get(event_type, "This release does not know it; the window stays unread and nothing is lost.")

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from cdc_lib.decode import events, frame, rows
-from cdc_lib.decode.checksum import TABLES
+from cdc_lib.decode.checksum import TABLES, crc32
 from cdc_lib.decode.columns import GtidPrefixes, TableColumns
 from cdc_lib.decode.ddl import meaning
 from cdc_lib.decode.receive import HEADROOM, Bytes, Receiver
@@ -298,7 +298,10 @@ class WindowReader:
             )
         elif not flags & events.IGNORABLE:
             raise UnknownEvent(
-                f"an event that is not read: {events.name(kind)}", hint=events.hint(kind), **self._place(), event_type=kind
+                f"an event that is not read: {events.name(kind)}",
+                hint=events.hint(kind),
+                **self._place(),
+                event_type=kind,
             )
         self._state[frame.EVENTS] += 1
         if in_file:
@@ -308,7 +311,7 @@ class WindowReader:
         """Take the checksum algorithm of the file; table ids begin anew."""
         algorithm = event[-5]
         if algorithm not in (0, 1):
-            raise UnknownEvent(f"checksum algorithm {algorithm} is not known", **self._place())
+            raise UnknownEvent(f"checksum algorithm {algorithm} is not known", hint="", **self._place())
         if self._state[frame.IN_TRANSACTION]:
             raise DecodeError(
                 "a binlog file ends inside a transaction",
@@ -317,9 +320,9 @@ class WindowReader:
             )
         self._state[frame.CHECKSUM_BYTES] = 4 * algorithm
         stored = int.from_bytes(event[-4:], "little")
-        calculated = frame.crc32(np.frombuffer(event, np.uint8), 0, len(event) - 4, TABLES)
+        calculated = crc32(np.frombuffer(event, np.uint8), 0, len(event) - 4, TABLES)
         if algorithm == 1 and stored != calculated:
-            raise ChecksumMismatch("the checksum of the format description is wrong", **self._place())
+            raise ChecksumMismatch("the checksum of the format description is wrong", hint="", **self._place())
         self._forget_tables()
 
     def _enter_file(self, file: str, offset: int) -> None:
@@ -424,7 +427,9 @@ class WindowReader:
             payload = data[event:end].tobytes()
             number = int.from_bytes(payload[:2], "little")
             text = payload[2:].decode("utf-8", "replace").removeprefix("#HY000")
-            raise SourceError(f"the server refused to send the binlog: {text} (error {number})", **self._place())
+            raise SourceError(
+                f"the server refused to send the binlog: {text} (error {number})", hint="", **self._place()
+            )
         if status == frame.END_OF_STREAM:
             raise SourceUnavailable(
                 "the server has no binlog up to the window's end yet",
@@ -497,4 +502,3 @@ def _extended(rest: Bytes, more: Bytes, needed: int) -> Bytes:
     whole[: rest.shape[0]] = rest
     whole[rest.shape[0] : size] = more
     return whole[:size]
-

@@ -56,7 +56,7 @@ class Receiver:
 
     def _fill(self, buffer: Bytes) -> int:
         """Receive until the buffer is half full or the server pauses; returns its end."""
-        view = memoryview(buffer)
+        view = buffer.data
         end = HEADROOM
         while not self._stopping:
             got = self._stream.read_into(view[end:])

@@ -193,7 +193,7 @@ class ResultSet:
             wire = int(_wire_size(data, at, fill))
             if wire == 0:
                 return -1
-            if data[at + 4] == 0xFF:  # noqa: PLR2004 - an error packet
+            if data[at + 4] == 0xFF:  # an error packet
                 self._refused(data[at + 4 : at + wire].tobytes())
             at += wire
         self._skipped = 1

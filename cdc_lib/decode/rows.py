@@ -116,7 +116,7 @@ def locate(b, records, chosen, first, prefix, width, keys, group_rows, group_byt
         bitmaps = 2 if update else 1
         if p + bitmaps * bitmap > end:
             return BAD_LENGTH, n, i, taken
-        for which in range(bitmaps):
+        for _ in range(bitmaps):
             for c in range(columns):
                 if (b[p + (c >> 3)] >> (c & 7)) & 1 == 0:
                     return PARTIAL_IMAGE, n, i, taken

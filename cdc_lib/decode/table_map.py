@@ -18,7 +18,7 @@ from cdc_lib.decode.types.decimal import packed_size
 from cdc_lib.decode.types.registry import unreadable
 from cdc_lib.decode.types.temporal import fraction_size
 from cdc_lib.errors import DecodeError, UnknownSchema, UnsupportedValue
-from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.schema import Column, Kind, SourceType, TableSchema
 
 _TINY, _SHORT, _LONG, _FLOAT, _DOUBLE, _LONGLONG, _INT24, _DATE, _YEAR = 1, 2, 3, 4, 5, 8, 9, 10, 13
 _VARCHAR, _BIT, _TIMESTAMP2, _DATETIME2, _TIME2 = 15, 16, 17, 18, 19
@@ -76,7 +76,7 @@ class _Bytes:
     def packed(self) -> int:
         """Return a length-encoded integer."""
         first = self.number(1)
-        if first <= 250:  # noqa: PLR2004 - the number itself
+        if first <= 250:  # the number itself
             return first
         return self.number({252: 2, 253: 3, 254: 8}[first]) if first in (252, 253, 254) else 0
 
@@ -188,7 +188,7 @@ def _real_type(code: int, meta: int) -> int:
     if code != _STRING:
         return code
     low = meta & 0xFF
-    return low | 0x30 if low & 0x30 != 0x30 else low  # noqa: PLR2004 - the two bits
+    return low | 0x30 if low & 0x30 != 0x30 else low  # the two bits
 
 
 class _Facts:
@@ -229,7 +229,7 @@ def _charsets(
 def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType, int, int]:
     """Return a column's type, the bytes of its length prefix and those of its fixed width."""
     charset = facts.charset.get(index, "")
-    kind = "bytes" if charset == _BINARY else "string"
+    kind: Kind = "bytes" if charset == _BINARY else "string"
     if code in _INTEGERS:
         width = _INTEGERS[code]
         return SourceType("int", width=width, unsigned=index in facts.unsigned), 0, width
@@ -255,13 +255,13 @@ def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType
         case 245:
             return SourceType("json"), meta, 0
         case 252:
-            return SourceType(kind, charset=charset), meta, 0  # type: ignore[arg-type]
+            return SourceType(kind, charset=charset), meta, 0
         case 15 | 253:
-            return SourceType(kind, width=meta, charset=charset), 2 if meta > 255 else 1, 0  # type: ignore[arg-type]  # noqa: PLR2004
+            return SourceType(kind, width=meta, charset=charset), 2 if meta > 255 else 1, 0
         case 254:
             low, high = meta & 0xFF, meta >> 8
             length = high | (((low & 0x30) ^ 0x30) << 4)
-            return SourceType(kind, width=length, charset=charset), 2 if length > 255 else 1, 0  # type: ignore[arg-type]  # noqa: PLR2004
+            return SourceType(kind, width=length, charset=charset), 2 if length > 255 else 1, 0
         case 247 | 248:
             return _members(index, code, charset, facts), 0, meta >> 8
     return SourceType("unsupported", text=f"number {code} of the binlog"), 0, 0

@@ -51,7 +51,7 @@ class SourceType:
             case "int":
                 return _integer(self.width, unsigned=self.unsigned)
             case "bit":
-                return "bigint" if self.width < 64 else "decimal(20,0)"  # noqa: PLR2004 - bits of a bigint
+                return "bigint" if self.width < 64 else "decimal(20,0)"  # bits of a bigint
             case "decimal" if self.precision <= MAX_DECIMAL_DIGITS:
                 return f"decimal({self.precision},{self.scale})"
             case _:
@@ -77,9 +77,9 @@ _LAKE_TYPES: dict[str, str] = {
 
 
 def _integer(width: int, *, unsigned: bool) -> str:
-    if width < 4:  # noqa: PLR2004 - up to MEDIUMINT both signs fit
+    if width < 4:  # up to MEDIUMINT both signs fit
         return "int"
-    if width == 4:  # noqa: PLR2004
+    if width == 4:
         return "bigint" if unsigned else "int"
     return "decimal(20,0)" if unsigned else "bigint"
 

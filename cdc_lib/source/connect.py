@@ -9,7 +9,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from cdc_lib.config import Credentials, ServerConfig
-from cdc_lib.errors import SourceError, SourceUnavailable, UnsupportedServer
+from cdc_lib.errors import Context, SourceError, SourceUnavailable, UnsupportedServer
 
 _ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
 _AUTHENTICATION_ERRORS = {2059, 2061}
@@ -59,7 +59,7 @@ def translated(error: Exception, server: ServerConfig) -> SourceError:
     """Return the error of this project that a driver's error means."""
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    place = {"host": server.host, "port": server.port}
+    place: dict[str, Context] = {"host": server.host, "port": server.port}
     if number in _ACCESS_DENIED:
         return UnsupportedServer(
             f"the server refuses: {text}", hint="Check user, password and grants; cdc doctor prints them.", **place
@@ -68,6 +68,8 @@ def translated(error: Exception, server: ServerConfig) -> SourceError:
         return UnsupportedServer(f"log-in or TLS failed: {text}", hint="Check server.tls in the source file.", **place)
     if isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError | OSError):
         return SourceUnavailable(
-            f"the server cannot be reached: {text}", hint="Check server.host and server.port, and that it runs.", **place
+            f"the server cannot be reached: {text}",
+            hint="Check server.host and server.port, and that it runs.",
+            **place,
         )
-    return SourceError(f"the server answers with an error: {text} ({number})", **place)
+    return SourceError(f"the server answers with an error: {text} ({number})", hint="", **place)

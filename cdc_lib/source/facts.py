@@ -84,7 +84,7 @@ def rows_of(connection: Connection[Any], sql: str, arguments: Sequence[object] |
 def read_variables(connection: Connection[Any]) -> dict[str, str]:
     """Return the global variables that matter here."""
     names = ", ".join(f"'{name}'" for name in _VARIABLES)
-    rows = rows_of(connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")  # noqa: S608 - constants
+    rows = rows_of(connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")  # constants
     return {str(name).lower(): str(value) for name, value in rows}
 
 
@@ -97,7 +97,7 @@ def _head(connection: Connection[Any], version: tuple[int, ...], *, mariadb: boo
     if mariadb:
         gtid_set = rows_of(connection, "SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or ""
     else:
-        gtid_set = (rows[0][4] or "").replace("\n", "") if len(rows[0]) > 4 else ""  # noqa: PLR2004 - fifth column
+        gtid_set = (rows[0][4] or "").replace("\n", "") if len(rows[0]) > 4 else ""  # fifth column
     return Position(file, int(offset)), str(gtid_set)
 
 
@@ -126,5 +126,5 @@ def read_charsets(connection: Connection[Any]) -> dict[int, str]:
     # MariaDB 10.10 and newer number collations there; MySQL and older MariaDB in COLLATIONS.
     numbered = any(str(row[0]).upper() == "ID" for row in columns)
     table = "COLLATION_CHARACTER_SET_APPLICABILITY" if numbered else "COLLATIONS"
-    rows = rows_of(connection, f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}")  # noqa: S608 - constants
+    rows = rows_of(connection, f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}")  # constants
     return {int(number): str(name) for number, name in rows if number is not None and name is not None}

@@ -39,7 +39,9 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
     if facts.version >= oldest:
         yield Finding("ok", f"{facts.identity.flavor} {version}")
     else:
-        yield Finding("error", f"{facts.identity.flavor} {version}", f"Upgrade to {'.'.join(map(str, oldest))} or newer.")
+        yield Finding(
+            "error", f"{facts.identity.flavor} {version}", f"Upgrade to {'.'.join(map(str, oldest))} or newer."
+        )
     if facts.head is None:
         yield Finding("error", "the binlog is off", "Start the server with --log-bin and a --server-id.")
         return
@@ -63,7 +65,7 @@ def _retention(facts: ServerFacts, persist: str) -> Iterator[Finding]:
     seconds = seconds or int(float(facts.variables.get("expire_logs_days", "0")) * 86400)
     if seconds == 0:
         yield Finding("ok", "the server keeps binlog files until they are purged by hand")
-    elif seconds < 86400:  # noqa: PLR2004 - a day
+    elif seconds < 86400:  # a day
         yield Finding(
             "warning",
             f"the server purges binlog files after {seconds / 3600:.1f} hours",

@@ -65,7 +65,7 @@ class InformationSchema:
             raise SourceError(f"the table definitions cannot be read: {error}") from error
 
 
-def source_type(  # noqa: PLR0913, PLR0911 - one argument per column of information_schema, one return per family
+def source_type(  # noqa: PLR0911 - one return per family
     data_type: str,
     column_type: str,
     precision: int | None,
@@ -87,12 +87,12 @@ def source_type(  # noqa: PLR0913, PLR0911 - one argument per column of informat
         case "decimal":
             return SourceType("decimal", precision=int(precision or 0), scale=int(scale or 0), text=text)
         case "float" | "double" | "date" | "year" | "json":
-            return SourceType(name, text=text)  # type: ignore[arg-type]
+            return SourceType(name, text=text)
         case "time" | "datetime" | "timestamp":
-            return SourceType(name, scale=int(fraction or 0), text=text)  # type: ignore[arg-type]
+            return SourceType(name, scale=int(fraction or 0), text=text)
         case "bit":
             return SourceType("bit", width=int(precision or 1), text=text)
         case "enum" | "set":
             members = tuple(member.replace("''", "'") for member in _MEMBER.findall(column_type))
-            return SourceType(name, charset=charset or "", members=members, text=text)  # type: ignore[arg-type]
+            return SourceType(name, charset=charset or "", members=members, text=text)
     return SourceType("unsupported", text=text)

@@ -37,7 +37,7 @@ class ServerStream:
 
     def __init__(self, connection: Connection[Any], server: ServerConfig) -> None:
         """Take the connection over."""
-        self._connection = connection
+        self._connection: Any = connection  # the driver's stubs leave out what is private
         self._server = server
 
     def read_into(self, view: memoryview) -> int:
@@ -84,7 +84,7 @@ def binlog_dump(
         SourceUnavailable: the server cannot be reached.
         UnsupportedServer: it refuses the log-in.
     """
-    connection = connect(server, credentials)
+    connection: Any = connect(server, credentials)  # as above
     try:
         with connection.cursor() as cursor:
             if identity.flavor == "mariadb":
@@ -119,8 +119,9 @@ def query(server: ServerConfig, connection: Connection[Any], sql: str) -> Server
     Raises:
         SourceUnavailable: the connection broke.
     """
+    private: Any = connection  # as above
     try:
-        connection._execute_command(COMMAND.COM_QUERY, sql)  # noqa: SLF001 - no public way
+        private._execute_command(COMMAND.COM_QUERY, sql)  # noqa: SLF001 - no public way
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error, server) from error
     return ServerStream(connection, server)

@@ -15,7 +15,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -259,7 +259,7 @@ def _walk(folder: Path, key: str, prefix: str) -> Iterator[ObjectInfo]:
                 stat = entry.stat()
             except FileNotFoundError:
                 continue  # deleted since the folder was read
-            yield ObjectInfo(name, stat.st_size, datetime.fromtimestamp(stat.st_mtime, timezone.utc))
+            yield ObjectInfo(name, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from datetime import timezone
+from datetime import UTC
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypedDict, cast
@@ -145,7 +145,7 @@ class S3Store:
                 for found in page.get("Contents", []):
                     key = found["Key"].removeprefix(base)
                     if key and not key.endswith("/"):  # consoles make such objects to show empty folders
-                        yield ObjectInfo(key, found["Size"], found["LastModified"].astimezone(timezone.utc))
+                        yield ObjectInfo(key, found["Size"], found["LastModified"].astimezone(UTC))
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; one that is not there is no error."""

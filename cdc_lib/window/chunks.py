@@ -19,9 +19,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def select_chunk(
-    schema: TableSchema, after: tuple[str, ...] | None, upper: tuple[str, ...] | None, rows: int
-) -> str:
+def select_chunk(schema: TableSchema, after: tuple[str, ...] | None, upper: tuple[str, ...] | None, rows: int) -> str:
     """Return the SELECT of one chunk.
 
     Args:
@@ -54,9 +52,7 @@ def select_upper(schema: TableSchema) -> str:
 def key_schema(schema: TableSchema) -> TableSchema:
     """Return the schema of the key's columns alone."""
     by_name = {column.name: column for column in schema.columns}
-    return TableSchema(
-        schema.database, schema.table, tuple(by_name[n] for n in schema.primary_key), schema.primary_key
-    )
+    return TableSchema(schema.database, schema.table, tuple(by_name[n] for n in schema.primary_key), schema.primary_key)
 
 
 def key_text(schema: TableSchema, key: tuple[bytes, ...]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from airflow.sdk import DAG, TriggerRule, get_parsing_context
@@ -15,7 +15,7 @@ from cdc_airflow.operators import AckDrainOperator, AckLakeOperator, DrainOperat
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import ConfigError
 
-SINCE = datetime(2026, 1, 1, tzinfo=timezone.utc)
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 """Airflow wants a date before the first run; with catchup off it makes no run for the time since."""
 
 RETRIES = {

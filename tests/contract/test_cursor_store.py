@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 
@@ -16,7 +16,7 @@ from cdc_lib.store.cursors import MemoryCursorStore, ObjectCursorStore
 from tests.support.races import at_once, swaps
 from tests.support.stores import KINDS, empty_store
 
-AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
+AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 WINDOW = Window("shop", 1, Position("binlog.000001", 4), Position("binlog.000002", 4))
 FRESH = Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "uuid", 1), WINDOW.start)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -262,8 +262,8 @@ def test_a_listing_tells_size_and_time(store):
     store.put("a", b"12345")
     (info,) = store.list("")
     assert info.size == 5
-    assert info.modified.tzinfo is timezone.utc
-    assert abs(datetime.now(timezone.utc) - info.modified) < timedelta(minutes=1)
+    assert info.modified.tzinfo is UTC
+    assert abs(datetime.now(UTC) - info.modified) < timedelta(minutes=1)
 
 
 def test_deleting_what_is_not_there_is_no_error(store):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
-from typing_extensions import Self
 
 LINE_SECONDS = 10
 

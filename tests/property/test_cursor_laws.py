@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -18,7 +18,7 @@ from cdc_lib.model.position import SNAPSHOT_ROW, OrderKey, Position
 from cdc_lib.model.window import SnapshotTask, Window
 from tests.support.strategies import positions, windows
 
-AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 SHOP = ServerIdentity("mysql", "uuid", 1)
 BOUNDS = st.lists(positions(files=1_000_005, offsets=50), min_size=2, max_size=8).map(sorted)
 

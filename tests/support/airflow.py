@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import httpx
-from typing_extensions import Self
 
 from tests.support.servers.process import ServerProcess, free_port
 

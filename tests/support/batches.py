@@ -7,7 +7,7 @@ import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
 IDENTITY = ServerIdentity("mysql", "6f9619ff-8b86-d011-b42d-00cf4fc964ff", 1)
-DAWN = datetime(2026, 1, 1, tzinfo=timezone.utc)
+DAWN = datetime(2026, 1, 1, tzinfo=UTC)
 
 _ARROW = {
     "int": pa.int32(),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
+from typing import Self
 from urllib.parse import urlsplit
-
-from typing_extensions import Self
 
 
 class LossyProxy:

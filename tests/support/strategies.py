@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timezone
+from datetime import UTC
 
 from hypothesis import strategies as st
 
@@ -17,7 +17,7 @@ from cdc_lib.model.window import SnapshotTask, Window
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COUNTS = st.integers(0, 2**63 - 1)
 SOURCES = st.from_regex(r"[a-z][a-z0-9_-]{0,10}", fullmatch=True)
-TIMES = st.datetimes(timezones=st.just(timezone.utc))
+TIMES = st.datetimes(timezones=st.just(UTC))
 MAYBE_TIME = st.none() | TIMES
 KEY_TEXTS = st.none() | st.lists(st.text(max_size=5), max_size=3).map(tuple)
 

@@ -14,7 +14,7 @@ Kernel = Any
 """A compiled numba function; numba has no type for it that mypy could check."""
 
 
-class ValueFault(Exception):  # noqa: N818 - not an error of the tree: the reader turns it into a DecodeError with a place
+class ValueFault(Exception):  # not an error of the tree: the reader turns it into a DecodeError with a place
     """A cell that has no exact place in the lake.
 
     Args:

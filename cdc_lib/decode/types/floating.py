@@ -56,7 +56,7 @@ class FloatCodec:
         floats = column.values.view(self._float)
         valid = length[:rows] >= 0
         column.validity.bytes[column.rows : column.rows + rows] = valid
-        raw = memoryview(data)
+        raw = data.data
         for row in range(rows):
             text = bytes(raw[pos[row] : pos[row] + length[row]]) if valid[row] else b"0"
             floats[column.rows + row] = float(text)

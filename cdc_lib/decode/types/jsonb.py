@@ -17,10 +17,11 @@ from numba import njit
 
 from cdc_lib.decode.builders import TextBuilder, grown
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
+from cdc_lib.decode.types.jsonb_opaque import opaque
 from cdc_lib.decode.wire import little, u16
 from cdc_lib.model.schema import SourceType
 
-DONE, NO_SPACE, MALFORMED, OPAQUE, TOO_MANY_GAPS = range(5)
+DONE, NO_SPACE, MALFORMED, TOO_MANY_GAPS = range(4)
 GAP = 32
 _DEPTH = 128
 """Levels that a document may nest; the server allows 100."""
@@ -67,7 +68,7 @@ def write_double(v, out, o):
         if m >= 1e15:
             return -1
         if m / scale == a:
-            if v < 0 or (v == 0.0 and 1.0 / v < 0):
+            if np.signbit(v):
                 out[o] = 45
                 o += 1
             whole = np.uint64(m) // np.uint64(scale)
@@ -165,7 +166,13 @@ def _scalar(kind, b, p, end, out, o, gap_at, gap_value, gaps, hexes):
             return MALFORMED, o, gaps
         return DONE, write_string(b, p, size, out, o, hexes), gaps
     if kind == 15:
-        return OPAQUE, o, gaps
+        if p >= end:
+            return MALFORMED, o, gaps
+        size, q = _length(b, p + 1, end)
+        if size < 0 or size > end - q:
+            return MALFORMED, o, gaps
+        o = opaque(np.int64(b[p]), b, q, size, out, o)
+        return (MALFORMED if o < 0 else DONE), o, gaps
     width = 2 if kind <= 6 else (4 if kind <= 8 else 8)
     if kind < 5 or kind > 11 or width > end - p:
         return MALFORMED, o, gaps
@@ -290,7 +297,7 @@ def print_double(value: float) -> str:
     digits = mantissa.replace(".", "").removeprefix("-")
     power = int(exponent)
     sign = "-" if value < 0 else ""
-    if power < 0 and len(digits) - power <= 21:  # noqa: PLR2004 - the server's width for a number in all
+    if power < 0 and len(digits) - power <= 21:  # the server's width for a number in all
         return f"{sign}0.{'0' * (-power - 1)}{digits}"
     return f"{mantissa}e{power}"
 
@@ -326,8 +333,6 @@ class JsonCodec:
             if status == NO_SPACE:
                 needed = int(column.offsets[column.rows + first]) + 12 * int(length[first]) + 64
                 column.data = grown(column.data, needed)
-            elif status == OPAQUE:
-                raise ValueFault(first, "the JSON document holds an opaque value (a decimal, a date or bytes)")
             elif status == MALFORMED:
                 raise ValueFault(first, "the JSON document's offsets or types are wrong")
         column.rows += rows

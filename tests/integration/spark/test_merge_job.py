@@ -7,14 +7,18 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from cdc_lib.config.credentials import Credentials
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
 from cdc_lib.store.open import open_store
-from tests.support.batches import BIGINT, TEXT, BatchWriter, Row, table
+from tests.support.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, table
 from tests.support.lake import lake_config
 
 ROOT = Path(__file__).parents[3]
@@ -152,6 +156,35 @@ def test_a_plan_without_changes_publishes_its_cut_and_starts_no_spark(tmp_path):
     said = Job(tmp_path, config, {}).run(writer.plan(100, writer.window(4, 100, {})))
     assert "CUT merge-000001 0" in said
     assert "SPARK False" in said
+
+
+def test_the_command_merges_what_the_lake_cursor_has_in_flight(tmp_path):
+    """It plans by itself, starts no Spark for nothing, and gives 2 for a wrong file."""
+    config = lake_config(tmp_path)
+    one, _ = first_and_second(BatchWriter(open_store(config.store)))
+    (tmp_path / "shop.yaml").write_text(config.model_dump_json())  # JSON is YAML
+    pipeline = Pipeline.open(config, Credentials("", ""))
+    drain = Cursor("shop", DRAIN, 0, 1, IDENTITY, one.stop)
+    pipeline.cursors.swap(None, drain)
+    pipeline.cursors.swap(None, replace(drain, consumer=LAKE, position=one.start))
+
+    def command(name):
+        began = time.monotonic()
+        line = [sys.executable, "-m", "spark_jobs.merge", "--source-dir", str(tmp_path), "--config", name]
+        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+        return done.returncode, done.stdout + done.stderr, time.monotonic() - began
+
+    code, said, _ = command("shop")
+    assert code == 0, said
+    assert "shop.orders: 3 changes into lake.shop.orders" in said
+    assert pipeline.ack_lake(by="test").stop == one.stop
+    code, said, seconds = command("shop")
+    assert (code, said) == (0, "shop: nothing to merge\n")
+    assert seconds < 5
+    (tmp_path / "wrong.yaml").write_text("source: wrong\nserver: {hots: x}\n")
+    code, said, _ = command("wrong")
+    assert code == 2
+    assert "hots" in said
 
 
 def _branch_is_there(folder):

@@ -9,7 +9,7 @@ from cdc_lib.errors import MergeError
 from cdc_lib.model.schema import SourceType
 from tests.support.batches import BIGINT, INT, TEXT, Row, table
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 TYPES = {
     "id": SourceType("int", width=8, unsigned=True),
     "small": SourceType("int", width=1),

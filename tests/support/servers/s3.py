@@ -14,11 +14,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import boto3
 from botocore.config import Config
-from typing_extensions import Self
 
 from spark_jobs.jars import cache_dir, one_at_a_time
 from tests.support.servers.process import ServerProcess, free_port

@@ -10,11 +10,10 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pymysql
 from pymysql.connections import Connection
-from typing_extensions import Self
 
 from tests.support.servers.process import ServerProcess, free_port
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from airflow.sdk import Asset, AssetAlias
 
@@ -28,7 +28,7 @@ def test_only_tables_that_changed_are_announced():
         epoch=2,
         position=Position("binlog.000007", 400),
         event_time=None,
-        at=datetime(2026, 1, 1, tzinfo=timezone.utc),
+        at=datetime(2026, 1, 1, tzinfo=UTC),
         tables=(
             TableCut("shop.orders", "lake.shop.orders", 7418529630741852963, 12),
             TableCut("shop.idle", "lake.shop.idle", 5, 0),

@@ -40,7 +40,7 @@ def test_a_wrong_source_file_ends_with_two_and_what_is_wrong(cdc, sources, comma
     assert "did you mean 'store'?" in result.stderr
 
 
-@pytest.mark.parametrize("command", [["plan"], ["drain"], ["run"], ["status"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["plan"], ["drain"], ["run"]], ids=" ".join)
 def test_a_server_that_does_not_answer_ends_with_one_and_says_so(cdc, command):
     """With no traceback and no password."""
     result = cdc(*command, "shop")

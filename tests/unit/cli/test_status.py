@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 
@@ -14,7 +14,7 @@ from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.local import LocalStore
 
-AT = datetime(2026, 11, 21, 6, 0, tzinfo=timezone.utc)
+AT = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 START, STOP = Position("binlog.000007", 4), Position("binlog.000007", 1234)
 
 
@@ -65,13 +65,27 @@ def test_one_source_that_cannot_be_asked_does_not_hide_the_others(cdc, sources):
     result = cdc("status", "--json")
     bad, shop = json.loads(result.stdout)
     assert (bad["source"], bad["error"]["kind"]) == ("bad", "ConfigError")
-    assert (shop["source"], shop["error"]["kind"]) == ("shop", "SourceUnavailable")
-    assert shop["error"]["retryable"] is True
+    assert bad["error"]["retryable"] is False
+    assert (shop["source"], shop["error"]) == ("shop", None)
     assert result.exit_code == 2
     table = cdc("status")
     assert table.exit_code == 2
-    assert "bad" in table.stdout
-    assert "SourceUnavailable" in table.stdout
+    assert "ConfigError" in table.stdout
+    assert "shop" in table.stdout
+
+
+def test_a_server_that_does_not_answer_leaves_only_the_head_open(cdc, cursors):
+    """What the cursors say is shown while the server is down, which is when somebody looks."""
+    result = cdc("status", "shop", "--json")
+    (shop,) = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert (shop["head"], shop["pending_bytes"], shop["lag_seconds"]) == (None, None, None)
+    assert shop["drain"]["position"] == {"file": "binlog.000007", "offset": 1234}
+    assert shop["lake"]["position"] == {"file": "binlog.000007", "offset": 4}
+    table = cdc("status", "shop")
+    assert table.exit_code == 0
+    assert "binlog.000007:1234" in table.stdout
+    assert "1 windows, 1 snapshots" in table.stdout
 
 
 def test_no_sources_are_told(cdc, sources):
