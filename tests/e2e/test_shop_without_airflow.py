@@ -17,7 +17,11 @@ from tests.support.shop import seed
 from tests.support.shop.compare import TableComparison, compare_database, open_lake
 from tests.support.shop.workload import Workload
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [
+    pytest.mark.timeout(600),
+    # py4j leaves its sockets to the Java process for the collector to close.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 ROWS = 5_000
 ALTERS = {

@@ -292,7 +292,12 @@ def print_double(value: float) -> str:
     text = repr(value)
     mantissa, _, exponent = text.partition("e")
     if not exponent:
-        return text
+        whole = mantissa.removesuffix(".0").removeprefix("-")
+        if "." in whole or len(whole) <= 15:
+            return text
+        digits = whole.rstrip("0")
+        point = "." if len(digits) > 1 else ""
+        return f"{'-' if value < 0 else ''}{digits[0]}{point}{digits[1:]}e{len(whole) - 1}"
     mantissa = mantissa.removesuffix(".0")
     digits = mantissa.replace(".", "").removeprefix("-")
     power = int(exponent)
