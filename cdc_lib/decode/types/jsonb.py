@@ -26,6 +26,8 @@ GAP = 32
 _DEPTH = 128
 """Levels that a document may nest; the server allows 100."""
 _GAPS = 65536
+_LONGEST_FIXED = 15
+"""Decimal places before or behind the point from which the server prints an exponent (MAX_DECPT_FOR_F_FORMAT)."""
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
@@ -293,7 +295,7 @@ def print_double(value: float) -> str:
     mantissa, _, exponent = text.partition("e")
     if not exponent:
         whole = mantissa.removesuffix(".0").removeprefix("-")
-        if "." in whole or len(whole) <= 15:
+        if "." in whole or len(whole) <= _LONGEST_FIXED:
             return text
         digits = whole.rstrip("0")
         point = "." if len(digits) > 1 else ""
@@ -302,7 +304,7 @@ def print_double(value: float) -> str:
     digits = mantissa.replace(".", "").removeprefix("-")
     power = int(exponent)
     sign = "-" if value < 0 else ""
-    if power < 0 and len(digits) - power <= 21:  # the server's width for a number in all
+    if -_LONGEST_FIXED <= power < 0:
         return f"{sign}0.{'0' * (-power - 1)}{digits}"
     return f"{mantissa}e{power}"
 
