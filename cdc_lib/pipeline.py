@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.draining import Drainer
-from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceError, UnsupportedServer
+from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceUnavailable, UnsupportedServer
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.merge import Cut, MergePlan
@@ -302,7 +302,7 @@ class Pipeline:
                 facts = read_facts(connection, self.config.server)
             finally:
                 connection.close()
-        except SourceError:
+        except SourceUnavailable:
             # Status must also be seen while the server is down; a head of None says so.
             return None, None
         if facts.head is None or lake is None:

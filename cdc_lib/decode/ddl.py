@@ -1,30 +1,42 @@
 """What a statement in the binlog means for captured tables.
 
-Only as much grammar as is needed to name the tables: sqlglot's tokenizer takes care of quotes and comments.
+Only as much grammar as is needed to name the tables. The words are cut here: the server writes statements as they were
+typed, in any vendor's syntax and SQL mode, and a library that gives up on one of them would hide a TRUNCATE. Comments are
+left out, except those with an exclamation mark, which the server executes.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
-
-from sqlglot.dialects.mysql import MySQL
-from sqlglot.errors import TokenError
-from sqlglot.tokens import Token
+from itertools import islice, pairwise
+from typing import Literal, NamedTuple
 
 Effect = Literal["none", "savepoint", "rollback", "rows", "alter", "create", "lossy", "xa"]
 """rows: data changed by a statement instead of row events; lossy: rows vanish or move without row events."""
 
-_DML = {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL"}
-_NOISE = {"TEMPORARY", "IF", "NOT", "EXISTS", "ONLINE", "OFFLINE", "IGNORE", "TABLE", "TABLES", "OR", "REPLACE"}
-_LOSSY_ALTERS = (
-    "TRUNCATE PARTITION",
-    "DROP PARTITION",
-    "EXCHANGE PARTITION",
-    "DISCARD",
-    "IMPORT",
-    "RENAME TO",
-    "RENAME AS",
+_DML = {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH", "SELECT", "DO"}
+"""The last three reach the binlog only when they call a function that changes data, or are a DELETE with a WITH."""
+_LOSSY_ALTERS = {
+    *((verb, "PARTITION") for verb in ("TRUNCATE", "DROP", "EXCHANGE", "DISCARD", "IMPORT", "CONVERT")),
+    *((verb, "TABLESPACE") for verb in ("DISCARD", "IMPORT")),
+    ("CONVERT", "TABLE"),
+    # Rows already in the lake would be null under the new name.
+    ("RENAME", "COLUMN"),
+}
+_FRONT = 5
+"""Words of ``CREATE OR REPLACE TEMPORARY TABLE``, the longest way to say what is meant."""
+_WORD = re.compile(
+    r"""
+      \s+ | --(?=\s|$)[^\n]* | \#[^\n]* | /\*(?!M?!).*?\*/ | /\*M?!\d* | \*/   # nothing
+    | `(?P<name>(?:[^`]|``)*+)(?:`|\Z)
+    | "(?P<double>(?:[^"\\]|""|\\.)*+)(?:"|\\?\Z)
+    | '(?P<single>(?:[^'\\]|''|\\.)*+)(?:'|\\?\Z)
+    | (?P<word>[\w$]+)
+    | (?P<sign>.)
+    """,
+    re.VERBOSE | re.DOTALL,
 )
 
 
@@ -43,6 +55,13 @@ class Meaning:
     opens_transaction: bool = False
 
 
+class _Word(NamedTuple):
+    """A word as it is named, and in upper case when it can be a keyword (empty when it is quoted)."""
+
+    text: str
+    key: str
+
+
 def meaning(statement: str, database: str) -> Meaning:
     """Return what a statement means.
 
@@ -50,63 +69,98 @@ def meaning(statement: str, database: str) -> Meaning:
         statement: its text.
         database: its default database, for names without one.
     """
-    words = statement.split(None, 2)
-    head = words[0].upper() if words else ""
-    second = words[1].upper() if len(words) > 1 else ""
-    if head in ("SAVEPOINT", "RELEASE") or (head == "ROLLBACK" and second in ("TO", "WORK")):
+    words = _words(statement)
+    front = list(islice(words, _FRONT))
+    keys = [word.key for word in front]
+    head = keys[0] if keys else ""
+    if head in ("SAVEPOINT", "RELEASE") or (head == "ROLLBACK" and "TO" in keys[1:3]):
         return Meaning("savepoint")
     if head == "ROLLBACK":
         return Meaning("rollback")
     if head == "XA":
         return Meaning("xa")
-    try:
-        tokens = MySQL.Tokenizer().tokenize(statement)
-    except TokenError:
-        # Statements that name tables and matter here are plain; what cannot be cut into words is vendor syntax.
-        return Meaning("none")
-    return _of_tokens(tokens, database, statement)
-
-
-def _of_tokens(tokens: list[Token], database: str, statement: str) -> Meaning:
-    texts = [token.text.upper() for token in tokens]
-    if not texts:
-        return Meaning("none")
-    head = texts[0]
     if head in _DML:
         return Meaning("rows")
-    if head not in ("TRUNCATE", "DROP", "RENAME", "ALTER", "CREATE"):
+    if head == "TRUNCATE":
+        skip = 2 if keys[1:2] == ["TABLE"] else 1
+        return Meaning("lossy", _names([*front, *words][skip:], database))
+    if head not in ("DROP", "RENAME", "ALTER", "CREATE"):
         return Meaning("none")
-    if head in ("DROP", "ALTER", "CREATE") and not {"TABLE", "TABLES", "DATABASE", "SCHEMA"} & set(texts[1:4]):
+    replaces = keys[1:3] == ["OR", "REPLACE"]
+    kind = keys[3:4] if replaces else keys[1:2]
+    if kind and kind[0] in ("DATABASE", "SCHEMA"):
+        return _of_database(
+            front[4 if replaces else 2 :] + list(islice(words, _FRONT)), lossy=replaces or head == "DROP"
+        )
+    at = next((i for i, key in enumerate(keys) if key in ("TABLE", "TABLES")), None)
+    if at is None or not {*keys[1:at]} <= {"OR", "REPLACE", "TEMPORARY", "ONLINE", "OFFLINE", "IGNORE"}:
         return Meaning("none")
-    if {"DATABASE", "SCHEMA"} & set(texts[1:3]):
-        names = [token.text for token in tokens[2:] if token.text.upper() not in _NOISE]
-        return Meaning("lossy" if head == "DROP" else "none", ((names[0], "*"),) if names else ())
-    if "TEMPORARY" in texts[1:3]:
+    if "TEMPORARY" in keys[1:at]:
         return Meaning("none")
-    tables = _names(tokens[1:], database, several=head in ("DROP", "RENAME"))
+    return _of_table(head, _behind_if([*front, *words][at + 1 :]), database, replaces=replaces)
+
+
+def _words(statement: str) -> Iterator[_Word]:
+    """Yield words, names and signs; a quote without an end takes the rest."""
+    for match in _WORD.finditer(statement):
+        kind = match.lastgroup
+        if kind == "name":
+            yield _Word(match["name"].replace("``", "`"), "")
+        elif kind in ("double", "single"):
+            quote = '"' if kind == "double" else "'"
+            yield _Word(match[kind].replace(quote * 2, quote), "")
+        elif kind is not None:
+            yield _Word(match[kind], match[kind].upper())
+
+
+def _behind_if(words: list[_Word]) -> list[_Word]:
+    """Step over IF EXISTS and IF NOT EXISTS."""
+    if [word.key for word in words[:2]] == ["IF", "EXISTS"]:
+        return words[2:]
+    return words[3:] if [word.key for word in words[:3]] == ["IF", "NOT", "EXISTS"] else words
+
+
+def _of_database(words: list[_Word], *, lossy: bool) -> Meaning:
+    names = _behind_if(words)
+    return Meaning("lossy" if lossy else "none", ((names[0].text, "*"),) if names else ())
+
+
+def _of_table(head: str, words: list[_Word], database: str, *, replaces: bool) -> Meaning:
+    if head in ("DROP", "RENAME"):
+        return Meaning("lossy", _names(words, database))
+    tables = _names(words, database)[:1]
     if head == "CREATE":
-        return Meaning("create", tables[:1], opens_transaction=statement.rstrip().upper().endswith("START TRANSACTION"))
-    if head == "ALTER":
-        rest = " ".join(texts)
-        return Meaning("lossy" if any(words in rest for words in _LOSSY_ALTERS) else "alter", tables[:1])
-    return Meaning("lossy", tables)
+        opens = [word.key for word in words[-2:]] == ["START", "TRANSACTION"]
+        return Meaning("lossy" if replaces else "create", tables, opens_transaction=opens)
+    keys = [word.key for word in words]
+    lossy = any(pair in _LOSSY_ALTERS for pair in pairwise(keys))
+    for i, key in enumerate(keys):
+        # The clause that renames the table may go without TO; the others name what they rename.
+        renames = key == "RENAME" and keys[i + 1 : i + 2] not in (["COLUMN"], ["INDEX"], ["KEY"])
+        lossy = lossy or renames
+        if renames or key == "TABLE":
+            behind = i + 2 if keys[i + 1 : i + 2] in (["TO"], ["AS"], ["="]) else i + 1
+            tables = (*tables, *_names(words[behind:], database)[:1])
+    return Meaning("lossy" if lossy else "alter", tables)
 
 
-def _names(tokens: list[Token], database: str, *, several: bool) -> tuple[tuple[str, str], ...]:
-    """Return the table names at the front of the tokens, parted by commas or TO."""
+def _names(words: list[_Word], database: str) -> tuple[tuple[str, str], ...]:
+    """Return the table names at the front of the words, parted by commas or TO."""
     names: list[tuple[str, str]] = []
+    words = _behind_if(words)
     index = 0
-    while index < len(tokens) and tokens[index].text.upper() in _NOISE:
-        index += 1
-    while index < len(tokens):
-        first = tokens[index].text
-        if index + 2 < len(tokens) and tokens[index + 1].text == ".":
-            names.append((first, tokens[index + 2].text))
+    while index < len(words):
+        if index + 2 < len(words) and words[index + 1].key == ".":
+            names.append((words[index].text, words[index + 2].text))
             index += 3
         else:
-            names.append((database, first))
+            names.append((database, words[index].text))
             index += 1
-        if not several or index >= len(tokens) or tokens[index].text.upper() not in (",", "TO"):
+        if index + 1 < len(words) and words[index].key == "WAIT":
+            index += 2
+        elif index < len(words) and words[index].key == "NOWAIT":
+            index += 1
+        if index >= len(words) or words[index].key not in (",", "TO"):
             break
         index += 1
     return tuple(names)

@@ -67,17 +67,22 @@ def slot_of(ids, slots, table_id):
 
 @njit(cache=True, nogil=True)
 def _join_packets(b, p, wire):
-    """Move the pieces of a long event together behind its first packet header."""
+    """Move the pieces of a long event together behind its first packet header; False when one leaves the event."""
     source = p + 4 + _MAX_PAYLOAD
     target = source
     stop = p + wire
     while source < stop:
+        if source + 4 > stop:
+            return False
         count = u24(b, source)
         source += 4
+        if source + count > stop:
+            return False
         for i in range(count):
             b[target + i] = b[source + i]
         source += count
         target += count
+    return source == stop
 
 
 @njit(cache=True, nogil=True)
@@ -237,8 +242,8 @@ def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, sc
                 return NEED_MORE, n, p, p, p, p
             length = u32(b, h + 9)
             wire = length + 1 + 4 * ((length + 1) // _MAX_PAYLOAD + 1)
-            if p + wire <= fill:
-                _join_packets(b, p, wire)
+            if length + 1 < _MAX_PAYLOAD or (p + wire <= fill and not _join_packets(b, p, wire)):
+                return MALFORMED, n, p, h, h, p
         else:
             length = payload - 1
         if p + wire > fill:
@@ -273,6 +278,8 @@ def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, sc
                     state[IN_TRANSACTION] = 1
                 elif plain == 2:
                     _end(state)
+                elif plain < 0:
+                    return MALFORMED, n, p, h, end, p + wire
                 else:
                     return RARE, n, p, h, end, p + wire
             elif kind == 33 or kind == 34:

@@ -190,7 +190,15 @@ class WindowReader:
             )  # fmt: skip
             count += found
             if status == frame.RARE:
-                self._rare(data, event, end)
+                try:
+                    self._rare(data, event, end)
+                except (ValueError, IndexError, KeyError) as error:
+                    # Bytes that are no text, a column that does not exist: what Python finds where a length lies.
+                    raise DecodeError(
+                        f"a {events.name(int(data[event + 4]))} event does not follow the format: {error}",
+                        hint="Nothing was acknowledged. Check the file at the source: mysqlbinlog reads it?",
+                        **self._place(),
+                    ) from error
                 at = behind
             elif status in (frame.NEED_MORE, frame.STOPPED, frame.RECORDS_FULL):
                 self._decode(data, count)

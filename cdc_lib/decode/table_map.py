@@ -30,6 +30,10 @@ _NUMERIC = {*_INTEGERS, _FLOAT, _DOUBLE, _NEWDECIMAL}
 _CHARACTER = {_VARCHAR, _VAR_STRING, _STRING, _BLOB}
 _META_ONE = {_FLOAT, _DOUBLE, _BLOB, _JSON, _GEOMETRY, _VECTOR, _BLOB_COMPRESSED, _TIMESTAMP2, _DATETIME2, _TIME2}
 _META_TWO = {_VARCHAR, _BIT, _NEWDECIMAL, _VAR_STRING, _STRING, _ENUM, _SET, _VARCHAR_COMPRESSED}
+_META_LIMITS = {
+    _FLOAT: (4, 4), _DOUBLE: (8, 8), _BLOB: (1, 4), _JSON: (1, 4), _TIMESTAMP2: (0, 6), _DATETIME2: (0, 6), _TIME2: (0, 6),
+}  # fmt: skip
+"""Least and greatest metadata: what lies outside would lead a kernel out of its buffers."""
 _BINARY = "binary"
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_STRINGS, _ENUM_STRINGS = 1, 2, 3, 4, 5, 6
@@ -115,6 +119,8 @@ def parse(body: bytes, charsets: Mapping[int, str]) -> TableLayout:
     read.take(read.number(1) + 1)
     read.take(read.number(1) + 1)
     types = list(read.take(read.packed()))
+    if not types:
+        raise DecodeError("a table map without columns", table=f"{database}.{table}")
     metas = list(_metas(types, _Bytes(read.text())))
     nulls = read.take((len(types) + 7) // 8)
     optional = dict(_fields(read))
@@ -230,6 +236,9 @@ def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType
     """Return a column's type, the bytes of its length prefix and those of its fixed width."""
     charset = facts.charset.get(index, "")
     kind: Kind = "bytes" if charset == _BINARY else "string"
+    if code in _META_LIMITS and not _META_LIMITS[code][0] <= meta <= _META_LIMITS[code][1]:
+        msg = f"the metadata {meta} of a column of type {code} is not possible"
+        raise DecodeError(msg)
     if code in _INTEGERS:
         width = _INTEGERS[code]
         return SourceType("int", width=width, unsigned=index in facts.unsigned), 0, width
@@ -242,6 +251,9 @@ def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType
             return SourceType("year"), 0, 1
         case 16:
             bits = (meta & 0xFF) + 8 * (meta >> 8)
+            if not 1 <= bits <= 64:
+                msg = f"a BIT of {bits} bits is not possible"
+                raise DecodeError(msg)
             return SourceType("bit", width=bits), 0, (bits + 7) // 8
         case 17:
             return SourceType("timestamp", scale=meta), 0, 4 + fraction_size(meta)
@@ -251,6 +263,9 @@ def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType
             return SourceType("time", scale=meta), 0, 3 + fraction_size(meta)
         case 246:
             precision, scale = meta & 0xFF, meta >> 8
+            if not 1 <= precision <= 65 or scale > precision:
+                msg = f"DECIMAL({precision},{scale}) is not possible"
+                raise DecodeError(msg)
             return SourceType("decimal", precision=precision, scale=scale), 0, packed_size(precision, scale)
         case 245:
             return SourceType("json"), meta, 0
@@ -263,6 +278,9 @@ def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType
             length = high | (((low & 0x30) ^ 0x30) << 4)
             return SourceType(kind, width=length, charset=charset), 2 if length > 255 else 1, 0
         case 247 | 248:
+            if not 1 <= meta >> 8 <= 8:
+                msg = f"an ENUM or SET of {meta >> 8} bytes is not possible"
+                raise DecodeError(msg)
             return _members(index, code, charset, facts), 0, meta >> 8
     return SourceType("unsupported", text=f"number {code} of the binlog"), 0, 0
 

@@ -76,13 +76,17 @@ class BatchWriter:
     files: tuple[DataFile, ...] = ()
     schemas: dict[str, TableSchema] = field(default_factory=dict)
     _parts: dict[str, _Part] = field(default_factory=dict)
-    _numbers: dict[str, int] = field(default_factory=dict)
     _encoder: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "parquet"))
     _slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_GROUPS_IN_FLIGHT))
     _pending: list[Future[None]] = field(default_factory=list)
 
     def write(self, key: str, schema: TableSchema, rows: pa.Table) -> None:
         """Take one row group; groups with the same key go into the same file, in the order they come.
+
+        Args:
+            key: decimal digits; the number in the file's name.
+            schema: of the table.
+            rows: change columns and the table's own.
 
         Raises:
             StoreError: an earlier group could not be written.
@@ -100,9 +104,8 @@ class BatchWriter:
             self._slots.release()
 
     def _open(self, key: str, schema: TableSchema, arrow: pa.Schema) -> _Part:
-        number = self._numbers.get(schema.name, 0)
-        self._numbers[schema.name] = number + 1
-        path = self.path_of(schema.name, number)
+        # Not by the order in which files are opened: which layout fills a group first depends on the wire's portions.
+        path = self.path_of(schema.name, int(key))
         stack = ExitStack()
         file = _Hashed(stack.enter_context(self.store.open_write(self.key_of(path))))
         writer = pq.ParquetWriter(

@@ -68,10 +68,10 @@ def test_planning_again_shows_the_same_units(cdc):
 
 
 def test_the_stages_one_by_one_move_the_drain_cursor_only_over_what_is_durable(cdc):
-    """An ack before the drain moves nothing; one after it does; one more is a no-op."""
+    """An ack before the drain is refused and moves nothing; one after it does; one more is a no-op."""
     cdc("plan", "orders")
     before = cursors(cdc)["drain"]
-    cdc("ack", "drain", "orders")
+    cdc("ack", "drain", "orders", code=1)
     early = cursors(cdc)["drain"]
     assert (early["position"], early["in_flight"]) == (before["position"], before["in_flight"])
     cdc("drain", "orders")

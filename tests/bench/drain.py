@@ -1,0 +1,106 @@
+"""How fast the binlog becomes batches, beside mysql-replication and a raw copy: ``./dev bench drain``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.bench.processes import ROOT, ReaderFailed, copy_raw, read_in_python
+from tests.bench.readers import Job, Measured
+from tests.bench.report import DRAIN, PEER, RAW, Reading, save, show
+from tests.bench.workloads import WORKLOADS, Workload, Written, prepare, write
+from tests.support.servers import MariaDbServer, MySqlServer, SqlServer
+
+SERVERS = {"mysql": MySqlServer, "mariadb": MariaDbServer}
+SETTINGS = {"max-binlog-size": "1G"}
+WITHOUT_TLS = {"mysql": {"tls-version": ""}, "mariadb": {"ssl": "OFF", "ssl-cert": None, "ssl-key": None}}
+"""Every reader encrypts by itself when the server can: it is the server that must not."""
+
+
+def main() -> int:
+    """Write the workloads, run the readers, print and save what they took."""
+    options = _options()
+    console = Console(width=None if sys.stdout.isatty() else 132)
+    began = time.monotonic()
+    wanted = [workload for workload in WORKLOADS if workload.name in options.workloads]
+    readings: list[Reading] = []
+    load = os.getloadavg()[0]
+    settings = SETTINGS if options.tls else {**SETTINGS, **WITHOUT_TLS[options.server]}
+    with SERVERS[options.server](settings=settings) as server:
+        name = f"{server.flavor} {server.version}"
+        prepare(server)
+        try:
+            for workload in wanted:
+                readings += _workload(server, workload, options, console)
+        except ReaderFailed as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return 1
+    show(readings, name, console)
+    save(readings, name, {"scale": options.scale, "tls": options.tls, "load_before": round(load, 2)}, options.output)
+    console.print(f"{time.monotonic() - began:.0f} s in all, load {load:.1f} before; saved as {options.output}")
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    names = [workload.name for workload in WORKLOADS]
+    parser = argparse.ArgumentParser(prog="./dev bench drain", description=__doc__)
+    parser.add_argument("--scale", type=float, default=0.5, help="1 writes 1.5 million row changes (0.5)")
+    parser.add_argument("--server", choices=SERVERS, default="mysql", help="which real server to start (mysql)")
+    parser.add_argument("--tls", action="store_true", help="all readers over encrypted connections")
+    parser.add_argument("--workloads", nargs="+", choices=names, default=names, help="some of the three")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "build" / "bench" / "drain.json", help="the file to write"
+    )
+    return parser.parse_args()
+
+
+def _workload(server: SqlServer, workload: Workload, options: argparse.Namespace, console: Console) -> list[Reading]:
+    """Write one workload and let every reader read it."""
+    began = time.monotonic()
+    written = write(server, workload, options.scale)
+    size = written.bytes / 1e6
+    seconds = time.monotonic() - began
+    console.print(
+        f"{workload.name}: {written.rows:,} row changes, {size:,.0f} MB of binlog, written in {seconds:.0f} s"
+    )
+    sliced = min(written.rows, workload.slice_rows)
+    return [
+        _reading(written, RAW, copy_raw(_job(server, written, written.rows))),
+        _reading(written, PEER, read_in_python("mysql-replication", _job(server, written, sliced))),
+        _reading(written, DRAIN, read_in_python("drain", _job(server, written, written.rows))),
+    ]
+
+
+def _job(server: SqlServer, written: Written, rows: int) -> Job:
+    return Job(
+        flavor=server.flavor,
+        host=server.host,
+        port=server.port,
+        user=server.cdc_user,
+        password=server.cdc_password,
+        file=written.start.file,
+        start=written.start.offset,
+        stop=written.stop.offset,
+        rows=rows,
+        warm_file=written.warm[0].file,
+        warm_stop=written.warm[1].offset,
+    )
+
+
+def _reading(written: Written, reader: str, took: Measured) -> Reading:
+    """Put a measurement beside what was written; one that read other rows than were written is worth nothing."""
+    rows = written.rows if took.rows is None else took.rows
+    if reader == DRAIN and rows != written.rows:
+        raise ReaderFailed(f"the drain read {rows} row changes of {written.rows}")
+    size = round(written.bytes * rows / written.rows)
+    workload = written.workload
+    return Reading(workload.name, workload.title, reader, rows, written.rows, size, took)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Runs each reader in a process of its own and takes what the operating system says it used."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.bench.readers import Job, Measured, cpu_seconds
+from tests.support.servers import mysql_packages
+
+ROOT = Path(__file__).parents[2]
+
+
+class ReaderFailed(Exception):
+    """A reader ended badly, or read something else than was written."""
+
+
+def read_in_python(reader: str, job: Job) -> Measured:
+    """Run one of ``readers.READERS``.
+
+    Raises:
+        ReaderFailed: it did not end well; the message holds what it said.
+    """
+    command = [sys.executable, "-m", "tests.bench.readers", reader, job.text()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ReaderFailed(f"{reader} failed: {done.stderr.strip()[-2000:]}")
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def copy_raw(job: Job) -> Measured:
+    """Copy the binlog file with ``mysqlbinlog --raw``: the floor, for it decodes nothing.
+
+    MySQL's own program, for MariaDB too.
+
+    Raises:
+        ReaderFailed: it did not end well, or copied less.
+    """
+    with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder:
+        command = [
+            *mysql_packages.command("mysqlbinlog"),
+            "--no-defaults",
+            "--read-from-remote-server",
+            "--raw",
+            f"--host={job.host}",
+            f"--port={job.port}",
+            "--user=root",
+            f"--start-position={job.start}",
+            f"--result-file={folder}/",
+            job.file,
+        ]
+        began = time.perf_counter()
+        with tempfile.TemporaryFile() as said:
+            child = subprocess.Popen(command, stdout=said, stderr=said)
+            _, status, usage = os.wait4(child.pid, 0)
+            wall = time.perf_counter() - began
+            child.returncode = os.waitstatus_to_exitcode(status)
+            said.seek(0)
+            text = said.read().decode(errors="replace").strip()
+        copied = sum(path.stat().st_size for path in Path(folder).iterdir())
+    if child.returncode != 0 or copied < job.stop:
+        raise ReaderFailed(f"mysqlbinlog copied {copied} of {job.stop} bytes: {text[-2000:]}")
+    return Measured(None, wall, cpu_seconds(usage), usage.ru_maxrss * 1024, written=copied)

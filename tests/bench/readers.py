@@ -1,0 +1,152 @@
+"""The readers that are measured, each in a process of its own: ``python -m tests.bench.readers drain '{...}'``.
+
+The process says on its last line what it took. Starting Python and importing are counted apart (``start_cpu``): they are the
+same for one row and for a million. The drain first reads a small window of the same table, so that numba's compiled kernels
+are loaded from its cache, or compiled into it on a new machine; that belongs to the start too.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a reader is to read, as it goes to its process.
+
+    Args:
+        flavor: of the server.
+        host: of the server.
+        port: of the server.
+        user: who may read the binlog.
+        password: of the user.
+        file: binlog file.
+        start: offset of its first event.
+        stop: offset behind its last event.
+        rows: stop behind this many row changes; only mysql-replication does.
+        warm_file: binlog file to warm up with.
+        warm_stop: offset behind its last event.
+    """
+
+    flavor: str
+    host: str
+    port: int
+    user: str
+    password: str
+    file: str
+    start: int
+    stop: int
+    rows: int
+    warm_file: str
+    warm_stop: int
+
+    def text(self) -> str:
+        """Return it as the argument of its process."""
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What reading took.
+
+    Args:
+        rows: row changes read; None for a reader that does not look into events.
+        wall: seconds on the clock.
+        cpu: seconds of CPU, user and system, of all threads.
+        peak_rss: bytes of memory at most.
+        start_cpu: seconds of CPU before: Python, imports, warming up.
+        written: bytes written; None for a reader that writes nothing.
+    """
+
+    rows: int | None
+    wall: float
+    cpu: float
+    peak_rss: int
+    start_cpu: float = 0.0
+    written: int | None = None
+
+
+def cpu_seconds(usage: resource.struct_rusage) -> float:
+    """Return user and system time together."""
+    return usage.ru_utime + usage.ru_stime
+
+
+def _measure(work: Callable[[], tuple[int, int | None]]) -> Measured:
+    before, began = cpu_seconds(resource.getrusage(resource.RUSAGE_SELF)), time.perf_counter()
+    rows, written = work()
+    wall = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return Measured(rows, wall, cpu_seconds(after) - before, after.ru_maxrss * 1024, before, written)
+
+
+def drain(job: Job) -> Measured:
+    """Drain the window into a local store, as an Airflow task or ``cdc drain`` does."""
+    from cdc_lib.config import Credentials, SourceConfig
+    from cdc_lib.draining import Drainer
+    from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
+    from cdc_lib.model.window import Window
+    from cdc_lib.source.connect import connect
+    from cdc_lib.source.facts import read_facts
+    from cdc_lib.store.local import LocalStore
+
+    with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder:
+        config = SourceConfig.model_validate(
+            {
+                "source": "bench",
+                "server": {"host": job.host, "port": job.port, "user": job.user, "password_env": "UNUSED"},
+                "tables": ["bench.*"],
+                "store": {"url": f"file://{folder}"},
+                "lake": {"uri": "jdbc:sqlite:unused.db", "warehouse": "file:///unused"},
+            }
+        )
+        credentials = Credentials(job.user, job.password)
+        drainer = Drainer(config, credentials, LocalStore(Path(folder)))
+        with connect(config.server, credentials) as connection:
+            identity = read_facts(connection, config.server).identity
+
+        def window(file: str, start: int, stop: int) -> tuple[int, int]:
+            read = drainer.window(Window("bench", 1, Position(file, start), Position(file, stop)), identity)
+            return read.rows, read.bytes
+
+        window(job.warm_file, FIRST_EVENT_OFFSET, job.warm_stop)
+        return _measure(lambda: window(job.file, job.start, job.stop))
+
+
+def mysql_replication(job: Job) -> Measured:
+    """Read the values of every row with BinLogStreamReader, from the same position, and do nothing with them."""
+    from pymysqlreplication import BinLogStreamReader
+    from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+
+    def read() -> tuple[int, None]:
+        stream = BinLogStreamReader(
+            connection_settings={"host": job.host, "port": job.port, "user": job.user, "passwd": job.password},
+            server_id=4_000_000_001,
+            log_file=job.file,
+            log_pos=job.start,
+            resume_stream=True,
+            blocking=False,
+            only_events=[DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent],
+        )
+        rows = 0
+        for event in stream:
+            rows += len(event.rows)
+            if rows >= job.rows:
+                break
+        stream.close()
+        return rows, None
+
+    return _measure(read)
+
+
+READERS: dict[str, Callable[[Job], Measured]] = {"drain": drain, "mysql-replication": mysql_replication}
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(READERS[sys.argv[1]](Job(**json.loads(sys.argv[2]))))))

@@ -1,0 +1,171 @@
+"""What was measured, as a table for people and as ``build/bench/drain.json`` for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench.readers import Measured
+
+DRAIN, PEER, RAW = "this drain", "mysql-replication", "mysqlbinlog --raw"
+GOAL = 55.0
+"""Rows per CPU second, as a multiple of mysql-replication's."""
+_PACKAGES = ("mysql-replication", "numba", "numpy", "pyarrow", "pymysql")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One reader on one workload.
+
+    Args:
+        workload: its name.
+        title: what it is.
+        reader: which one.
+        rows: row changes that it went over; for mysql-replication those of its slice.
+        of_rows: row changes of the workload.
+        bytes: bytes of binlog that it went over; those of a slice in proportion.
+        took: what it took.
+    """
+
+    workload: str
+    title: str
+    reader: str
+    rows: int
+    of_rows: int
+    bytes: int
+    took: Measured
+
+    @property
+    def rows_per_cpu(self) -> float:
+        """Rows a CPU second."""
+        return self.rows / max(self.took.cpu, 1e-6)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes of binlog a second on the clock."""
+        return self.bytes / max(self.took.wall, 1e-6)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number, and what it is held against."""
+
+    name: str
+    value: float
+    unit: str
+    compared_to: str | None = None
+    ratio: float | None = None
+    goal: float | None = None
+    met: bool | None = None
+
+
+def figures(readings: Sequence[Reading]) -> list[Figure]:
+    """Return every number of the table, with the goal where there is one."""
+    found: list[Figure] = []
+    for reading in readings:
+        peer = _other(readings, reading, PEER)
+        raw = _other(readings, reading, RAW)
+        name = f"{reading.workload} {reading.reader}"
+        took = reading.took
+        is_drain = reading.reader == DRAIN
+        if reading.reader != RAW:
+            ratio = reading.rows_per_cpu / peer.rows_per_cpu if is_drain and peer else None
+            goal = GOAL if ratio is not None else None
+            found.append(
+                Figure(
+                    f"{name}: rows per CPU second", round(reading.rows_per_cpu), "rows/s",
+                    PEER if ratio else None, _rounded(ratio), goal, ratio >= GOAL if ratio else None,
+                )
+            )  # fmt: skip
+        wall_ratio = took.wall / raw.took.wall if is_drain and raw else None
+        found += [
+            Figure(f"{name}: wall", round(took.wall, 3), "s", RAW if wall_ratio else None, _rounded(wall_ratio)),
+            Figure(f"{name}: CPU", round(took.cpu, 3), "s"),
+            Figure(f"{name}: start-up CPU", round(took.start_cpu, 3), "s"),
+            Figure(f"{name}: speed", round(reading.bytes_per_second / 1e6, 1), "MB/s"),
+            Figure(f"{name}: peak memory", round(took.peak_rss / 2**20), "MiB"),
+            Figure(f"{name}: rows read", reading.rows, "rows"),
+        ]
+    return found
+
+
+def _other(readings: Iterable[Reading], like: Reading, reader: str) -> Reading | None:
+    return next((r for r in readings if r.workload == like.workload and r.reader == reader), None)
+
+
+def _rounded(ratio: float | None) -> float | None:
+    return None if ratio is None else round(ratio, 2)
+
+
+def show(readings: Sequence[Reading], server: str, console: Console) -> None:
+    """Print the table."""
+    table = Table(title=f"Reading the binlog of {server}")
+    for heading in ("workload", "reader"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("rows", "MB", "wall s", "CPU s", "rows/CPU s", "MB/s", "MiB", "rows/CPU s\nx peer", "wall\nx raw"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    before = ""
+    for reading in readings:
+        if before and before != reading.workload:
+            table.add_section()
+        first = reading.workload != before
+        before = reading.workload
+        table.add_row(f"{reading.workload} {reading.title}" if first else "", *_cells(readings, reading))
+    console.print(table)
+    console.print(_notes(readings), highlight=False)
+
+
+def _cells(readings: Sequence[Reading], reading: Reading) -> list[str]:
+    peer, raw = _other(readings, reading, PEER), _other(readings, reading, RAW)
+    took = reading.took
+    is_slice = reading.rows < reading.of_rows
+    return [
+        reading.reader,
+        f"{reading.rows:,}{' *' if is_slice else ''}",
+        f"{reading.bytes / 1e6:,.1f}",
+        f"{took.wall:.2f}",
+        f"{took.cpu:.2f}",
+        "" if reading.reader == RAW else f"{reading.rows_per_cpu:,.0f}",
+        f"{reading.bytes_per_second / 1e6:,.0f}",
+        f"{took.peak_rss / 2**20:,.0f}",
+        f"{reading.rows_per_cpu / peer.rows_per_cpu:.1f}" if peer and reading.reader == DRAIN else "",
+        f"{took.wall / raw.took.wall:.1f}" if raw and reading.reader == DRAIN else "",
+    ]
+
+
+def _notes(readings: Sequence[Reading]) -> str:
+    start = max((r.took.start_cpu for r in readings if r.reader == DRAIN), default=0.0)
+    lines = [
+        f"peer: {PEER}; goal: {GOAL:.0f} times its rows per CPU second. raw: {RAW}, which decodes nothing.",
+        "One run each, in a process of its own. The drain writes zstd Parquet and its manifest; the peer only decodes.",
+        "Start-up (Python, imports, an uncounted drain of a small window that loads or compiles the kernels) is left out:",
+        f"{start:.1f} CPU s for the drain.",
+    ]
+    if any(r.rows < r.of_rows for r in readings):
+        lines.append("* a slice from the beginning of the same binlog, its MB in proportion to its rows")
+    return "\n".join(lines)
+
+
+def save(readings: Sequence[Reading], server: str, about: Mapping[str, float], path: Path) -> None:
+    """Write the file; a folder that is not there is made."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    document = {
+        "machine": {"cores": os.cpu_count(), "memory_gib": round(memory / 2**30, 1)},
+        "versions": {
+            "server": server,
+            "python": platform.python_version(),
+            **{package: version(package) for package in _PACKAGES},
+        },
+        **about,
+        "figures": [asdict(figure) for figure in figures(readings)],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=2) + "\n")

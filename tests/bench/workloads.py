@@ -1,0 +1,226 @@
+"""What the server is made to write into its binlog: three seeded workloads, each in a file of its own.
+
+The rows are made inside the server (``INSERT ... SELECT`` over a table of numbers, stored procedures), because sending a
+million rows from Python takes longer than everything that is measured. All values derive from the seed and the row's number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
+from tests.support.servers import SqlServer
+
+DATABASE = "bench"
+SEED = 20_261_121
+_WRITERS = 4
+_NUMBERS = 10_000
+_WARM_ROWS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One kind of traffic.
+
+    Args:
+        name: short, for the table.
+        title: what it is, for people.
+        rows: row changes at scale 1.
+        slice_rows: as many of them are read with mysql-replication, which takes about ten seconds for these.
+        tables: statements that make the tables.
+        load: writes what must be there before; given how many row changes will come. It is not measured.
+        run: writes the row changes, exactly as many as asked for.
+    """
+
+    name: str
+    title: str
+    rows: int
+    slice_rows: int
+    tables: tuple[str, ...]
+    load: Callable[[SqlServer, int], None]
+    run: Callable[[SqlServer, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The stretch of the binlog that holds a workload, and a small one of the same kind to warm up with.
+
+    Args:
+        workload: which one.
+        rows: row changes in it.
+        start: where it starts.
+        stop: where it ends.
+        warm: start and end of the small stretch.
+        warm_rows: row changes in that.
+    """
+
+    workload: Workload
+    rows: int
+    start: Position
+    stop: Position
+    warm: tuple[Position, Position]
+    warm_rows: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of binlog."""
+        return self.stop.offset - self.start.offset
+
+
+def prepare(server: SqlServer) -> None:
+    """Make the database and its table of numbers from 1 to 10,000."""
+    server.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
+    server.execute("CREATE TABLE numbers (n INT PRIMARY KEY)", database=DATABASE)
+    values = ",".join(f"({n})" for n in range(1, _NUMBERS + 1))
+    server.execute(f"INSERT INTO numbers VALUES {values}", database=DATABASE)
+
+
+def write(server: SqlServer, workload: Workload, scale: float) -> Written:
+    """Write one workload, the small stretch first."""
+    rows = max(_WRITERS, round(workload.rows * scale))
+    warm_rows = min(rows, _WARM_ROWS)
+    for statement in workload.tables:
+        server.execute(statement, database=DATABASE)
+    workload.load(server, warm_rows + rows)
+    warm = _stretch(server, lambda: workload.run(server, warm_rows))
+    start, stop = _stretch(server, lambda: workload.run(server, rows))
+    return Written(workload, rows, start, stop, warm, warm_rows)
+
+
+def _stretch(server: SqlServer, work: Callable[[], None]) -> tuple[Position, Position]:
+    """Do some work in a binlog file of its own; return where it starts and ends."""
+    server.execute("FLUSH BINARY LOGS")
+    file = _last_file(server)[0]
+    work()
+    last, size = _last_file(server)
+    if last != file:
+        msg = f"the workload went over the end of {file}: raise max_binlog_size"
+        raise RuntimeError(msg)
+    return Position(file, FIRST_EVENT_OFFSET), Position(file, size)
+
+
+def _last_file(server: SqlServer) -> tuple[str, int]:
+    name, size, *_ = server.execute("SHOW BINARY LOGS")[-1]
+    return str(name), int(size)
+
+
+# --- W1: bulk inserts
+
+_MIXED = """
+CREATE TABLE mixed (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, customer INT NOT NULL, quantity SMALLINT UNSIGNED, paid TINYINT(1),
+  price DECIMAL(12,2), weight DOUBLE, sku VARCHAR(32), note VARCHAR(120), placed DATETIME(6), day DATE,
+  state ENUM('new','paid','sent','done'), digest BINARY(16)
+)"""
+_MIXED_ROWS = f"""
+INSERT INTO mixed (customer, quantity, paid, price, weight, sku, note, placed, day, state, digest)
+SELECT h MOD 1000003, h MOD 500, h MOD 2, (h MOD 10000000) / 100, IF(h MOD 10 = 0, NULL, h / 7), CONCAT('sku-', h MOD 100000),
+       IF(h MOD 5 = 0, NULL, CONCAT('note ', n, ' für ', h)), '2026-01-01' + INTERVAL h MICROSECOND + INTERVAL n MINUTE,
+       '2020-01-01' + INTERVAL (h MOD 2400) DAY, 1 + h MOD 4, UNHEX(LEFT(SHA2(h, 256), 32))
+FROM (SELECT n, CRC32(CONCAT({SEED}, '-', n + %s)) AS h FROM numbers WHERE n <= %s ORDER BY n LIMIT {_NUMBERS}) AS made
+"""
+
+
+def _insert_mixed(server: SqlServer, rows: int) -> None:
+    for first in range(0, rows, _NUMBERS):
+        server.execute(_MIXED_ROWS, [first, min(_NUMBERS, rows - first)], database=DATABASE)
+
+
+# --- W2: single-row transactions on sysbench's table
+
+_SBTEST = """
+CREATE TABLE sbtest (
+  id INT NOT NULL PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY k_1 (k)
+)"""
+_RANGE = 100_000_000
+"""Ids of one writer: writers never wait for each other's rows."""
+_TRAFFIC = f"""
+CREATE PROCEDURE traffic(writer INT, transactions INT)
+BEGIN
+  DECLARE i INT DEFAULT 0;
+  DECLARE h, low, high BIGINT;
+  SELECT MIN(id), MAX(id) INTO low, high FROM sbtest
+  WHERE id >= writer * {_RANGE} AND id < (writer + 1) * {_RANGE};
+  WHILE i < transactions DO
+    SET h = CRC32(CONCAT({SEED}, '-', high, '-', i));
+    IF h MOD 10 < 6 THEN
+      UPDATE sbtest SET k = k + 1, c = RPAD(h, 120, SHA2(h, 256)) WHERE id = low + h MOD (high - low + 1);
+    ELSEIF h MOD 10 < 8 OR low = high THEN
+      SET high = high + 1;
+      INSERT INTO sbtest VALUES (high, h MOD 1000000, RPAD(h, 120, SHA2(h, 256)), RPAD(i, 60, SHA2(h, 256)));
+    ELSE
+      DELETE FROM sbtest WHERE id = low;
+      SET low = low + 1;
+    END IF;
+    SET i = i + 1;
+  END WHILE;
+END"""
+
+
+def _fill_sbtest(server: SqlServer, _: int) -> None:
+    for writer in range(_WRITERS):
+        rows = f"SELECT {writer * _RANGE} + n, n, RPAD(n, 120, SHA2(n, 256)), RPAD(n, 60, SHA2(n, 256)) FROM numbers"
+        server.execute(f"INSERT INTO sbtest {rows}", database=DATABASE)
+
+
+def _run_traffic(server: SqlServer, rows: int) -> None:
+    shares = [rows // _WRITERS + (writer < rows % _WRITERS) for writer in range(_WRITERS)]
+    with ThreadPoolExecutor(_WRITERS) as writers:
+        calls = [
+            writers.submit(server.execute, "CALL traffic(%s, %s)", [writer, share], DATABASE)
+            for writer, share in enumerate(shares)
+        ]
+        for call in calls:
+            call.result()
+
+
+# --- W3: updates of many columns
+
+_KINDS = ("INT", "BIGINT", "VARCHAR(40)", "DECIMAL(10,2)", "DATETIME", "DOUBLE")
+_WIDE_COLUMNS = [(f"c{n:02d}", _KINDS[n % len(_KINDS)]) for n in range(1, 60)]
+_WIDE = (
+    f"CREATE TABLE wide (id INT NOT NULL PRIMARY KEY, {', '.join(f'{name} {kind}' for name, kind in _WIDE_COLUMNS)})"
+)
+_WIDE_ROWS = 10_000
+_VALUES = {
+    "INT": "{h}",
+    "BIGINT": "{h} * 65537",
+    "VARCHAR(40)": "CONCAT('text ', {h})",
+    "DECIMAL(10,2)": "{h} / 100",
+    "DATETIME": "'2026-01-01' + INTERVAL {h} SECOND",
+    "DOUBLE": "{h} / 3",
+}
+
+
+def _wide_values(hashed: str) -> list[str]:
+    return [_VALUES[kind].format(h=f"(({hashed} + {n}) MOD 10000019)") for n, (_, kind) in enumerate(_WIDE_COLUMNS)]
+
+
+def _fill_wide(server: SqlServer, _: int) -> None:
+    values = ", ".join(_wide_values(f"CRC32(CONCAT({SEED}, n))"))
+    server.execute(f"INSERT INTO wide SELECT n, {values} FROM numbers WHERE n <= {_WIDE_ROWS}", database=DATABASE)
+
+
+def _update_wide(server: SqlServer, rows: int) -> None:
+    """Update a thousand rows a transaction, over and over; every column changes each time."""
+    names = [name for name, _ in _WIDE_COLUMNS]
+    step = 1_000
+    for first in range(0, rows, step):
+        count = min(step, rows - first)
+        low = first % _WIDE_ROWS
+        values = _wide_values(f"CRC32(CONCAT({SEED}, '-', id, '-', {rows + first}))")
+        changes = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+        server.execute(f"UPDATE wide SET {changes} WHERE id > {low} AND id <= {low + count}", database=DATABASE)
+
+
+def _nothing(_server: SqlServer, _rows: int) -> None:
+    """Bulk inserts begin with an empty table."""
+
+
+WORKLOADS = (
+    Workload("W1", "bulk inserts, 12 columns", 1_000_000, 100_000, (_MIXED,), _nothing, _insert_mixed),
+    Workload("W2", "single-row transactions", 300_000, 30_000, (_SBTEST, _TRAFFIC), _fill_sbtest, _run_traffic),
+    Workload("W3", "updates, 60 columns", 200_000, 15_000, (_WIDE,), _fill_wide, _update_wide),
+)

@@ -1,0 +1,170 @@
+"""What the binlog does not show row by row stops the window, by name, file and offset; the cursor stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.errors import BatchNotDurable, DecodeError, UnknownEvent, UnknownSchema, UnsupportedValue
+from cdc_lib.model.cursor import DRAIN
+from tests.support.capture import SOURCE, Capture
+
+
+@pytest.fixture
+def capture(any_server, database, tmp_path):
+    capture = Capture(any_server, database, tmp_path, start="latest")
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
+    capture.execute("INSERT INTO a VALUES (1, 'x'), (2, 'y')")
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("INSERT INTO a VALUES (3, 'z')")
+    return capture
+
+
+def in_session(capture, *statements, **options):
+    with capture.server.connect(database=capture.database, **options) as session, session.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def assert_stops(capture, kind):
+    """The window is refused at a place behind the last good row, nothing is written, the cursor stays."""
+    before = capture.pipeline.cursors.load(SOURCE, DRAIN)
+    capture.execute("INSERT INTO a (id) VALUES (99) ON DUPLICATE KEY UPDATE v = v")
+    (window,) = capture.pipeline.plan(by="test")
+    with pytest.raises(kind) as caught:
+        capture.pipeline.drain(window)
+    assert isinstance(caught.value, DecodeError)
+    assert not caught.value.retryable
+    assert caught.value.hint
+    assert caught.value.context["file"] == window.start.file
+    assert window.start.offset < caught.value.context["offset"] < window.stop.offset
+    with pytest.raises(BatchNotDurable):
+        capture.pipeline.ack_drain(by="test")
+    after = capture.pipeline.cursors.load(SOURCE, DRAIN)
+    assert after.position == before.position == window.start
+    assert not [key for key in capture.visible() if "/batches/" in key]
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "TRUNCATE TABLE a",
+        "TRUNCATE a",
+        "/* app:shop */ TRUNCATE TABLE a",
+        "RENAME TABLE a TO b, b TO a",
+        "ALTER TABLE a RENAME b",
+        "ALTER TABLE a RENAME TO b, ADD COLUMN w INT",
+        "DROP TABLE a",
+        "CREATE TABLE t (id INT); DROP TABLE t, a",
+    ],
+)
+def test_a_statement_that_takes_rows_away_stops_the_window(capture, statement):
+    """No row event says which."""
+    for one in statement.split("; "):
+        capture.execute(one)
+    if not capture.execute("SHOW TABLES LIKE 'a'"):
+        capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
+    assert "a statement" in str(assert_stops(capture, UnknownEvent))
+
+
+def test_truncate_of_a_table_with_a_keyword_for_a_name_stops_the_window(capture):
+    """Names are told from words by their quotes and places."""
+    capture.execute("CREATE TABLE `tables` (id INT PRIMARY KEY)")
+    capture.execute("TRUNCATE TABLE `tables`")
+    assert "tables" in assert_stops(capture, UnknownEvent).context["table"]
+
+
+def test_dropping_the_captured_database_stops_the_window(capture):
+    """With all of its tables."""
+    capture.server.execute(f"DROP DATABASE {capture.database}")
+    capture.server.execute(f"CREATE DATABASE {capture.database}")
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
+    assert_stops(capture, UnknownEvent)
+
+
+def test_a_statement_instead_of_rows_stops_the_window(capture):
+    """A session may switch to STATEMENT, whatever the server's setting."""
+    in_session(capture, "SET SESSION binlog_format = 'STATEMENT'", "INSERT INTO a VALUES (4, 's')")
+    assert_stops(capture, UnknownEvent)
+
+
+def test_a_delete_that_begins_with_a_query_stops_the_window(mysql_server, mysql_database, tmp_path):
+    """Its first word is WITH."""
+    capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
+    assert not capture.pipeline.plan(by="test")
+    in_session(
+        capture,
+        "SET SESSION binlog_format = 'STATEMENT'",
+        "WITH x AS (SELECT 7 AS id) DELETE FROM a WHERE id IN (SELECT id FROM x)",
+    )
+    assert_stops(capture, UnknownEvent)
+
+
+def test_rows_without_all_columns_stop_the_window(capture):
+    """A session may switch to binlog_row_image=MINIMAL."""
+    in_session(capture, "SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE a SET v = 'm' WHERE id = 1")
+    error = assert_stops(capture, UnsupportedValue)
+    assert error.context["table"] == f"{capture.database}.a"
+
+
+def test_rows_without_column_names_stop_the_window(capture):
+    """When binlog_row_metadata goes back to its default between a plan and the next."""
+    capture.server.execute("SET GLOBAL binlog_row_metadata = 'MINIMAL'")
+    try:
+        capture.execute("CREATE TABLE m (id INT PRIMARY KEY)")
+        capture.execute("INSERT INTO m VALUES (1)")
+    finally:
+        capture.server.execute("SET GLOBAL binlog_row_metadata = 'FULL'")
+    assert_stops(capture, UnknownSchema)
+
+
+def test_a_compressed_transaction_stops_the_window(mysql_server, mysql_database, tmp_path):
+    """Any session can switch it on."""
+    capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
+    assert not capture.pipeline.plan(by="test")
+    in_session(capture, "SET SESSION binlog_transaction_compression = ON", "INSERT INTO a VALUES (5, REPEAT('c', 20))")
+    error = assert_stops(capture, UnknownEvent)
+    assert "TRANSACTION_PAYLOAD" in str(error)
+
+
+def test_part_of_a_json_document_stops_the_window(mysql_server, mysql_database, tmp_path):
+    """binlog_row_value_options=PARTIAL_JSON in a session."""
+    capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v JSON)")
+    capture.execute("""INSERT INTO a VALUES (1, '{"k": "a long enough value to be replaced", "l": 2}')""")
+    assert not capture.pipeline.plan(by="test")
+    in_session(
+        capture,
+        "SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",
+        "UPDATE a SET v = JSON_SET(v, '$.l', 3) WHERE id = 1",
+    )
+    assert_stops(capture, UnknownEvent)
+
+
+def test_an_xa_transaction_stops_the_window(capture):
+    """Its rows count only when it is committed, which may be much later."""
+    in_session(capture, "XA START 'x1'", "INSERT INTO a VALUES (6, 'xa')", "XA END 'x1'", "XA PREPARE 'x1'")
+    try:
+        assert_stops(capture, UnknownEvent)
+    finally:
+        capture.execute("XA ROLLBACK 'x1'")
+
+
+def test_a_column_of_a_type_that_is_not_read_stops_the_window(capture):
+    """Its table can be excluded by name."""
+    capture.execute("CREATE TABLE g (id INT PRIMARY KEY, p POINT)")
+    capture.execute("INSERT INTO g VALUES (1, ST_GeomFromText('POINT(1 2)'))")
+    error = assert_stops(capture, UnsupportedValue)
+    assert error.context["table"] == f"{capture.database}.g"
+
+
+def test_a_replaced_table_stops_the_window(mariadb_server, mariadb_database, tmp_path):
+    """CREATE OR REPLACE drops the rows of the old one."""
+    capture = Capture(mariadb_server, mariadb_database, tmp_path, start="latest")
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
+    capture.execute("INSERT INTO a VALUES (1, 'x')")
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("CREATE OR REPLACE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
+    assert_stops(capture, UnknownEvent)

@@ -1,0 +1,117 @@
+"""One captured server for the tests of the drain: its pipeline, its positions, and what a batch holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.draining import Drainer
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.position import Position
+from cdc_lib.model.results import DrainResult
+from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.source.connect import connect
+from cdc_lib.source.facts import ServerFacts, read_facts
+from cdc_lib.store import layout
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.local import LocalStore
+from tests.support.servers import SqlServer
+
+SOURCE = "shop"
+
+
+class Capture:
+    """A source over one database of a real server, with a store in a folder.
+
+    Args:
+        server: a running one.
+        database: whose tables are captured.
+        folder: for the store.
+        **settings: sections of the source file beside or instead of the defaults.
+    """
+
+    def __init__(self, server: SqlServer, database: str, folder: Path, **settings: Any) -> None:
+        self.server = server
+        self.database = database
+        self.store = LocalStore(folder / "store")
+        self.config = SourceConfig(
+            source=SOURCE,
+            server={"host": server.host, "port": server.port, "user": server.cdc_user, "password_env": "UNUSED"},
+            store={"url": f"file://{folder}/store"},
+            lake={"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/cat.db", "warehouse": f"file://{folder}/lake"},
+            **{"tables": {"include": [f"{database}.*"]}, **settings},
+        )
+        self.credentials = Credentials(server.cdc_user, server.cdc_password)
+        self.pipeline = Pipeline(self.config, self.credentials, self.store, ObjectCursorStore(self.store))
+        self.drainer = Drainer(self.config, self.credentials, self.store)
+
+    def execute(self, sql: str, arguments: Any = None) -> list[Any]:
+        """Run one statement in the captured database."""
+        return self.server.execute(sql, arguments, database=self.database)
+
+    def facts(self) -> ServerFacts:
+        """Return what the server says of itself now."""
+        connection = connect(self.config.server, self.credentials)
+        try:
+            return read_facts(connection, self.config.server)
+        finally:
+            connection.close()
+
+    def head(self) -> Position:
+        """Return the end of the binlog."""
+        head = self.facts().head
+        assert head is not None
+        return head
+
+    def window_from(self, start: Position) -> Window:
+        """Return the window up to the end of the binlog."""
+        return Window(SOURCE, 1, start, self.head())
+
+    def drain(self, window: Window) -> Manifest:
+        """Drain a window and return its manifest."""
+        self.drainer.window(window, self.facts().identity)
+        manifest = self.drainer.manifest(layout.manifest_key(window))
+        assert manifest is not None
+        return manifest
+
+    def snapshot(self, table: str) -> list[Manifest]:
+        """Read a table by SELECT and return the manifests of its chunks."""
+        task = self.task(table)
+        self.drainer.snapshot(task, self.facts().identity)
+        return self.drainer.chunks(task)
+
+    def task(self, table: str) -> SnapshotTask:
+        """Return a snapshot task of one table."""
+        return SnapshotTask(SOURCE, 1, "000001-test", self.database, table)
+
+    def run_snapshot(self, table: str) -> DrainResult:
+        """Read what is missing of a table's snapshot."""
+        return self.drainer.snapshot(self.task(table), self.facts().identity)
+
+    def tables(self, manifest: Manifest, table: str) -> list[pa.Table]:
+        """Return the files of a table, one Arrow table each."""
+        key = layout.key_of(manifest)
+        found = []
+        for file in manifest.files:
+            if file.table == f"{self.database}.{table}":
+                with self.store.open_read(layout.beside(key, file.path)) as data:
+                    found.append(pq.read_table(data))
+        return found
+
+    def rows(self, manifest: Manifest, table: str) -> list[dict[str, Any]]:
+        """Return a table's changes in their order."""
+        rows = [row for one in self.tables(manifest, table) for row in one.to_pylist()]
+        return sorted(rows, key=lambda row: (row["_epoch"], row["_file"], row["_offset"], row["_row"]))
+
+    def ops(self, manifest: Manifest, table: str, column: str = "id") -> list[tuple[str, Any]]:
+        """Return (op, value of a column) of each change in order."""
+        return [(row["_op"], row[column]) for row in self.rows(manifest, table)]
+
+    def visible(self) -> list[str]:
+        """Return the keys of everything in the store."""
+        return [info.key for info in self.store.list("")]

@@ -1,0 +1,255 @@
+"""The walk over packets and events, on streams made by hand: what is wrong in them is told, never followed."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cdc_lib.decode import frame
+from cdc_lib.decode.checksum import TABLES, crc32
+from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
+from cdc_lib.errors import CdcError, ChecksumMismatch, DecodeError, SourceError, SourceUnavailable
+from cdc_lib.model.position import Position
+from cdc_lib.model.window import Window
+
+SID = bytes(range(16))
+FILE = "binlog.000001"
+
+
+class Binlog:
+    """Builds the bytes that a server would send, from offset 4 of a file on."""
+
+    def __init__(self, *, checksum: bool = True) -> None:
+        self.wire = bytearray()
+        self.offset = 4
+        self.checksum = checksum
+        self.starts: list[int] = []
+
+    def event(self, kind: int, body: bytes, *, flags: int = 0, crc: int | None = None, length: int = 0) -> Binlog:
+        size = 19 + len(body) + 4 * self.checksum
+        header = struct.pack("<IBIIIH", 1_700_000_000, kind, 1, length or size, self.offset + size, flags)
+        whole = header + body
+        if self.checksum:
+            whole += struct.pack("<I", zlib.crc32(whole) if crc is None else crc)
+        self.starts.append(self.offset)
+        self.offset += size
+        return self.packet(b"\0" + whole)
+
+    def packet(self, payload: bytes) -> Binlog:
+        while True:
+            piece, payload = payload[:0xFFFFFF], payload[0xFFFFFF:]
+            self.wire += struct.pack("<I", len(piece))[:3] + b"\0" + piece
+            if len(piece) < 0xFFFFFF:
+                return self
+
+    def gtid(self, number: int) -> Binlog:
+        body = b"\0" + SID + struct.pack("<Q", number) + b"\2" + bytes(16)
+        return self.event(33, body + (1_700_000_000_000_000 + number).to_bytes(7, "little"))
+
+    def query(self, text: bytes) -> Binlog:
+        return self.event(2, struct.pack("<IIBHH", 1, 0, 2, 0, 0) + b"db\0" + text)
+
+    def table_map(self, table_id: int = 7) -> Binlog:
+        names = b"\2id\1v"
+        body = table_id.to_bytes(6, "little") + b"\1\0" + b"\2db\0" + b"\1a\0" + b"\2" + b"\x03\xfc" + b"\1\2" + b"\2"
+        body += b"\1\1\0" + b"\2\1\x3f" + bytes([4, len(names)]) + names + b"\x08\1\0"
+        return self.event(19, body)
+
+    def insert(self, *rows: tuple[int, bytes], table_id: int = 7) -> Binlog:
+        images = b"".join(b"\0" + struct.pack("<IH", key, len(value)) + value for key, value in rows)
+        return self.event(30, table_id.to_bytes(6, "little") + b"\1\0" + b"\2\0" + b"\2" + b"\3" + images)
+
+    def xid(self) -> Binlog:
+        return self.event(16, bytes(8))
+
+    def transaction(self, number: int, *rows: tuple[int, bytes]) -> Binlog:
+        return self.gtid(number).query(b"BEGIN").table_map().insert(*rows).xid()
+
+
+class Wire:
+    """A stream that gives its bytes in portions and then ends."""
+
+    def __init__(self, data: bytes, portion: int = 1 << 20) -> None:
+        self._data = data
+        self._at = 0
+        self._portion = portion
+
+    def read_into(self, view: memoryview) -> int:
+        piece = self._data[self._at : self._at + min(self._portion, len(view))]
+        view[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)
+
+
+class Rows:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def write(self, _key, _schema, rows) -> None:
+        self.rows.extend(rows.to_pylist())
+
+
+def read(binlog: Binlog, *, stop: int | None = None, portion: int = 1 << 20, data: bytes | None = None):
+    """Read a whole stream; returns rows and summary."""
+    window = Window("shop", 1, Position(FILE, 4), Position(FILE, stop or binlog.offset))
+    sink = Rows()
+    wire = Wire(bytes(binlog.wire) if data is None else data, portion)
+    facts = StreamFacts("mysql", binlog.checksum, {63: "binary", 255: "utf8mb4"})
+    summary = WindowReader(window, wire, facts, lambda *_: True, sink, ReadOptions()).run()
+    return sink.rows, summary
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 63, 1000])
+def test_the_checksum_is_that_of_zlib(size):
+    """For every remainder of its steps, and from any place in a buffer."""
+    data = random.Random(size).randbytes(size + 11)
+    buffer = np.frombuffer(data, np.uint8)
+    assert crc32(buffer, 3, 3 + size, TABLES) == zlib.crc32(data[3 : 3 + size])
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("portion", [1, 5, 64, 1 << 20])
+def test_transactions_are_walked_in_any_portions(checksum, portion):
+    """Rows, times, GTIDs and offsets come out the same."""
+    binlog = Binlog(checksum=checksum).transaction(1, (1, b"x"), (2, b"yy")).transaction(2, (3, b""))
+    rows, summary = read(binlog, portion=portion)
+    assert [(row["_op"], row["id"], row["v"]) for row in rows] == [("c", 1, b"x"), ("c", 2, b"yy"), ("c", 3, b"")]
+    assert [row["_offset"] for row in rows] == [binlog.starts[3], binlog.starts[3], binlog.starts[8]]
+    assert [row["_row"] for row in rows] == [0, 1, 0]
+    assert summary.transactions == 2
+    assert summary.gtid_first == "00010203-0405-0607-0809-0a0b0c0d0e0f:1"
+    assert summary.gtid_last.endswith(":2")
+    assert summary.first_time.microsecond == 1
+
+
+def test_a_window_ends_where_it_says():
+    """What the server sends behind it is not read."""
+    binlog = Binlog().transaction(1, (1, b"x"))
+    stop = binlog.offset
+    binlog.transaction(2, (2, b"y"))
+    rows, summary = read(binlog, stop=stop)
+    assert [row["id"] for row in rows] == [1]
+    assert summary.transactions == 1
+
+
+@pytest.mark.parametrize("extra", [-2, -1, 0, 1, 5000])
+def test_an_event_over_several_packets_is_put_together(extra):
+    """Around the size at which a second packet begins, which is then empty."""
+    frame_bytes = 1 + 19 + 8 + 2 + 1 + 1 + 1 + 4 + 4 + 4  # status to checksum, around the value
+    value = random.Random(1).randbytes(0xFFFFFF - frame_bytes + extra)
+    binlog = Binlog().gtid(1).query(b"BEGIN")
+    names = b"\2id\1v"
+    body = (7).to_bytes(6, "little") + b"\1\0\2db\0\1a\0\2\x03\xfc\1\4\2" + b"\1\1\0\2\1\x3f"
+    binlog.event(19, body + bytes([4, len(names)]) + names + b"\x08\1\0")
+    image = b"\0" + struct.pack("<I", 9) + len(value).to_bytes(4, "little") + value
+    binlog.event(30, (7).to_bytes(6, "little") + b"\1\0\2\0\2\3" + image).xid()
+    binlog.gtid(2).query(b"BEGIN").table_map(8).insert((10, b"z"), table_id=8).xid()
+    for portion in (1 << 20, 700_001):
+        rows, _ = read(binlog, portion=portion)
+        assert [row["id"] for row in rows] == [9, 10]
+        assert rows[0]["v"] == value
+
+
+def test_pieces_of_a_packet_that_lie_about_their_length_are_refused():
+    """They must not be followed behind the end of what was received."""
+    binlog = Binlog(checksum=False)
+    binlog.event(29, bytes(0xFFFFFF + 100))
+    wire = bytearray(binlog.wire)
+    second = 4 + 0xFFFFFF
+    wire[second : second + 3] = b"\xff\xff\xff"
+    with pytest.raises(DecodeError):
+        read(binlog, data=bytes(wire))
+
+
+@pytest.mark.parametrize("length", [1, 19, 100, 0xFFFFF0])
+def test_a_full_packet_with_a_short_event_is_refused(length):
+    """A packet of the greatest size holds an event that is at least as long."""
+    binlog = Binlog(checksum=False)
+    binlog.event(29, bytes(0xFFFFFF + 100), length=length)
+    with pytest.raises(DecodeError):
+        read(binlog)
+
+
+def test_a_stream_that_ends_early_can_be_tried_again():
+    """At every byte; no row of an unfinished window counts."""
+    binlog = Binlog().transaction(1, (1, b"x"))
+    for size in range(len(binlog.wire) - 1, 0, -7):
+        with pytest.raises(SourceUnavailable):
+            read(binlog, data=bytes(binlog.wire[:size]))
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_a_wrong_checksum_is_told_with_its_place(at):
+    """In whichever event it is."""
+    binlog = Binlog().transaction(1, (1, b"x"))
+    place = sum(4 + int.from_bytes(binlog.wire[p : p + 3], "little") for p in packets(binlog)[:at])
+    size = int.from_bytes(binlog.wire[place : place + 3], "little")
+    wire = bytearray(binlog.wire)
+    wire[place + 4 + size - 6] ^= 1
+    with pytest.raises(ChecksumMismatch) as caught:
+        read(binlog, data=bytes(wire))
+    assert (caught.value.context["file"], caught.value.context["offset"]) == (FILE, binlog.starts[at])
+
+
+def packets(binlog):
+    starts, at = [], 0
+    while at < len(binlog.wire):
+        starts.append(at)
+        at += 4 + int.from_bytes(binlog.wire[at : at + 3], "little")
+    return starts
+
+
+def test_the_servers_refusal_is_told_in_its_words():
+    """As when it has purged the file."""
+    binlog = Binlog().packet(b"\xff" + struct.pack("<H", 1236) + b"#HY000" + b"no such file")
+    with pytest.raises(SourceError, match=r"no such file.*1236"):
+        read(binlog, stop=1000)
+
+
+def test_the_end_of_the_binlog_before_the_windows_end_can_be_tried_again():
+    """Nothing was read that does not exist."""
+    binlog = Binlog().transaction(1, (1, b"x")).packet(b"\xfe\0\0\2\0")
+    with pytest.raises(SourceUnavailable):
+        read(binlog, stop=binlog.offset + 100)
+
+
+@pytest.mark.parametrize("kind", [2, 15, 16, 19, 30, 31, 33, 34, 4, 162])
+@pytest.mark.parametrize("size", [0, 1, 6, 8, 12, 13, 20])
+def test_events_shorter_than_their_kind_are_refused(kind, size):
+    """No byte behind an event's end is taken for its own."""
+    binlog = Binlog().event(kind, b"\xff" * size).xid()
+    with pytest.raises(CdcError):
+        read(binlog, stop=binlog.offset + 4000)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_changed_bytes_never_crash_the_reader(seed):
+    """Without checksums every lie of a length reaches the kernels; each ends in an error of the tree, or in rows."""
+    chosen = random.Random(seed)
+    binlog = Binlog(checksum=False).transaction(1, (1, b"xyz"), (2, b"")).transaction(2, (3, b"q" * 40))
+    wire = bytearray(binlog.wire)
+    for _ in range(chosen.randint(1, 3)):
+        wire[chosen.randrange(len(wire))] = chosen.choice([0, 1, 127, 128, 250, 252, 253, 254, 255])
+    with contextlib.suppress(CdcError):
+        read(binlog, data=bytes(wire))
+
+
+def test_a_table_id_is_found_among_many():
+    """The open-addressed table wraps around."""
+    ids = np.full(8, -1, np.int64)
+    slots = np.zeros(8, np.int64)
+    for slot, table_id in enumerate((1, 9, 17, 25)):
+        i = (table_id * 0x9E3779B1) & 7
+        while ids[i] != -1:
+            i = (i + 1) & 7
+        ids[i], slots[i] = table_id, slot
+    assert [int(frame.slot_of(ids, slots, table_id)) for table_id in (1, 9, 17, 25)] == [0, 1, 2, 3]
+    assert frame.slot_of(ids, slots, 33) == frame.UNKNOWN
