@@ -137,11 +137,19 @@ def _of_table(head: str, words: list[_Word], database: str, *, replaces: bool) -
     for i, key in enumerate(keys):
         # The clause that renames the table may go without TO; the others name what they rename.
         renames = key == "RENAME" and keys[i + 1 : i + 2] not in (["COLUMN"], ["INDEX"], ["KEY"])
-        lossy = lossy or renames
+        lossy = lossy or renames or (key == "CHANGE" and _renames_column(words[i + 1 :]))
         if renames or key == "TABLE":
             behind = i + 2 if keys[i + 1 : i + 2] in (["TO"], ["AS"], ["="]) else i + 1
             tables = (*tables, *_names(words[behind:], database)[:1])
     return Meaning("lossy" if lossy else "alter", tables)
+
+
+def _renames_column(words: list[_Word]) -> bool:
+    """Whether what stands behind CHANGE gives the column another name, not only another type."""
+    if words and words[0].key == "COLUMN":
+        words = words[1:]
+    names = _behind_if(words)[:2]
+    return len(names) == 2 and names[0].text.casefold() != names[1].text.casefold()
 
 
 def _names(words: list[_Word], database: str) -> tuple[tuple[str, str], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,17 +34,20 @@ def read_in_python(reader: str, job: Job) -> Measured:
     return Measured(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def copy_raw(job: Job) -> Measured:
-    """Copy the binlog file with ``mysqlbinlog --raw``: the floor, for it decodes nothing.
+def copy_raw(job: Job) -> Measured | None:
+    """Copy the binlog file with ``mysqlbinlog --raw``: the floor, for it decodes nothing. None without the program.
 
-    MySQL's own program, for MariaDB too.
+    MySQL's program cannot log in to MariaDB, and MariaDB's is not always there.
 
     Raises:
         ReaderFailed: it did not end well, or copied less.
     """
+    program = mysql_packages.command("mysqlbinlog") if job.flavor == "mysql" else [shutil.which("mariadb-binlog")]
+    if program == [None]:
+        return None
     with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder:
         command = [
-            *mysql_packages.command("mysqlbinlog"),
+            *program,
             "--no-defaults",
             "--read-from-remote-server",
             "--raw",
@@ -65,4 +69,4 @@ def copy_raw(job: Job) -> Measured:
         copied = sum(path.stat().st_size for path in Path(folder).iterdir())
     if child.returncode != 0 or copied < job.stop:
         raise ReaderFailed(f"mysqlbinlog copied {copied} of {job.stop} bytes: {text[-2000:]}")
-    return Measured(None, wall, cpu_seconds(usage), usage.ru_maxrss * 1024, written=copied)
+    return Measured(None, wall, cpu_seconds(usage), None, written=copied)

@@ -60,7 +60,7 @@ class Measured:
         rows: row changes read; None for a reader that does not look into events.
         wall: seconds on the clock.
         cpu: seconds of CPU, user and system, of all threads.
-        peak_rss: bytes of memory at most.
+        peak_rss: bytes of memory at most; None where it is not known.
         start_cpu: seconds of CPU before: Python, imports, warming up.
         written: bytes written; None for a reader that writes nothing.
     """
@@ -68,7 +68,7 @@ class Measured:
     rows: int | None
     wall: float
     cpu: float
-    peak_rss: int
+    peak_rss: int | None
     start_cpu: float = 0.0
     written: int | None = None
 
@@ -83,7 +83,16 @@ def _measure(work: Callable[[], tuple[int, int | None]]) -> Measured:
     rows, written = work()
     wall = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_SELF)
-    return Measured(rows, wall, cpu_seconds(after) - before, after.ru_maxrss * 1024, before, written)
+    return Measured(rows, wall, cpu_seconds(after) - before, _peak_rss(), before, written)
+
+
+def _peak_rss() -> int | None:
+    """Return the kernel's high-water mark; ``ru_maxrss`` would begin with the size of the process that started this one."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
 
 
 def drain(job: Job) -> Measured:
@@ -101,9 +110,9 @@ def drain(job: Job) -> Measured:
             {
                 "source": "bench",
                 "server": {"host": job.host, "port": job.port, "user": job.user, "password_env": "UNUSED"},
-                "tables": ["bench.*"],
+                "tables": {"include": ["bench.*"]},
                 "store": {"url": f"file://{folder}"},
-                "lake": {"uri": "jdbc:sqlite:unused.db", "warehouse": "file:///unused"},
+                "lake": {"type": "jdbc", "uri": "jdbc:sqlite:unused.db", "warehouse": "file:///unused"},
             }
         )
         credentials = Credentials(job.user, job.password)

@@ -27,7 +27,6 @@ class Reading:
 
     Args:
         workload: its name.
-        title: what it is.
         reader: which one.
         rows: row changes that it went over; for mysql-replication those of its slice.
         of_rows: row changes of the workload.
@@ -36,7 +35,6 @@ class Reading:
     """
 
     workload: str
-    title: str
     reader: str
     rows: int
     of_rows: int
@@ -91,9 +89,10 @@ def figures(readings: Sequence[Reading]) -> list[Figure]:
             Figure(f"{name}: CPU", round(took.cpu, 3), "s"),
             Figure(f"{name}: start-up CPU", round(took.start_cpu, 3), "s"),
             Figure(f"{name}: speed", round(reading.bytes_per_second / 1e6, 1), "MB/s"),
-            Figure(f"{name}: peak memory", round(took.peak_rss / 2**20), "MiB"),
             Figure(f"{name}: rows read", reading.rows, "rows"),
         ]
+        if took.peak_rss is not None:
+            found.append(Figure(f"{name}: peak memory", round(took.peak_rss / 2**20), "MiB"))
     return found
 
 
@@ -108,7 +107,7 @@ def _rounded(ratio: float | None) -> float | None:
 def show(readings: Sequence[Reading], server: str, console: Console) -> None:
     """Print the table."""
     table = Table(title=f"Reading the binlog of {server}")
-    for heading in ("workload", "reader"):
+    for heading in ("", "reader"):
         table.add_column(heading, no_wrap=True)
     for heading in ("rows", "MB", "wall s", "CPU s", "rows/CPU s", "MB/s", "MiB", "rows/CPU s\nx peer", "wall\nx raw"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -118,7 +117,7 @@ def show(readings: Sequence[Reading], server: str, console: Console) -> None:
             table.add_section()
         first = reading.workload != before
         before = reading.workload
-        table.add_row(f"{reading.workload} {reading.title}" if first else "", *_cells(readings, reading))
+        table.add_row(reading.workload if first else "", *_cells(readings, reading))
     console.print(table)
     console.print(_notes(readings), highlight=False)
 
@@ -135,7 +134,7 @@ def _cells(readings: Sequence[Reading], reading: Reading) -> list[str]:
         f"{took.cpu:.2f}",
         "" if reading.reader == RAW else f"{reading.rows_per_cpu:,.0f}",
         f"{reading.bytes_per_second / 1e6:,.0f}",
-        f"{took.peak_rss / 2**20:,.0f}",
+        "" if took.peak_rss is None else f"{took.peak_rss / 2**20:,.0f}",
         f"{reading.rows_per_cpu / peer.rows_per_cpu:.1f}" if peer and reading.reader == DRAIN else "",
         f"{took.wall / raw.took.wall:.1f}" if raw and reading.reader == DRAIN else "",
     ]

@@ -164,14 +164,14 @@ def _scalar(kind, b, p, end, out, o, gap_at, gap_value, gaps, hexes):
         return (MALFORMED if o < 0 else DONE), o, gaps
     if kind == 12:
         size, p = _length(b, p, end)
-        if size < 0 or size > end - p:
+        if size < 0 or size > end - p or o + 6 * size + 64 > out.shape[0]:
             return MALFORMED, o, gaps
         return DONE, write_string(b, p, size, out, o, hexes), gaps
     if kind == 15:
         if p >= end:
             return MALFORMED, o, gaps
         size, q = _length(b, p + 1, end)
-        if size < 0 or size > end - q:
+        if size < 0 or size > end - q or o + 6 * size + 64 > out.shape[0]:
             return MALFORMED, o, gaps
         o = opaque(np.int64(b[p]), b, q, size, out, o)
         return (MALFORMED if o < 0 else DONE), o, gaps
@@ -213,6 +213,9 @@ def document(b, start, size, out, o, gap_at, gap_value, gaps, stack, hexes):
     end = start + size
     depth = -1
     while True:
+        # A sound document always fits; one whose entries point back at their container would print without end.
+        if o + 64 > out.shape[0]:
+            return MALFORMED, o, gaps
         if kind <= 3:
             wide = 4 if kind & 1 else 2
             if end - p < 2 * wide:
@@ -250,7 +253,7 @@ def document(b, start, size, out, o, gap_at, gap_value, gaps, stack, hexes):
             entry += count * (wide + 2)
             at = base + little(b, key, wide)
             n = u16(b, key + wide)
-            if at + n > end:
+            if at + n > end or o + 6 * n + 64 > out.shape[0]:
                 return MALFORMED, o, gaps
             o = write_string(b, at, n, out, o, hexes)
             out[o] = 58

@@ -37,6 +37,8 @@ LOSSY = {
     "ALTER TABLE a DISCARD TABLESPACE": [("db", "a")],
     "ALTER TABLE IF EXISTS a IMPORT TABLESPACE": [("db", "a")],
     "ALTER TABLE a RENAME COLUMN v TO w": [("db", "a")],
+    "ALTER TABLE a CHANGE v w INT": [("db", "a")],
+    "ALTER TABLE a ADD c INT, CHANGE COLUMN `v` w INT": [("db", "a")],
     "CREATE OR REPLACE TABLE a (id INT)": [("db", "a")],
     "DROP DATABASE IF EXISTS shop": [("shop", "*")],
     "DROP SCHEMA `shop`": [("shop", "*")],
@@ -55,6 +57,7 @@ def test_statements_that_take_rows_away_name_their_tables(statement):
     "statement",
     [
         "ALTER TABLE t ADD COLUMN imported_at DATETIME",
+        "ALTER TABLE t CHANGE COLUMN v V BIGINT",
         "ALTER TABLE t ADD discarded INT",
         "ALTER TABLE t ADD note TEXT COMMENT 'drop partition, rename to x'",
         "ALTER TABLE t RENAME INDEX i TO j, RENAME KEY k TO l",
