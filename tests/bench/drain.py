@@ -63,11 +63,8 @@ def _workload(server: SqlServer, workload: Workload, options: argparse.Namespace
     """Write one workload and let every reader read it."""
     began = time.monotonic()
     written = write(server, workload, options.scale)
-    size = written.bytes / 1e6
-    seconds = time.monotonic() - began
-    console.print(
-        f"{workload.name}: {written.rows:,} row changes, {size:,.0f} MB of binlog, written in {seconds:.0f} s"
-    )
+    size, seconds = f"{written.bytes / 1e6:,.0f} MB", f"{time.monotonic() - began:.0f} s"
+    console.print(f"{workload.name} {workload.title}: {written.rows:,} row changes, {size}, written in {seconds}")
     whole, sliced = (_job(server, written, rows) for rows in (written.rows, min(written.rows, workload.slice_rows)))
     took = {RAW: copy_raw(whole), PEER: read_in_python(PEER, sliced), DRAIN: read_in_python("drain", whole)}
     return [_reading(written, reader, measured) for reader, measured in took.items() if measured]
