@@ -28,9 +28,11 @@ job=$!
 watcher=$!
 exec 3<&-
 trap : TERM
-while kill -0 "$job" 2>/dev/null; do
+# Once at least: a job that ended before the shell came here has a status too.
+while :; do
   wait "$job"
   code=$?
+  kill -0 "$job" 2>/dev/null || break
 done
 kill -KILL "$watcher"
 exit "$code"
