@@ -262,7 +262,7 @@ class Pipeline:
         moved = lake
         if lake.in_flight or lake.in_flight_snapshots:
             plan = _merge_plan(lake)
-            if self._cut(plan.merge_id) is not None:
+            if self._cut(layout.cut_key(lake.source, plan.merge_id)) is not None:
                 for window in lake.in_flight:
                     manifest = self._drainer.manifest(layout.manifest_key(window))
                     event_time = manifest.last_time if manifest else None
@@ -272,8 +272,7 @@ class Pipeline:
                 moved = replace(moved, in_flight_snapshots=())
         return self._acknowledge(lake, moved)
 
-    def _cut(self, merge_id: str) -> Cut | None:
-        key = layout.cut_key(self.config.source, merge_id)
+    def _cut(self, key: str) -> Cut | None:
         stored = self.store.get(key)
         return None if stored is None else documents.load(Cut, stored.data, key)
 
@@ -286,14 +285,10 @@ class Pipeline:
         keys = [info.key for info in self.store.list(layout.batches_prefix(self.config.source))]
         last = sorted(key for key in keys if key.endswith(f"/{layout.MANIFEST}"))[-5:]
         batches = tuple(m for m in map(self._drainer.manifest, last) if m is not None)
-        cuts = [self._load_cut(info.key) for info in self.store.list(layout.cuts_prefix(self.config.source))]
+        cuts = [self._cut(info.key) for info in self.store.list(layout.cuts_prefix(self.config.source))]
         cut = max((c for c in cuts if c), key=lambda c: (c.epoch, c.position.file_number, c.position.offset, c.at), default=None)  # fmt: skip
         head, pending = self._head_and_pending(lake)
         return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut)
-
-    def _load_cut(self, key: str) -> Cut | None:
-        stored = self.store.get(key)
-        return None if stored is None else documents.load(Cut, stored.data, key)
 
     def _head_and_pending(self, lake: Cursor | None) -> tuple[Position | None, int | None]:
         try:
