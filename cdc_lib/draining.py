@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.decode.columns import CHANGE_TYPES, OP_LABELS
-from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader, WindowSummary
+from cdc_lib.decode.progress import WindowSummary
+from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
 from cdc_lib.decode.resultset import ResultSet
 from cdc_lib.errors import BatchMismatch, ServerSwitched, UnknownSchema
 from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, SnapshotChunk

@@ -130,7 +130,8 @@ class TableColumns:
             try:
                 codec.append(data, pos[c], length[c], rows)
             except ValueFault as fault:
-                raise ValueFault(fault.row, f"column {self.layout.schema.columns[c].name}: {fault.what}") from None
+                name = self.layout.schema.columns[c].name
+                raise ValueFault(fault.row, f"column {name}: {fault.what}", fault.mend) from None
         self._append_marks(marks, rows, records, gtids)
         self.rows += rows
 

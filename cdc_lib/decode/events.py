@@ -28,6 +28,9 @@ TRANSACTION_PAYLOAD: Final = 40
 HEARTBEAT_V2: Final = 41
 MARIADB_GTID: Final = 162
 
+ROWS: Final = (*range(23, 26), *range(30, 33))
+"""Row events of both versions: insert, update, delete."""
+
 ARTIFICIAL: Final = 0x20
 """Header flag of an event that the server made up for the stream: it takes no bytes in the file."""
 

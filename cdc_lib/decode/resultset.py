@@ -209,7 +209,7 @@ class ResultSet:
                 start, size = int(self._pos[c, fault.row]), int(self._length[c, fault.row])
                 raise UnsupportedValue(
                     f"column {self._schema.columns[c].name}: {fault.what}: {data[start : start + size].tobytes()!r}",
-                    hint="Set zero_dates: 'null' for dates, or exclude the table.",
+                    hint=fault.mend,
                     table=self._schema.name,
                 ) from None
         self.rows += rows

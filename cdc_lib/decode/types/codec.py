@@ -20,12 +20,14 @@ class ValueFault(Exception):  # not an error of the tree: the reader turns it in
     Args:
         row: index of the cell among those given to ``append``.
         what: what is wrong with it.
+        mend: what to do about it.
     """
 
-    def __init__(self, row: int, what: str) -> None:
+    def __init__(self, row: int, what: str, mend: str = "Exclude the table in the source file.") -> None:
         super().__init__(what)
         self.row = row
         self.what = what
+        self.mend = mend
 
 
 class Codec(Protocol):

@@ -195,7 +195,8 @@ class DateTimeCodec:
         target = (column.values, column.validity.bytes, column.rows)
         fault = convert(data, pos, length, rows, *target, self._form, self._digits, self._zero_is_null)
         if fault >= 0:
-            raise ValueFault(int(fault), "a date with a zero or impossible part")
+            mend = "Set zero_dates: 'null', or exclude the table in the source file."
+            raise ValueFault(int(fault), "a date with a zero or impossible part", mend)
         column.rows += rows
 
     def finish(self) -> pa.Array:

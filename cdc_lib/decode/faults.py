@@ -1,0 +1,72 @@
+"""What the kernels report by a number, as the error that a person reads."""
+
+from __future__ import annotations
+
+from cdc_lib.decode import events, frame, rows
+from cdc_lib.decode.progress import Place
+from cdc_lib.decode.receive import Bytes
+from cdc_lib.decode.types.codec import ValueFault
+from cdc_lib.errors import (
+    CdcError,
+    ChecksumMismatch,
+    DecodeError,
+    SourceError,
+    SourceUnavailable,
+    UnsupportedValue,
+)
+
+
+def scan_fault(status: int, data: Bytes, event: int, end: int, place: Place, stop: str) -> CdcError:
+    """Return the error of a scan that ended badly.
+
+    Args:
+        status: of :func:`cdc_lib.decode.frame.scan`.
+        data: bytes off the wire.
+        event: start of the event.
+        end: its end without its checksum.
+        place: context.
+        stop: where the window ends.
+    """
+    match status:
+        case frame.BAD_CHECKSUM:
+            return ChecksumMismatch(
+                f"the CRC32 of a {events.name(int(data[event + 4]))} event is wrong",
+                hint="Check the file at the source: mysqlbinlog --verify-binlog-checksum.",
+                **place,
+            )
+        case frame.SERVER_ERROR:
+            payload = data[event:end].tobytes()
+            number = int.from_bytes(payload[:2], "little")
+            text = payload[2:].decode("utf-8", "replace").removeprefix("#HY000")
+            return SourceError(f"the server refused to send the binlog: {text} (error {number})", hint="", **place)
+        case frame.END_OF_STREAM:
+            return SourceUnavailable(
+                "the server has no binlog up to the window's end yet",
+                hint="The task can be tried again.",
+                **place,
+                stop=stop,
+            )
+        case _:
+            return DecodeError(
+                "the stream does not follow the format: a length or a position is wrong",
+                hint="Nothing was acknowledged. Check that the cursor stands on an event of this server.",
+                **place,
+            )
+
+
+def rows_fault(status: int, table: str, place: Place) -> CdcError:
+    """Return the error of a row image that cannot be walked; ``status`` is that of :func:`rows.locate`."""
+    if status == rows.PARTIAL_IMAGE:
+        return UnsupportedValue(
+            "a row image without all columns",
+            hint="Set binlog_row_image=FULL at the source (also in sessions) and take a new snapshot of the table.",
+            **place,
+            table=table,
+        )
+    what = "a length leaves the event" if status == rows.BAD_LENGTH else "another number of columns than declared"
+    return DecodeError(f"a row image is wrong: {what}", hint="Nothing was acknowledged.", **place, table=table)
+
+
+def value_fault(fault: ValueFault, table: str, place: Place) -> CdcError:
+    """Return the error of a cell that has no exact place in the lake."""
+    return UnsupportedValue(fault.what, hint=f"Nothing was acknowledged. {fault.mend}", **place, table=table)

@@ -1,0 +1,123 @@
+"""Where a walk through a window stands, and what has gone by."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from cdc_lib.decode import frame
+from cdc_lib.errors import PositionNotFound
+from cdc_lib.model.batch import Ddl
+from cdc_lib.model.identity import Flavor
+from cdc_lib.model.position import Position, file_number
+from cdc_lib.model.window import Window
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Place = dict[str, str | int]
+"""Context of an error: source, file and offset."""
+
+
+@dataclass(slots=True)
+class WindowSummary:
+    """What went by: GTIDs are empty and times None when the window holds no transaction."""
+
+    events: int = 0
+    transactions: int = 0
+    rows: int = 0
+    first_time: datetime | None = None
+    last_time: datetime | None = None
+    gtid_first: str = ""
+    gtid_last: str = ""
+    ddl: list[Ddl] = field(default_factory=list)
+
+
+class Progress:
+    """The state that the kernels keep from call to call, with names for what Python asks of it.
+
+    Args:
+        window: what is read.
+        flavor: MySQL or MariaDB.
+        checksum: whether events end in a CRC32 when the stream begins.
+    """
+
+    def __init__(self, window: Window, flavor: Flavor, *, checksum: bool) -> None:
+        """Stand at the window's start."""
+        self.window = window
+        self.flavor = flavor
+        self.file = window.start.file
+        self.state = np.zeros(frame.STATE_SIZE, np.int64)
+        self.state[frame.CHECKSUM_BYTES] = 4 if checksum else 0
+        self.state[frame.SID] = self.state[frame.FIRST_SID] = self.state[frame.LAST_SID] = -1
+        self.sids = np.zeros((frame.MAX_SIDS, 16), np.uint8)
+        self.enter_file(window.start.file, window.start.offset)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the window's end is reached."""
+        state = self.state
+        return bool(state[frame.IN_TRANSACTION] == 0 and state[frame.OFFSET] == state[frame.STOP_OFFSET])
+
+    @property
+    def position(self) -> Position:
+        """Where the next event starts."""
+        return Position(self.file, int(self.state[frame.OFFSET]))
+
+    def place(self, offset: int | None = None) -> Place:
+        """Return the context of an error here, or at another offset of the file."""
+        at = int(self.state[frame.OFFSET]) if offset is None else offset
+        return {"source": self.window.source, "file": self.file, "offset": at}
+
+    def enter_file(self, file: str, offset: int) -> None:
+        """Go on in a file.
+
+        Raises:
+            PositionNotFound: the window's end lies in an earlier one.
+        """
+        stop = self.window.stop
+        if file_number(file) > stop.file_number:
+            raise PositionNotFound(
+                f"the file ended before the window's end {stop}", hint="Rewind the cursor.", **self.place()
+            )
+        self.file = file
+        self.state[frame.FILE_NUMBER] = file_number(file)
+        self.state[frame.OFFSET] = offset
+        self.state[frame.STOP_OFFSET] = stop.offset if file_number(file) == stop.file_number else -1
+
+    def check_stop(self) -> None:
+        """Look whether the window's end was passed over.
+
+        Raises:
+            PositionNotFound: it was: it lies inside an event or a transaction.
+        """
+        if 0 <= self.state[frame.STOP_OFFSET] < self.state[frame.OFFSET]:
+            raise PositionNotFound(
+                f"the window's end {self.window.stop} is not a transaction boundary",
+                hint="Rewind the cursor to a position that SHOW BINARY LOG STATUS has shown.",
+                **self.place(),
+            )
+
+    def gtid_prefixes(self) -> list[bytes]:
+        """Return what stands before the number in the GTIDs of each source seen."""
+        seen = self.sids[: self.state[frame.SID_COUNT]]
+        if self.flavor == "mysql":
+            return [f"{uuid.UUID(bytes=sid.tobytes())}:".encode() for sid in seen]
+        return [f"{domain}-{server}-".encode() for domain, server in seen[:, :8].copy().view("<u4")]
+
+    def summarize(self, summary: WindowSummary) -> WindowSummary:
+        """Fill in counts, times and GTIDs."""
+        state = self.state
+        summary.events = int(state[frame.EVENTS])
+        summary.transactions = int(state[frame.TRANSACTIONS])
+        if summary.transactions:
+            summary.first_time = _EPOCH + timedelta(microseconds=int(state[frame.FIRST_TIME]))
+            summary.last_time = _EPOCH + timedelta(microseconds=int(state[frame.LAST_TIME]))
+            summary.gtid_first = self._gtid(int(state[frame.FIRST_SID]), int(state[frame.FIRST_GNO]))
+            summary.gtid_last = self._gtid(int(state[frame.LAST_SID]), int(state[frame.LAST_GNO]))
+        return summary
+
+    def _gtid(self, sid: int, number: int) -> str:
+        return f"{self.gtid_prefixes()[sid].decode()}{number}" if sid >= 0 else ""

@@ -1,0 +1,99 @@
+"""The tables that a stream has introduced: which number stands for which layout, and whether it is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from cdc_lib.decode import frame
+from cdc_lib.decode.columns import TableColumns
+from cdc_lib.decode.progress import Progress
+from cdc_lib.decode.table_map import parse, table_name
+from cdc_lib.errors import DecodeError
+
+_DUMMY_TABLE = 0xFFFFFF
+"""Table id of the empty rows event that closes a statement without tables."""
+
+
+class KnownTables:
+    """Table ids of the current binlog file, and the columns of every layout seen in the window.
+
+    Args:
+        progress: of the walk.
+        wanted: whether a table is captured.
+        charsets: character set name of each collation number of the server.
+        zero_is_null: a date with a zero part becomes NULL.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        wanted: Callable[[str, str], bool],
+        charsets: Mapping[int, str],
+        *,
+        zero_is_null: bool,
+    ) -> None:
+        """Know no table yet."""
+        self.columns: list[TableColumns] = []
+        self._progress = progress
+        self._wanted = wanted
+        self._charsets = charsets
+        self._zero_is_null = zero_is_null
+        self._by_layout: dict[tuple[object, ...], int] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin a file: table ids are given anew; the layouts stay."""
+        self.ids = np.full(1024, -1, np.int64)
+        self.slots = np.zeros(1024, np.int64)
+        self._known = 0
+        self._learn(_DUMMY_TABLE, frame.UNWANTED)
+
+    def take(self, body: bytes) -> None:
+        """Learn the table that a TABLE_MAP introduces.
+
+        Args:
+            body: the event behind its header and without its checksum.
+
+        Raises:
+            DecodeError: the table is captured and cannot be read.
+        """
+        table_id = int.from_bytes(body[:6], "little")
+        if not self._wanted(*table_name(body)):
+            self._learn(table_id, frame.UNWANTED)
+            return
+        try:
+            layout = parse(body, self._charsets)
+        except DecodeError as error:
+            error.context |= self._progress.place()
+            raise
+        key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes())
+        if key not in self._by_layout:
+            self._by_layout[key] = len(self.columns)
+            self.columns.append(TableColumns(layout, self._progress.window.epoch, zero_is_null=self._zero_is_null))
+        self._learn(table_id, self._by_layout[key])
+
+    def touches(self, database: str, table: str) -> bool:
+        """Whether a table that a statement names is captured; ``*`` stands for all of its database."""
+        if table != "*":
+            return self._wanted(database, table)
+        seen = any(columns.layout.schema.database == database for columns in self.columns)
+        return seen or self._wanted(database, "x")
+
+    def _learn(self, table_id: int, slot: int) -> None:
+        """Enter a table id; the hash table grows before it is half full."""
+        if 2 * (self._known + 1) > self.ids.shape[0]:
+            old = [(int(i), int(s)) for i, s in zip(self.ids, self.slots, strict=True) if i != -1]
+            self.ids = np.full(2 * self.ids.shape[0], -1, np.int64)
+            self.slots = np.zeros(self.ids.shape[0], np.int64)
+            self._known = 0
+            for known, known_slot in old:
+                self._learn(known, known_slot)
+        mask = self.ids.shape[0] - 1
+        index = (table_id * 0x9E3779B1) & mask
+        while self.ids[index] != -1:
+            index = (index + 1) & mask
+        self.ids[index] = table_id
+        self.slots[index] = slot
+        self._known += 1
