@@ -23,7 +23,7 @@ from cdc_lib.model.results import DrainResult
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.ports import ObjectStore
-from cdc_lib.source.connect import connect
+from cdc_lib.source.connect import Session, connect
 from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.source.stream import binlog_dump, query
@@ -64,7 +64,12 @@ class Drainer:
         key = layout.manifest_key(window)
         if (manifest := self.manifest(key)) is not None:
             return _result(window.id, [manifest], began, written=0)
-        facts, charsets = self._facts(identity)
+        connection = connect(self.config.server, self.credentials)
+        try:
+            facts = self._facts(connection, identity)
+            charsets = read_charsets(connection)
+        finally:
+            connection.close()
         with BatchWriter(
             self.store, lambda path: layout.beside(key, path), layout.part_path, self.config.drain.compression_level
         ) as writer:
@@ -74,7 +79,7 @@ class Drainer:
         if stands.files != manifest.files:
             raise BatchMismatch(
                 "the window was drained before with other contents",
-                hint="Keep both for a look: the manifest that stands is the one that counts.",
+                hint="Its files may be written over: rewind the cursor to the window's start and drain it again.",
                 source=window.source,
                 key=key,
             )
@@ -118,8 +123,9 @@ class Drainer:
         self, task: SnapshotTask, identity: ServerIdentity, before: Manifest | None, number: int
     ) -> Manifest:
         key = layout.chunk_manifest_key(task, number)
-        facts, _ = self._facts(identity)
         connection = connect(self.config.server, self.credentials)
+        # Asked anew for each chunk: another server may answer from one to the next.
+        facts = self._facts(connection, identity)
         schema = InformationSchema(connection).schema(task.database, task.table)
         if schema is None:
             connection.close()
@@ -168,20 +174,15 @@ class Drainer:
         chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.head, None, None, None, last=True)
         return self._publish(key, _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC)))
 
-    def _facts(self, identity: ServerIdentity) -> tuple[ServerFacts, dict[int, str]]:
-        connection = connect(self.config.server, self.credentials)
-        try:
-            facts = read_facts(connection, self.config.server)
-            charsets = read_charsets(connection)
-        finally:
-            connection.close()
+    def _facts(self, connection: Session, identity: ServerIdentity) -> ServerFacts:
+        facts = read_facts(connection, self.config.server)
         if not facts.identity.is_same_server(identity):
             raise ServerSwitched(
                 f"the work was planned for {identity}, but {facts.identity} answers",
                 hint="Point the source file at the former server, or start a new source with a snapshot.",
                 source=self.config.source,
             )
-        return facts, charsets
+        return facts
 
     def _publish(self, key: str, manifest: Manifest) -> Manifest:
         """Write a manifest; return the one that stands, which may be somebody else's."""

@@ -18,7 +18,7 @@ from cdc_lib.draining import Drainer
 from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceUnavailable, UnsupportedServer
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
-from cdc_lib.model.merge import Cut, MergePlan
+from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
 from cdc_lib.model.results import AckResult, DrainResult, Status
 from cdc_lib.model.window import SnapshotTask, Unit, Window
@@ -27,8 +27,9 @@ from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, read_facts
 from cdc_lib.source.preflight import Finding, judge
 from cdc_lib.source.schema import InformationSchema
-from cdc_lib.store import documents, layout
+from cdc_lib.store import layout
 from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.cuts import cut_of, last_cut
 from cdc_lib.store.open import open_store
 from cdc_lib.window.plan import Limits, bytes_between, check_resumable, plan_windows
 
@@ -262,7 +263,7 @@ class Pipeline:
         moved = lake
         if lake.in_flight or lake.in_flight_snapshots:
             plan = _merge_plan(lake)
-            if self._cut(layout.cut_key(lake.source, plan.merge_id)) is not None:
+            if cut_of(self.store, lake.source, plan.merge_id) is not None:
                 for window in lake.in_flight:
                     manifest = self._drainer.manifest(layout.manifest_key(window))
                     event_time = manifest.last_time if manifest else None
@@ -271,10 +272,6 @@ class Pipeline:
                     moved = moved.with_snapshot(task)
                 moved = replace(moved, in_flight_snapshots=())
         return self._acknowledge(lake, moved)
-
-    def _cut(self, key: str) -> Cut | None:
-        stored = self.store.get(key)
-        return None if stored is None else documents.load(Cut, stored.data, key)
 
     # --- looking
 
@@ -285,8 +282,7 @@ class Pipeline:
         keys = [info.key for info in self.store.list(layout.batches_prefix(self.config.source))]
         last = sorted(key for key in keys if key.endswith(f"/{layout.MANIFEST}"))[-5:]
         batches = tuple(m for m in map(self._drainer.manifest, last) if m is not None)
-        cuts = [self._cut(info.key) for info in self.store.list(layout.cuts_prefix(self.config.source))]
-        cut = max((c for c in cuts if c), key=lambda c: (c.epoch, c.position.file_number, c.position.offset, c.at), default=None)  # fmt: skip
+        cut = last_cut(self.store, self.config.source)
         head, pending = self._head_and_pending(lake)
         return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut)
 

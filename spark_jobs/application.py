@@ -11,16 +11,18 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, MergeError
+from cdc_lib.merge.cut import make_cut
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.merge import Cut, MergePlan, TableCut
 from cdc_lib.ports import ObjectStore
+from cdc_lib.store.cuts import last_cut, publish
 from spark_jobs.batches import load_batches
-from spark_jobs.cuts import last_cut, make_cut, publish
 from spark_jobs.one_table import TableMerge, lake_name
 from spark_jobs.session import spark_session, table_session
 from spark_jobs.tables.iceberg import ensure_namespaces
@@ -39,7 +41,7 @@ def run(config: SourceConfig, plan: MergePlan, store: ObjectStore) -> Cut:
     if not tables_of(batches):
         before = last_cut(store, config.source)
         tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
-        return publish(store, make_cut(plan, batches, tables, before))
+        return publish(store, make_cut(plan, batches, tables, before, datetime.now(UTC)))
     with spark_session(config) as spark:
         return merge(spark, config, plan, store)
 
@@ -62,7 +64,7 @@ def merge(spark: SparkSession, config: SourceConfig, plan: MergePlan, store: Obj
     before = last_cut(store, config.source)
     untouched = [cut for cut in before.tables if cut.table not in tables] if before is not None else []
     standing = [cut for old in untouched if (cut := job.standing(spark, old)) is not None]
-    return publish(store, make_cut(plan, batches, (*merged, *standing), before))
+    return publish(store, make_cut(plan, batches, (*merged, *standing), before, datetime.now(UTC)))
 
 
 def _merge_all(spark: SparkSession, job: TableMerge, tables: Sequence[str], say: Say) -> list[TableCut]:

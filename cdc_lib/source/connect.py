@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from typing import Any
+from typing import Any, TypeAlias
 
 import pymysql
 from pymysql.connections import Connection
@@ -13,6 +13,9 @@ from cdc_lib.errors import Context, SourceError, SourceUnavailable, UnsupportedS
 
 _ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
 _AUTHENTICATION_ERRORS = {2059, 2061}
+Session: TypeAlias = "Connection[Any]"
+"""A session on the source."""
+
 SILENCE_SECONDS = 120
 """How long the server may say nothing before the connection counts as broken."""
 

@@ -157,12 +157,8 @@ def merged_cut(pipeline: Pipeline, planned: Mapping[str, Any] | None, *, moved: 
         planned: what `plan_merge` returned; nothing when it was marked success or had nothing to do.
         moved: whether the ack moved the cursor.
     """
-    from cdc_lib.model.merge import Cut
-    from cdc_lib.store import documents, layout
-    from spark_jobs.cuts import last_cut
+    from cdc_lib.store.cuts import cut_of, last_cut
 
     if planned is not None:
-        key = layout.cut_key(pipeline.config.source, str(planned["merge_id"]))
-        found = pipeline.store.get(key)
-        return documents.load(Cut, found.data, key) if found is not None else None
+        return cut_of(pipeline.store, pipeline.config.source, str(planned["merge_id"]))
     return last_cut(pipeline.store, pipeline.config.source) if moved else None

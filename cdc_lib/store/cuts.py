@@ -1,13 +1,9 @@
-"""Cuts: the documents that say which snapshots of all lake tables belong together."""
+"""Where cuts live: one document for each merge, written once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-
 from cdc_lib.errors import CorruptBatch
-from cdc_lib.merge.plan import Batch
-from cdc_lib.model.merge import Cut, MergePlan, TableCut
+from cdc_lib.model.merge import Cut
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
@@ -22,27 +18,9 @@ def last_cut(store: ObjectStore, source: str) -> Cut | None:
     return max(cuts, key=lambda cut: (cut.epoch, cut.position.file_number, cut.position.offset, cut.at), default=None)
 
 
-def make_cut(plan: MergePlan, batches: Sequence[Batch], tables: Sequence[TableCut], before: Cut | None) -> Cut:
-    """Return the cut that completes a plan.
-
-    Args:
-        plan: the plan.
-        batches: its batches.
-        tables: all lake tables of the source as they stand now.
-        before: the cut before.
-    """
-    times = [batch.manifest.last_time for batch in batches if batch.manifest.window is not None]
-    if before is not None:
-        times.append(before.event_time)
-    return Cut(
-        source=plan.source,
-        merge_id=plan.merge_id,
-        epoch=plan.epoch,
-        position=plan.stop,
-        event_time=max((time for time in times if time is not None), default=None),
-        at=datetime.now(UTC),
-        tables=tuple(sorted(tables, key=lambda cut: cut.table)),
-    )
+def cut_of(store: ObjectStore, source: str, merge_id: str) -> Cut | None:
+    """Return the cut that a merge published, or None."""
+    return _load(store, layout.cut_key(source, merge_id))
 
 
 def publish(store: ObjectStore, cut: Cut) -> Cut:
