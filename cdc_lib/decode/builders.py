@@ -1,7 +1,8 @@
 """Arrow column buffers that grow.
 
 A codec appends the cells of one walk to its builder; at the end of a row group the buffers become an Arrow array without a
-copy, and the builder starts over with new ones (the old ones belong to Arrow then).
+copy, and the builder starts over with new ones of the same size (the old ones belong to Arrow then), for the next row group
+will be much like the last.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class FixedBuilder:
         bitmap, nulls = self.validity.finish(self.rows)
         values = self.values[: self.rows * self._per_row]
         array = pa.Array.from_buffers(self.arrow_type, self.rows, [bitmap, pa.py_buffer(values)], nulls)
-        self.values = np.empty(_FIRST_ROWS * self._per_row, self._dtype)
+        self.values = np.empty_like(self.values)
         self.rows = 0
         return array
 
@@ -87,14 +88,9 @@ class TextBuilder:
         """Start empty."""
         self.arrow_type = arrow_type
         self.rows = 0
-        self._start()
-
-    def _start(self) -> None:
-        self.offsets: npt.NDArray[np.int32] = np.empty(_FIRST_ROWS + 1, np.int32)
-        self.offsets[0] = 0
+        self.offsets: npt.NDArray[np.int32] = np.zeros(_FIRST_ROWS + 1, np.int32)
         self.data: npt.NDArray[np.uint8] = np.empty(_FIRST_BYTES, np.uint8)
         self.validity = ValidityBuilder()
-        self.rows = 0
 
     @property
     def used(self) -> int:
@@ -119,5 +115,8 @@ class TextBuilder:
         bitmap, nulls = self.validity.finish(self.rows)
         buffers = [bitmap, pa.py_buffer(self.offsets[: self.rows + 1]), pa.py_buffer(self.data[: self.used])]
         array = pa.Array.from_buffers(self.arrow_type, self.rows, buffers, nulls)
-        self._start()
+        self.offsets = np.empty_like(self.offsets)
+        self.offsets[0] = 0
+        self.data = np.empty_like(self.data)
+        self.rows = 0
         return array

@@ -25,6 +25,18 @@ def _address(context, builder, array_type, array, index, pointee):
     return builder.bitcast(at, pointee.as_pointer())
 
 
+def _move(unit):
+    def codegen(context, builder, signature, arguments):
+        from_index = context.cast(builder, arguments[1], signature.args[1], types.intp)
+        to_index = context.cast(builder, arguments[3], signature.args[3], types.intp)
+        read = _address(context, builder, signature.args[0], arguments[0], from_index, unit)
+        write = _address(context, builder, signature.args[2], arguments[2], to_index, unit)
+        builder.store(builder.load(read, align=1), write, align=1)
+        return context.get_dummy_value()
+
+    return codegen
+
+
 @intrinsic
 def load64(typingctx, array, index):
     """Eight bytes of a uint8 array at any address, little-endian."""
@@ -38,18 +50,15 @@ def load64(typingctx, array, index):
 
 
 @intrinsic
+def move8(typingctx, source, start, target, at):
+    """Copy eight bytes between uint8 arrays, at any addresses."""
+    return types.void(source, start, target, at), _move(_I64)
+
+
+@intrinsic
 def move16(typingctx, source, start, target, at):
     """Copy sixteen bytes between uint8 arrays, at any addresses."""
-
-    def codegen(context, builder, signature, arguments):
-        from_index = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        to_index = context.cast(builder, arguments[3], signature.args[3], types.intp)
-        read = _address(context, builder, signature.args[0], arguments[0], from_index, _SIXTEEN)
-        write = _address(context, builder, signature.args[2], arguments[2], to_index, _SIXTEEN)
-        builder.store(builder.load(read, align=1), write, align=1)
-        return context.get_dummy_value()
-
-    return types.void(source, start, target, at), codegen
+    return types.void(source, start, target, at), _move(_SIXTEEN)
 
 
 @intrinsic

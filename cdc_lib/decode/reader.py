@@ -26,7 +26,9 @@ from cdc_lib.model.window import Window
 from cdc_lib.ports import BinlogStream, RowGroupSink
 
 _RECORDS = 1 << 16
-_WALK_ROWS = 1 << 14
+_WALK_ROWS = 16 * 253
+"""Rows located at a time: their cells should stay in the processor's cache until they are decoded. Columns lie an odd number
+of cache lines apart, because at a power of two the cells of one row would push each other out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,7 @@ def _kinds() -> np.ndarray:
 
 
 def _scratch_cells(columns: int, capacity: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.empty((columns, capacity), np.int64), np.empty((columns, capacity), np.int64)
+    return np.empty((columns, capacity), np.int32), np.empty((columns, capacity), np.int32)
 
 
 def _scratch_marks(capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

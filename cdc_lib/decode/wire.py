@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from cdc_lib.decode.machine import move8, move16
+
 
 @njit(cache=True, nogil=True, inline="always")
 def u16(b, p):
@@ -65,6 +67,17 @@ def little(b, p, width):
 
 @njit(cache=True, nogil=True, inline="always")
 def copy(source, start, target, at, count):
-    """Copy bytes from one buffer to another."""
-    for i in range(count):
-        target[at + i] = source[start + i]
+    """Copy bytes from one buffer to another.
+
+    Cells are short: the last step goes over bytes that are copied already, so that there is no tail to go byte by byte.
+    """
+    if count >= 16:
+        for i in range(0, count - 16, 16):
+            move16(source, start + i, target, at + i)
+        move16(source, start + count - 16, target, at + count - 16)
+    elif count >= 8:
+        move8(source, start, target, at)
+        move8(source, start + count - 8, target, at + count - 8)
+    else:
+        for i in range(count):
+            target[at + i] = source[start + i]

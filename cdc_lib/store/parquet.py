@@ -15,9 +15,10 @@ from typing import Any, BinaryIO, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_lib.model.batch import GTID, DataFile
+from cdc_lib.model.batch import DataFile
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import ObjectStore
+from cdc_lib.store.encoding import choose
 
 _GROUPS_IN_FLIGHT = 2
 """Row groups that wait for the encoder; bounds the memory."""
@@ -97,24 +98,25 @@ class BatchWriter:
 
     def _encode(self, key: str, schema: TableSchema, rows: pa.Table) -> None:
         try:
-            part = self._parts.get(key) or self._open(key, schema, rows.schema)
+            part = self._parts.get(key) or self._open(key, schema, rows)
             part.writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
             part.rows += rows.num_rows
         finally:
             self._slots.release()
 
-    def _open(self, key: str, schema: TableSchema, arrow: pa.Schema) -> _Part:
+    def _open(self, key: str, schema: TableSchema, rows: pa.Table) -> _Part:
         # Not by the order in which files are opened: which layout fills a group first depends on the wire's portions.
         path = self.path_of(schema.name, int(key))
         stack = ExitStack()
         file = _Hashed(stack.enter_context(self.store.open_write(self.key_of(path))))
+        encoding = choose(rows, self.level)
         writer = pq.ParquetWriter(
             file,
-            arrow,
-            compression="zstd",
-            compression_level=self.level,
-            use_dictionary=dictionary_columns(arrow),
-            column_encoding={GTID: "DELTA_BYTE_ARRAY"} if GTID in arrow.names else None,
+            rows.schema,
+            compression=encoding.compression,
+            compression_level=encoding.levels,
+            use_dictionary=encoding.dictionary,
+            column_encoding=encoding.others or None,
             write_statistics=False,
             store_schema=False,
         )
@@ -151,9 +153,3 @@ class BatchWriter:
         self.schemas[part.schema.id] = part.schema
         digest = part.file.sha256.hexdigest()
         return DataFile(part.path, part.schema.name, part.schema.id, part.rows, part.file.size, digest)
-
-
-def dictionary_columns(schema: pa.Schema) -> list[str]:
-    """Return the columns that repeat few values by their nature; for others a dictionary costs more than it saves."""
-    always = {"_op", "_epoch", "_file", "_ts"}
-    return [field.name for field in schema if field.name in always or pa.types.is_dictionary(field.type)]
