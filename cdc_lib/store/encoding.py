@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from cdc_lib.model.batch import GTID
 
-_ROWS_LOOKED_AT = 16384
-_REPEATS = 6
-"""A dictionary pays when each value stands this often among the rows looked at."""
-_BYTES_LOOKED_AT = 64 * 1024
+_ROWS_LOOKED_AT = 4096
+_REPEATS = 2
+"""A dictionary pays when each value stands this often among the few rows looked at; in all rows it will more often."""
+_BYTES_LOOKED_AT = 16 * 1024
 _LEAST_BYTES = 4096
 """Less tells nothing about how well a column compresses."""
 _WORTH = 0.8

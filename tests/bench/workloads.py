@@ -1,4 +1,4 @@
-"""What the server is made to write into its binlog: three seeded workloads, each in a file of its own.
+"""What the server is made to write into its binlog: five seeded workloads, each in a file of its own.
 
 The rows are made inside the server (``INSERT ... SELECT`` over a table of numbers, stored procedures), because sending a
 million rows from Python takes longer than everything that is measured. All values derive from the seed and the row's number.
@@ -28,7 +28,9 @@ class Workload:
         name: short, for the table.
         title: what it is, for people.
         rows: row changes at scale 1.
-        slice_rows: as many of them are read with mysql-replication, which takes about ten seconds for these.
+        slice_rows: as many of them are read with mysql-replication, which takes about ten seconds for these; 0 when it cannot
+            read the workload.
+        wall_goal: least speed on the clock, as a part of that of a raw copy.
         tables: statements that make the tables.
         load: writes what must be there before; given how many row changes will come. It is not measured.
         run: writes the row changes, exactly as many as asked for.
@@ -38,6 +40,7 @@ class Workload:
     title: str
     rows: int
     slice_rows: int
+    wall_goal: float
     tables: tuple[str, ...]
     load: Callable[[SqlServer, int], None]
     run: Callable[[SqlServer, int], None]
@@ -109,23 +112,25 @@ def _last_file(server: SqlServer) -> tuple[str, int]:
 # --- W1: bulk inserts
 
 _MIXED = """
-CREATE TABLE mixed (
+CREATE TABLE {table} (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, customer INT NOT NULL, quantity SMALLINT UNSIGNED, paid TINYINT(1),
   price DECIMAL(12,2), weight DOUBLE, sku VARCHAR(32), note VARCHAR(120), placed DATETIME(6), day DATE,
   state ENUM('new','paid','sent','done'), digest BINARY(16)
 )"""
 _MIXED_ROWS = f"""
-INSERT INTO mixed (customer, quantity, paid, price, weight, sku, note, placed, day, state, digest)
+INSERT INTO {{table}} (customer, quantity, paid, price, weight, sku, note, placed, day, state, digest)
 SELECT h MOD 1000003, h MOD 500, h MOD 2, (h MOD 10000000) / 100, IF(h MOD 10 = 0, NULL, h / 7), CONCAT('sku-', h MOD 100000),
        IF(h MOD 5 = 0, NULL, CONCAT('note ', n, ' für ', h)), '2026-01-01' + INTERVAL h MICROSECOND + INTERVAL n MINUTE,
        '2020-01-01' + INTERVAL (h MOD 2400) DAY, 1 + h MOD 4, UNHEX(LEFT(SHA2(h, 256), 32))
-FROM (SELECT n, CRC32(CONCAT({SEED}, '-', n + %s)) AS h FROM numbers WHERE n <= %s ORDER BY n LIMIT {_NUMBERS}) AS made
+FROM (SELECT n, CRC32(CONCAT({SEED}, '-', n + {{first}})) AS h FROM numbers WHERE n <= {{count}} ORDER BY n LIMIT {_NUMBERS})
+AS made
 """
 
 
-def _insert_mixed(server: SqlServer, rows: int) -> None:
+def _insert_mixed(server: SqlServer, rows: int, table: str = "mixed") -> None:
     for first in range(0, rows, _NUMBERS):
-        server.execute(_MIXED_ROWS, [first, min(_NUMBERS, rows - first)], database=DATABASE)
+        statement = _MIXED_ROWS.format(table=table, first=first, count=min(_NUMBERS, rows - first))
+        server.execute(statement, database=DATABASE)
 
 
 # --- W2: single-row transactions on sysbench's table
@@ -218,12 +223,91 @@ def _update_wide(server: SqlServer, rows: int) -> None:
         server.execute(f"UPDATE wide SET {changes} WHERE id > {low} AND id <= {low + count}", database=DATABASE)
 
 
+# --- W4: W2 over many tables
+
+_TABLES = 200
+_MANY_ROWS = 500
+"""Rows of each table at the beginning: more are never deleted than there are."""
+_MANY_TRAFFIC = f"""
+CREATE PROCEDURE traffic_over_tables(writer INT, first INT, transactions INT)
+BEGIN
+  DECLARE i INT DEFAULT first;
+  DECLARE h BIGINT;
+  WHILE i < first + transactions DO
+    SET h = CRC32(CONCAT({SEED}, '-', writer, '-', i));
+    SET @name = CONCAT('sb_', writer * {_TABLES // _WRITERS} + i MOD {_TABLES // _WRITERS});
+    SET @id = i + {_RANGE}, @k = h MOD 1000000, @c = RPAD(h, 120, SHA2(h, 256)), @pad = RPAD(i, 60, SHA2(h, 256));
+    IF h MOD 10 < 6 THEN
+      SET @s = CONCAT('UPDATE ', @name, ' SET k = k + 1, c = ? ORDER BY id LIMIT 1');
+      PREPARE s FROM @s; EXECUTE s USING @c;
+    ELSEIF h MOD 10 < 8 THEN
+      SET @s = CONCAT('INSERT INTO ', @name, ' VALUES (?, ?, ?, ?)');
+      PREPARE s FROM @s; EXECUTE s USING @id, @k, @c, @pad;
+    ELSE
+      SET @s = CONCAT('DELETE FROM ', @name, ' ORDER BY id LIMIT 1');
+      PREPARE s FROM @s; EXECUTE s;
+    END IF;
+    SET i = i + 1;
+  END WHILE;
+END"""
+
+
+def _many_tables() -> tuple[str, ...]:
+    columns = _SBTEST.partition("(")[2]
+    return (*(f"CREATE TABLE sb_{number} ({columns}" for number in range(_TABLES)), _MANY_TRAFFIC)
+
+
+def _fill_many(server: SqlServer, _: int) -> None:
+    rows = f"SELECT n, n, RPAD(n, 120, SHA2(n, 256)), RPAD(n, 60, SHA2(n, 256)) FROM numbers WHERE n <= {_MANY_ROWS}"
+    for number in range(_TABLES):
+        server.execute(f"INSERT INTO sb_{number} {rows}", database=DATABASE)
+
+
+def _run_many(server: SqlServer, rows: int) -> None:
+    """Each writer keeps to its own tables. The first number derives from the count: warm-up and measured rows differ."""
+    shares = [rows // _WRITERS + (writer < rows % _WRITERS) for writer in range(_WRITERS)]
+    with ThreadPoolExecutor(_WRITERS) as writers:
+        calls = [
+            writers.submit(
+                server.execute, "CALL traffic_over_tables(%s, %s, %s)", [writer, 10 * share, share], DATABASE
+            )
+            for writer, share in enumerate(shares)
+        ]
+        for call in calls:
+            call.result()
+
+
+# --- W5: W1 in compressed transactions
+
+_COMPRESSION = {"mysql": "binlog_transaction_compression", "mariadb": "log_bin_compress"}
+
+
+def _insert_packed(server: SqlServer, rows: int) -> None:
+    variable = _COMPRESSION[server.flavor]
+    server.execute(f"SET GLOBAL {variable} = ON")
+    try:
+        _insert_mixed(server, rows, "packed")
+    finally:
+        server.execute(f"SET GLOBAL {variable} = OFF")
+
+
 def _nothing(_server: SqlServer, _rows: int) -> None:
     """Bulk inserts begin with an empty table."""
 
 
 WORKLOADS = (
-    Workload("W1", "bulk inserts, 12 columns", 1_000_000, 100_000, (_MIXED,), _nothing, _insert_mixed),
-    Workload("W2", "single-row transactions", 300_000, 30_000, (_SBTEST, _TRAFFIC), _fill_sbtest, _run_traffic),
-    Workload("W3", "updates, 60 columns", 200_000, 15_000, (_WIDE,), _fill_wide, _update_wide),
+    Workload(
+        "W1",
+        "bulk inserts, 12 columns",
+        1_000_000,
+        100_000,
+        0.35,
+        (_MIXED.format(table="mixed"),),
+        _nothing,
+        _insert_mixed,
+    ),
+    Workload("W2", "single-row transactions", 300_000, 30_000, 0.8, (_SBTEST, _TRAFFIC), _fill_sbtest, _run_traffic),
+    Workload("W3", "updates, 60 columns", 200_000, 15_000, 0.35, (_WIDE,), _fill_wide, _update_wide),
+    Workload("W4", "W2 over 200 tables", 300_000, 30_000, 0.8, _many_tables(), _fill_many, _run_many),
+    Workload("W5", "W1, compressed", 1_000_000, 0, 0.35, (_MIXED.format(table="packed"),), _nothing, _insert_packed),
 )
