@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_lib.model.batch import GTID
+from cdc_lib.model.batch import EPOCH, FILE, GTID, OP
 
+_FEWEST_ROWS = 512
+"""With fewer the choice costs more than it saves."""
 _ROWS_LOOKED_AT = 4096
 _REPEATS = 2
 """A dictionary pays when each value stands this often among the few rows looked at; in all rows it will more often."""
@@ -47,6 +49,9 @@ def choose(rows: pa.Table, level: int) -> Encoding:
         rows: the first row group.
         level: zstd level.
     """
+    names = rows.schema.names
+    if rows.num_rows < _FEWEST_ROWS:
+        return Encoding([OP, EPOCH, FILE], {}, dict.fromkeys(names, "zstd"), dict.fromkeys(names, level))
     zstd = pa.Codec("zstd", compression_level=level)
     found = Encoding([], {}, {}, {})
     for field in rows.schema:
