@@ -18,6 +18,7 @@ from cdc_lib.decode.resultset import ResultSet
 from cdc_lib.errors import BatchMismatch, ServerSwitched, UnknownSchema
 from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.position import SNAPSHOT_ROW, Position
 from cdc_lib.model.results import DrainResult
 from cdc_lib.model.schema import TableSchema
@@ -88,7 +89,7 @@ class Drainer:
     def _read(self, window: Window, facts: ServerFacts, charsets: dict[int, str], writer: BatchWriter) -> WindowSummary:
         server, drain = self.config.server, self.config.drain
         stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, charsets)
-        options = ReadOptions(group_rows=drain.row_group_rows, zero_is_null=self.config.zero_dates == "null")
+        options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
         with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
             wanted = self.config.tables.captures
             return WindowReader(window, stream, stream_facts, wanted, writer, options).run()
@@ -137,7 +138,7 @@ class Drainer:
         now = datetime.now(UTC)
         sql = chunks.select_chunk(schema, after, upper, rows)
         with query(self.config.server, connection, sql) as stream:
-            result = ResultSet(schema, stream, zero_is_null=self.config.zero_dates == "null")
+            result = ResultSet(schema, stream, self.config.values)
             table = result.read()
         # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.
         token = secrets.token_hex(4)
@@ -162,7 +163,7 @@ class Drainer:
             return None
         connection = connect(self.config.server, self.credentials)
         with query(self.config.server, connection, chunks.select_upper(schema)) as stream:
-            result = ResultSet(chunks.key_schema(schema), stream, zero_is_null=True)
+            result = ResultSet(chunks.key_schema(schema), stream, ValuePolicy())
             result.read()
         return chunks.key_text(schema, result.last_key) if result.last_key else None
 

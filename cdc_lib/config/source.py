@@ -13,9 +13,9 @@ from cdc_lib.config.server import ServerConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.config.tables import TablesConfig
 from cdc_lib.config.work import DrainConfig, MergeConfig, SnapshotConfig
+from cdc_lib.model.policy import InvalidText, OldTemporals, ValuePolicy, ZeroDates
 
 Start = Literal["snapshot", "earliest", "latest"]
-ZeroDates = Literal["null", "error"]
 
 
 class SourceConfig(Section):
@@ -33,6 +33,8 @@ class SourceConfig(Section):
         snapshot: reading tables by SELECT.
         merge: the Spark application.
         zero_dates: what becomes of ``0000-00-00``, which no date type can hold.
+        invalid_text: what becomes of bytes that are no text of their column's character set.
+        old_temporals: whether MariaDB's columns in the format before 5.6 may be read as having no fraction.
     """
 
     source: str = Field(
@@ -47,7 +49,9 @@ class SourceConfig(Section):
     drain: DrainConfig = Field(default=DrainConfig(), description="max_window_bytes, max_windows, parallelism, ...")
     snapshot: SnapshotConfig = Field(default=SnapshotConfig(), description="chunk_rows")
     merge: MergeConfig = Field(default=MergeConfig(), description="spark_master, driver_memory, parallelism, conf")
-    zero_dates: ZeroDates = Field(default="null", description="null or error")
+    zero_dates: ZeroDates = Field(default="null", description="null, string or error")
+    invalid_text: InvalidText = Field(default="error", description="error or replace")
+    old_temporals: OldTemporals = Field(default="error", description="error or whole")
 
     @field_validator("zero_dates", mode="before")
     @classmethod
@@ -62,6 +66,11 @@ class SourceConfig(Section):
         if wrong:
             raise ValueError(wrong)
         return expression
+
+    @property
+    def values(self) -> ValuePolicy:
+        """What becomes of values that the lake cannot hold as they are."""
+        return ValuePolicy(self.zero_dates, self.invalid_text, self.old_temporals)
 
     @model_validator(mode="after")
     def _one_namespace_per_database(self) -> Self:

@@ -15,6 +15,7 @@ from cdc_lib.decode.types.jsonb import write_unsigned
 from cdc_lib.decode.types.registry import codec_for
 from cdc_lib.decode.wire import copy
 from cdc_lib.model.batch import CHANGE_COLUMNS
+from cdc_lib.model.policy import ValuePolicy
 
 OP_LABELS = pa.array(["c", "u", "d", "r"])
 """Labels of the codes of rows.py."""
@@ -79,10 +80,10 @@ class TableColumns:
     Args:
         layout: of the table.
         epoch: of the window.
-        zero_is_null: dates with a zero part become NULL; else they are a fault.
+        values: what becomes of values that the lake cannot hold as they are.
     """
 
-    def __init__(self, layout: TableLayout, epoch: int, *, zero_is_null: bool) -> None:
+    def __init__(self, layout: TableLayout, epoch: int, values: ValuePolicy) -> None:
         """Start with no rows."""
         self.layout = layout
         self.rows = 0
@@ -90,7 +91,7 @@ class TableColumns:
         self._epoch = epoch
         columns = layout.schema.columns
         self._codecs = [
-            codec_for(column.type, from_text=False, zero_is_null=zero_is_null, fill=fill)
+            codec_for(column.type, values, from_text=False, fill=fill)
             for column, fill in zip(columns, layout.fills, strict=True)
         ]
         self._op = FixedBuilder(pa.uint8(), np.uint8)

@@ -22,6 +22,7 @@ from cdc_lib.decode.tables import KnownTables
 from cdc_lib.decode.types.codec import ValueFault
 from cdc_lib.errors import SourceUnavailable
 from cdc_lib.model.identity import Flavor
+from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.window import Window
 from cdc_lib.ports import BinlogStream, RowGroupSink
 
@@ -48,17 +49,17 @@ class StreamFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to cut row groups, and what to do with dates that have a zero part.
+    """How to cut row groups, and what becomes of values that the lake cannot hold as they are.
 
     Args:
         group_rows: rows of a row group; reached by whole events.
         group_bytes: bytes of row images of a row group; reached by whole events.
-        zero_is_null: a date with a zero part becomes NULL; else it stops the window.
+        values: what becomes of such values.
     """
 
     group_rows: int = 131072
     group_bytes: int = 64 << 20
-    zero_is_null: bool = True
+    values: ValuePolicy = ValuePolicy()
 
 
 class WindowReader:
@@ -89,7 +90,7 @@ class WindowReader:
         self._options = options
         self._summary = WindowSummary()
         self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
-        self._tables = KnownTables(self._progress, wanted, facts.charsets, zero_is_null=options.zero_is_null)
+        self._tables = KnownTables(self._progress, wanted, facts.charsets, options.values)
         self._rare = RareEvents(self._progress, self._tables, self._summary.ddl)
         self._kinds = _kinds()
         self._scratch = np.zeros(16, np.uint8)

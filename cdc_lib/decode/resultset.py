@@ -16,6 +16,7 @@ from cdc_lib.decode.types.codec import ValueFault
 from cdc_lib.decode.types.registry import codec_for, unreadable
 from cdc_lib.decode.wire import u16, u24, u64
 from cdc_lib.errors import DecodeError, SourceError, SourceUnavailable, UnsupportedValue
+from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import BinlogStream
 
@@ -112,10 +113,10 @@ class ResultSet:
     Args:
         schema: of the selected columns, in their order.
         stream: from the answer's first byte on.
-        zero_is_null: a date with a zero part becomes NULL; else it is a fault.
+        values: what becomes of values that the lake cannot hold as they are.
     """
 
-    def __init__(self, schema: TableSchema, stream: BinlogStream, *, zero_is_null: bool) -> None:
+    def __init__(self, schema: TableSchema, stream: BinlogStream, values: ValuePolicy) -> None:
         """Make a codec for each column.
 
         Raises:
@@ -128,7 +129,7 @@ class ResultSet:
                 )
         self._schema = schema
         self._stream = stream
-        self._codecs = [codec_for(c.type, from_text=True, zero_is_null=zero_is_null) for c in schema.columns]
+        self._codecs = [codec_for(c.type, values, from_text=True) for c in schema.columns]
         columns = len(schema.columns)
         self._pos = np.empty((columns, _PACKETS), np.int64)
         self._length = np.empty((columns, _PACKETS), np.int64)

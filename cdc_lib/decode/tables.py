@@ -11,6 +11,7 @@ from cdc_lib.decode.columns import TableColumns
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.table_map import parse, table_name
 from cdc_lib.errors import DecodeError
+from cdc_lib.model.policy import ValuePolicy
 
 _DUMMY_TABLE = 0xFFFFFF
 """Table id of the empty rows event that closes a statement without tables."""
@@ -23,7 +24,7 @@ class KnownTables:
         progress: of the walk.
         wanted: whether a table is captured.
         charsets: character set name of each collation number of the server.
-        zero_is_null: a date with a zero part becomes NULL.
+        values: what becomes of values that the lake cannot hold as they are.
     """
 
     def __init__(
@@ -31,15 +32,14 @@ class KnownTables:
         progress: Progress,
         wanted: Callable[[str, str], bool],
         charsets: Mapping[int, str],
-        *,
-        zero_is_null: bool,
+        values: ValuePolicy,
     ) -> None:
         """Know no table yet."""
         self.columns: list[TableColumns] = []
         self._progress = progress
         self._wanted = wanted
         self._charsets = charsets
-        self._zero_is_null = zero_is_null
+        self._values = values
         self._by_layout: dict[tuple[object, ...], int] = {}
         self.forget()
 
@@ -71,7 +71,7 @@ class KnownTables:
         key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes())
         if key not in self._by_layout:
             self._by_layout[key] = len(self.columns)
-            self.columns.append(TableColumns(layout, self._progress.window.epoch, zero_is_null=self._zero_is_null))
+            self.columns.append(TableColumns(layout, self._progress.window.epoch, self._values))
         self._learn(table_id, self._by_layout[key])
 
     def touches(self, database: str, table: str) -> bool:

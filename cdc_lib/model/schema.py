@@ -29,6 +29,9 @@ class SourceType:
         charset: string, enum and set: MySQL's name of the character set, for example ``latin1``.
         members: enum and set: the labels in their declared order.
         text: the type as the server writes it, for people; may be empty when only the binlog told it.
+        form: how the value is written, where its kind alone does not say it: ``old`` (time, datetime and timestamp before
+            MySQL 5.6), ``compressed`` (a compressed column of MariaDB), ``inet4``, ``inet6``, ``uuid``; else empty.
+        as_text: date, datetime and timestamp: the lake holds the text that SELECT shows.
     """
 
     kind: Kind
@@ -39,6 +42,8 @@ class SourceType:
     charset: str = ""
     members: tuple[str, ...] = ()
     text: str = ""
+    form: str = ""
+    as_text: bool = False
 
     @property
     def lake_type(self) -> str:
@@ -47,6 +52,8 @@ class SourceType:
         One of ``int``, ``bigint``, ``decimal(p,s)``, ``float``, ``double``, ``string``, ``binary``, ``date``,
         ``timestamp_ntz`` (no time zone: DATETIME) and ``timestamp`` (an instant: TIMESTAMP), as Spark SQL spells them.
         """
+        if self.as_text:
+            return "string"
         match self.kind:
             case "int":
                 return _integer(self.width, unsigned=self.unsigned)

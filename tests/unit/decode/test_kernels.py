@@ -15,15 +15,16 @@ from cdc_lib.decode.types.decimal import packed_size
 from cdc_lib.decode.types.jsonb import print_double
 from cdc_lib.decode.types.registry import codec_for
 from cdc_lib.decode.types.temporal import days
+from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.schema import SourceType
 
 
-def decode(source_type, *cells, from_text=False, zero_is_null=True):
+def decode(source_type, *cells, from_text=False, **policy):
     """Run a codec over cells, None for NULL."""
     data = np.frombuffer(b"".join(cell or b"" for cell in cells) + b"\xaa" * 8, np.uint8)
     length = np.array([-1 if cell is None else len(cell) for cell in cells], np.int64)
     pos = np.cumsum([0, *np.maximum(length, 0)])[:-1].astype(np.int64)
-    codec = codec_for(source_type, from_text=from_text, zero_is_null=zero_is_null)
+    codec = codec_for(source_type, ValuePolicy(**policy), from_text=from_text)
     codec.append(data, pos, length, len(cells))
     return codec.finish().to_pylist()
 
@@ -64,7 +65,7 @@ def test_dates_with_impossible_parts_are_null_or_a_fault():
     ]
     assert decode(SourceType("date"), *packed) == [None, None, dt.date(2024, 2, 29)]
     with pytest.raises(ValueFault) as caught:
-        decode(SourceType("date"), packed[2], packed[0], zero_is_null=False)
+        decode(SourceType("date"), packed[2], packed[0], zero_dates="error")
     assert caught.value.row == 1
 
 
