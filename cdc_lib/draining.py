@@ -131,31 +131,33 @@ class Drainer:
         if schema is None:
             connection.close()
             return self._gone(task, facts, number, key)
+        kept = self.config.values.applied(schema)
         after = _chunk(before).last_key if before else None
         upper = _chunk(before).upper_key if before else self._upper(schema)
         rows = self.config.snapshot.chunk_rows
         watermark = low_watermark(connection, facts)
         now = datetime.now(UTC)
         sql = chunks.select_chunk(schema, after, upper, rows)
-        with query(self.config.server, connection, sql) as stream:
-            result = ResultSet(schema, stream, self.config.values)
-            table = result.read()
         # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.
         token = secrets.token_hex(4)
-        with BatchWriter(
-            self.store,
-            lambda path: layout.beside(key, path),
-            lambda _, part: layout.chunk_part_path(part).replace(".parquet", f"-{token}.parquet"),
-            self.config.drain.compression_level,
-        ) as writer:
-            if table.num_rows:
-                writer.write("0", schema, _with_order(table, task.epoch, watermark, now))
+        with (
+            query(self.config.server, connection, sql) as stream,
+            BatchWriter(
+                self.store,
+                lambda path: layout.beside(key, path),
+                lambda _, part: layout.chunk_part_path(part).replace(".parquet", f"-{token}.parquet"),
+                self.config.drain.compression_level,
+            ) as writer,
+        ):
+            result = ResultSet(kept, stream, self.config.values)
+            for table in result.groups():
+                writer.write("0", kept, _with_order(table, task.epoch, watermark, now))
         last_key = chunks.key_text(schema, result.last_key) if upper is not None and result.last_key else None
         chunk = SnapshotChunk(
             task.snapshot_id, task.name, number, watermark, after, last_key, upper,
-            last=upper is None or table.num_rows < rows or last_key == upper,
+            last=upper is None or result.rows < rows or last_key == upper,
         )  # fmt: skip
-        return self._publish(key, _chunk_manifest(task, facts, chunk, schema, writer.files, now))
+        return self._publish(key, _chunk_manifest(task, facts, chunk, kept, writer.files, now))
 
     def _upper(self, schema: TableSchema) -> tuple[str, ...] | None:
         """Return the greatest key now, so that a table that grows is not chased; None for one chunk of everything."""
@@ -163,8 +165,9 @@ class Drainer:
             return None
         connection = connect(self.config.server, self.credentials)
         with query(self.config.server, connection, chunks.select_upper(schema)) as stream:
-            result = ResultSet(chunks.key_schema(schema), stream, ValuePolicy())
-            result.read()
+            result = ResultSet(chunks.key_schema(schema), stream, ValuePolicy(invalid_text="replace"))
+            for _ in result.groups():
+                pass
         return chunks.key_text(schema, result.last_key) if result.last_key else None
 
     def _gone(self, task: SnapshotTask, facts: ServerFacts, number: int, key: str) -> Manifest:

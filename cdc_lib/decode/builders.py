@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cdc_lib.decode.types.codec import ValueFault
+
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 _FIRST_ROWS = 1024
@@ -101,11 +103,12 @@ class TextBuilder:
         """Make room for this many more rows and bytes.
 
         Raises:
-            OverflowError: one row group would hold more text than 32-bit offsets address.
+            ValueFault: one row group would hold more text than 32-bit offsets address.
         """
         if self.used + size > MAX_TEXT_BYTES:
-            msg = "more than 2 GiB of text in one column of one row group"
-            raise OverflowError(msg)
+            raise ValueFault(
+                0, "more than 2 GiB of text, or what may become as much in UTF-8, in one column of one row group"
+            )
         self.offsets = grown(self.offsets, self.rows + rows + 1)
         self.data = grown(self.data, self.used + size)
         self.validity.reserve(self.rows + rows)

@@ -7,7 +7,7 @@ kernel per column; whatever is rare (a new table, a new file, a statement) comes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from cdc_lib.decode.columns import GtidPrefixes
 from cdc_lib.decode.faults import rows_fault, scan_fault, value_fault
 from cdc_lib.decode.progress import Place, Progress, WindowSummary
 from cdc_lib.decode.rare import RareEvents
-from cdc_lib.decode.receive import HEADROOM, Bytes, Receiver
+from cdc_lib.decode.receive import HEADROOM, Bytes, Receiver, extended
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.decode.types.codec import ValueFault
 from cdc_lib.errors import SourceUnavailable
@@ -59,7 +59,7 @@ class ReadOptions:
 
     group_rows: int = 131072
     group_bytes: int = 64 << 20
-    values: ValuePolicy = ValuePolicy()
+    values: ValuePolicy = field(default_factory=ValuePolicy)
 
 
 class WindowReader:
@@ -123,7 +123,7 @@ class WindowReader:
                 data, fill = buffer, end
             else:
                 # A long event: gathered once at its full size instead of being copied for every buffer.
-                rest = _extended(rest, buffer[HEADROOM:end], int(self._progress.state[frame.NEEDED]))
+                rest = extended(rest, buffer[HEADROOM:end], int(self._progress.state[frame.NEEDED]))
                 receiver.release(buffer)
                 if rest.shape[0] < self._progress.state[frame.NEEDED]:
                     continue
@@ -233,16 +233,3 @@ def _scratch_cells(columns: int, capacity: int) -> tuple[np.ndarray, np.ndarray]
 
 def _scratch_marks(capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.empty(capacity, np.uint8), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-
-
-def _extended(rest: Bytes, more: Bytes, needed: int) -> Bytes:
-    """Return both pieces behind each other, in an allocation large enough for all that is needed."""
-    size = rest.shape[0] + more.shape[0]
-    base = rest.base if isinstance(rest.base, np.ndarray) else None
-    if base is not None and base.shape[0] >= size:
-        base[rest.shape[0] : size] = more
-        return base[:size]
-    whole = np.empty(max(size, needed + (8 << 20)), np.uint8)
-    whole[: rest.shape[0]] = rest
-    whole[rest.shape[0] : size] = more
-    return whole[:size]

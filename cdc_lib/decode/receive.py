@@ -91,3 +91,16 @@ class Receiver:
         """Stop; the owner of the stream closes it, which ends a read that still waits."""
         self._stopping = True
         self._free.put(None)
+
+
+def extended(rest: Bytes, more: Bytes, needed: int) -> Bytes:
+    """Return both pieces behind each other, in an allocation large enough for all that is needed."""
+    size = rest.shape[0] + more.shape[0]
+    base = rest.base if isinstance(rest.base, np.ndarray) else None
+    if base is not None and base.shape[0] >= size:
+        base[rest.shape[0] : size] = more
+        return base[:size]
+    whole = np.empty(max(size, needed + (8 << 20)), np.uint8)
+    whole[: rest.shape[0]] = rest
+    whole[rest.shape[0] : size] = more
+    return whole[:size]

@@ -7,11 +7,13 @@ row images fill the columns.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from cdc_lib.decode.receive import HEADROOM, Bytes, Receiver
+from cdc_lib.decode.receive import HEADROOM, Bytes, Receiver, extended
 from cdc_lib.decode.types.codec import ValueFault
 from cdc_lib.decode.types.registry import codec_for, unreadable
 from cdc_lib.decode.wire import u16, u24, u64
@@ -23,6 +25,8 @@ from cdc_lib.ports import BinlogStream
 MORE, FULL, END, ERROR, BAD = range(5)
 _PACKETS = 16384
 _MAX_PAYLOAD = 0xFFFFFF
+_GROUP_BYTES = 64 << 20
+"""Bytes of values of a row group; passed by at most what was received at once."""
 
 
 @njit(cache=True, nogil=True)
@@ -136,11 +140,13 @@ class ResultSet:
         self._key_columns = [[c.name for c in schema.columns].index(name) for name in schema.primary_key]
         self._skipped = 0
         self._finished = False
+        self._rows = 0
+        self._bytes = 0
         self.rows = 0
         self.last_key: tuple[bytes, ...] | None = None
 
-    def read(self) -> pa.Table:
-        """Read all rows.
+    def groups(self) -> Iterator[pa.Table]:
+        """Read all rows; yield them in row groups of bounded size, none of them empty.
 
         Raises:
             SourceUnavailable: the connection broke before the end.
@@ -156,17 +162,26 @@ class ResultSet:
                     buffer[begin:HEADROOM] = rest
                     data, fill = buffer, end
                 else:
-                    data = np.concatenate([rest, buffer[HEADROOM:end]])
+                    # A long row: its size is not known before its last packet, so the room doubles.
+                    data = extended(rest, buffer[HEADROOM:end], 2 * rest.shape[0])
                     begin, fill = 0, data.shape[0]
                 at = self._take(data, begin, fill)
-                rest = data[at:fill].copy()
+                rest = data if data is not buffer and at == 0 else data[at:fill].copy()
                 receiver.release(buffer)
                 if self._finished:
                     break
+                if self._bytes >= _GROUP_BYTES:
+                    yield self._group()
         if not self._finished:
             raise SourceUnavailable(
                 "the connection ended in the middle of a result", hint="The task can be tried again."
             )
+        if self._rows:
+            yield self._group()
+
+    def _group(self) -> pa.Table:
+        """Return the rows collected so far and start over."""
+        self._rows = self._bytes = 0
         names = [column.name for column in self._schema.columns]
         return pa.Table.from_arrays([codec.finish() for codec in self._codecs], names=names)
 
@@ -214,6 +229,8 @@ class ResultSet:
                     table=self._schema.name,
                 ) from None
         self.rows += rows
+        self._rows += rows
+        self._bytes += int(np.maximum(self._length[: len(self._codecs), :rows], 0).sum())
         last = rows - 1
         starts = [(int(self._pos[c, last]), int(self._length[c, last])) for c in self._key_columns]
         self.last_key = tuple(data[start : start + size].tobytes() for start, size in starts) or None

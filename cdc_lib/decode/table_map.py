@@ -14,24 +14,32 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cdc_lib.decode.charsets.registry import READABLE, decoded
 from cdc_lib.decode.types.decimal import packed_size
 from cdc_lib.decode.types.registry import unreadable
 from cdc_lib.decode.types.temporal import fraction_size
 from cdc_lib.errors import DecodeError, UnknownSchema, UnsupportedValue
+from cdc_lib.model.identity import Flavor
 from cdc_lib.model.schema import Column, Kind, SourceType, TableSchema
 
 _TINY, _SHORT, _LONG, _FLOAT, _DOUBLE, _LONGLONG, _INT24, _DATE, _YEAR = 1, 2, 3, 4, 5, 8, 9, 10, 13
 _VARCHAR, _BIT, _TIMESTAMP2, _DATETIME2, _TIME2 = 15, 16, 17, 18, 19
 _JSON, _NEWDECIMAL, _ENUM, _SET, _BLOB, _VAR_STRING, _STRING, _GEOMETRY = 245, 246, 247, 248, 252, 253, 254, 255
 _VECTOR, _BLOB_COMPRESSED, _VARCHAR_COMPRESSED = 242, 140, 141
+_OLD_TIMESTAMP, _OLD_TIME, _OLD_DATETIME = 7, 11, 12
 
 _INTEGERS = {_TINY: 1, _SHORT: 2, _INT24: 3, _LONG: 4, _LONGLONG: 8}
 _NUMERIC = {*_INTEGERS, _FLOAT, _DOUBLE, _NEWDECIMAL}
-_CHARACTER = {_VARCHAR, _VAR_STRING, _STRING, _BLOB}
+_CHARACTER: dict[Flavor, set[int]] = {
+    "mysql": {_VARCHAR, _VAR_STRING, _STRING, _BLOB, _VECTOR},
+    "mariadb": {_VARCHAR, _VAR_STRING, _STRING, _BLOB, _GEOMETRY, _BLOB_COMPRESSED, _VARCHAR_COMPRESSED},
+}
+"""Types that have a place in the list of character sets."""
 _META_ONE = {_FLOAT, _DOUBLE, _BLOB, _JSON, _GEOMETRY, _VECTOR, _BLOB_COMPRESSED, _TIMESTAMP2, _DATETIME2, _TIME2}
 _META_TWO = {_VARCHAR, _BIT, _NEWDECIMAL, _VAR_STRING, _STRING, _ENUM, _SET, _VARCHAR_COMPRESSED}
 _META_LIMITS = {
-    _FLOAT: (4, 4), _DOUBLE: (8, 8), _BLOB: (1, 4), _JSON: (1, 4), _TIMESTAMP2: (0, 6), _DATETIME2: (0, 6), _TIME2: (0, 6),
+    _FLOAT: (4, 4), _DOUBLE: (8, 8), _BLOB: (1, 4), _JSON: (1, 4), _GEOMETRY: (1, 4), _VECTOR: (1, 4),
+    _BLOB_COMPRESSED: (1, 4), _TIMESTAMP2: (0, 6), _DATETIME2: (0, 6), _TIME2: (0, 6),
 }  # fmt: skip
 """Least and greatest metadata: what lies outside would lead a kernel out of its buffers."""
 _BINARY = "binary"
@@ -101,12 +109,13 @@ def table_name(body: bytes) -> tuple[str, str]:
     return database, read.take(read.number(1)).decode()
 
 
-def parse(body: bytes, charsets: Mapping[int, str]) -> TableLayout:
+def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor) -> TableLayout:
     """Return the layout that a TABLE_MAP declares.
 
     Args:
         body: the event behind its header and without its checksum.
         charsets: character set name of each collation number of the server.
+        flavor: of the server; the two list character sets of different types.
 
     Raises:
         UnknownSchema: the server does not write full row metadata.
@@ -132,7 +141,7 @@ def parse(body: bytes, charsets: Mapping[int, str]) -> TableLayout:
         )
     names = [name.decode() for name in _texts(optional[_COLUMN_NAME])]
     real = [_real_type(code, meta) for code, meta in zip(types, metas, strict=True)]
-    facts = _Facts(real, optional, charsets)
+    facts = _Facts(real, optional, charsets, _CHARACTER[flavor])
     columns: list[Column] = []
     prefixes: list[int] = []
     widths: list[int] = []
@@ -200,11 +209,13 @@ def _real_type(code: int, meta: int) -> int:
 class _Facts:
     """The optional metadata, column by column."""
 
-    def __init__(self, real: list[int], optional: Mapping[int, bytes], charsets: Mapping[int, str]) -> None:
+    def __init__(
+        self, real: list[int], optional: Mapping[int, bytes], charsets: Mapping[int, str], types: set[int]
+    ) -> None:
         numeric = [i for i, code in enumerate(real) if code in _NUMERIC]
         signs = optional.get(_SIGNEDNESS, b"")
         self.unsigned = {c for n, c in enumerate(numeric) if n // 8 < len(signs) and signs[n // 8] >> (7 - n % 8) & 1}
-        character = [i for i, code in enumerate(real) if code in _CHARACTER]
+        character = [i for i, code in enumerate(real) if code in types]
         members = [i for i, code in enumerate(real) if code in (_ENUM, _SET)]
         self.charset = _charsets(character, optional, _DEFAULT_CHARSET, _COLUMN_CHARSET, charsets)
         self.charset |= _charsets(members, optional, _MEMBER_DEFAULT_CHARSET, _MEMBER_COLUMN_CHARSET, charsets)
@@ -267,18 +278,26 @@ def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType
                 msg = f"DECIMAL({precision},{scale}) is not possible"
                 raise DecodeError(msg)
             return SourceType("decimal", precision=precision, scale=scale), 0, packed_size(precision, scale)
+        case 7 | 12 | 11:
+            width = {_OLD_TIMESTAMP: 4, _OLD_DATETIME: 8, _OLD_TIME: 3}[code]
+            old: Kind = {_OLD_TIMESTAMP: "timestamp", _OLD_DATETIME: "datetime", _OLD_TIME: "time"}[code]  # type: ignore[assignment]
+            return SourceType(old, form="old"), 0, width
         case 245:
             return SourceType("json"), meta, 0
-        case 252:
-            return SourceType(kind, charset=charset), meta, 0
-        case 15 | 253:
-            return SourceType(kind, width=meta, charset=charset), 2 if meta > 255 else 1, 0
+        case 255 | 242:
+            return SourceType("bytes", charset=_BINARY), meta, 0
+        case 252 | 140:
+            return SourceType(kind, charset=charset, form="compressed" if code == _BLOB_COMPRESSED else ""), meta, 0
+        case 15 | 253 | 141:
+            packed = code == _VARCHAR_COMPRESSED
+            form = "compressed" if packed else ""
+            return SourceType(kind, width=meta - packed, charset=charset, form=form), 2 if meta > 255 else 1, 0
         case 254:
             low, high = meta & 0xFF, meta >> 8
             length = high | (((low & 0x30) ^ 0x30) << 4)
             return SourceType(kind, width=length, charset=charset), 2 if length > 255 else 1, 0
         case 247 | 248:
-            if not 1 <= meta >> 8 <= 8:
+            if not 1 <= meta >> 8 <= (2 if code == _ENUM else 8):
                 msg = f"an ENUM or SET of {meta >> 8} bytes is not possible"
                 raise DecodeError(msg)
             return _members(index, code, charset, facts), 0, meta >> 8
@@ -286,6 +305,6 @@ def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType
 
 
 def _members(index: int, code: int, charset: str, facts: _Facts) -> SourceType:
-    encoding = {"latin1": "cp1252"}.get(charset, "utf-8")
-    labels = tuple(label.decode(encoding) for label in facts.members.get(index, ()))
+    # A set that is not read is refused by its name when the column is looked at.
+    labels = decoded(facts.members.get(index, ()), charset) if charset in READABLE else ()
     return SourceType("enum" if code == _ENUM else "set", charset=charset, members=labels)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from cdc_lib.decode import frame
 from cdc_lib.decode.columns import TableColumns
 from cdc_lib.decode.progress import Progress
-from cdc_lib.decode.table_map import parse, table_name
-from cdc_lib.errors import DecodeError
+from cdc_lib.decode.table_map import TableLayout, parse, table_name
+from cdc_lib.errors import DecodeError, UnsupportedValue
 from cdc_lib.model.policy import ValuePolicy
 
 _DUMMY_TABLE = 0xFFFFFF
@@ -64,7 +65,7 @@ class KnownTables:
             self._learn(table_id, frame.UNWANTED)
             return
         try:
-            layout = parse(body, self._charsets)
+            layout = self._kept(parse(body, self._charsets, self._progress.flavor))
         except DecodeError as error:
             error.context |= self._progress.place()
             raise
@@ -73,6 +74,18 @@ class KnownTables:
             self._by_layout[key] = len(self.columns)
             self.columns.append(TableColumns(layout, self._progress.window.epoch, self._values))
         self._learn(table_id, self._by_layout[key])
+
+    def _kept(self, layout: TableLayout) -> TableLayout:
+        """Return the layout with the types that the lake keeps."""
+        old = [column.name for column in layout.schema.columns if column.type.form == "old"]
+        if old and self._progress.flavor == "mariadb" and self._values.old_temporals == "error":
+            raise UnsupportedValue(
+                f"column {old[0]} is kept in the format before MySQL 5.6, and MariaDB's binlog does not tell its fraction",
+                hint="Set mysql56_temporal_format=ON at the source and ALTER TABLE ... FORCE; or set old_temporals: whole "
+                "in the source file if no such column (COLUMN_TYPE ends in /* mariadb-5.3 */) has a fraction.",
+                table=layout.schema.name,
+            )
+        return replace(layout, schema=self._values.applied(layout.schema))
 
     def touches(self, database: str, table: str) -> bool:
         """Whether a table that a statement names is captured; ``*`` stands for all of its database."""

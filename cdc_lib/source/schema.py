@@ -17,6 +17,13 @@ _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 _INTEGERS = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 _TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
 _BLOBS = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+_BYTES = {
+    "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection",
+    "geomcollection", "vector",
+}  # fmt: skip
+"""Types whose bytes SELECT gives: SRID (4 bytes, little-endian) and WKB; floats."""
+_FIXED = {"inet4": 4, "inet6": 16, "uuid": 16}
+"""MariaDB's types that its binlog declares as BINARY(n), so that the lake holds bytes."""
 _MEMBER = re.compile(r"'((?:[^']|'')*)'")
 
 
@@ -83,6 +90,10 @@ def source_type(  # noqa: PLR0911 - one return per family
         return SourceType("string", width=int(octets or 0), charset=charset or "", text=text)
     if name in _BLOBS:
         return SourceType("bytes", width=int(octets or 0), charset="binary", text=text)
+    if name in _BYTES:
+        return SourceType("bytes", charset="binary", text=text)
+    if name in _FIXED:
+        return SourceType("bytes", width=_FIXED[name], charset="binary", text=text, form=name)
     match name:
         case "decimal":
             return SourceType("decimal", precision=int(precision or 0), scale=int(scale or 0), text=text)
@@ -94,5 +105,5 @@ def source_type(  # noqa: PLR0911 - one return per family
             return SourceType("bit", width=int(precision or 1), text=text)
         case "enum" | "set":
             members = tuple(member.replace("''", "'") for member in _MEMBER.findall(column_type))
-            return SourceType(name, charset=charset or "", members=members, text=text)
+            return SourceType(name, charset=charset or "binary", members=members, text=text)
     return SourceType("unsupported", text=text)

@@ -114,13 +114,16 @@ def replica_id(server: ServerConfig, start: Position) -> int:
 
 
 def query(server: ServerConfig, connection: Connection[Any], sql: str) -> ServerStream:
-    """Send a SELECT; the stream begins with the number of columns.
+    """Send a SELECT; the stream begins with the number of columns, and texts come in their columns' own character sets.
 
     Raises:
         SourceUnavailable: the connection broke.
     """
     private: Any = connection  # as above
     try:
+        with connection.cursor() as cursor:
+            # As in the binlog: converted by the server, what is no text would come as a question mark.
+            cursor.execute("SET character_set_results = NULL")
         private._execute_command(COMMAND.COM_QUERY, sql)  # noqa: SLF001 - no public way
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error, server) from error

@@ -11,7 +11,8 @@ _ORDERED = {"int", "decimal", "double", "date", "datetime", "timestamp", "year",
 def can_be_chunked(schema: TableSchema) -> bool:
     """Whether the table has a key that can be walked; else it is read as one chunk."""
     types = {column.name: column.type for column in schema.columns}
-    return bool(schema.primary_key) and all(types[name].kind in _ORDERED for name in schema.primary_key)
+    own = [types[name] for name in schema.primary_key]
+    return bool(own) and all(one.kind in _ORDERED and not one.form for one in own)
 
 
 def quoted(name: str) -> str:
@@ -56,7 +57,10 @@ def key_schema(schema: TableSchema) -> TableSchema:
 
 
 def key_text(schema: TableSchema, key: tuple[bytes, ...]) -> tuple[str, ...]:
-    """Return a key, as the server sent it, as text that goes into a manifest and back into a statement."""
+    """Return a key, as the server sent it, as text that goes into a manifest and back into a statement.
+
+    Texts come in the bytes of their character set and go back as such.
+    """
     by_name = {column.name: column.type for column in schema.columns}
     return tuple(
         value.hex() if by_name[name].kind in ("bytes", "string") else value.decode()
@@ -65,9 +69,12 @@ def key_text(schema: TableSchema, key: tuple[bytes, ...]) -> tuple[str, ...]:
 
 
 def _selected(column: Column) -> str:
-    # The text of a FLOAT has six digits; as a double it has all.
-    if column.type.kind == "float":
-        return f"{quoted(column.name)} + 0e0"
+    # The text of a FLOAT has six digits, that of DOUBLE(m,d) has d behind the point; a product has all, and keeps -0.
+    if column.type.kind in ("float", "double"):
+        return f"{quoted(column.name)} * 1e0"
+    # What the binlog writes of MariaDB's INET4, INET6 and UUID; it declares them as BINARY.
+    if column.type.form in ("inet4", "inet6", "uuid"):
+        return f"CAST({quoted(column.name)} AS BINARY({column.type.width}))"
     # An empty ENUM of number 0 and the label '' look alike; the text is what SELECT shows.
     return quoted(column.name)
 
@@ -89,7 +96,7 @@ def _literal(source_type: SourceType, value: str) -> str:
         case "bytes":
             return f"X'{value}'"
         case "string":
-            return f"_utf8mb4 X'{value}'"
+            return f"_{source_type.charset} X'{value}'"
         case "date" | "datetime" | "timestamp" | "time":
             return f"'{value}'"
         case _:

@@ -122,7 +122,10 @@ def test_a_table_without_a_key_is_one_chunk():
         (("timestamp", "timestamp", None, None, 0, None, None), "timestamp", "timestamp"),
         (("bit", "bit(64)", 64, None, None, None, None), "bit", "decimal(20,0)"),
         (("json", "json", None, None, None, None, None), "json", "string"),
-        (("geometry", "point", None, None, None, None, None), "unsupported", "binary"),
+        (("geometry", "point", None, None, None, None, None), "bytes", "binary"),
+        (("uuid", "uuid", None, None, None, None, None), "bytes", "binary"),
+        (("decimal", "decimal(65,30)", 65, 30, None, None, None), "decimal", "string"),
+        (("xmltype", "xmltype", None, None, None, None, None), "unsupported", "binary"),
     ],
 )
 def test_declared_types_find_their_place_in_the_lake(row, kind, lake):

@@ -1,12 +1,13 @@
-"""DATE, TIME, DATETIME and TIMESTAMP.
+"""DATE, DATETIME and TIMESTAMP.
 
 Row image (MySQL ``mysys/my_time.cc``): DATE three bytes, little-endian: day 5 bits, month 4, year 15. DATETIME(f) five bytes,
 big-endian, 2**39 added: year * 13 + month 17 bits, day 5, hour 5, minute 6, second 6. TIMESTAMP(f) four bytes, big-endian:
-seconds since 1970 in UTC. TIME(f) three bytes, big-endian, 2**23 added: hour 10 bits, minute 6, second 6; the fraction of
-a negative time is part of the same two's complement number. Each is followed by (f + 1) // 2 bytes of fraction,
-big-endian, in hundredths, ten-thousandths or millionths. Text row: ``YYYY-MM-DD hh:mm:ss[.ffffff]``.
+seconds since 1970 in UTC. Both are followed by (f + 1) // 2 bytes of fraction, big-endian, in hundredths, ten-thousandths or
+millionths. Before MySQL 5.6 both are little-endian and without a fraction: DATETIME eight bytes, a number whose decimal
+digits are ``YYYYMMDDhhmmss``, TIMESTAMP four. Text row: ``YYYY-MM-DD hh:mm:ss[.ffffff]``.
 
-Dates with a zero month or day have no place in the lake's types: they become NULL or stop the window, as configured.
+Dates with a zero month or day have no place in the lake's date types: they become NULL or stop the window, as configured, or
+all dates are kept as text (``date_text.py``).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from cdc_lib.decode.builders import FixedBuilder, TextBuilder
+from cdc_lib.decode.builders import FixedBuilder
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
-from cdc_lib.decode.wire import big, u24
+from cdc_lib.decode.wire import big, u24, u32, u64
+from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.schema import SourceType
 
 _ZERO = np.iinfo(np.int64).min
@@ -51,7 +53,7 @@ def days(year, month, day):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _fraction(b, p, digits):
+def fraction(b, p, digits):
     """Microseconds of a fraction of so many digits."""
     if digits == 0:
         return np.int64(0)
@@ -80,13 +82,42 @@ def datetime_image(b, p, size, digits):
     if day == _ZERO:
         return np.int64(_ZERO)
     seconds = day * 86400 + ((v >> 12) & 31) * 3600 + ((v >> 6) & 63) * 60 + (v & 63)
-    return seconds * 1_000_000 + _fraction(b, p + 5, digits)
+    return seconds * 1_000_000 + fraction(b, p + 5, digits)
 
 
 @njit(cache=True, nogil=True)
 def timestamp_image(b, p, size, digits):
     """TIMESTAMP as microseconds since 1970 in UTC; zero is MySQL's zero date."""
-    v = big(b, p, 4) * 1_000_000 + _fraction(b, p + 4, digits)
+    v = big(b, p, 4) * 1_000_000 + fraction(b, p + 4, digits)
+    return np.int64(_ZERO) if v == 0 else v
+
+
+@njit(cache=True, nogil=True)
+def old_parts(b, p):
+    """Year, month, day, hour, minute and second of a DATETIME before 5.6; the year is -1 where a part is impossible."""
+    v = u64(b, p)
+    day, clock = v // 1_000_000, v % 1_000_000
+    year, month, day = day // 10000, day // 100 % 100, day % 100
+    hour, minute, second = clock // 10000, clock // 100 % 100, clock % 100
+    if v < 0 or year > 9999 or month > 12 or day > 31 or hour > 23 or minute > 59 or second > 59:
+        year = np.int64(-1)
+    return year, month, day, hour, minute, second
+
+
+@njit(cache=True, nogil=True)
+def old_datetime_image(b, p, size, digits):
+    """DATETIME before 5.6 as microseconds since 1970 without a time zone."""
+    year, month, day, hour, minute, second = old_parts(b, p)
+    if year < 0:
+        return np.int64(_WRONG)
+    since = days(year, month, day)
+    return since if since == _ZERO else (since * 86400 + hour * 3600 + minute * 60 + second) * 1_000_000
+
+
+@njit(cache=True, nogil=True)
+def old_timestamp_image(b, p, size, digits):
+    """TIMESTAMP before 5.6 as microseconds since 1970 in UTC; zero is MySQL's zero date."""
+    v = u32(b, p) * 1_000_000
     return np.int64(_ZERO) if v == 0 else v
 
 
@@ -142,6 +173,7 @@ _FORMS = {
     ("datetime", True): 4,
     ("timestamp", True): 4,
 }
+_OLD_FORMS = {"datetime": 5, "timestamp": 6}
 
 
 @njit(cache=True, nogil=True)
@@ -158,6 +190,10 @@ def convert(b, pos, length, n, values, valid, at, form, digits, zero_is_null):
                 value = np.int64(timestamp_image(b, pos[i], length[i], digits))
             elif form == 3:
                 value = np.int64(date_text(b, pos[i], length[i], digits))
+            elif form == 5:
+                value = np.int64(old_datetime_image(b, pos[i], length[i], digits))
+            elif form == 6:
+                value = np.int64(old_timestamp_image(b, pos[i], length[i], digits))
             else:
                 value = np.int64(datetime_text(b, pos[i], length[i], digits))
             if value == _WRONG or (value == _ZERO and not zero_is_null):
@@ -173,14 +209,16 @@ class DateTimeCodec:
     Args:
         source_type: of kind ``date``, ``datetime`` or ``timestamp``.
         from_text: the cells are those of a text result set (of a session in UTC), not of a row image.
-        zero_is_null: whether a date with a zero part becomes NULL; else it is a fault.
+        values: whether a date with a zero part becomes NULL; else it is a fault.
     """
 
-    def __init__(self, source_type: SourceType, *, from_text: bool, zero_is_null: bool) -> None:
+    def __init__(self, source_type: SourceType, *, from_text: bool, values: ValuePolicy) -> None:
         """Choose the kernel and the unit of the column."""
         self._form = _FORMS[source_type.kind, from_text]
+        if source_type.form == "old" and not from_text:
+            self._form = _OLD_FORMS[source_type.kind]
         self._digits = source_type.scale
-        self._zero_is_null = zero_is_null
+        self._zero_is_null = values.zero_dates != "error"
         if source_type.kind == "date":
             self.arrow_type = pa.date32()
             self._column = FixedBuilder(self.arrow_type, np.int32)
@@ -195,76 +233,8 @@ class DateTimeCodec:
         target = (column.values, column.validity.bytes, column.rows)
         fault = convert(data, pos, length, rows, *target, self._form, self._digits, self._zero_is_null)
         if fault >= 0:
-            mend = "Set zero_dates: 'null', or exclude the table in the source file."
+            mend = "Set zero_dates: 'null' or string, or exclude the table in the source file."
             raise ValueFault(int(fault), "a date with a zero or impossible part", mend)
-        column.rows += rows
-
-    def finish(self) -> pa.Array:
-        """Return the column."""
-        return self._column.finish()
-
-
-@njit(cache=True, nogil=True)
-def time_image(b, pos, length, n, offsets, data, valid, at, digits):
-    """Write each TIME as ``[-]hh:mm:ss[.f]`` with all digits of its fraction."""
-    o = np.int64(offsets[at])
-    size = (digits + 1) // 2
-    for i in range(n):
-        valid[at + i] = length[i] >= 0
-        if length[i] >= 0:
-            # Whole and fraction are one two's complement number of 24 + 8 * size bits.
-            v = big(b, pos[i], 3 + size) - (np.int64(0x800000) << (8 * size))
-            if v < 0:
-                data[o] = 45
-                o += 1
-                v = -v
-            whole = v >> (8 * size)
-            fraction = v & ((np.int64(1) << (8 * size)) - 1)
-            hour = (whole >> 12) & 1023
-            if hour >= 100:
-                data[o] = 48 + hour // 100
-                o += 1
-            for part in (hour % 100, (whole >> 6) & 63, whole & 63):
-                data[o] = 48 + part // 10
-                data[o + 1] = 48 + part % 10
-                data[o + 2] = 58
-                o += 3
-            o -= 1
-            if digits > 0:
-                data[o] = 46
-                o += 1
-                stored = 2 * size
-                for _ in range(stored - digits):
-                    fraction //= 10
-                for d in range(digits):
-                    data[o + digits - 1 - d] = 48 + fraction % 10
-                    fraction //= 10
-                o += digits
-        offsets[at + i + 1] = o
-
-
-_LONGEST_TIME = len("-838:59:59.000000") + 1
-
-
-class TimeCodec:
-    """Codec of TIME out of row images; the lake holds the text that SELECT shows.
-
-    Args:
-        source_type: of kind ``time``.
-    """
-
-    def __init__(self, source_type: SourceType) -> None:
-        """Start empty."""
-        self.arrow_type = pa.string()
-        self._column = TextBuilder(self.arrow_type)
-        self._digits = source_type.scale
-
-    def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
-        """Append cells."""
-        column = self._column
-        column.reserve(rows, rows * _LONGEST_TIME)
-        target = (column.offsets, column.data, column.validity.bytes, column.rows)
-        time_image(data, pos, length, rows, *target, self._digits)
         column.rows += rows
 
     def finish(self) -> pa.Array:

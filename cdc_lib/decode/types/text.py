@@ -1,57 +1,20 @@
 """CHAR, VARCHAR, TEXT and their binary siblings.
 
-Row image: the bytes as they are stored in the column's character set. The lake holds UTF-8: utf8mb4, utf8mb3 and ascii are
-copied, single-byte character sets go through a table of 256 entries. A BINARY(n) comes without its trailing zero bytes and
-is filled up again, because SELECT shows all n. Text row: already UTF-8, by the connection's character set.
+Row image and text row alike: the bytes as they are stored in the column's character set (a snapshot's session asks for them so).
+The lake holds UTF-8; see :mod:`cdc_lib.decode.charsets`. A BINARY(n) comes without its trailing zero bytes in a row image and is
+filled up again, because SELECT shows all n.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from numba import njit
 
 from cdc_lib.decode.builders import TextBuilder
-from cdc_lib.decode.types.codec import Bytes, Cells
+from cdc_lib.decode.charsets.registry import transcoder
+from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.decode.wire import copy
-from cdc_lib.model.schema import SourceType
-
-COPIED = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii", "binary"})
-"""Character sets whose bytes are UTF-8 already."""
-
-_CP1252_HOLES = {0x81: 0x81, 0x8D: 0x8D, 0x8F: 0x8F, 0x90: 0x90, 0x9D: 0x9D}
-"""MySQL's latin1 is cp1252 with the five undefined bytes as the control characters of the same number."""
-
-_PYTHON_CODECS = {
-    "latin1": "cp1252",
-    "latin2": "iso8859_2",
-    "latin5": "iso8859_9",
-    "latin7": "iso8859_13",
-    "cp1250": "cp1250",
-    "cp1251": "cp1251",
-    "cp1256": "cp1256",
-    "cp1257": "cp1257",
-    "koi8r": "koi8_r",
-    "koi8u": "koi8_u",
-    "cp866": "cp866",
-    "cp850": "cp850",
-    "cp852": "cp852",
-}
-READABLE = COPIED | _PYTHON_CODECS.keys()
-"""Character sets that are read."""
-
-
-def table_of(charset: str) -> npt.NDArray[np.uint8]:
-    """Return for each byte of a single-byte character set its length in UTF-8 and up to three bytes, shape (256, 4)."""
-    table = np.zeros((256, 4), np.uint8)
-    codec = _PYTHON_CODECS[charset]
-    for byte in range(256):
-        text = bytes([byte]).decode(codec, "ignore") or chr(_CP1252_HOLES.get(byte, 0xFFFD))
-        encoded = text.encode()
-        table[byte, 0] = len(encoded)
-        table[byte, 1 : 1 + len(encoded)] = list(encoded)
-    return table
 
 
 @njit(cache=True, nogil=True)
@@ -81,54 +44,59 @@ def gather(b, pos, length, n, offsets, data, valid, at, width):
         offsets[at + i + 1] = o
 
 
-@njit(cache=True, nogil=True)
-def translate(b, pos, length, n, offsets, data, valid, at, table):
-    """Copy cells through a table of single-byte characters."""
-    o = np.int64(offsets[at])
-    for i in range(n):
-        size = length[i]
-        valid[at + i] = size >= 0
-        for j in range(size):
-            c = b[pos[i] + j]
-            if c < 128:
-                data[o] = c
-                o += 1
-                continue
-            for k in range(table[c, 0]):
-                data[o] = table[c, 1 + k]
-                o += 1
-        offsets[at + i + 1] = o
-
-
-class TextCodec:
-    """Codec of text and bytes.
+class BytesCodec:
+    """Codec of bytes.
 
     Args:
-        source_type: of kind ``string``, ``bytes``, or one that a text result set gives as text.
-        from_text: the cells are those of a text result set, not of a row image.
-        fill: BINARY(n) only: n.
+        fill: BINARY(n) in row images: n.
     """
 
-    def __init__(self, source_type: SourceType, *, from_text: bool, fill: int = 0) -> None:
-        """Choose between copying and translating."""
-        self.arrow_type = pa.binary() if source_type.kind == "bytes" else pa.string()
+    def __init__(self, *, fill: int = 0) -> None:
+        """Start empty."""
+        self.arrow_type = pa.binary()
         self._column = TextBuilder(self.arrow_type)
         self._fill = fill
-        copied = from_text or source_type.kind != "string" or source_type.charset in COPIED
-        self._table = None if copied else table_of(source_type.charset)
 
     def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
         """Append cells."""
         column = self._column
-        size = int(total(length, rows, self._fill))
-        if self._table is None:
-            column.reserve(rows, size)
-            target = (column.offsets, column.data, column.validity.bytes, column.rows)
-            gather(data, pos, length, rows, *target, self._fill)
-        else:
-            column.reserve(rows, 3 * size)
-            target = (column.offsets, column.data, column.validity.bytes, column.rows)
-            translate(data, pos, length, rows, *target, self._table)
+        column.reserve(rows, int(total(length, rows, self._fill)))
+        target = (column.offsets, column.data, column.validity.bytes, column.rows)
+        gather(data, pos, length, rows, *target, self._fill)
+        column.rows += rows
+
+    def finish(self) -> pa.Array:
+        """Return the column."""
+        return self._column.finish()
+
+
+class TextCodec:
+    """Codec of text.
+
+    Args:
+        charset: MySQL's name of the character set that cells are in.
+        replaces: whether U+FFFD stands for what is no text of it; else that is a fault.
+    """
+
+    def __init__(self, charset: str, *, replaces: bool) -> None:
+        """Look the character set up."""
+        self.arrow_type = pa.string()
+        self._column = TextBuilder(self.arrow_type)
+        self._charset = charset
+        self._transcoder = transcoder(charset)
+        self._replaces = replaces
+        self._growth = 3 if replaces else self._transcoder.growth
+
+    def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
+        """Append cells."""
+        column = self._column
+        column.reserve(rows, self._growth * int(total(length, rows, 0)))
+        target = (column.offsets, column.data, column.validity.bytes, column.rows)
+        made = self._transcoder
+        bad = made.kernel(data, pos, length, rows, *target, self._replaces, *made.tables)
+        if bad >= 0:
+            what = f"bytes that are no text of the character set {self._charset}"
+            raise ValueFault(int(bad), what, "Mend the row, or set invalid_text: replace in the source file.")
         column.rows += rows
 
     def finish(self) -> pa.Array:
