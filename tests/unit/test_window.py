@@ -92,7 +92,7 @@ def test_a_chunk_of_a_composite_key_is_spelled_out_column_by_column():
     key = chunks.key_text(TABLE, (b"7", "é'".encode()))
     assert key == ("7", "c3a927")
     assert chunks.select_chunk(TABLE, key, ("9", ""), 5) == (
-        "SELECT `x`, `k`, `f` + 0e0 FROM `my``db`.`t` FORCE INDEX (PRIMARY) WHERE "
+        "SELECT `x`, `k`, `f` * 1e0 FROM `my``db`.`t` FORCE INDEX (PRIMARY) WHERE "
         "((`x` < 9) OR (`x` = 9 AND `k` <= _utf8mb4 X'')) AND "
         "((`x` > 7) OR (`x` = 7 AND `k` > _utf8mb4 X'c3a927')) ORDER BY `x`, `k` LIMIT 5"
     )
