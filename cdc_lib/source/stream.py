@@ -122,8 +122,9 @@ def query(server: ServerConfig, connection: Connection[Any], sql: str) -> Server
     private: Any = connection  # as above
     try:
         with connection.cursor() as cursor:
-            # As in the binlog: converted by the server, what is no text would come as a question mark.
-            cursor.execute("SET character_set_results = NULL")
+            # As in the binlog: converted by the server, what is no text would come as a question mark. Without the server's
+            # own sql_mode, keys with zero or impossible dates may be compared with, and CHAR comes without its padding.
+            cursor.execute("SET character_set_results = NULL, sql_mode = 'ALLOW_INVALID_DATES'")
         private._execute_command(COMMAND.COM_QUERY, sql)  # noqa: SLF001 - no public way
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error, server) from error

@@ -121,7 +121,8 @@ def test_texts_and_labels_of_every_character_set_equal_select(texts):
     fill(capture, known)
     names = [f"{kind}_{c}" for c in known for kind in "vtes"]
     shown = {
-        row[0]: dict(zip(names, row[1:], strict=True)) for row in capture.execute(f"SELECT id, {', '.join(names)} FROM a")
+        row[0]: dict(zip(names, row[1:], strict=True))
+        for row in capture.execute(f"SELECT id, {', '.join(names)} FROM a")
     }
     assert shown[1]["t_gbk"] == TEXTS["gbk"] * 50
     drained = capture.rows(capture.drain(capture.window_from(start)), "a")

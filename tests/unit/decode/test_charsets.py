@@ -30,7 +30,9 @@ def read(charset, *cells, replaces=False):
 
 @pytest.mark.parametrize("charset", sorted(PYTHON))
 @UNTIMED
-@given(st.lists(st.binary(max_size=12) | st.text(max_size=6).map(lambda text: text.encode("utf-8", "ignore")), max_size=4))
+@given(
+    st.lists(st.binary(max_size=12) | st.text(max_size=6).map(lambda text: text.encode("utf-8", "ignore")), max_size=4)
+)
 def test_what_is_text_is_what_python_takes_strictly(charset, cells):
     """Anything else is a fault of the first cell that is none."""
     strict = [_strictly(cell, PYTHON[charset]) for cell in cells]
