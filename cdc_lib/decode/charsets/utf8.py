@@ -10,9 +10,11 @@ import numpy as np
 from numba import njit
 
 from cdc_lib.decode.charsets.transcoder import Transcoder, put
+from cdc_lib.decode.machine import load64
 from cdc_lib.decode.wire import copy
 
 _REPLACEMENT = 0xFFFD
+_HIGH_BITS = np.uint64(0x8080808080808080)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -23,7 +25,9 @@ def _character(b, p, end):
         return 1
     if c < 0xC2 or c > 0xF4:
         return 0
-    size = 2 if c < 0xE0 else 3 if c < 0xF0 else 4
+    if c < 0xE0:
+        return 2 if end - p > 1 and b[p + 1] & 0xC0 == 0x80 else 0
+    size = 3 if c < 0xF0 else 4
     if size > end - p:
         return 0
     low, high = 0x80, 0xBF
@@ -44,12 +48,63 @@ def _character(b, p, end):
 
 
 @njit(cache=True, nogil=True)
+def _plain(data, start, end):
+    """Whether all bytes are ASCII, eight at a time."""
+    seen = np.uint64(0)
+    words = (end - start) // 8
+    for k in range(words):
+        seen |= load64(data, start + 8 * k)
+    for p in range(start + 8 * words, end):
+        seen |= np.uint64(data[p])
+    return seen & _HIGH_BITS == 0
+
+
+@njit(cache=True, nogil=True)
+def _well_formed(data, start, end):
+    """Whether the bytes, which begin a character, are well-formed; without a branch, so that it runs many bytes at a time.
+
+    A byte follows a character exactly where one, two or three places before it a character of so many more bytes begins.
+    """
+    begin = min(start + 3, end)
+    p = start
+    while p < begin:
+        size = _character(data, p, end)
+        if size == 0:
+            return False
+        p += size
+    for back in range(1, min(4, end - start + 1)):
+        if data[end - back] >= (0xC0, 0xE0, 0xF0)[back - 1]:
+            return False
+    zero, one, two, three = data[begin:end], data[begin - 1 : end - 1], data[begin - 2 : end - 2], data[begin - 3 : end - 3]
+    bad = False
+    for k in range(end - begin):
+        c, before = zero[k], one[k]
+        bad |= ((c & 0xC0) == 0x80) != ((before >= 0xC0) | (two[k] >= 0xE0) | (three[k] >= 0xF0))
+        bad |= (c == 0xC0) | (c == 0xC1) | (c > 0xF4)
+        bad |= ((before == 0xE0) & (c < 0xA0)) | ((before == 0xED) & (c > 0x9F))
+        bad |= ((before == 0xF0) & (c < 0x90)) | ((before == 0xF4) & (c > 0x8F))
+    return not bad
+
+
+@njit(cache=True, nogil=True)
 def _first_bad(data, offsets, at, n, highest):
     """Index of the first written cell that is not well-formed, or -1; ``highest`` is 0x7F for ASCII, else 0xFF."""
+    start, stop = np.int64(offsets[at]), np.int64(offsets[at + n])
+    if highest == 0xFF and _well_formed(data, start, stop):
+        inside = -1
+        for i in range(n - 1, -1, -1):
+            p = np.int64(offsets[at + i])
+            if p < stop and data[p] & 0xC0 == 0x80:
+                inside = i
+        if inside < 0:
+            return -1
     for i in range(n):
         p = np.int64(offsets[at + i])
         end = np.int64(offsets[at + i + 1])
         while p < end:
+            if end - p >= 8 and load64(data, p) & _HIGH_BITS == 0:
+                p += 8
+                continue
             size = _character(data, p, end)
             if size == 0 or data[p] > highest:
                 return i
@@ -70,10 +125,7 @@ def utf8(b, pos, length, n, offsets, data, valid, at, replace, highest):
             o += size
         offsets[at + i + 1] = o
     # Most text is ASCII, which one look over all of it tells.
-    seen = np.uint8(0)
-    for k in range(start, o):
-        seen |= data[k]
-    if seen < 0x80:
+    if _plain(data, start, o):
         return -1
     bad = _first_bad(data, offsets, at, n, highest)
     if bad < 0 or not replace:
