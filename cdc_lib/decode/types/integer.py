@@ -33,7 +33,7 @@ def signed(b, pos, length, n, values, valid, at):
 
 @njit(cache=True, nogil=True)
 def unsigned(b, pos, length, n, values, valid, at):
-    """Zero-extend little-endian integers of 1 to 4 bytes."""
+    """Zero-extend little-endian integers of 1 to 8 bytes."""
     for i in range(n):
         width = length[i]
         valid[at + i] = width >= 0
@@ -42,19 +42,8 @@ def unsigned(b, pos, length, n, values, valid, at):
 
 
 @njit(cache=True, nogil=True)
-def unsigned_wide(b, pos, length, n, values, valid, at):
-    """Little-endian integers of 8 bytes to 128 bits."""
-    for i in range(n):
-        width = length[i]
-        valid[at + i] = width >= 0
-        values[2 * (at + i)] = little(b, pos[i], max(width, 0))
-        values[2 * (at + i) + 1] = 0
-    return -1
-
-
-@njit(cache=True, nogil=True)
 def bits(b, pos, length, n, values, valid, at):
-    """Big-endian bit strings of up to 63 bits."""
+    """Big-endian bit strings of up to 64 bits."""
     for i in range(n):
         width = length[i]
         valid[at + i] = width >= 0
@@ -63,41 +52,30 @@ def bits(b, pos, length, n, values, valid, at):
 
 
 @njit(cache=True, nogil=True)
-def bits_wide(b, pos, length, n, values, valid, at):
-    """Big-endian bit strings of 64 bits to 128 bits."""
-    for i in range(n):
-        width = length[i]
-        valid[at + i] = width >= 0
-        values[2 * (at + i)] = big(b, pos[i], max(width, 0))
-        values[2 * (at + i) + 1] = 0
-    return -1
-
-
-@njit(cache=True, nogil=True)
 def year(b, pos, length, n, values, valid, at):
     """One byte, years since 1900; 0 is the year 0000."""
     for i in range(n):
-        valid[at + i] = length[i] >= 0
-        value = 0
-        if length[i] > 0:
-            value = np.int64(b[pos[i]])
+        value = np.int64(b[pos[i]]) if length[i] > 0 else np.int64(0)
         values[at + i] = 1900 + value if value > 0 else 0
+        valid[at + i] = length[i] >= 0
     return -1
 
 
 @njit(cache=True, nogil=True)
 def text(b, pos, length, n, values, valid, at):
-    """Decimal digits with an optional minus, up to 19 digits; returns the row of a cell that is none, else -1."""
+    """Decimal digits with an optional minus; returns the row of a cell that is none, else -1.
+
+    Numbers without a sign may have 64 bits: the sum wraps to the same bits.
+    """
     for i in range(n):
-        width = length[i]
-        if width < 0:
+        if length[i] < 0:
             valid[at + i] = 0
             values[at + i] = 0
             continue
         valid[at + i] = 1
         p = pos[i]
-        end = p + width
-        negative = width > 0 and b[p] == 45
+        end = p + length[i]
+        negative = p < end and b[p] == 45
         if negative:
             p += 1
         if p == end:
@@ -107,26 +85,9 @@ def text(b, pos, length, n, values, valid, at):
             digit = np.int64(b[p]) - 48
             if digit < 0 or digit > 9:
                 return i
-            value = value * 10 - digit
+            value = value * 10 + digit
             p += 1
-        values[at + i] = value if negative else -value
-    return -1
-
-
-@njit(cache=True, nogil=True)
-def text_wide(b, pos, length, n, values, valid, at):
-    """Decimal digits without a sign, up to 20 digits of an unsigned 64-bit number, to 128 bits."""
-    for i in range(n):
-        width = length[i]
-        valid[at + i] = width >= 0
-        value = np.uint64(0)
-        for j in range(max(width, 0)):
-            digit = np.int64(b[pos[i] + j]) - 48
-            if digit < 0 or digit > 9:
-                return i
-            value = value * np.uint64(10) + np.uint64(digit)
-        values[2 * (at + i)] = np.int64(value)
-        values[2 * (at + i) + 1] = 0
+        values[at + i] = -value if negative else value
     return -1
 
 
@@ -142,7 +103,8 @@ class IntegerCodec:
         """Choose the kernel and the column's width in the lake."""
         lake_type = source_type.lake_type
         wide = lake_type.startswith("decimal")
-        self._kernel: Kernel = _kernel(source_type, wide=wide, from_text=from_text)
+        self._kernel: Kernel = _kernel(source_type, from_text=from_text)
+        self._wide = wide
         if wide:
             self.arrow_type = pa.decimal128(20, 0)
             self._column = FixedBuilder(self.arrow_type, np.int64, per_row=2)
@@ -157,7 +119,12 @@ class IntegerCodec:
         """Append cells."""
         column = self._column
         column.reserve(rows)
-        fault = self._kernel(data, pos, length, rows, column.values, column.validity.bytes, column.rows)
+        values = column.values
+        if self._wide:
+            # The lower halves; the upper ones of an unsigned number are 0.
+            values[2 * column.rows + 1 : 2 * (column.rows + rows) : 2] = 0
+            values = values[::2]
+        fault = self._kernel(data, pos, length, rows, values, column.validity.bytes, column.rows)
         if fault >= 0:
             raise ValueFault(int(fault), "the server's text is not a whole number")
         column.rows += rows
@@ -167,13 +134,11 @@ class IntegerCodec:
         return self._column.finish()
 
 
-def _kernel(source_type: SourceType, *, wide: bool, from_text: bool) -> Kernel:
+def _kernel(source_type: SourceType, *, from_text: bool) -> Kernel:
     if source_type.kind == "bit":
-        return bits_wide if wide else bits
+        return bits
     if from_text:
-        return text_wide if wide else text
+        return text
     if source_type.kind == "year":
         return year
-    if not source_type.unsigned:
-        return signed
-    return unsigned_wide if wide else unsigned
+    return unsigned if source_type.unsigned else signed
