@@ -75,7 +75,12 @@ def _well_formed(data, start, end):
     for back in range(1, min(4, end - start + 1)):
         if data[end - back] >= (0xC0, 0xE0, 0xF0)[back - 1]:
             return False
-    zero, one, two, three = data[begin:end], data[begin - 1 : end - 1], data[begin - 2 : end - 2], data[begin - 3 : end - 3]
+    zero, one, two, three = (
+        data[begin:end],
+        data[begin - 1 : end - 1],
+        data[begin - 2 : end - 2],
+        data[begin - 3 : end - 3],
+    )
     bad = False
     for k in range(end - begin):
         c, before = zero[k], one[k]

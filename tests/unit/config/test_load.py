@@ -41,6 +41,7 @@ def test_what_a_file_leaves_out_has_the_documented_defaults(write):
     assert config.server.port == 3306
     assert config.tables.include == ("shop.*",)
     assert (config.start, config.schedule, config.zero_dates) == ("snapshot", "*/5 * * * *", "null")
+    assert (config.invalid_text, config.old_temporals) == ("error", "error")
     assert config.store.path_style
     assert (config.lake.catalog, config.lake.namespace) == ("lake", "{database}")
     assert config.drain.max_window_bytes == 256 * 1024**2
@@ -144,7 +145,9 @@ def test_a_log_in_comes_from_a_variable_or_from_a_connection(write):
         ("drain: {compression_level: 23}", "drain.compression_level"),
         ("snapshot: {chunk_rows: 0}", "snapshot.chunk_rows"),
         ("merge: {driver_memory: lots}", "merge.driver_memory"),
-        ("zero_dates: keep", "zero_dates"),
+        ("zero_dates: keep", "allowed: null, string or error"),
+        ("invalid_text: ignore", "allowed: error or replace"),
+        ("old_temporals: micro", "allowed: error or whole"),
         ("stroe: {}", "did you mean 'store'"),
     ],
 )
@@ -168,6 +171,7 @@ def test_zero_dates_may_be_written_as_a_bare_null(write):
     """YAML's own null and the word mean the same."""
     assert load_source(write(GOOD + "zero_dates: null\n"), {}).zero_dates == "null"
     assert load_source(write(GOOD + "zero_dates: error\n"), {}).zero_dates == "error"
+    assert load_source(write(GOOD + "zero_dates: string\n"), {}).values.zero_dates == "string"
 
 
 @pytest.mark.parametrize(

@@ -7,26 +7,14 @@ import json
 import struct
 from decimal import Decimal
 
-import numpy as np
 import pytest
 
 from cdc_lib.decode.types.codec import ValueFault
 from cdc_lib.decode.types.decimal import packed_size
 from cdc_lib.decode.types.jsonb import print_double
-from cdc_lib.decode.types.registry import codec_for
 from cdc_lib.decode.types.temporal import days
-from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.schema import SourceType
-
-
-def decode(source_type, *cells, from_text=False, **policy):
-    """Run a codec over cells, None for NULL."""
-    data = np.frombuffer(b"".join(cell or b"" for cell in cells) + b"\xaa" * 8, np.uint8)
-    length = np.array([-1 if cell is None else len(cell) for cell in cells], np.int64)
-    pos = np.cumsum([0, *np.maximum(length, 0)])[:-1].astype(np.int64)
-    codec = codec_for(source_type, ValuePolicy(**policy), from_text=from_text)
-    codec.append(data, pos, length, len(cells))
-    return codec.finish().to_pylist()
+from tests.support.cells import decode
 
 
 def test_packed_decimals_are_unpacked():
