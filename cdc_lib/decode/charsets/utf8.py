@@ -92,9 +92,12 @@ def _well_formed(data, start, end):
 
 
 @njit(cache=True, nogil=True)
-def _first_bad(data, offsets, at, n, highest):
+def first_bad(data, offsets, at, n, highest):
     """Index of the first written cell that is not well-formed, or -1; ``highest`` is 0x7F for ASCII, else 0xFF."""
     start, stop = np.int64(offsets[at]), np.int64(offsets[at + n])
+    # Most text is ASCII, which one look over all of it tells.
+    if _plain(data, start, stop):
+        return -1
     if highest == 0xFF and _well_formed(data, start, stop):
         inside = -1
         for i in range(n - 1, -1, -1):
@@ -120,8 +123,7 @@ def _first_bad(data, offsets, at, n, highest):
 @njit(cache=True, nogil=True)
 def utf8(b, pos, length, n, offsets, data, valid, at, replace, highest):
     """Copy cells; see :data:`cdc_lib.decode.charsets.transcoder.Kernel`."""
-    start = np.int64(offsets[at])
-    o = start
+    o = np.int64(offsets[at])
     for i in range(n):
         size = length[i]
         valid[at + i] = size >= 0
@@ -129,10 +131,7 @@ def utf8(b, pos, length, n, offsets, data, valid, at, replace, highest):
             copy(b, pos[i], data, o, size)
             o += size
         offsets[at + i + 1] = o
-    # Most text is ASCII, which one look over all of it tells.
-    if _plain(data, start, o):
-        return -1
-    bad = _first_bad(data, offsets, at, n, highest)
+    bad = first_bad(data, offsets, at, n, highest)
     if bad < 0 or not replace:
         return bad
     o = np.int64(offsets[at + bad])

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numba import njit
 
 from cdc_lib.decode.builders import TextBuilder, grown
+from cdc_lib.decode.charsets.utf8 import first_bad
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.decode.types.jsonb_opaque import opaque
 from cdc_lib.decode.wire import little, u16
@@ -345,6 +346,9 @@ class JsonCodec:
                 column.data = grown(column.data, needed)
             elif status == MALFORMED:
                 raise ValueFault(first, "the JSON document's offsets or types are wrong")
+        bad = first_bad(column.data, column.offsets, column.rows, rows, 0xFF)
+        if bad >= 0:
+            raise ValueFault(int(bad), "the JSON document holds a string that is not UTF-8")
         column.rows += rows
 
     def _fill_gaps(self, first: int, stop: int, gaps: int) -> None:

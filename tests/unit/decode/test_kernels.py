@@ -109,6 +109,7 @@ def test_json_doubles_read_back_as_the_same_number(value):
         b"\x0f\xf6\x02\x01\x05",
         b"\x63",
         b"\x0b\x00",
+        b"\x0c\x02a\xff",
         b"\x02" + struct.pack("<HH", 1, 7) + b"\x02\x00\x00",
         b"\x00" + struct.pack("<HH", 1, 11) + struct.pack("<HH", 11, 900) + b"\x04\x01\x00",
     ],
