@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.decode.columns import CHANGE_TYPES, OP_LABELS
+from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
 from cdc_lib.decode.resultset import ResultSet
@@ -88,11 +89,26 @@ class Drainer:
 
     def _read(self, window: Window, facts: ServerFacts, charsets: dict[int, str], writer: BatchWriter) -> WindowSummary:
         server, drain = self.config.server, self.config.drain
-        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, charsets)
+        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, charsets, self._untold(facts))
         options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
         with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
             wanted = self.config.tables.captures
             return WindowReader(window, stream, stream_facts, wanted, writer, options).run()
+
+    def _untold(self, facts: ServerFacts) -> Untold:
+        """Return how to find the columns whose changes the server may leave out of an after image.
+
+        MariaDB logs a virtual column with MINIMAL only when an index needs it; MySQL whenever it changed.
+        """
+
+        def virtual(database: str, table: str) -> frozenset[str]:
+            connection = connect(self.config.server, self.credentials)
+            try:
+                return InformationSchema(connection).virtual_columns(database, table)
+            finally:
+                connection.close()
+
+        return virtual if facts.identity.flavor == "mariadb" else nothing_untold
 
     def snapshot(self, task: SnapshotTask, identity: ServerIdentity) -> DrainResult:
         """Read the chunks of one table that are not there yet, each into a batch of its own.

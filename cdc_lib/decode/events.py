@@ -28,8 +28,8 @@ TRANSACTION_PAYLOAD: Final = 40
 HEARTBEAT_V2: Final = 41
 MARIADB_GTID: Final = 162
 
-ROWS: Final = (*range(23, 26), *range(30, 33))
-"""Row events of both versions: insert, update, delete."""
+ROWS: Final = (*range(23, 26), *range(30, 33), PARTIAL_UPDATE_ROWS)
+"""Row events of both versions: insert, update, delete; and the update that may hold differences of JSON documents."""
 
 ARTIFICIAL: Final = 0x20
 """Header flag of an event that the server made up for the stream: it takes no bytes in the file."""
@@ -100,7 +100,6 @@ NAMES: Final[dict[int, str]] = {
 HINTS: Final[dict[int, str]] = {
     26: "The server lost events here; take a new snapshot of the tables.",
     38: "XA transactions are not read yet.",
-    39: "Set binlog_row_value_options='' at the source and go on behind this transaction with a new snapshot.",
     40: "Set binlog_transaction_compression=OFF at the source (also in sessions) and take a new snapshot of the tables.",
     42: "Tagged GTIDs are not read yet.",
     164: "Binlog encryption of MariaDB is not read; set encrypt_binlog=OFF.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_lib.decode import events, frame, rows
+from cdc_lib.decode import events, frame, images, rows
 from cdc_lib.decode.progress import Place
 from cdc_lib.decode.receive import Bytes
 from cdc_lib.decode.types.codec import ValueFault
@@ -14,6 +14,13 @@ from cdc_lib.errors import (
     SourceUnavailable,
     UnsupportedValue,
 )
+
+_WRONG_IMAGES = {
+    rows.BAD_LENGTH: "a length leaves the event",
+    rows.BAD_COLUMNS: "another number of columns than declared",
+    images.NO_COLUMNS: "it has no column",
+    images.BAD_OPTIONS: "its value options are not known, or it changes a part of what is NULL",
+}
 
 
 def scan_fault(status: int, data: Bytes, event: int, end: int, place: Place, stop: str) -> CdcError:
@@ -55,16 +62,17 @@ def scan_fault(status: int, data: Bytes, event: int, end: int, place: Place, sto
 
 
 def rows_fault(status: int, table: str, place: Place) -> CdcError:
-    """Return the error of a row image that cannot be walked; ``status`` is that of :func:`rows.locate`."""
-    if status == rows.PARTIAL_IMAGE:
+    """Return the error of a row image that cannot be walked; ``status`` is that of rows.py or images.py."""
+    if status == images.NO_KEY:
         return UnsupportedValue(
-            "a row image without all columns",
+            "a row image without the table's key",
             hint="Set binlog_row_image=FULL at the source (also in sessions) and take a new snapshot of the table.",
             **place,
             table=table,
         )
-    what = "a length leaves the event" if status == rows.BAD_LENGTH else "another number of columns than declared"
-    return DecodeError(f"a row image is wrong: {what}", hint="Nothing was acknowledged.", **place, table=table)
+    return DecodeError(
+        f"a row image is wrong: {_WRONG_IMAGES[status]}", hint="Nothing was acknowledged.", **place, table=table
+    )
 
 
 def value_fault(fault: ValueFault, table: str, place: Place) -> CdcError:

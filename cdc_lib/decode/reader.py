@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cdc_lib.decode import events, frame, rows
+from cdc_lib.decode import events, frame, images, rows
 from cdc_lib.decode.checksum import TABLES
 from cdc_lib.decode.columns import GtidPrefixes
 from cdc_lib.decode.faults import rows_fault, scan_fault, value_fault
+from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.progress import Place, Progress, WindowSummary
 from cdc_lib.decode.rare import RareEvents
 from cdc_lib.decode.receive import HEADROOM, Bytes, Receiver, extended
@@ -30,6 +31,8 @@ _RECORDS = 1 << 16
 _WALK_ROWS = 16 * 253
 """Rows located at a time: their cells should stay in the processor's cache until they are decoded. Columns lie an odd number
 of cache lines apart, because at a power of two the cells of one row would push each other out."""
+_PARTIAL_FILES = 100_000
+"""Added to a layout's number in the name of the file of its rows that may lack cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,14 @@ class StreamFacts:
         flavor: MySQL or MariaDB.
         checksum: whether events end in a CRC32 when the stream begins.
         charsets: character set name of each collation number.
+        untold: columns of a table whose changes an after image may leave out; asked for once per table, and only when an
+            image does not have all columns.
     """
 
     flavor: Flavor
     checksum: bool
     charsets: Mapping[int, str]
+    untold: Untold = nothing_untold
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ class WindowReader:
         self._options = options
         self._summary = WindowSummary()
         self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
-        self._tables = KnownTables(self._progress, wanted, facts.charsets, options.values)
+        self._tables = KnownTables(self._progress, wanted, facts.charsets, facts.untold, options.values)
         self._rare = RareEvents(self._progress, self._tables, self._summary.ddl)
         self._kinds = _kinds()
         self._scratch = np.zeros(16, np.uint8)
@@ -112,6 +118,8 @@ class WindowReader:
                 self._read(receiver)
         for slot in range(len(self._tables.columns)):
             self._close_group(slot)
+        for slot in self._tables.partials():
+            self._close_partial(slot)
         return self._progress.summarize(self._summary)
 
     def _read(self, receiver: Receiver) -> None:
@@ -196,7 +204,7 @@ class WindowReader:
                 self._cells = _scratch_cells(pos.shape[0], wider)
                 self._marks = _scratch_marks(wider)
                 continue
-            if status in (rows.BAD_LENGTH, rows.BAD_COLUMNS, rows.PARTIAL_IMAGE):
+            if status in (rows.BAD_LENGTH, rows.BAD_COLUMNS):
                 raise rows_fault(status, layout.schema.name, self._place(int(chosen[next_])))
             try:
                 table.append(data, self._cells, self._marks, found, self._records, self._gtids)
@@ -206,6 +214,25 @@ class WindowReader:
             first = int(next_)
             if status == rows.GROUP_FULL:
                 self._close_group(slot)
+            elif status == rows.PARTIAL_IMAGE:
+                chosen, first = self._decode_partial(data, slot, chosen[first:]), 0
+
+    def _decode_partial(self, data: Bytes, slot: int, chosen: np.ndarray) -> np.ndarray:
+        """Decode the events whose images need not have all columns; returns the others."""
+        partial = self._tables.partial(slot)
+        flags = np.zeros(chosen.shape[0], np.bool_)
+        images.is_partial(data, self._records, chosen, len(partial.columns.layout.prefix), flags)
+        limits = (self._options.group_rows, self._options.group_bytes)
+        partial.take(
+            data, self._records, chosen[flags], self._gtids, limits, self._place, lambda: self._close_partial(slot)
+        )
+        return chosen[~flags]
+
+    def _close_partial(self, slot: int) -> None:
+        table = self._tables.partial(slot).columns
+        if table.rows:
+            self._summary.rows += table.rows
+            self._sink.write(f"{_PARTIAL_FILES + slot}", table.layout.schema, table.finish())
 
     def _close_group(self, slot: int) -> None:
         table = self._tables.columns[slot]

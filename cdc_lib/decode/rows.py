@@ -52,7 +52,7 @@ def _image(b, p, end, prefix, width, columns, pos, length, r):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _same_key(b, keys, pos, length, r):
+def same_key(b, keys, pos, length, r):
     """Whether the key cells of rows ``r`` and ``r + 1`` are equal byte for byte."""
     for i in range(keys.shape[0]):
         c = keys[i]
@@ -101,6 +101,8 @@ def locate(b, records, chosen, first, prefix, width, keys, group_rows, group_byt
             if p + 2 > end:
                 return BAD_LENGTH, n, i, taken
             p += u16(b, p)
+        if kind == 39:
+            return PARTIAL_IMAGE, n, i, taken
         bitmap = (columns + 7) >> 3
         update = kind == 24 or kind == 31
         # The count is one byte up to 250, else 0xFC and two bytes.
@@ -141,7 +143,7 @@ def locate(b, records, chosen, first, prefix, width, keys, group_rows, group_byt
             p = _image(b, p, end, prefix, width, columns, pos, length, n + 1)
             if p < 0:
                 return BAD_LENGTH, before, i, taken
-            if keys.shape[0] == 0 or not _same_key(b, keys, pos, length, n):
+            if keys.shape[0] == 0 or not same_key(b, keys, pos, length, n):
                 op[n] = DELETE
                 n += 1
             else:

@@ -42,6 +42,7 @@ _META_LIMITS = {
     _BLOB_COMPRESSED: (1, 4), _TIMESTAMP2: (0, 6), _DATETIME2: (0, 6), _TIME2: (0, 6),
 }  # fmt: skip
 """Least and greatest metadata: what lies outside would lead a kernel out of its buffers."""
+_NO_DEFAULT = {_BLOB, _JSON, _GEOMETRY, _VECTOR, _BLOB_COMPRESSED}
 _BINARY = "binary"
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_STRINGS, _ENUM_STRINGS = 1, 2, 3, 4, 5, 6
@@ -58,6 +59,8 @@ class TableLayout:
         width: per column, bytes of a fixed width.
         fills: per column, bytes to fill BINARY(n) up to; 0 for others.
         keys: indexes of the key's columns.
+        null_by_default: per column, whether an INSERT that does not name it leaves NULL: BLOBs, texts and JSON have no literal
+            default, and the server logs the value of a default that is an expression.
     """
 
     schema: TableSchema
@@ -65,6 +68,7 @@ class TableLayout:
     width: npt.NDArray[np.int64]
     fills: tuple[int, ...]
     keys: npt.NDArray[np.int64]
+    null_by_default: tuple[bool, ...]
 
 
 class _Bytes:
@@ -163,6 +167,7 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor) -> TableLayo
         np.array(widths, np.int64),
         tuple(fills),
         np.array(keys, np.int64),
+        tuple(code in _NO_DEFAULT and c.nullable for code, c in zip(real, columns, strict=True)),
     )
 
 

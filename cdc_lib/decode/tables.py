@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from cdc_lib.decode import frame
 from cdc_lib.decode.columns import TableColumns
+from cdc_lib.decode.partial_columns import PartialColumns
+from cdc_lib.decode.partial_rows import PartialRows, Untold
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.table_map import TableLayout, parse, table_name
 from cdc_lib.errors import DecodeError, UnsupportedValue
@@ -25,6 +27,7 @@ class KnownTables:
         progress: of the walk.
         wanted: whether a table is captured.
         charsets: character set name of each collation number of the server.
+        untold: columns of a table whose changes may be left out of an after image.
         values: what becomes of values that the lake cannot hold as they are.
     """
 
@@ -33,6 +36,7 @@ class KnownTables:
         progress: Progress,
         wanted: Callable[[str, str], bool],
         charsets: Mapping[int, str],
+        untold: Untold,
         values: ValuePolicy,
     ) -> None:
         """Know no table yet."""
@@ -41,6 +45,8 @@ class KnownTables:
         self._wanted = wanted
         self._charsets = charsets
         self._values = values
+        self._untold = untold
+        self._partial: dict[int, PartialRows] = {}
         self._by_layout: dict[tuple[object, ...], int] = {}
         self.forget()
 
@@ -86,6 +92,19 @@ class KnownTables:
                 table=layout.schema.name,
             )
         return replace(layout, schema=self._values.applied(layout.schema))
+
+    def partial(self, slot: int) -> PartialRows:
+        """Return what decodes the events of a layout whose images need not have all columns."""
+        if slot not in self._partial:
+            layout = self.columns[slot].layout
+            untold = self._untold(layout.schema.database, layout.schema.table)
+            columns = PartialColumns(layout, self._progress.window.epoch, self._values)
+            self._partial[slot] = PartialRows(columns, untold)
+        return self._partial[slot]
+
+    def partials(self) -> Iterator[int]:
+        """Yield the slots that such events were seen of."""
+        yield from sorted(self._partial)
 
     def touches(self, database: str, table: str) -> bool:
         """Whether a table that a statement names is captured; ``*`` stands for all of its database."""

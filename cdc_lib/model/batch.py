@@ -29,6 +29,16 @@ OP, EPOCH, FILE, OFFSET, ROW, TS, GTID = CHANGE_COLUMNS = (
 key; ``_ts`` timestamp in microseconds, UTC, of the commit (of the SELECT for snapshot rows); ``_gtid`` string or null.
 """
 
+ABSENT = "_absent"
+"""Column behind the change columns in files of rows that may lack cells (see :attr:`DataFile.partial_rows`).
+
+string: null for a row that is whole, else a character for each of the table's columns, in the order of the file's schema.
+"""
+
+CELL_HERE, CELL_ABSENT, CELL_UNKNOWN = "+", "-", "?"
+"""Characters of ``_absent``: the cell is in the row (and may be NULL); the change did not touch it (an insert: it took its
+default); the change gave it a value that the binlog does not tell. Cells of the latter two are null."""
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
@@ -41,6 +51,7 @@ class DataFile:
         rows: number of rows.
         bytes: size of the file.
         sha256: hex digest of the file.
+        partial_rows: how many of the rows lack cells; only where there are some need ``_absent`` be looked at.
     """
 
     path: str
@@ -49,6 +60,7 @@ class DataFile:
     rows: int
     bytes: int
     sha256: str
+    partial_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from cdc_lib.errors import MergeError
-from cdc_lib.model.batch import EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.batch import ABSENT, EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Position
 
 Mode = Literal["mirror", "append"]
@@ -36,7 +36,7 @@ ICEBERG_NAMES = frozenset(
 )  # fmt: skip
 """Names that Iceberg gives a meaning of its own; a column of that name breaks its MERGE."""
 
-RESERVED = frozenset(LAKE_NAMES) | frozenset(LAKE_NAMES.values()) | ICEBERG_NAMES
+RESERVED = frozenset(LAKE_NAMES) | frozenset(LAKE_NAMES.values()) | {ABSENT} | ICEBERG_NAMES
 """Names, in lower case, that a column of a source table cannot have."""
 
 MARKER_PROPERTY = "cdc.merged-to"

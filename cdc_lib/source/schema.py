@@ -65,6 +65,15 @@ class InformationSchema:
         own = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:]), row[3] == "YES") for row in columns)
         return TableSchema(database, table, own, tuple(str(row[0]) for row in key))
 
+    def virtual_columns(self, database: str, table: str) -> frozenset[str]:
+        """Return the names of a table's generated columns that are not stored."""
+        rows = self._rows(
+            "SELECT COLUMN_NAME FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND EXTRA LIKE %s",
+            (database, table, "%VIRTUAL GENERATED%"),
+        )
+        return frozenset(str(name) for (name,) in rows)
+
     def _rows(self, sql: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
         try:
             return rows_of(self._connection, sql, arguments)

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_lib.model.batch import DataFile
+from cdc_lib.model.batch import ABSENT, DataFile
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.encoding import choose
@@ -57,6 +57,7 @@ class _Part:
     writer: pq.ParquetWriter
     stack: ExitStack
     rows: int = 0
+    partial_rows: int = 0
 
 
 @dataclass(slots=True)
@@ -101,6 +102,8 @@ class BatchWriter:
             part = self._parts.get(key) or self._open(key, schema, rows)
             part.writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
             part.rows += rows.num_rows
+            if ABSENT in rows.schema.names:
+                part.partial_rows += rows.num_rows - rows.column(ABSENT).null_count
         finally:
             self._slots.release()
 
@@ -152,4 +155,5 @@ class BatchWriter:
         part.stack.close()
         self.schemas[part.schema.id] = part.schema
         digest = part.file.sha256.hexdigest()
-        return DataFile(part.path, part.schema.name, part.schema.id, part.rows, part.file.size, digest)
+        facts = (part.path, part.schema.name, part.schema.id, part.rows, part.file.size, digest, part.partial_rows)
+        return DataFile(*facts)

@@ -101,13 +101,6 @@ def test_a_delete_that_begins_with_a_query_stops_the_window(mysql_server, mysql_
     assert_stops(capture, UnknownEvent)
 
 
-def test_rows_without_all_columns_stop_the_window(capture):
-    """A session may switch to binlog_row_image=MINIMAL."""
-    in_session(capture, "SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE a SET v = 'm' WHERE id = 1")
-    error = assert_stops(capture, UnsupportedValue)
-    assert error.context["table"] == f"{capture.database}.a"
-
-
 def test_rows_without_column_names_stop_the_window(capture):
     """When binlog_row_metadata goes back to its default between a plan and the next."""
     capture.server.execute("SET GLOBAL binlog_row_metadata = 'MINIMAL'")
@@ -127,20 +120,6 @@ def test_a_compressed_transaction_stops_the_window(mysql_server, mysql_database,
     in_session(capture, "SET SESSION binlog_transaction_compression = ON", "INSERT INTO a VALUES (5, REPEAT('c', 20))")
     error = assert_stops(capture, UnknownEvent)
     assert "TRANSACTION_PAYLOAD" in str(error)
-
-
-def test_part_of_a_json_document_stops_the_window(mysql_server, mysql_database, tmp_path):
-    """binlog_row_value_options=PARTIAL_JSON in a session."""
-    capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
-    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v JSON)")
-    capture.execute("""INSERT INTO a VALUES (1, '{"k": "a long enough value to be replaced", "l": 2}')""")
-    assert not capture.pipeline.plan(by="test")
-    in_session(
-        capture,
-        "SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",
-        "UPDATE a SET v = JSON_SET(v, '$.l', 3) WHERE id = 1",
-    )
-    assert_stops(capture, UnknownEvent)
 
 
 def test_an_xa_transaction_stops_the_window(capture):

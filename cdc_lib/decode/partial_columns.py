@@ -1,0 +1,92 @@
+"""The columns of one table where rows may lack cells: the same as of whole rows, and which cells are there.
+
+They make files of their own, so that files of whole rows, which are the rule, have no column more and no null that is none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+
+from cdc_lib.decode.builders import TextBuilder
+from cdc_lib.decode.columns import GtidPrefixes, TableColumns
+from cdc_lib.decode.images import ABSENT, UNKNOWN
+from cdc_lib.decode.table_map import TableLayout
+from cdc_lib.decode.types.codec import Bytes, Cells
+from cdc_lib.model.batch import ABSENT as ABSENT_COLUMN
+from cdc_lib.model.batch import CELL_ABSENT, CELL_HERE, CELL_UNKNOWN, CHANGE_COLUMNS
+
+_HERE, _ABSENT, _UNKNOWN = (ord(mark) for mark in (CELL_HERE, CELL_ABSENT, CELL_UNKNOWN))
+
+
+@njit(cache=True, nogil=True)
+def write_marks(length, columns, n, offsets, data, valid, at):
+    """Write a character per column for each row that lacks a cell, and null for each that is whole."""
+    o = np.int64(offsets[at])
+    for i in range(n):
+        whole = True
+        for c in range(columns):
+            if length[c, i] == ABSENT or length[c, i] == UNKNOWN:
+                whole = False
+                break
+        valid[at + i] = not whole
+        if not whole:
+            for c in range(columns):
+                size = length[c, i]
+                data[o + c] = _ABSENT if size == ABSENT else _UNKNOWN if size == UNKNOWN else _HERE
+            o += columns
+        offsets[at + i + 1] = o
+
+
+class PartialColumns(TableColumns):
+    """Collects rows that may lack cells into row groups.
+
+    Args:
+        layout: of the table.
+        epoch: of the window.
+        zero_is_null: dates with a zero part become NULL; else they are a fault.
+    """
+
+    def __init__(self, layout: TableLayout, epoch: int, *, zero_is_null: bool) -> None:
+        """Start with no rows."""
+        super().__init__(layout, epoch, zero_is_null=zero_is_null)
+        self._marks = TextBuilder(pa.string())
+        self._texts: dict[int, dict[int, str]] = {}
+
+    def append(
+        self,
+        data: Bytes,
+        cells: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+        marks: tuple[npt.NDArray[np.uint8], Cells, Cells],
+        rows: int,
+        records: Cells,
+        gtids: GtidPrefixes,
+    ) -> None:
+        """Append located rows, as for whole ones; lengths below -1 are those of images.py."""
+        columns = len(self.layout.schema.columns)
+        super().append(data, cells, marks, rows, records, gtids)
+        self._marks.reserve(rows, rows * columns)
+        text = (self._marks.offsets, self._marks.data, self._marks.validity.bytes, self._marks.rows)
+        write_marks(cells[1], columns, rows, *text)
+        self._marks.rows += rows
+
+    def put(self, row: int, column: int, text: str) -> None:
+        """Give the text of a cell that came as differences; ``row`` counts from the start of the row group."""
+        self._texts.setdefault(column, {})[row] = text
+
+    def finish(self) -> pa.Table:
+        """Return the row group collected so far and start the next."""
+        marks = self._marks.finish()
+        table = super().finish()
+        for column, texts in sorted(self._texts.items()):
+            at = len(CHANGE_COLUMNS) + column
+            mask = np.zeros(table.num_rows, bool)
+            mask[list(texts)] = True
+            values = pa.array([texts[row] for row in sorted(texts)], pa.string())
+            filled = pc.replace_with_mask(table.column(at).combine_chunks(), pa.array(mask), values)
+            table = table.set_column(at, table.schema.field(at), filled)
+        self._texts = {}
+        return table.add_column(len(CHANGE_COLUMNS), ABSENT_COLUMN, marks)

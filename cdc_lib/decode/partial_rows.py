@@ -1,0 +1,166 @@
+"""Decodes the row events that are out of the ordinary: images without all columns, and differences of JSON documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cdc_lib.decode import images, rows
+from cdc_lib.decode.columns import GtidPrefixes
+from cdc_lib.decode.faults import rows_fault, value_fault
+from cdc_lib.decode.partial_columns import PartialColumns
+from cdc_lib.decode.progress import Place
+from cdc_lib.decode.table_map import TableLayout
+from cdc_lib.decode.types import json_diff
+from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
+from cdc_lib.decode.types.jsonb import JsonCodec
+from cdc_lib.model.schema import SourceType, TableSchema
+
+_WALK_ROWS = 1 << 12
+
+Untold = Callable[[str, str], frozenset[str]]
+"""Names of a table's columns whose changes the server may leave out of an after image."""
+
+
+def nothing_untold(_database: str, _table: str) -> frozenset[str]:
+    """Return no column: the server logs every change."""
+    return frozenset()
+
+
+class PartialRows:
+    """The rows of one layout whose images may lack columns.
+
+    Args:
+        columns: collects them.
+        untold: columns whose changes may be left out of an after image.
+    """
+
+    def __init__(self, columns: PartialColumns, untold: frozenset[str]) -> None:
+        """Make the scratch space."""
+        self.columns = columns
+        self._traits = _traits(columns.layout, untold)
+        self._sizes = np.zeros(self._traits.shape[0], np.int64)
+        self._make_room(_WALK_ROWS)
+
+    def _make_room(self, capacity: int) -> None:
+        count = self._traits.shape[0]
+        json_columns = int(np.count_nonzero(self._traits & images.JSON))
+        self._cells = (np.empty((count, capacity), np.int64), np.empty((count, capacity), np.int64))
+        self._marks = (np.empty(capacity, np.uint8), np.empty(capacity, np.int64), np.empty(capacity, np.int64))
+        self._patches = np.empty((json_columns * capacity, images.PATCH_SIZE), np.int64)
+
+    def take(
+        self,
+        data: Bytes,
+        records: Cells,
+        chosen: Cells,
+        gtids: GtidPrefixes,
+        limits: tuple[int, int],
+        place: Callable[[int], Place],
+        full: Callable[[], None],
+    ) -> None:
+        """Decode row events.
+
+        Args:
+            data: bytes off the wire.
+            records: of frame.scan.
+            chosen: rows of ``records``, in the order of the stream.
+            gtids: prefixes of the GTID sources.
+            limits: rows and bytes at which a row group ends.
+            place: context of the record with this number.
+            full: called at the end of each row group.
+
+        Raises:
+            DecodeError: an image does not follow the format, or a value has no exact place in the lake.
+        """
+        table, layout = self.columns, self.columns.layout
+        first = 0
+        while first < chosen.shape[0]:
+            status, found, next_, taken, patched = images.locate_images(
+                data, records, chosen, first, layout.prefix, layout.width, self._traits, layout.keys,
+                limits[0] - table.rows, limits[1] - table.bytes, *self._cells, *self._marks, self._patches, self._sizes,
+            )  # fmt: skip
+            if status == rows.SPACE_FULL and found == 0:
+                self._make_room(2 * self._marks[0].shape[0])
+                continue
+            if status not in (rows.ALL_READ, rows.GROUP_FULL, rows.SPACE_FULL):
+                raise rows_fault(status, layout.schema.name, place(int(chosen[next_])))
+            at = table.rows
+            try:
+                texts = self._patch(data, self._patches[:patched])
+                table.append(data, self._cells, self._marks, found, records, gtids)
+            except ValueFault as fault:
+                raise value_fault(fault, layout.schema.name, place(int(self._marks[1][fault.row]))) from None
+            for patch, text in zip(self._patches[:patched], texts, strict=True):
+                table.put(at + int(patch[images.ROW]), int(patch[images.COLUMN]), text)
+            table.bytes += int(taken)
+            first = int(next_)
+            if status == rows.GROUP_FULL:
+                full()
+
+    def _patch(self, data: Bytes, patches: Cells) -> list[str]:
+        """Return the text of each document after its differences."""
+        if not patches.shape[0]:
+            return []
+        schema = self.columns.layout.schema
+        starts = patches[:, images.DIFFS]
+        parsed: list[list[json_diff.Diff]] = []
+        for patch, start in zip(patches, starts, strict=True):
+            cell = data[start : start + patch[images.DIFFS_SIZE]].tobytes()
+            with _told(patch, schema):
+                parsed.append(json_diff.parse(cell))
+        values = [
+            (int(start) + diff.start, diff.size, int(patch[images.ROW]))
+            for patch, start, diffs in zip(patches, starts, parsed, strict=True)
+            for diff in diffs
+            if diff.operation != json_diff.REMOVE
+        ]
+        before = [(int(p[images.DOCUMENT]), int(p[images.DOCUMENT_SIZE]), int(p[images.ROW])) for p in patches]
+        printed = _printed(data, [*before, *values])
+        texts = iter(printed[len(before) :])
+        found = []
+        for patch, document, diffs in zip(patches, printed, parsed, strict=False):
+            pairs = [(diff, None if diff.operation == json_diff.REMOVE else next(texts)) for diff in diffs]
+            with _told(patch, schema):
+                found.append(json_diff.apply(document, pairs))
+        return found
+
+
+@contextmanager
+def _told(patch: Cells, schema: TableSchema) -> Iterator[None]:
+    """Name the patch's column when the block fails."""
+    try:
+        yield
+    except (json_diff.BadDiff, RecursionError) as error:
+        name = schema.columns[int(patch[images.COLUMN])].name
+        row = int(patch[images.ROW])
+        raise ValueFault(row, f"column {name}: differences of a JSON document: {error}") from error
+
+
+def _printed(data: Bytes, cells: list[tuple[int, int, int]]) -> list[str]:
+    """Return the texts of binary documents, each given by its start, its size and its row."""
+    codec = JsonCodec(SourceType("json"))
+    pos, length, of_row = (np.array(numbers, np.int64) for numbers in zip(*cells, strict=True))
+    try:
+        codec.append(data, pos, length, len(cells))
+    except ValueFault as fault:
+        raise ValueFault(int(of_row[fault.row]), fault.what, fault.mend) from None
+    array: pa.Array = codec.finish()
+    return [str(text) for text in array.to_pylist()]
+
+
+def _traits(layout: TableLayout, untold: frozenset[str]) -> npt.NDArray[np.uint8]:
+    """Return what each column may be missing for."""
+    traits = np.zeros(len(layout.schema.columns), np.uint8)
+    for i, column in enumerate(layout.schema.columns):
+        if layout.null_by_default[i]:
+            traits[i] |= images.NULL_BY_DEFAULT
+        if column.type.kind == "json":
+            traits[i] |= images.JSON
+        if column.name in untold:
+            traits[i] |= images.NOT_TOLD
+    return traits
