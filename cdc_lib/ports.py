@@ -165,13 +165,18 @@ class MergeTarget(Protocol[Frame]):
         """Add and widen columns until rows of the schema fit; raises IncompatibleSchema where they cannot."""
         ...
 
-    def upsert(self, changes: Frame, *, marker: Marker, guard: bool) -> int:
+    def upsert(self, changes: Frame, *, marker: Marker, guard: bool, snapshot_to_come: bool = False) -> int:
         """Apply the last change of each key and return how many there were.
 
         Args:
-            changes: changes in any order, with the table's columns and ``_op``.
+            changes: changes in any order, with the table's columns and ``_op``; with ``_absent`` behind them, a character for
+                each of the table's columns, where some rows lack cells: those come from earlier changes and standing rows.
             marker: what the table holds afterwards; stands in the commit.
             guard: whether the table may hold rows newer than these changes; the newer ones stay.
+            snapshot_to_come: a row that cannot be completed is left out, because a snapshot chunk will bring it.
+
+        Raises:
+            MergeError: a row cannot be completed.
         """
         ...
 

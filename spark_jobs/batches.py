@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.merge.plan import Batch, Piece, replayed_windows
-from cdc_lib.model.batch import EPOCH, FILE, OFFSET, OP, Manifest
+from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, Manifest
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, LakeColumn, Point
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
@@ -52,7 +52,8 @@ def changes(
 ) -> DataFrame:
     """Return the changes of one table: ``_op`` and the lake table's columns.
 
-    Rows before a piece's floor are left out; columns that a file does not have are null.
+    Rows before a piece's floor are left out; columns that a file does not have are null. Where some rows lack cells, the
+    frame has ``_absent`` as well, with a character for each of the lake table's columns.
 
     Args:
         session: session to read in.
@@ -61,14 +62,19 @@ def changes(
         pieces: what to read.
         columns: the lake table's columns.
     """
-    groups: dict[tuple[str, Point | None], tuple[TableSchema, list[str]]] = {}
+    groups: dict[tuple[str, Point | None, bool], tuple[TableSchema, list[str]]] = {}
     for piece in pieces:
         manifest = piece.batch.manifest
         for file in manifest.files:
             if file.table == table:
-                group = groups.setdefault((file.schema_id, piece.floor), (manifest.schemas[file.schema_id], []))
+                kind = (file.schema_id, piece.floor, file.partial_rows > 0)
+                group = groups.setdefault(kind, (manifest.schemas[file.schema_id], []))
                 group[1].append(store.url(layout.beside(piece.batch.key, file.path)))
-    frames = [_read(session, schema, paths, floor, columns) for (_, floor), (schema, paths) in groups.items()]
+    some_partial = any(partial for _, _, partial in groups)
+    frames = []
+    for (_, floor, partial), (schema, paths) in groups.items():
+        marks = [_marks(schema, columns) if partial else f"CAST(NULL AS STRING) AS {ABSENT}"] if some_partial else []
+        frames.append(_read(session, schema, paths, floor, columns, marks))
     if not frames:
         return session.createDataFrame([], ", ".join(_declared(_shape(columns))))
     whole, *others = frames
@@ -79,16 +85,34 @@ def changes(
 
 
 def _read(
-    session: SparkSession, schema: TableSchema, paths: list[str], floor: Point | None, columns: Sequence[LakeColumn]
+    session: SparkSession,
+    schema: TableSchema,
+    paths: list[str],
+    floor: Point | None,
+    columns: Sequence[LakeColumn],
+    marks: list[str],
 ) -> DataFrame:
     own = {column.name: column.type.lake_type for column in schema.columns}
-    declared = [LakeColumn(name, kind) for name, kind in {**CHANGE_TYPES, **own}.items()]
+    declared = [
+        LakeColumn(name, kind)
+        for name, kind in {**CHANGE_TYPES, **({ABSENT: "string"} if marks else {}), **own}.items()
+    ]
     frame = session.read.schema(", ".join(_declared(declared))).parquet(*paths)
     if floor is not None:
         frame = frame.where(f"{struct((EPOCH, FILE, OFFSET))} >= {point(floor)}")
     batch_names = {lake: name for name, lake in LAKE_NAMES.items()}
     present = {name.lower(): name for name in own} | batch_names
-    return frame.selectExpr(*(_projected(column, present) for column in _shape(columns)))
+    return frame.selectExpr(*(_projected(column, present) for column in _shape(columns)), *marks)
+
+
+def _marks(schema: TableSchema, columns: Sequence[LakeColumn]) -> str:
+    """Put the marks of a file's columns into the order of the lake's; what the file does not have is null there, as ever."""
+    places = {column.name.lower(): i for i, column in enumerate(schema.columns, 1)}
+    marks = [
+        f"substring({ABSENT}, {places[name]}, 1)" if (name := column.name.lower()) in places else f"'{CELL_HERE}'"
+        for column in columns
+    ]
+    return f"concat({', '.join(marks)}) AS {ABSENT}"
 
 
 def _shape(columns: Sequence[LakeColumn]) -> list[LakeColumn]:

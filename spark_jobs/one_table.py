@@ -102,7 +102,8 @@ class TableMerge:
             columns = target.evolve(schema).columns
         frame = changes(session, self.store, work.table, pieces, columns)
         if work.mode == "mirror":
-            return target.upsert(frame, marker=work.marker, guard=work.guard)
+            to_come = self.config.start == "snapshot" and not work.marker.has_snapshot
+            return target.upsert(frame, marker=work.marker, guard=work.guard, snapshot_to_come=to_come)
         return target.append(frame, marker=work.marker, supersedes=work.supersedes)
 
 

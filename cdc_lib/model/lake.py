@@ -109,6 +109,11 @@ class Marker:
         return replace(self, snapshots=tuple(sorted((*others, mark), key=lambda s: s.snapshot_id)))
 
     @property
+    def has_snapshot(self) -> bool:
+        """Whether a snapshot of the table is merged whole, and none is under way."""
+        return bool(self.snapshots) and all(mark.complete for mark in self.snapshots)
+
+    @property
     def top(self) -> Point | None:
         """No row of the table has an order key behind this point."""
         points = [mark.high for mark in self.snapshots]

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.merge.evolve import AddColumn, changes_for, lake_columns, mode_of
-from cdc_lib.model.batch import EPOCH, OFFSET, OP
+from cdc_lib.model.batch import ABSENT, EPOCH, OFFSET, OP
 from cdc_lib.model.lake import (
     KEY_PROPERTY,
     LAKE_FILE,
@@ -38,6 +38,7 @@ from cdc_lib.model.lake import (
 from cdc_lib.model.schema import TableSchema
 from spark_jobs.sql import full_name, point, quoted, struct
 from spark_jobs.tables.branches import drop_left_over, publish, start_branch
+from spark_jobs.tables.complete import Completion, refuse_absent
 from spark_jobs.tables.faults import is_missing, told
 from spark_jobs.tables.keys import KeyRange, key_range, same_key
 from spark_jobs.tables.snapshots import marker_of
@@ -133,13 +134,20 @@ class IcebergTable:
                     self._sql(f"{alter} ALTER COLUMN {name} TYPE {change.type}")
         return self._loaded() if changes else table
 
-    def upsert(self, changes: DataFrame, *, marker: Marker, guard: bool) -> int:
+    def upsert(self, changes: DataFrame, *, marker: Marker, guard: bool, snapshot_to_come: bool = False) -> int:
         """Apply the last change of each key and return how many there were."""
         table = self._loaded()
-        changes.createOrReplaceTempView(SOURCE_VIEW)
         with told("merge", self._table), self._marked(marker):
-            last = self._sql(last_change_sql(SOURCE_VIEW, table.primary_key, quoted)).drop(RANK).persist()
+            completion = Completion(self._session, table, full_name(self._name), self._table)
+            partial = ABSENT in changes.columns
+            if partial:
+                last = completion.last(changes, snapshot_to_come=snapshot_to_come).persist()
+            else:
+                changes.createOrReplaceTempView(SOURCE_VIEW)
+                last = self._sql(last_change_sql(SOURCE_VIEW, table.primary_key, quoted)).drop(RANK).persist()
             try:
+                if partial:
+                    completion.check(last)
                 last.createOrReplaceTempView(LAST_VIEW)
                 keys = key_range(self._session, LAST_VIEW, table)
                 self._write(table, last, keys, guard=guard)
@@ -151,6 +159,7 @@ class IcebergTable:
         """Add every change as a row and return how many there were."""
         table = self._loaded()
         with told("append", self._table), self._marked(marker):
+            refuse_absent(changes, self._table)
             rows = changes.persist()
             try:
                 count = rows.count()

@@ -1,0 +1,237 @@
+"""Changes that lack cells, completed from what came before them: in the batches, and in the lake's standing row.
+
+All changes of a key make a timeline, in which the lake's standing row is one more, at its own place in the order. A cell that a
+change lacks is the last one before it, back to the last whole row; a delete ends a life, and nothing is taken from beyond
+it. An update that moved a row to another key lacks what the old key had: the delete beside it, completed first, gives it.
+
+A cell is held as a struct while this goes on, so that a NULL that was written is told from a cell that is not there, and a
+value that the binlog does not tell from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lib.errors import MergeError
+from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
+from cdc_lib.model.batch import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
+from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, ORDER, LakeColumn, LakeTable
+from spark_jobs.sql import as_text, quoted, text_literal
+from spark_jobs.tables.keys import key_range, same_key
+
+WHOLE, MOVED, LEAVES, STANDING, MISSING = "cdc_whole", "cdc_moved", "cdc_leaves", "cdc_standing", "cdc_missing"
+CELLS_VIEW, NEEDED_VIEW, TIMELINE_VIEW = "cdc_cells", "cdc_needed", "cdc_timeline"
+
+_KEYS_TOLD = 5
+"""Keys that an error names."""
+
+_GONE_FIRST = f"CASE WHEN {quoted(OP)} = '{DELETE}' THEN 0 ELSE 1 END"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Completes the changes of one merge of one table.
+
+    Args:
+        session: whose temporary views may be replaced.
+        table: the lake table.
+        lake: its name, ready for SQL.
+        source_table: ``database.table`` at the source, for messages.
+    """
+
+    session: SparkSession
+    table: LakeTable
+    lake: str
+    source_table: str
+
+    def last(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
+        """Return the last change of each key with the columns of the changes and, for :meth:`check`, what is missing.
+
+        Args:
+            changes: changes with ``_absent``, which has a character for each of the lake table's columns.
+            snapshot_to_come: rows that cannot be completed are deletes for now: the snapshot will bring them.
+
+        Raises:
+            MergeError: a row lacks a part of its key.
+        """
+        self._cells(changes).createOrReplaceTempView(CELLS_VIEW)
+        facts = f"count_if({MISSING}), count_if({MOVED} AND NOT {WHOLE})"
+        [(keyless, moved)] = self._sql(f"SELECT {facts} FROM {CELLS_VIEW}").collect()
+        if keyless:
+            raise _error(self.source_table, "rows lack columns of the key, which took their defaults", rows=keyless)
+        timeline = self._filled(self._with_standing())
+        if moved:
+            timeline = self._with_moves(timeline)
+        timeline.createOrReplaceTempView(TIMELINE_VIEW)
+        ranked = self._sql(last_change_sql(TIMELINE_VIEW, self.table.primary_key, quoted)).drop(RANK)
+        return ranked.where(f"NOT {STANDING}").selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
+
+    def check(self, last: DataFrame) -> None:
+        """Look whether every row that stands afterwards is whole.
+
+        Args:
+            last: what :meth:`last` returned.
+
+        Raises:
+            MergeError: one is not.
+        """
+        types = {column.name: column.type for column in self.table.columns}
+        key = [as_text(quoted(name), types[name]) for name in self.table.primary_key]
+        missing = last.where(f"{MISSING} <> '' AND {quoted(OP)} <> '{DELETE}'")
+        rows = missing.selectExpr(*key, MISSING).limit(_KEYS_TOLD).collect()
+        if rows:
+            keys = "; ".join(_key_text(self.table.primary_key, row) for row in rows)
+            what = "rows lack columns that neither the batches nor the lake hold"
+            raise _error(self.source_table, what, column=rows[0][MISSING], key=keys)
+
+    @property
+    def _own(self) -> list[LakeColumn]:
+        """The columns whose cells may be absent."""
+        fixed = {*self.table.primary_key, *CHANGE_TYPES, *LAKE_NAMES.values()}
+        return [column for column in self.table.columns if column.name not in fixed]
+
+    @property
+    def _fixed(self) -> list[str]:
+        """Quoted names of the others."""
+        own = {column.name for column in self._own}
+        return [quoted(OP), *(quoted(c.name) for c in self.table.columns if c.name not in own and c.name != OP)]
+
+    def _cells(self, changes: DataFrame) -> DataFrame:
+        """Wrap the cells, and find the updates that moved a row to another key: a delete stands right before them."""
+        marks = {column.name: f"substring({ABSENT}, {i}, 1)" for i, column in enumerate(self.table.columns, 1)}
+        event = "PARTITION BY " + ", ".join(map(quoted, ORDER[:-1])) + f" ORDER BY {quoted(ORDER[-1])}, {_GONE_FIRST}"
+        op, row = quoted(OP), quoted(ORDER[-1])
+        moved = f"{op} = 'u' AND lag({op}) OVER ({event}) = '{DELETE}' AND lag({row}) OVER ({event}) = {row} - 1"
+        leaves = f"{op} = '{DELETE}' AND lead({op}) OVER ({event}) = 'u' AND lead({row}) OVER ({event}) = {row} + 1"
+        key_here = " AND ".join(f"{marks[name]} = '{CELL_HERE}'" for name in self.table.primary_key)
+        return changes.selectExpr(
+            *self._fixed,
+            *(_wrapped(column, marks[column.name]) for column in self._own),
+            f"{ABSENT} IS NULL AS {WHOLE}",
+            f"coalesce({moved}, false) AS {MOVED}",
+            f"coalesce({leaves}, false) AS {LEAVES}",
+            f"coalesce(NOT ({key_here}), false) AS {MISSING}",
+            f"false AS {STANDING}",
+        )
+
+    def _with_standing(self) -> DataFrame:
+        """Put the lake's rows of the keys that need them into the timeline."""
+        cells = self._sql(f"SELECT * FROM {CELLS_VIEW}").drop(MISSING)
+        if self.table.empty:
+            return cells
+        needed = self._sql(f"SELECT * FROM {CELLS_VIEW} WHERE NOT {WHOLE} AND ({quoted(OP)} <> '{DELETE}' OR {LEAVES})")
+        needed.createOrReplaceTempView(NEEDED_VIEW)
+        last = self._sql(last_change_sql(NEEDED_VIEW, self.table.primary_key, quoted)).drop(RANK)
+        last.createOrReplaceTempView(NEEDED_VIEW)
+        keys = key_range(self.session, NEEDED_VIEW, self.table)
+        if keys.rows == 0:
+            return cells
+        fixed = [f"'r' AS {name}" if name == quoted(OP) else f"t.{name}" for name in self._fixed]
+        own = [f"named_struct('v', t.{quoted(c.name)}, 'known', true) AS {quoted(c.name)}" for c in self._own]
+        flags = [f"true AS {WHOLE}", f"false AS {MOVED}", f"false AS {LEAVES}", f"true AS {STANDING}"]
+        standing = self._sql(
+            f"SELECT {', '.join((*fixed, *own, *flags))} FROM {self.lake} AS t JOIN {keys.relation} AS s"
+            f" ON {same_key(self.table.primary_key)}{keys.within('t')}"
+        )
+        return cells.unionByName(standing)
+
+    def _filled(self, timeline: DataFrame) -> DataFrame:
+        """Fill each cell from the changes of the same key before it."""
+        timeline.createOrReplaceTempView(TIMELINE_VIEW)
+        keys = ", ".join(map(quoted, self.table.primary_key))
+        order = ", ".join(map(quoted, ORDER)) + f", {_GONE_FIRST}"
+        reborn = f"coalesce(lag({quoted(OP)}) OVER (PARTITION BY {keys} ORDER BY {order}) = '{DELETE}', false)"
+        begins = f"SELECT *, CASE WHEN {WHOLE} OR {reborn} THEN 1 ELSE 0 END AS cdc_begins FROM {TIMELINE_VIEW}"
+        until = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+        life = f"sum(cdc_begins) OVER (PARTITION BY {keys} ORDER BY {order} {until}) AS cdc_life"
+        lives = f"SELECT *, {life} FROM ({begins}) AS b"
+        over = f"OVER (PARTITION BY {keys}, cdc_life ORDER BY {order} {until})"
+        own = [f"last_value({quoted(c.name)}) IGNORE NULLS {over} AS {quoted(c.name)}" for c in self._own]
+        kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, STANDING)
+        return self._sql(f"SELECT {', '.join(kept)} FROM ({lives}) AS l")
+
+    def _moved_open(self, timeline: DataFrame) -> int:
+        """Count moved rows that lack cells."""
+        lacks = " OR ".join(f"{quoted(column.name)} IS NULL" for column in self._own)
+        return timeline.where(f"{MOVED} AND NOT {WHOLE} AND ({lacks})").count() if lacks else 0
+
+    def _with_moves(self, timeline: DataFrame) -> DataFrame:
+        """Fill moved rows from the deletes beside them, as often as a row was moved."""
+        before = -1
+        while True:
+            timeline = timeline.localCheckpoint()
+            still = self._moved_open(timeline)
+            if still in (0, before):
+                return timeline
+            before = still
+            timeline.createOrReplaceTempView(TIMELINE_VIEW)
+            pair = [*(f"d.{quoted(name)} = u.{quoted(name)}" for name in ORDER[:-1])]
+            pair.append(f"d.{quoted(ORDER[-1])} = u.{quoted(ORDER[-1])} - 1")
+            own = [f"coalesce(u.{quoted(c.name)}, d.{quoted(c.name)}) AS {quoted(c.name)}" for c in self._own]
+            kept = (*(f"u.{name}" for name in self._fixed), *own, f"u.{WHOLE}", MOVED, f"u.{LEAVES}", f"u.{STANDING}")
+            leaving = ", ".join(quoted(name) for name in (*ORDER, *(c.name for c in self._own)))
+            filled = self._sql(
+                f"SELECT {', '.join(kept)} FROM {TIMELINE_VIEW} AS u"
+                f" LEFT JOIN (SELECT {leaving} FROM {TIMELINE_VIEW} WHERE {LEAVES}) AS d ON {MOVED} AND {' AND '.join(pair)}"
+            )
+            timeline = self._filled(filled)
+
+    def _plain(self, *, snapshot_to_come: bool) -> Iterator[str]:
+        """Unwrap the cells; MISSING names those of a standing row that are not there."""
+        names = [f"CASE WHEN {_is_missing(c)} THEN {text_literal(c.name)} END" for c in self._own]
+        missing = f"concat_ws(', ', {', '.join(names)})" if names else "''"
+        missing = f"CASE WHEN {quoted(OP)} = '{DELETE}' THEN '' ELSE {missing} END"
+        for name in self._fixed:
+            if name == quoted(OP) and snapshot_to_come:
+                yield f"CASE WHEN {missing} = '' THEN {name} ELSE '{DELETE}' END AS {name}"
+            else:
+                yield name
+        yield from (f"{quoted(column.name)}.v AS {quoted(column.name)}" for column in self._own)
+        yield f"{missing} AS {MISSING}"
+
+    def _sql(self, statement: str) -> DataFrame:
+        return self.session.sql(statement)
+
+
+def _wrapped(column: LakeColumn, mark: str) -> str:
+    name = quoted(column.name)
+    here = f"named_struct('v', {name}, 'known', true)"
+    unknown = f"named_struct('v', CAST(NULL AS {column.type}), 'known', false)"
+    return (
+        f"CASE WHEN {ABSENT} IS NULL OR {mark} = '{CELL_HERE}' THEN {here}"
+        f" WHEN {mark} = '{CELL_UNKNOWN}' THEN {unknown} END AS {name}"
+    )
+
+
+def _is_missing(column: LakeColumn) -> str:
+    return f"{quoted(column.name)} IS NULL OR NOT {quoted(column.name)}.known"
+
+
+def _key_text(names: Sequence[str], row: Sequence[object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=False))
+
+
+def refuse_absent(changes: DataFrame, source_table: str) -> None:
+    """Refuse changes that lack cells for a table that keeps every change: no standing row could complete them.
+
+    Raises:
+        MergeError: there is one.
+    """
+    if ABSENT not in changes.columns:
+        return
+    found = changes.where(f"{ABSENT} IS NOT NULL").count()
+    if found:
+        raise _error(source_table, "the table has no primary key to find the rest by", rows=found)
+
+
+def _error(source_table: str, what: str, **context: str | int) -> MergeError:
+    return MergeError(
+        f"the binlog does not tell all of some rows: {what}",
+        hint="Set binlog_row_image=FULL and binlog_row_value_options='' at the source (also in sessions), drop the lake "
+        "table and take a new snapshot of this table.",
+        table=source_table,
+        **context,
+    )

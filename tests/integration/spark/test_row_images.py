@@ -1,0 +1,178 @@
+"""Whatever a session's row images leave out, the lake ends equal to the source, or the table stops."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cdc_lib.errors import MergeError
+from tests.support.capture import Capture
+from tests.support.lake import Lake
+
+KEYS = {
+    "one column": "id INT, g INT, PRIMARY KEY (id)",
+    "several columns": "id INT, g INT, PRIMARY KEY (g, id)",
+    "unique": "id INT NOT NULL, g INT NOT NULL, UNIQUE (g, id)",
+}
+COLUMNS = "a INT, b VARCHAR(20), t TEXT, c BLOB"
+MAKERS = {
+    "a": lambda draw: str(draw.randint(0, 9)),
+    "b": lambda draw: f"'{draw.choice('xyz')}'",
+    "t": lambda draw: f"'{draw.choice(['short', 'l' * 300])}'",
+    "c": lambda draw: draw.choice(["x'00FF'", "x''"]),
+}
+IMAGES = ("MINIMAL", "NOBLOB", "FULL")
+
+
+@pytest.fixture
+def capture(any_server, database, tmp_path):
+    return Capture(any_server, database, tmp_path, start="latest")
+
+
+@pytest.fixture
+def lake(spark_lake, capture):
+    spark, config = spark_lake
+    lake = Lake(spark, capture.config.model_copy(update={"lake": config.lake}), capture.store)
+    capture.pipeline.plan(by="test")  # the cursor begins here
+    return lake
+
+
+def one_round(capture, lake):
+    pipeline = capture.pipeline
+    for unit in pipeline.plan(by="test"):
+        pipeline.drain(unit)
+    pipeline.ack_drain(by="test")
+    plan = pipeline.plan_merge(by="test")
+    if plan is not None:
+        lake.merge(plan)
+        pipeline.ack_lake(by="test")
+    return plan
+
+
+def statement(draw: random.Random) -> str:
+    """A random change of one or several rows of table r."""
+    key, other = draw.randrange(8), draw.randrange(8)
+    value = {name: "NULL" if draw.random() < 0.25 else make(draw) for name, make in MAKERS.items()}
+    kind = draw.random()
+    if kind < 0.25:
+        return f"REPLACE INTO r VALUES ({key}, {key % 2}, {', '.join(value.values())})"
+    if kind < 0.35:
+        return f"DELETE FROM r WHERE id = {key}"
+    if kind < 0.55:
+        return f"UPDATE IGNORE r SET id = {other}, g = {other % 2} WHERE id = {key}"
+    name, second = draw.sample(list(MAKERS), 2)
+    if kind < 0.65:
+        return f"UPDATE IGNORE r SET id = id + 1, g = 1 - g, {name} = {value[name]} WHERE id >= {key} ORDER BY id DESC"
+    if kind < 0.8:
+        return f"UPDATE r SET {name} = {value[name]}"
+    return f"UPDATE r SET {name} = {value[name]}, {second} = {value[second]} WHERE id = {key}"
+
+
+def assert_equal(capture, lake):
+    rows = [tuple(map(plain, row)) for row in lake.rows(f"{capture.database}.r", "id", "g", "a", "b", "t", "c")]
+    wanted = [tuple(row) for row in capture.execute("SELECT id, g, a, b, t, c FROM r")]
+    assert sorted(rows, key=repr) == sorted(wanted, key=repr)
+
+
+def plain(value):
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_random_changes_under_changing_images_end_in_the_lake_as_in_the_source(capture, lake, kind):
+    """Updates of keys in chains, deletes and new rows, in batches of any size; each batch merged twice changes nothing."""
+    capture.execute(f"CREATE TABLE r ({KEYS[kind]}, {COLUMNS})")
+    draw = random.Random(kind)
+    for _ in range(4):
+        capture.execute(f"REPLACE INTO r (id, g, b) VALUES ({draw.randrange(8)}, {draw.randrange(2)}, 'whole')")
+        for _ in range(draw.randint(4, 20)):
+            with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
+                cursor.execute(f"SET SESSION binlog_row_image = '{draw.choice(IMAGES)}'")
+                for _ in range(draw.randint(1, 3)):
+                    cursor.execute(statement(draw))
+        plan = one_round(capture, lake)
+        assert_equal(capture, lake)
+        lake.merge(lake.batches.again(plan))
+        assert_equal(capture, lake)
+
+
+def test_an_update_of_a_row_that_the_lake_does_not_have_stops_the_table(capture, lake):
+    """With the table, the columns, the keys and the ways out; the lake stands as it stood."""
+    capture.execute(f"CREATE TABLE r ({KEYS['one column']}, {COLUMNS})")
+    capture.execute("INSERT INTO r VALUES (1, 0, 1, 'x', 't', 'c'), (2, 0, 1, 'x', 't', 'c')")
+    one_round(capture, lake)
+    capture.pipeline.plan(by="test")
+    lake.spark.sql(f"DELETE FROM {lake.name(f'{capture.database}.r')} WHERE id = 2")
+    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
+        cursor.execute("UPDATE r SET b = 'new'")
+    with pytest.raises(MergeError, match=r"a, t, c.*id=2|id=2.*a, t, c") as caught:
+        one_round(capture, lake)
+    assert caught.value.context["table"] == f"{capture.database}.r"
+    assert "binlog_row_image=FULL" in caught.value.hint
+    assert [row[1] for row in lake.rows(f"{capture.database}.r", "id", "b")] == ["x"]
+
+
+def test_an_insert_that_lacks_a_default_stops_the_table_unless_a_later_change_gives_it(capture, lake):
+    """The default is not in the binlog."""
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, g INT, a INT DEFAULT 7, b INT, t TEXT, c TEXT)")
+    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
+        cursor.execute("INSERT INTO r (id, g, b) VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)")
+        cursor.execute("UPDATE r SET a = 8, t = 'x' WHERE id = 1")
+        cursor.execute("DELETE FROM r WHERE id = 2")
+        cursor.execute("UPDATE r SET id = 4, a = 9 WHERE id = 3")
+    one_round(capture, lake)
+    assert_equal(capture, lake)
+    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
+        cursor.execute("INSERT INTO r (id, g, b) VALUES (5, 1, 1)")
+    with pytest.raises(MergeError, match="column=a, key=id=5"):
+        one_round(capture, lake)
+
+
+def test_a_table_without_a_key_takes_no_rows_that_lack_cells(capture, lake):
+    """Updates and deletes are whole there; an insert that lacks a default stops the table."""
+    capture.execute("CREATE TABLE r (n INT, v INT DEFAULT 3, t TEXT)")
+    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
+        cursor.execute("INSERT INTO r VALUES (1, 2, 't')")
+        cursor.execute("UPDATE r SET n = 2")
+        cursor.execute("SET SESSION binlog_row_image = 'NOBLOB'")
+        cursor.execute("UPDATE r SET n = 3")
+    one_round(capture, lake)
+    found = lake.rows(f"{capture.database}.r", "_op", "n", "v", "t")
+    assert found == [("c", 1, 2, "t"), ("d", 1, 2, "t"), ("d", 2, 2, "t"), ("u", 2, 2, "t"), ("u", 3, 2, "t")]
+
+
+def test_a_snapshot_brings_the_rows_that_its_windows_could_not(any_server, database, tmp_path, spark_lake):
+    """While it is to come, an update that cannot be completed is left to it."""
+    capture = Capture(any_server, database, tmp_path)
+    spark, config = spark_lake
+    lake = Lake(spark, capture.config.model_copy(update={"lake": config.lake}), capture.store)
+    capture.execute(f"CREATE TABLE r ({KEYS['one column']}, {COLUMNS})")
+    capture.execute("INSERT INTO r VALUES (1, 0, 1, 'x', 't', 'c'), (2, 0, 1, 'x', 't', 'c')")
+    capture.pipeline.plan(by="test")
+    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
+        cursor.execute("UPDATE r SET b = 'early'")
+        cursor.execute("UPDATE r SET id = 9 WHERE id = 1")
+    units = capture.pipeline.plan(by="test")
+    windows = [unit for unit in units if hasattr(unit, "start")]
+    snapshots = [unit for unit in units if not hasattr(unit, "start")]
+    assert windows or snapshots
+    for unit in windows:
+        capture.pipeline.drain(unit)
+    if windows:
+        capture.pipeline.ack_drain(by="test")
+        plan = capture.pipeline.plan_merge(by="test")
+        if plan is not None:
+            lake.merge(plan)
+            capture.pipeline.ack_lake(by="test")
+    one_round(capture, lake)
+    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
+        cursor.execute("UPDATE r SET t = 'late'")
+    one_round(capture, lake)
+    assert_equal(capture, lake)
