@@ -18,7 +18,7 @@ from cdc_lib.decode.table_map import TableLayout
 from cdc_lib.decode.types import json_diff
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.decode.types.jsonb import JsonCodec
-from cdc_lib.model.schema import SourceType, TableSchema
+from cdc_lib.model.schema import SourceType
 
 _WALK_ROWS = 1 << 12
 
@@ -106,51 +106,48 @@ class PartialRows:
         """Return the text of each document after its differences."""
         if not patches.shape[0]:
             return []
-        schema = self.columns.layout.schema
-        starts = patches[:, images.DIFFS]
         parsed: list[list[json_diff.Diff]] = []
-        for patch, start in zip(patches, starts, strict=True):
-            cell = data[start : start + patch[images.DIFFS_SIZE]].tobytes()
-            with _told(patch, schema):
-                parsed.append(json_diff.parse(cell))
+        for patch in patches:
+            start = int(patch[images.DIFFS])
+            with self._told(patch):
+                parsed.append(json_diff.parse(data[start : start + int(patch[images.DIFFS_SIZE])].tobytes()))
+        before = [(i, int(p[images.DOCUMENT]), int(p[images.DOCUMENT_SIZE])) for i, p in enumerate(patches)]
         values = [
-            (int(start) + diff.start, diff.size, int(patch[images.ROW]))
-            for patch, start, diffs in zip(patches, starts, parsed, strict=True)
+            (i, int(patches[i, images.DIFFS]) + diff.start, diff.size)
+            for i, diffs in enumerate(parsed)
             for diff in diffs
             if diff.operation != json_diff.REMOVE
         ]
-        before = [(int(p[images.DOCUMENT]), int(p[images.DOCUMENT_SIZE]), int(p[images.ROW])) for p in patches]
-        printed = _printed(data, [*before, *values])
+        printed = self._printed(data, patches, [*before, *values])
         texts = iter(printed[len(before) :])
         found = []
         for patch, document, diffs in zip(patches, printed, parsed, strict=False):
             pairs = [(diff, None if diff.operation == json_diff.REMOVE else next(texts)) for diff in diffs]
-            with _told(patch, schema):
+            with self._told(patch):
                 found.append(json_diff.apply(document, pairs))
         return found
 
+    def _printed(self, data: Bytes, patches: Cells, cells: list[tuple[int, int, int]]) -> list[str]:
+        """Return the texts of binary documents, each given by the number of its patch, its start and its size."""
+        codec = JsonCodec(SourceType("json"))
+        numbers, pos, length = (np.array(column, np.int64) for column in zip(*cells, strict=True))
+        try:
+            codec.append(data, pos, length, len(cells))
+        except ValueFault as fault:
+            with self._told(patches[numbers[fault.row]]):
+                raise json_diff.BadDiff(fault.what) from None
+        array: pa.Array = codec.finish()
+        return [str(text) for text in array.to_pylist()]
 
-@contextmanager
-def _told(patch: Cells, schema: TableSchema) -> Iterator[None]:
-    """Name the patch's column when the block fails."""
-    try:
-        yield
-    except (json_diff.BadDiff, RecursionError) as error:
-        name = schema.columns[int(patch[images.COLUMN])].name
-        row = int(patch[images.ROW])
-        raise ValueFault(row, f"column {name}: differences of a JSON document: {error}") from error
-
-
-def _printed(data: Bytes, cells: list[tuple[int, int, int]]) -> list[str]:
-    """Return the texts of binary documents, each given by its start, its size and its row."""
-    codec = JsonCodec(SourceType("json"))
-    pos, length, of_row = (np.array(numbers, np.int64) for numbers in zip(*cells, strict=True))
-    try:
-        codec.append(data, pos, length, len(cells))
-    except ValueFault as fault:
-        raise ValueFault(int(of_row[fault.row]), fault.what, fault.mend) from None
-    array: pa.Array = codec.finish()
-    return [str(text) for text in array.to_pylist()]
+    @contextmanager
+    def _told(self, patch: Cells) -> Iterator[None]:
+        """Name the patch's column when the block fails."""
+        try:
+            yield
+        except (json_diff.BadDiff, RecursionError) as error:
+            name = self.columns.layout.schema.columns[int(patch[images.COLUMN])].name
+            what = f"column {name}: differences of a JSON document: {error}"
+            raise ValueFault(int(patch[images.ROW]), what) from error
 
 
 def _traits(layout: TableLayout, untold: frozenset[str]) -> npt.NDArray[np.uint8]:

@@ -46,7 +46,7 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
         yield Finding("error", "the binlog is off", "Start the server with --log-bin and a --server-id.")
         return
     yield Finding("ok", f"binlog at {facts.head}, {len(facts.files)} files")
-    for name, wanted in (("binlog_format", "ROW"), ("binlog_row_image", "FULL"), ("binlog_row_metadata", "FULL")):
+    for name, wanted in (("binlog_format", "ROW"), ("binlog_row_metadata", "FULL")):
         value = facts.variables.get(name, "")
         if value.upper() == wanted:
             yield Finding("ok", f"{name} is {value}")
@@ -55,9 +55,29 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
     for name in ("binlog_transaction_compression", "log_bin_compress"):
         if facts.variables.get(name, "OFF").upper() in ("ON", "1"):
             yield Finding("error", f"{name} is ON: compressed events are not read yet", f"{persist} {name} = OFF;")
-    if facts.variables.get("binlog_row_value_options"):
-        yield Finding("error", "binlog_row_value_options is set", f"{persist} binlog_row_value_options = '';")
+    yield from _row_image(facts, persist)
     yield from _retention(facts, persist)
+
+
+def _row_image(facts: ServerFacts, persist: str) -> Iterator[Finding]:
+    image = facts.variables.get("binlog_row_image", "").upper()
+    mend = f"{persist} binlog_row_image = 'FULL';"
+    if image in ("FULL", "FULL_NODUP"):
+        yield Finding("ok", f"binlog_row_image is {image}")
+    elif image in ("MINIMAL", "NOBLOB"):
+        yield Finding(
+            "warning",
+            f"binlog_row_image is {image}: merges read rows back from the lake, and a row whose insert left columns to "
+            "their defaults stops its table",
+            mend,
+        )
+    else:
+        yield Finding("error", f"binlog_row_image is {image or 'unknown'}", mend)
+    if facts.variables.get("binlog_row_value_options"):
+        level: Level = "ok" if image == "FULL" else "warning"
+        what = "binlog_row_value_options is set: JSON documents come as differences"
+        more = "" if image == "FULL" else f", which cannot be applied where {image} leaves out the document"
+        yield Finding(level, what + more, "" if image == "FULL" else mend)
 
 
 def _retention(facts: ServerFacts, persist: str) -> Iterator[Finding]:
