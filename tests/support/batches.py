@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, Op, SnapshotChunk
+from cdc_lib.model.batch import ABSENT, CELL_ABSENT, CELL_HERE, CHANGE_COLUMNS, DataFile, Manifest, Op, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import SNAPSHOT_ROW, Position
@@ -49,13 +49,14 @@ _CHANGE_TYPES = (
 
 @dataclass(frozen=True)
 class Row:
-    """One change; the table's column values in ``values``."""
+    """One change; the table's column values in ``values``, and the names of those that are not in it in ``absent``."""
 
     op: Op
     offset: int
     values: Mapping[str, Any]
     row: int = 0
     file: int = 1
+    absent: frozenset[str] = frozenset()
 
 
 def table(name: str, columns: Mapping[str, SourceType], key: Sequence[str] = ("id",)) -> TableSchema:
@@ -140,7 +141,8 @@ class BatchWriter:
         data = sink.getvalue()
         self.store.put(layout.beside(manifest, path), data)
         digest = hashlib.sha256(data).hexdigest()
-        return DataFile(path, schema.name, schema.id, len(rows), len(data), digest)
+        partial = sum(bool(row.absent) for row in rows)
+        return DataFile(path, schema.name, schema.id, len(rows), len(data), digest, partial)
 
     def _manifest(
         self,
@@ -164,14 +166,25 @@ class BatchWriter:
 
 def _arrow(schema: TableSchema, rows: list[Row], epoch: int) -> pa.Table:
     change = list(zip(CHANGE_COLUMNS, _CHANGE_TYPES, strict=True))
+    marked = any(row.absent for row in rows)
+    change += [(ABSENT, pa.string())] if marked else []
     own = [(column.name, _arrow_type(column.type.lake_type)) for column in schema.columns]
     values = [
-        (r.op, epoch, r.file, r.offset, r.row, DAWN + timedelta(seconds=r.offset), None, *own_values(schema, r))
+        (
+            *(r.op, epoch, r.file, r.offset, r.row, DAWN + timedelta(seconds=r.offset), None),
+            *([_marks(schema, r)] if marked else []),
+            *own_values(schema, r),
+        )
         for r in rows
     ]
     fields = [pa.field(name, kind) for name, kind in change + own]
     arrays = [pa.array([value[i] for value in values], type=kind) for i, (_, kind) in enumerate(change + own)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _marks(schema: TableSchema, row: Row) -> str | None:
+    marks = (CELL_ABSENT if column.name in row.absent else CELL_HERE for column in schema.columns)
+    return "".join(marks) if row.absent else None
 
 
 def own_values(schema: TableSchema, row: Row) -> list[Any]:

@@ -6,9 +6,10 @@ the merge.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -21,7 +22,8 @@ KEYS = 6
 SPLIT = 3
 """Chunk 0 holds the keys below it, chunk 1 the others."""
 
-State = Mapping[int, int]
+State = Mapping[int, Any]
+"""Value of each key: a number, or one for each of the columns v and w."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,15 @@ class History:
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, most_events: int = 25) -> History:
-    """Draw a history whose every operation is one that a database allows."""
+def histories(draw: st.DrawFn, *, most_events: int = 25, partial: bool = False) -> History:
+    """Draw a history whose every operation is one that a database allows.
+
+    With ``partial`` there are two columns, and changes lack what they did not touch, as with binlog_row_image=MINIMAL.
+    """
     with_snapshot = draw(st.booleans())
-    start = dict.fromkeys(draw(st.sets(st.integers(0, KEYS - 1))), 0) if with_snapshot else {}
-    events, states = _events(draw, start, most_events)
+    nothing: Any = (0, 0) if partial else 0
+    start = dict.fromkeys(draw(st.sets(st.integers(0, KEYS - 1))), nothing) if with_snapshot else {}
+    events, states = _events(draw, start, most_events, _partial_operation if partial else _operation)
     end = (len(events) + 1) * STEP
     bounds = sorted({STEP, end, *(draw(st.lists(st.sampled_from(range(STEP, end + 1, STEP)), max_size=6)))})
     windows = tuple(
@@ -75,14 +81,16 @@ def histories(draw: st.DrawFn, *, most_events: int = 25) -> History:
     return History(windows, chunks, _steps(draw, len(windows), len(chunks)), states[-1])
 
 
-def _events(draw: st.DrawFn, start: dict[int, int], most: int) -> tuple[list[list[Row]], list[State]]:
+def _events(
+    draw: st.DrawFn, start: dict[int, Any], most: int, operation: Callable[..., list[Row]]
+) -> tuple[list[list[Row]], list[State]]:
     """Return the rows of each event, and the state before each of them and after the last."""
     events: list[list[Row]] = []
     states: list[State] = [dict(start)]
     for number in range(1, draw(st.integers(1, most)) + 1):
         state, rows, offset = dict(states[-1]), [], number * STEP
         for row in range(draw(st.integers(1, 3))):
-            rows += _operation(draw, state, offset, row, number * 100 + row)
+            rows += operation(draw, state, offset, row, number * 100 + row)
         events.append(rows)
         states.append(state)
     return events, states
@@ -103,6 +111,30 @@ def _operation(draw: st.DrawFn, state: dict[int, int], offset: int, row: int, va
         return [Row("d", offset, {"id": key, "v": gone}, row), Row("u", offset, {"id": to, "v": value}, row)]
     state[key] = value
     return [Row("u", offset, {"id": key, "v": value}, row)]
+
+
+def _partial_operation(
+    draw: st.DrawFn, state: dict[int, tuple[int, int]], offset: int, row: int, value: int
+) -> list[Row]:
+    """The same operations, in the order keys that a drain gives: the images of an event are counted one by one."""
+    key, first, second = draw(st.integers(0, KEYS - 1)), 2 * row, 2 * row + 1
+    if key not in state:
+        state[key] = (value, -value)
+        return [Row("c", offset, {"id": key, "v": value, "w": -value}, first)]
+    touched = draw(st.sampled_from([frozenset(), frozenset("v"), frozenset("w"), frozenset("vw")]))
+    kind = draw(st.sampled_from(["update", "update", "delete", "move"]))
+    gone = Row("d", offset, {"id": key}, first, absent=frozenset("vw"))
+    if kind == "delete":
+        del state[key]
+        return [gone]
+    free = [other for other in range(KEYS) if other not in state]
+    moves = kind == "move" and bool(free)
+    to = draw(st.sampled_from(free)) if moves else key
+    v, w = state.pop(key)
+    state[to] = (value if "v" in touched else v, -value if "w" in touched else w)
+    values = {name: number for name, number in zip("vw", state[to], strict=True) if name in touched}
+    update = Row("u", offset, {"id": to, **values}, second, absent=frozenset("vw") - touched)
+    return [gone, update] if moves else [update]
 
 
 def _chunks(draw: st.DrawFn, states: list[State]) -> tuple[Chunk, ...]:

@@ -8,15 +8,15 @@ from tests.support.histories import STEP, histories
 from tests.support.lake import Lake
 
 
-def run(lake, history):
-    schema = table(f"{lake.database}.t", {"id": BIGINT, "v": BIGINT})
+def run(lake, history, values=lambda value: {"v": value}):
+    schema = table(f"{lake.database}.t", {"id": BIGINT, **dict.fromkeys(values((0, 0)), BIGINT)})
     windows = [
         lake.batches.window(start, stop, {schema: rows} if rows else {}) for start, stop, rows in history.windows
     ]
     last = len(history.chunks) - 1
     chunks = [
         lake.batches.chunk(
-            schema, c.low, [{"id": k, "v": v} for k, v in c.rows.items()], number=c.number, last=c.number == last
+            schema, c.low, [{"id": k, **values(v)} for k, v in c.rows.items()], number=c.number, last=c.number == last
         )
         for c in history.chunks
     ]
@@ -33,12 +33,15 @@ def run(lake, history):
     return schema
 
 
-@settings(
+LOOK = settings(
     max_examples=8,
     deadline=None,
     phases=[Phase.generate],  # to shrink on Spark would take longer than to look
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+@LOOK
 @given(histories(most_events=15))
 def test_any_split_of_any_history_ends_in_the_lake_as_in_the_source(spark_lake, tmp_path_factory, history):
     """The same law that holds for the decisions alone, with Spark and Iceberg below them."""
@@ -49,3 +52,16 @@ def test_any_split_of_any_history_ends_in_the_lake_as_in_the_source(spark_lake, 
         assert not history.final
         return
     assert sorted(lake.rows(schema.name, "id", "v")) == sorted(history.final.items())
+
+
+@LOOK
+@given(histories(most_events=15, partial=True))
+def test_changes_that_lack_cells_end_in_the_lake_as_in_the_source(spark_lake, tmp_path_factory, history):
+    """Whichever comes first, snapshot or changes, and however often."""
+    spark, config = spark_lake
+    lake = Lake(spark, config, LocalStore(tmp_path_factory.mktemp("store")))
+    schema = run(lake, history, lambda value: dict(zip("vw", value, strict=True)))
+    if lake.target(schema.name).load() is None:
+        assert not history.final
+        return
+    assert sorted(lake.rows(schema.name, "id", "v", "w")) == sorted((k, *v) for k, v in history.final.items())
