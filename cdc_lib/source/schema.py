@@ -51,19 +51,34 @@ class InformationSchema:
         """Return a table's columns and key, or None when there is no such table."""
         columns = self._rows(
             "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, NUMERIC_PRECISION, NUMERIC_SCALE, "
-            "DATETIME_PRECISION, CHARACTER_SET_NAME, CHARACTER_OCTET_LENGTH FROM information_schema.COLUMNS "
+            "DATETIME_PRECISION, CHARACTER_SET_NAME, CHARACTER_OCTET_LENGTH, COLUMN_KEY FROM information_schema.COLUMNS "
             "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
             (database, table),
         )
         if not columns:
             return None
-        key = self._rows(
-            "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s "
-            "AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX",
+        marked = frozenset(str(row[0]) for row in columns if row[9] == "PRI")
+        own = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:9]), row[3] == "YES") for row in columns)
+        return TableSchema(database, table, own, self._key(database, table, marked))
+
+    def _key(self, database: str, table: str, marked: frozenset[str]) -> tuple[str, ...]:
+        """Return the key that the binlog names: without a primary key, the unique one that the server takes instead.
+
+        Args:
+            database: of the table.
+            table: its name.
+            marked: columns that the server shows as those of the key.
+        """
+        keys: dict[str, list[str]] = {}
+        for index, column in self._rows(
+            "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = %s "
+            "AND TABLE_NAME = %s AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX",
             (database, table),
-        )
-        own = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:]), row[3] == "YES") for row in columns)
-        return TableSchema(database, table, own, tuple(str(row[0]) for row in key))
+        ):
+            keys.setdefault(str(index), []).append(str(column))
+        if "PRIMARY" in keys:
+            return tuple(keys["PRIMARY"])
+        return next((tuple(columns) for columns in keys.values() if marked and frozenset(columns) == marked), ())
 
     def virtual_columns(self, database: str, table: str) -> frozenset[str]:
         """Return the names of a table's generated columns that are not stored."""

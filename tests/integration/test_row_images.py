@@ -108,6 +108,27 @@ def test_a_unique_key_finds_rows_of_a_table_without_a_primary_key(capture):
     assert told(capture, start) == [("u", None, 2, 4, "-++"), ("d", None, 2, None, "-+-")]
 
 
+def test_snapshot_and_binlog_agree_on_the_key_of_a_table_without_a_primary_key(capture):
+    """The server takes a unique key without NULL for it, and not one of a part of a column or one that allows NULL."""
+    keys = {
+        "a": "UNIQUE n1 (n), UNIQUE u2 (m, k), UNIQUE u1 (z), UNIQUE u3 (s(5))",
+        "b": "UNIQUE n1 (n), UNIQUE u3 (s(5))",
+        "c": "PRIMARY KEY (k, m), UNIQUE u1 (z)",
+    }
+    for name, declared in keys.items():
+        columns = "n INT, k INT NOT NULL, m INT NOT NULL, z INT NOT NULL, s VARCHAR(20) NOT NULL"
+        capture.execute(f"CREATE TABLE {name} ({columns}, {declared})")
+    start = capture.head()
+    for name in keys:
+        capture.execute(f"INSERT INTO {name} VALUES (1, 2, 3, 4, 'five')")
+    window = capture.drain(capture.window_from(start))
+    found = {schema.table: schema.primary_key for schema in window.schemas.values()}
+    assert found == {"a": ("m", "k"), "b": (), "c": ("k", "m")}
+    for name in keys:
+        (chunk,) = capture.snapshot(name)
+        assert [schema.id for schema in window.schemas.values() if schema.table == name] == list(chunk.schemas)
+
+
 def test_a_session_may_switch_in_mid_stream(capture, tmp_path):
     """Whole rows and others lie in files of their own; the same window drained twice gives the same bytes."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT, n INT)")

@@ -7,6 +7,8 @@ import random
 import pytest
 
 from cdc_lib.errors import MergeError
+from cdc_lib.merge.plan import Piece
+from spark_jobs.batches import changes, load_batches
 from tests.support.capture import Capture
 from tests.support.lake import Lake
 
@@ -50,6 +52,16 @@ def one_round(capture, lake):
     return plan
 
 
+def everything_again(capture, lake):
+    """Merge all batches once more into the table as it stands, as if it had no marker."""
+    keys = [key for key in capture.visible() if "/batches/" in key and key.endswith("manifest.json")]
+    name = f"{capture.database}.r"
+    pieces = [Piece(batch, None) for batch in load_batches(capture.store, sorted(keys))]
+    stands = lake.stands(name)
+    frame = changes(lake.spark, capture.store, name, pieces, stands.columns)
+    lake.target(name).upsert(frame, marker=stands.marker, guard=True)
+
+
 def statement(draw: random.Random) -> str:
     """A random change of one or several rows of table r."""
     key, other = draw.randrange(8), draw.randrange(8)
@@ -69,6 +81,12 @@ def statement(draw: random.Random) -> str:
     return f"UPDATE r SET {name} = {value[name]}, {second} = {value[second]} WHERE id = {key}"
 
 
+def in_session(capture, *statements):
+    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
+        for one in statements:
+            cursor.execute(one)
+
+
 def assert_equal(capture, lake):
     rows = [tuple(map(plain, row)) for row in lake.rows(f"{capture.database}.r", "id", "g", "a", "b", "t", "c")]
     wanted = [tuple(row) for row in capture.execute("SELECT id, g, a, b, t, c FROM r")]
@@ -81,7 +99,7 @@ def plain(value):
 
 @pytest.mark.parametrize("kind", KEYS)
 def test_random_changes_under_changing_images_end_in_the_lake_as_in_the_source(capture, lake, kind):
-    """Updates of keys in chains, deletes and new rows, in batches of any size; each batch merged twice changes nothing."""
+    """Updates of keys in chains, deletes and new rows, in batches of any size; all merged once more change nothing."""
     capture.execute(f"CREATE TABLE r ({KEYS[kind]}, {COLUMNS})")
     draw = random.Random(kind)
     for _ in range(4):
@@ -91,10 +109,10 @@ def test_random_changes_under_changing_images_end_in_the_lake_as_in_the_source(c
                 cursor.execute(f"SET SESSION binlog_row_image = '{draw.choice(IMAGES)}'")
                 for _ in range(draw.randint(1, 3)):
                     cursor.execute(statement(draw))
-        plan = one_round(capture, lake)
+        one_round(capture, lake)
         assert_equal(capture, lake)
-        lake.merge(lake.batches.again(plan))
-        assert_equal(capture, lake)
+    everything_again(capture, lake)
+    assert_equal(capture, lake)
 
 
 def test_an_update_of_a_row_that_the_lake_does_not_have_stops_the_table(capture, lake):
@@ -104,9 +122,11 @@ def test_an_update_of_a_row_that_the_lake_does_not_have_stops_the_table(capture,
     one_round(capture, lake)
     capture.pipeline.plan(by="test")
     lake.spark.sql(f"DELETE FROM {lake.name(f'{capture.database}.r')} WHERE id = 2")
-    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
-        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
-        cursor.execute("UPDATE r SET b = 'new'")
+    in_session(
+        capture,
+        "SET SESSION binlog_row_image = 'MINIMAL'",
+        "UPDATE r SET b = 'new'",
+    )
     with pytest.raises(MergeError, match=r"a, t, c.*id=2|id=2.*a, t, c") as caught:
         one_round(capture, lake)
     assert caught.value.context["table"] == f"{capture.database}.r"
@@ -117,17 +137,21 @@ def test_an_update_of_a_row_that_the_lake_does_not_have_stops_the_table(capture,
 def test_an_insert_that_lacks_a_default_stops_the_table_unless_a_later_change_gives_it(capture, lake):
     """The default is not in the binlog."""
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, g INT, a INT DEFAULT 7, b INT, t TEXT, c TEXT)")
-    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
-        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
-        cursor.execute("INSERT INTO r (id, g, b) VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)")
-        cursor.execute("UPDATE r SET a = 8, t = 'x' WHERE id = 1")
-        cursor.execute("DELETE FROM r WHERE id = 2")
-        cursor.execute("UPDATE r SET id = 4, a = 9 WHERE id = 3")
+    in_session(
+        capture,
+        "SET SESSION binlog_row_image = 'MINIMAL'",
+        "INSERT INTO r (id, g, b) VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)",
+        "UPDATE r SET a = 8, t = 'x' WHERE id = 1",
+        "DELETE FROM r WHERE id = 2",
+        "UPDATE r SET id = 4, a = 9 WHERE id = 3",
+    )
     one_round(capture, lake)
     assert_equal(capture, lake)
-    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
-        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
-        cursor.execute("INSERT INTO r (id, g, b) VALUES (5, 1, 1)")
+    in_session(
+        capture,
+        "SET SESSION binlog_row_image = 'MINIMAL'",
+        "INSERT INTO r (id, g, b) VALUES (5, 1, 1)",
+    )
     with pytest.raises(MergeError, match="column=a, key=id=5"):
         one_round(capture, lake)
 
@@ -135,44 +159,61 @@ def test_an_insert_that_lacks_a_default_stops_the_table_unless_a_later_change_gi
 def test_a_table_without_a_key_takes_no_rows_that_lack_cells(capture, lake):
     """Updates and deletes are whole there; an insert that lacks a default stops the table."""
     capture.execute("CREATE TABLE r (n INT, v INT DEFAULT 3, t TEXT)")
-    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
-        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
-        cursor.execute("INSERT INTO r VALUES (1, 2, 't')")
-        cursor.execute("UPDATE r SET n = 2")
-        cursor.execute("SET SESSION binlog_row_image = 'NOBLOB'")
-        cursor.execute("UPDATE r SET n = 3")
+    in_session(
+        capture,
+        "SET SESSION binlog_row_image = 'MINIMAL'",
+        "INSERT INTO r VALUES (1, 2, 't')",
+        "UPDATE r SET n = 2",
+        "SET SESSION binlog_row_image = 'NOBLOB'",
+        "UPDATE r SET n = 3",
+    )
     one_round(capture, lake)
     found = lake.rows(f"{capture.database}.r", "_op", "n", "v", "t")
     assert found == [("c", 1, 2, "t"), ("d", 1, 2, "t"), ("d", 2, 2, "t"), ("u", 2, 2, "t"), ("u", 3, 2, "t")]
 
 
+def test_a_document_that_only_differences_are_known_of_stops_the_table_unless_a_later_change_gives_it(
+    mysql_server, mysql_database, tmp_path, spark_lake
+):
+    """Neither the old document nor null stands for the new one."""
+    capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
+    spark, config = spark_lake
+    lake = Lake(spark, capture.config.model_copy(update={"lake": config.lake}), capture.store)
+    capture.pipeline.plan(by="test")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, j JSON, v INT)")
+    capture.execute("INSERT INTO r VALUES (1, %s, 0), (2, %s, 0)", ['{"k": 1, "l": "' + "x" * 90 + '"}'] * 2)
+    differ = "UPDATE r SET j = JSON_SET(j, '$.k', 2) WHERE id = {}"
+    session = "SET SESSION binlog_row_image = 'MINIMAL', binlog_row_value_options = 'PARTIAL_JSON'"
+    in_session(capture, session, differ.format(1), "UPDATE r SET j = '[]' WHERE id = 1", "UPDATE r SET v = 5")
+    one_round(capture, lake)
+    assert [row[:2] for row in lake.rows(f"{capture.database}.r", "v", "id", "j")] == [(5, 1), (5, 2)]
+    in_session(capture, session, differ.format(2))
+    with pytest.raises(MergeError, match="column=j, key=id=2"):
+        one_round(capture, lake)
+    assert {row[0][:7] for row in lake.rows(f"{capture.database}.r", "j")} == {"[]", '{"k": 1'}
+
+
 def test_a_snapshot_brings_the_rows_that_its_windows_could_not(any_server, database, tmp_path, spark_lake):
-    """While it is to come, an update that cannot be completed is left to it."""
+    """While it is to come, an update that cannot be completed is left to it, and takes effect when it has come."""
     capture = Capture(any_server, database, tmp_path)
     spark, config = spark_lake
     lake = Lake(spark, capture.config.model_copy(update={"lake": config.lake}), capture.store)
     capture.execute(f"CREATE TABLE r ({KEYS['one column']}, {COLUMNS})")
     capture.execute("INSERT INTO r VALUES (1, 0, 1, 'x', 't', 'c'), (2, 0, 1, 'x', 't', 'c')")
-    capture.pipeline.plan(by="test")
-    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
-        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
-        cursor.execute("UPDATE r SET b = 'early'")
-        cursor.execute("UPDATE r SET id = 9 WHERE id = 1")
-    units = capture.pipeline.plan(by="test")
-    windows = [unit for unit in units if hasattr(unit, "start")]
-    snapshots = [unit for unit in units if not hasattr(unit, "start")]
-    assert windows or snapshots
+    (task,) = capture.pipeline.plan(by="test")
+    minimal = "SET SESSION binlog_row_image = 'MINIMAL'"
+    in_session(
+        capture, minimal, "UPDATE r SET b = 'early'", "UPDATE r SET id = 9 WHERE id = 1", "UPDATE r SET c = NULL"
+    )
+    windows = [unit for unit in capture.pipeline.plan(by="test") if unit != task]
     for unit in windows:
         capture.pipeline.drain(unit)
-    if windows:
-        capture.pipeline.ack_drain(by="test")
-        plan = capture.pipeline.plan_merge(by="test")
-        if plan is not None:
-            lake.merge(plan)
-            capture.pipeline.ack_lake(by="test")
+    capture.pipeline.ack_drain(by="test")
+    lake.merge(capture.pipeline.plan_merge(by="test"))
+    capture.pipeline.ack_lake(by="test")
+    assert lake.rows(f"{database}.r", "id") == []
     one_round(capture, lake)
-    with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
-        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
-        cursor.execute("UPDATE r SET t = 'late'")
+    assert_equal(capture, lake)
+    in_session(capture, minimal, "UPDATE r SET t = 'late'", "UPDATE r SET id = 7 WHERE id = 9")
     one_round(capture, lake)
     assert_equal(capture, lake)
