@@ -20,7 +20,7 @@ from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.decode.types.jsonb import JsonCodec
 from cdc_lib.model.schema import SourceType
 
-_WALK_ROWS = 1 << 12
+_WALK_ROWS = 16 * 253
 
 Untold = Callable[[str, str], frozenset[str]]
 """Names of a table's columns whose changes the server may leave out of an after image."""
@@ -49,7 +49,10 @@ class PartialRows:
     def _make_room(self, capacity: int) -> None:
         count = self._traits.shape[0]
         json_columns = int(np.count_nonzero(self._traits & images.JSON))
-        self._cells = (np.empty((count, capacity), np.int64), np.empty((count, capacity), np.int64))
+        self._cells: tuple[np.ndarray, np.ndarray] = (
+            np.empty((count, capacity), np.int32),
+            np.empty((count, capacity), np.int32),
+        )
         self._marks = (np.empty(capacity, np.uint8), np.empty(capacity, np.int64), np.empty(capacity, np.int64))
         self._patches = np.empty((json_columns * capacity, images.PATCH_SIZE), np.int64)
 
@@ -130,11 +133,11 @@ class PartialRows:
     def _printed(self, data: Bytes, patches: Cells, cells: list[tuple[int, int, int]]) -> list[str]:
         """Return the texts of binary documents, each given by the number of its patch, its start and its size."""
         codec = JsonCodec(SourceType("json"))
-        numbers, pos, length = (np.array(column, np.int64) for column in zip(*cells, strict=True))
+        place: np.ndarray = np.array(cells, np.int32).T.copy()
         try:
-            codec.append(data, pos, length, len(cells))
+            codec.append(data, place[1], place[2], len(cells))
         except ValueFault as fault:
-            with self._told(patches[numbers[fault.row]]):
+            with self._told(patches[place[0, fault.row]]):
                 raise json_diff.BadDiff(fault.what) from None
         array: pa.Array = codec.finish()
         return [str(text) for text in array.to_pylist()]

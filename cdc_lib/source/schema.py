@@ -80,6 +80,14 @@ class InformationSchema:
             return tuple(keys["PRIMARY"])
         return next((tuple(columns) for columns in keys.values() if marked and frozenset(columns) == marked), ())
 
+    def has_primary_key(self, database: str, table: str) -> bool:
+        """Whether a table has a key that it calls so."""
+        sql = (
+            "SELECT 1 FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s "
+            "AND INDEX_NAME = 'PRIMARY' LIMIT 1"
+        )
+        return bool(self._rows(sql, (database, table)))
+
     def virtual_columns(self, database: str, table: str) -> frozenset[str]:
         """Return the names of a table's generated columns that are not stored."""
         rows = self._rows(
