@@ -157,10 +157,10 @@ def _traits(layout: TableLayout, untold: frozenset[str]) -> npt.NDArray[np.uint8
     """Return what each column may be missing for."""
     traits = np.zeros(len(layout.schema.columns), np.uint8)
     for i, column in enumerate(layout.schema.columns):
-        if layout.null_by_default[i]:
+        if column.name in untold:
+            traits[i] |= images.NOT_TOLD
+        elif layout.null_by_default[i]:
             traits[i] |= images.NULL_BY_DEFAULT
         if column.type.kind == "json":
             traits[i] |= images.JSON
-        if column.name in untold:
-            traits[i] |= images.NOT_TOLD
     return traits

@@ -158,6 +158,23 @@ def test_virtual_columns_are_told_or_marked_as_not_told(capture):
     assert told(capture, start) == [("u", 1, 8, 9 if mysql else None, 10, None if mysql else "++?+")]
 
 
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_generated_texts_are_right_or_marked(capture, image):
+    """They are BLOBs to the server, and NULL is not their default."""
+    columns = "v TEXT AS (CONCAT('v', n)) VIRTUAL, s TEXT AS (CONCAT('s', n)) STORED"
+    capture.execute(f"CREATE TABLE a (id INT PRIMARY KEY, n INT, {columns})")
+    start = capture.head()
+    in_session(capture, image, "INSERT INTO a (id, n) VALUES (1, 1)", "UPDATE a SET n = 2", "UPDATE a SET n = NULL")
+    found = told(capture, start)
+    assert [row[2] for row in found] == [1, 2, None]
+    for (_, _, n, v, s, marks), wanted in zip(found, [1, 2, None], strict=True):
+        marks = marks or "++++"
+        right = {name: None if wanted is None else f"{name}{wanted}" for name in "vs"}
+        assert marks[3] == "+"
+        assert s == right["s"], (image, found)
+        assert v == right["v"] if marks[2] == "+" else capture.server.flavor == "mariadb", (image, found)
+
+
 def test_full_nodup_is_whole(mariadb_server, mariadb_database, tmp_path):
     """MariaDB's image without what did not change, which the old row holds."""
     capture = Capture(mariadb_server, mariadb_database, tmp_path)
