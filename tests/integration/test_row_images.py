@@ -159,6 +159,17 @@ def test_virtual_columns_are_told_or_marked_as_not_told(capture):
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_default_texts_of_mariadb_are_in_the_image(mariadb_server, mariadb_database, tmp_path, image):
+    """It allows literal ones for texts, and logs them as it does expressions; triggers too may fill a text."""
+    capture = Capture(mariadb_server, mariadb_database, tmp_path)
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, t TEXT DEFAULT 'abc', j JSON DEFAULT '{}', b BLOB, n TEXT)")
+    capture.execute("CREATE TRIGGER f BEFORE INSERT ON a FOR EACH ROW SET NEW.b = CONCAT('b', NEW.id)")
+    start = capture.head()
+    in_session(capture, image, "INSERT INTO a (id) VALUES (1)", "INSERT INTO a (id, t) VALUES (2, DEFAULT)")
+    assert told(capture, start) == [("c", i, "abc", "{}", f"b{i}".encode(), None, None) for i in (1, 2)]
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
 def test_generated_texts_are_right_or_marked(capture, image):
     """They are BLOBs to the server, and NULL is not their default."""
     columns = "v TEXT AS (CONCAT('v', n)) VIRTUAL, s TEXT AS (CONCAT('s', n)) STORED"
