@@ -18,6 +18,7 @@ from cdc_lib.decode.table_map import TableLayout
 from cdc_lib.decode.types.codec import Bytes, Cells
 from cdc_lib.model.batch import ABSENT as ABSENT_COLUMN
 from cdc_lib.model.batch import CELL_ABSENT, CELL_HERE, CELL_UNKNOWN, CHANGE_COLUMNS
+from cdc_lib.model.policy import ValuePolicy
 
 _HERE, _ABSENT, _UNKNOWN = (ord(mark) for mark in (CELL_HERE, CELL_ABSENT, CELL_UNKNOWN))
 
@@ -47,12 +48,12 @@ class PartialColumns(TableColumns):
     Args:
         layout: of the table.
         epoch: of the window.
-        zero_is_null: dates with a zero part become NULL; else they are a fault.
+        values: what becomes of values that the lake cannot hold as they are.
     """
 
-    def __init__(self, layout: TableLayout, epoch: int, *, zero_is_null: bool) -> None:
+    def __init__(self, layout: TableLayout, epoch: int, values: ValuePolicy) -> None:
         """Start with no rows."""
-        super().__init__(layout, epoch, zero_is_null=zero_is_null)
+        super().__init__(layout, epoch, values)
         self._marks = TextBuilder(pa.string())
         self._texts: dict[int, dict[int, str]] = {}
 
