@@ -50,6 +50,18 @@ def load64(typingctx, array, index):
 
 
 @intrinsic
+def load64_big(typingctx, array, index):
+    """Eight bytes of a uint8 array at any address, big-endian."""
+
+    def codegen(context, builder, signature, arguments):
+        index64 = context.cast(builder, arguments[1], signature.args[1], types.intp)
+        pointer = _address(context, builder, signature.args[0], arguments[0], index64, _I64)
+        return builder.bswap(builder.load(pointer, align=1))
+
+    return types.uint64(array, index), codegen
+
+
+@intrinsic
 def move8(typingctx, source, start, target, at):
     """Copy eight bytes between uint8 arrays, at any addresses."""
     return types.void(source, start, target, at), _move(_I64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from cdc_lib.decode.machine import move8, move16
+from cdc_lib.decode.machine import load64, load64_big, move8, move16
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -50,6 +50,8 @@ def u64(b, p):
 @njit(cache=True, nogil=True, inline="always")
 def big(b, p, width):
     """``width`` bytes (at most 8), big-endian."""
+    if width > 0 and p + 8 <= b.shape[0]:
+        return np.int64(load64_big(b, p) >> np.uint64(64 - 8 * width))
     value = np.int64(0)
     for i in range(width):
         value = (value << 8) | np.int64(b[p + i])
@@ -59,6 +61,9 @@ def big(b, p, width):
 @njit(cache=True, nogil=True, inline="always")
 def little(b, p, width):
     """``width`` bytes (at most 8), little-endian."""
+    if width > 0 and p + 8 <= b.shape[0]:
+        spare = np.uint64(64 - 8 * width)
+        return np.int64((load64(b, p) << spare) >> spare)
     value = np.int64(0)
     for i in range(width):
         value |= np.int64(b[p + i]) << (8 * i)
