@@ -153,7 +153,8 @@ class Drainer:
         rows = self.config.snapshot.chunk_rows
         watermark = low_watermark(connection, facts)
         now = datetime.now(UTC)
-        sql = chunks.select_chunk(schema, after, upper, rows)
+        index = InformationSchema(connection).key_name(schema)
+        sql = chunks.select_chunk(schema, after, upper, rows, index)
         # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.
         token = secrets.token_hex(4)
         with (
@@ -180,9 +181,6 @@ class Drainer:
         if not chunks.can_be_chunked(schema):
             return None
         connection = connect(self.config.server, self.credentials)
-        if not InformationSchema(connection).has_primary_key(schema.database, schema.table):
-            connection.close()  # a unique key stands in for it, and chunks are read by the primary one
-            return None
         with query(self.config.server, connection, chunks.select_upper(schema)) as stream:
             result = ResultSet(chunks.key_schema(schema), stream, ValuePolicy(invalid_text="replace"))
             for _ in result.groups():

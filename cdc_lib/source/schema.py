@@ -10,8 +10,10 @@ import pymysql
 from pymysql.connections import Connection
 
 from cdc_lib.errors import SourceError
+from cdc_lib.model.history import Key, row_key
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.source.facts import rows_of
+from cdc_lib.source.keys import unique_keys
 
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 _INTEGERS = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
@@ -51,42 +53,30 @@ class InformationSchema:
         """Return a table's columns and key, or None when there is no such table."""
         columns = self._rows(
             "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, NUMERIC_PRECISION, NUMERIC_SCALE, "
-            "DATETIME_PRECISION, CHARACTER_SET_NAME, CHARACTER_OCTET_LENGTH, COLUMN_KEY FROM information_schema.COLUMNS "
+            "DATETIME_PRECISION, CHARACTER_SET_NAME, CHARACTER_OCTET_LENGTH FROM information_schema.COLUMNS "
             "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
             (database, table),
         )
         if not columns:
             return None
-        marked = frozenset(str(row[0]) for row in columns if row[9] == "PRI")
-        own = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:9]), row[3] == "YES") for row in columns)
-        return TableSchema(database, table, own, self._key(database, table, marked))
+        own = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:]), row[3] == "YES") for row in columns)
+        key = row_key(self._keys(database, table), frozenset(c.name.lower() for c in own if c.nullable))
+        return TableSchema(database, table, own, key.columns if key else ())
 
-    def _key(self, database: str, table: str, marked: frozenset[str]) -> tuple[str, ...]:
-        """Return the key that the binlog names: without a primary key, the unique one that the server takes instead.
+    def key_name(self, schema: TableSchema) -> str:
+        """Return the name of the key that tells a table's rows apart; empty when it has none any more."""
+        keys = self._keys(schema.database, schema.table)
+        return next((key.name for key in keys if key.whole and key.columns == schema.primary_key), "")
 
-        Args:
-            database: of the table.
-            table: its name.
-            marked: columns that the server shows as those of the key.
-        """
-        keys: dict[str, list[str]] = {}
-        for index, column in self._rows(
-            "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = %s "
-            "AND TABLE_NAME = %s AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX",
-            (database, table),
-        ):
-            keys.setdefault(str(index), []).append(str(column))
-        if "PRIMARY" in keys:
-            return tuple(keys["PRIMARY"])
-        return next((tuple(columns) for columns in keys.values() if marked and frozenset(columns) == marked), ())
-
-    def has_primary_key(self, database: str, table: str) -> bool:
-        """Whether a table has a key that it calls so."""
-        sql = (
-            "SELECT 1 FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s "
-            "AND INDEX_NAME = 'PRIMARY' LIMIT 1"
-        )
-        return bool(self._rows(sql, (database, table)))
+    def _keys(self, database: str, table: str) -> tuple[Key, ...]:
+        try:
+            return unique_keys(self._connection, database, table)
+        except pymysql.err.ProgrammingError as error:
+            if error.args[0] == 1146:  # no such table: it was dropped meanwhile
+                return ()
+            raise SourceError(f"the keys cannot be read: {error}") from error
+        except pymysql.MySQLError as error:
+            raise SourceError(f"the keys cannot be read: {error}") from error
 
     def virtual_columns(self, database: str, table: str) -> frozenset[str]:
         """Return the names of a table's generated columns that are not stored."""

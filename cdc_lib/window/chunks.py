@@ -20,7 +20,9 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def select_chunk(schema: TableSchema, after: tuple[str, ...] | None, upper: tuple[str, ...] | None, rows: int) -> str:
+def select_chunk(
+    schema: TableSchema, after: tuple[str, ...] | None, upper: tuple[str, ...] | None, rows: int, index: str = "PRIMARY"
+) -> str:
     """Return the SELECT of one chunk.
 
     Args:
@@ -28,6 +30,7 @@ def select_chunk(schema: TableSchema, after: tuple[str, ...] | None, upper: tupl
         after: key (as :func:`key_text` gives it) behind which the chunk begins; None at the table's beginning.
         upper: last key of the whole snapshot; None when the table is read as one chunk.
         rows: most rows of the chunk.
+        index: name of the key.
     """
     columns = ", ".join(_selected(column) for column in schema.columns)
     table = f"{quoted(schema.database)}.{quoted(schema.table)}"
@@ -39,7 +42,7 @@ def select_chunk(schema: TableSchema, after: tuple[str, ...] | None, upper: tupl
         conditions.append(_compared(schema, after, ">", ">"))
     order = ", ".join(quoted(name) for name in schema.primary_key)
     where = " AND ".join(f"({condition})" for condition in conditions)
-    return f"{text} FORCE INDEX (PRIMARY) WHERE {where} ORDER BY {order} LIMIT {rows}"
+    return f"{text} FORCE INDEX ({quoted(index)}) WHERE {where} ORDER BY {order} LIMIT {rows}"
 
 
 def select_upper(schema: TableSchema) -> str:
