@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
 """Lengths of flags, SQL mode, auto-increment, character sets, month names, database collation, tables, data written."""
-_SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG = 1, 4, 5, 6
+_SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _DATABASE = 1, 4, 5, 6, 8
 _PYTHON = {"latin1": "cp1252", "utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8", "ascii": "ascii", "gbk": "gbk"}
 
 REAL_AS_FLOAT, ANSI_QUOTES, ORACLE, NO_BACKSLASH_ESCAPES = 1, 4, 512, 1 << 20
@@ -29,6 +29,7 @@ class Statement:
         sql_mode: bits of the session's SQL mode.
         server_charset: the server's default character set, for databases that name none; empty when it is not told.
         exact: whether every character of the text is known.
+        database_charset: default of the database, where the session saw another one than the server; else empty.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Statement:
     sql_mode: int = 0
     server_charset: str = ""
     exact: bool = True
+    database_charset: str = ""
 
 
 def statement_of(body: bytes, charsets: Mapping[int, str]) -> Statement:
@@ -60,7 +62,9 @@ def statement_of(body: bytes, charsets: Mapping[int, str]) -> Statement:
         text, exact = raw.decode(codec), client in _PYTHON or raw.isascii()
     except UnicodeDecodeError:
         text, exact = raw.decode("utf-8", "replace"), False
-    return Statement(text, database, int.from_bytes(status.get(_SQL_MODE, b""), "little"), server, exact)
+    sql_mode = int.from_bytes(status.get(_SQL_MODE, b""), "little")
+    own = charsets.get(int.from_bytes(status[_DATABASE], "little"), "") if _DATABASE in status else ""
+    return Statement(text, database, sql_mode, server, exact, own)
 
 
 def _variables(status: bytes) -> dict[int, bytes]:

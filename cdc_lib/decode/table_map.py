@@ -3,17 +3,19 @@
 Body (MySQL ``libs/mysql/binlog/event/rows_event.h``, Table_map_event): table id 6, flags 2, schema and table name (length 1,
 text, zero byte), number of columns, a type byte each, a block of type metadata, a bitmap of nullable columns, and optional
 metadata as (type 1, length, value) fields. With ``binlog_row_metadata=FULL`` those give names, signs, character sets,
-members and the primary key, so that the stream describes itself.
+members and the primary key, so that the stream describes itself. MINIMAL leaves signs and the character sets of texts, and
+NO_LOG of MariaDB nothing: what is missing then comes out of the schema history, after it was held against what is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from cdc_lib.decode.agreement import Declared, disagreement
 from cdc_lib.decode.charsets.registry import READABLE, decoded
 from cdc_lib.decode.types.decimal import packed_size
 from cdc_lib.decode.types.registry import unreadable
@@ -113,16 +115,23 @@ def table_name(body: bytes) -> tuple[str, str]:
     return database, read.take(read.number(1)).decode()
 
 
-def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor) -> TableLayout:
+History = Callable[[str, str], TableSchema]
+"""Gives the definition that is in force, for events that do not name columns; raises UnknownSchema."""
+
+
+def parse(
+    body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: History | None = None
+) -> TableLayout:
     """Return the layout that a TABLE_MAP declares.
 
     Args:
         body: the event behind its header and without its checksum.
         charsets: character set name of each collation number of the server.
         flavor: of the server; the two list character sets of different types.
+        history: completes what the event leaves out.
 
     Raises:
-        UnknownSchema: the server does not write full row metadata.
+        UnknownSchema: the event does not name columns, and the history does not know them or does not fit.
         UnsupportedValue: a column's type is not read.
         DecodeError: a length is wrong.
     """
@@ -137,30 +146,38 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor) -> TableLayo
     metas = list(_metas(types, _Bytes(read.text())))
     nulls = read.take((len(types) + 7) // 8)
     optional = dict(_fields(read))
-    if _COLUMN_NAME not in optional:
-        raise UnknownSchema(
-            "the binlog does not name the table's columns",
-            hint="Set binlog_row_metadata=FULL at the source: SET PERSIST binlog_row_metadata='FULL'.",
-            table=f"{database}.{table}",
-        )
-    names = [name.decode() for name in _texts(optional[_COLUMN_NAME])]
     real = [_real_type(code, meta) for code, meta in zip(types, metas, strict=True)]
     facts = _Facts(real, optional, charsets, _CHARACTER[flavor])
+    nullable = [bool(nulls[i // 8] >> (i % 8) & 1) for i in range(len(real))]
+    known = None if _COLUMN_NAME in optional else _known(database, table, history)
+    if known is None:
+        names = [name.decode() for name in _texts(optional[_COLUMN_NAME])]
+        keys = _keys(optional)
+    else:
+        facts.complete(known, optional)
+        declared = [
+            Declared(_column(i, code, metas[i], facts)[0], code, metas[i], nullable[i]) for i, code in enumerate(real)
+        ]
+        if text := disagreement(declared, known):
+            raise _misfit(text, known.name)
+        names = [column.name for column in known.columns]
+        keys = [names.index(name) for name in known.primary_key]
     columns: list[Column] = []
     prefixes: list[int] = []
     widths: list[int] = []
     fills: list[int] = []
     for index, (name, code, meta) in enumerate(zip(names, real, metas, strict=True)):
         source_type, prefix, width = _column(index, code, meta, facts)
+        if known is not None and source_type.kind in ("enum", "set"):
+            source_type = replace(source_type, members=known.columns[index].type.members)
         if why := unreadable(source_type):
             raise UnsupportedValue(
                 f"column {name}: {why}", hint="Exclude the table in the source file.", table=f"{database}.{table}"
             )
-        columns.append(Column(name, source_type, bool(nulls[index // 8] >> (index % 8) & 1)))
+        columns.append(Column(name, source_type, nullable[index]))
         prefixes.append(prefix)
         widths.append(width)
         fills.append(source_type.width if code == _STRING and source_type.kind == "bytes" else 0)
-    keys = _keys(optional)
     return TableLayout(
         TableSchema(database, table, tuple(columns), tuple(names[i] for i in keys)),
         np.array(prefixes, np.int64),
@@ -168,6 +185,25 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor) -> TableLayo
         tuple(fills),
         np.array(keys, np.int64),
         tuple(code in _NO_DEFAULT and c.nullable for code, c in zip(real, columns, strict=True)),
+    )
+
+
+def _known(database: str, table: str, history: History | None) -> TableSchema:
+    if history is None:
+        raise UnknownSchema(
+            "the binlog does not name the table's columns",
+            hint="Set binlog_row_metadata=FULL at the source: SET PERSIST binlog_row_metadata='FULL'.",
+            table=f"{database}.{table}",
+        )
+    return history(database, table)
+
+
+def _misfit(text: str, table: str) -> UnknownSchema:
+    return UnknownSchema(
+        f"the binlog and the schema history disagree about a table:\n{text}\n",
+        hint="Nothing was acknowledged. A change of the table was not seen: set binlog_row_metadata=FULL, or rewind the "
+        "cursor behind these rows, remove the table's documents under schemas/ in the store, and take a new snapshot of it.",
+        table=table,
     )
 
 
@@ -229,6 +265,14 @@ class _Facts:
             read = _Bytes(optional.get(field, b""))
             for index in (i for i, real_code in enumerate(real) if real_code == code):
                 self.members[index] = tuple(read.text() for _ in range(read.packed()))
+
+    def complete(self, known: TableSchema, optional: Mapping[int, bytes]) -> None:
+        """Take from the history what the event does not tell."""
+        for index, column in enumerate(known.columns):
+            if _SIGNEDNESS not in optional and column.type.unsigned:
+                self.unsigned.add(index)
+            if column.type.charset:
+                self.charset.setdefault(index, column.type.charset)
 
 
 def _charsets(

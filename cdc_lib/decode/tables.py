@@ -12,7 +12,7 @@ from cdc_lib.decode.columns import TableColumns
 from cdc_lib.decode.partial_columns import PartialColumns
 from cdc_lib.decode.partial_rows import PartialRows, Untold
 from cdc_lib.decode.progress import Progress
-from cdc_lib.decode.table_map import TableLayout, parse, table_name
+from cdc_lib.decode.table_map import History, TableLayout, parse, table_name
 from cdc_lib.errors import DecodeError, UnsupportedValue
 from cdc_lib.model.policy import ValuePolicy
 
@@ -29,6 +29,7 @@ class KnownTables:
         charsets: character set name of each collation number of the server.
         untold: columns of a table whose changes may be left out of an after image.
         values: what becomes of values that the lake cannot hold as they are.
+        history: knows the columns that the stream does not name.
     """
 
     def __init__(
@@ -38,8 +39,10 @@ class KnownTables:
         charsets: Mapping[int, str],
         untold: Untold,
         values: ValuePolicy,
+        history: History | None = None,
     ) -> None:
         """Know no table yet."""
+        self._history = history
         self.columns: list[TableColumns] = []
         self._progress = progress
         self._wanted = wanted
@@ -71,9 +74,9 @@ class KnownTables:
             self._learn(table_id, frame.UNWANTED)
             return
         try:
-            layout = self._kept(parse(body, self._charsets, self._progress.flavor))
+            layout = self._kept(parse(body, self._charsets, self._progress.flavor, self._history))
         except DecodeError as error:
-            error.context |= self._progress.place()
+            error.context = self._progress.place() | error.context
             raise
         key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes())
         if key not in self._by_layout:

@@ -30,5 +30,3 @@ def unique_keys(connection: Connection[Any], database: str, table: str) -> tuple
                 whole = bool(column) and row["Sub_part"] is None
                 parts.setdefault(str(row["Key_name"]), []).append((column, whole))
     return tuple(Key(name, tuple(c for c, _ in found), all(w for _, w in found)) for name, found in parts.items())
-
-

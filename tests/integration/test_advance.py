@@ -9,6 +9,7 @@ import pytest
 from cdc_lib.config import ServerConfig
 from cdc_lib.decode.history.advance import advance
 from cdc_lib.decode.history.column import Rules
+from cdc_lib.decode.history.words import CannotFollow
 from cdc_lib.decode.statement import Statement
 from cdc_lib.source.definition import Definitions
 from cdc_lib.source.schema import source_type
@@ -21,7 +22,6 @@ class Follower:
     def __init__(self, server, database):
         self.database = database
         self.server = server
-        self.session = server.connect(database=database)
         config = ServerConfig(host=server.host, port=server.port, user="root", password_env="UNUSED")
         self.definitions = Definitions(server.connect(), config)
         self.rules = Rules(source_type, mariadb=server.flavor == "mariadb")
@@ -29,8 +29,7 @@ class Follower:
 
     def run(self, statement, table="a"):
         """Run a statement and advance; returns what follows from it and what the server says."""
-        with self.session.cursor() as cursor:
-            cursor.execute(statement)
+        self.server.execute(statement, database=self.database)
         entity = (self.database, table)
         given = Statement(statement, self.database, server_charset="utf8mb4")
         self.known[entity] = advance(entity, given, self.known.get, self.rules)
@@ -43,9 +42,7 @@ class Follower:
 
 @pytest.fixture
 def follower(any_server, database):
-    follower = Follower(any_server, database)
-    yield follower
-    follower.session.close()
+    return Follower(any_server, database)
 
 
 def plain(definition):
@@ -60,16 +57,22 @@ def plain(definition):
     return columns, definition.schema.primary_key, definition.charset, definition.keys
 
 
+def flat(found):
+    return [*found[0], *found[1:]] if found else []
+
+
 def assert_follows(follower, statement, table="a"):
-    followed, there = follower.run(statement, table)
-    assert plain(followed) == plain(there), statement
+    followed, there = map(plain, follower.run(statement, table))
+    wrong = [pair for pair in zip(flat(followed), flat(there), strict=False) if pair[0] != pair[1]]
+    assert not wrong, f"{statement}: followed and there: {wrong}"
+    assert followed == there
 
 
 SHARED = [
     "CREATE TABLE a (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY COMMENT 'a, (b)', b INT(10) ZEROFILL)",
     "ALTER TABLE a ADD COLUMN c VARCHAR(20) CHARACTER SET latin1 DEFAULT 'x''y\\'z' AFTER id, ADD d TEXT(300) FIRST",
-    "ALTER TABLE a ADD (e ENUM('x','y''z','ü') NOT NULL DEFAULT 'x', f SET('p','q') COLLATE latin1_bin)",
-    "alter table `a` modify `e` enum('x','y''z','ü','neu') default null after `id`, drop d, engine=InnoDB",
+    "ALTER TABLE a ADD (e ENUM('x','y''z') NOT NULL DEFAULT 'x', f SET('p','q') COLLATE latin1_bin)",
+    "alter table `a` modify `e` enum('x','y''z','neu') default null after `id`, drop d, engine=InnoDB",
     "ALTER TABLE a CHANGE b c2 BIGINT, CHANGE c b CHAR(5) FIRST",
     "ALTER TABLE a CHANGE b c2 INT, CHANGE c2 b VARCHAR(30)",
     "ALTER TABLE a RENAME COLUMN b TO c, RENAME COLUMN c2 TO b",
@@ -85,13 +88,18 @@ SHARED = [
     "ALTER TABLE a ADD t1 TINYTEXT, ADD t2 TEXT, ADD t3 MEDIUMTEXT, ADD bl BLOB, ADD j JSON",
     "ALTER TABLE a CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     "ALTER TABLE a CONVERT TO CHARSET latin1",
-    "ALTER TABLE a ADD v INT GENERATED ALWAYS AS (id + 1) VIRTUAL, ADD w INT AS (id * (2 + 1)) STORED NOT NULL",
-    "ALTER TABLE a ADD ts TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), "
-    "ADD dt DATETIME DEFAULT '2020-01-01 00:00:00', ADD y YEAR(4), ADD n1 NATIONAL VARCHAR(10), ADD n2 NCHAR(3)",
+    "ALTER TABLE a ADD v INT GENERATED ALWAYS AS (id + 1) VIRTUAL, ADD w INT AS (id * (2 + 1)) STORED",
+    (
+        "ALTER TABLE a ADD ts TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), "
+        "ADD dt DATETIME DEFAULT '2020-01-01 00:00:00', ADD y YEAR(4), ADD n1 NATIONAL VARCHAR(10), ADD n2 NCHAR(3)"
+    ),
     "ALTER TABLE a ADD f1 FLOAT(30), ADD f2 FLOAT(7,2), ADD f3 DOUBLE PRECISION, ADD f4 REAL, ADD d1 DEC(4), ADD d2 NUMERIC",
-    "ALTER TABLE a ADD b1 BIT, ADD b2 BIT(12), ADD b3 BOOL DEFAULT TRUE, ADD b4 BINARY(4) DEFAULT x'00', ADD b5 BINARY, "
-    "ADD b6 CHAR(4) BYTE, ADD b7 VARCHAR(9) CHARACTER SET binary, ADD b8 LONG VARBINARY, ADD b9 LONG, ADD c9 CHAR VARYING(7)",
-    "ALTER TABLE a ADD KEY k1 (u1 DESC), ADD FULLTEXT ft (c), ADD CHECK (u1 > 0), DROP KEY k1",
+    (
+        "ALTER TABLE a ADD b1 BIT, ADD b2 BIT(12), ADD b3 BOOL DEFAULT TRUE, ADD b4 BINARY(4) DEFAULT x'00', ADD b5 BINARY, "
+        "ADD b6 CHAR(4) BYTE, ADD b7 VARCHAR(9) CHARACTER SET binary, ADD b8 LONG VARBINARY, ADD b9 LONG, ADD c9 CHAR VARYING(7)"
+    ),
+    "ALTER TABLE a ADD KEY k1 (u1 DESC), ADD FULLTEXT ft (c), ADD CHECK (u1 > 0)",
+    "ALTER TABLE a DROP KEY k1, DROP INDEX ft",
     "ALTER TABLE a ADD m1 MEDIUMINT UNSIGNED, ADD m2 INT1, ADD m3 MIDDLEINT, ADD m4 INTEGER SIGNED, ADD x1 CHAR ASCII",
     "/* app */ ALTER /*!50000 TABLE */ a -- comment, with a comma\n DROP x1 # and, another",
     "ALTER TABLE a ORDER BY id",
@@ -102,14 +110,14 @@ SHARED = [
 def test_statements_of_every_shape_are_followed(follower):
     """Each right after the one before, with the server's own definition as the judge."""
     for statement in SHARED:
-        if "SERIAL" in statement:
-            follower.run("ALTER TABLE a DROP PRIMARY KEY, ADD PRIMARY KEY (u1)") if False else None
         assert_follows(follower, statement)
 
 
 def test_tables_are_made_like_others_and_renamed(follower):
     """Also with a chain of names in one statement."""
-    assert_follows(follower, "CREATE TABLE a (id INT, v VARCHAR(9), UNIQUE KEY (id)) DEFAULT CHARSET latin1 COMMENT 'x'")
+    assert_follows(
+        follower, "CREATE TABLE a (id INT, v VARCHAR(9), UNIQUE KEY (id)) DEFAULT CHARSET latin1 COMMENT 'x'"
+    )
     assert_follows(follower, "CREATE TABLE b LIKE a", "b")
     assert_follows(follower, "CREATE TABLE IF NOT EXISTS b (other INT)", "b")
     assert_follows(follower, "CREATE TABLE c (LIKE b)", "c")
@@ -135,6 +143,13 @@ def test_a_database_s_character_set_counts_for_tables_that_name_none(follower):
     assert follower.known[(name, "")] == follower.definitions.database(name)
     assert_follows(follower, "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(9), w VARCHAR(9) COLLATE utf8mb4_bin)")
     assert_follows(follower, "ALTER TABLE a ADD x TEXT")
+
+
+def test_members_that_a_server_spoils_are_not_followed(follower):
+    """Both servers take the bytes of one character set for those of another when they convert such an ENUM."""
+    follower.run("CREATE TABLE a (id INT PRIMARY KEY, e ENUM('ü') CHARACTER SET utf8mb4) DEFAULT CHARSET latin1")
+    with pytest.raises(CannotFollow, match="members"):
+        follower.run("ALTER TABLE a CONVERT TO CHARACTER SET latin1")
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -7,7 +7,7 @@ import random
 TYPES = (
     "INT", "BIGINT UNSIGNED", "SMALLINT", "DECIMAL(12,3)", "DOUBLE", "FLOAT", "DATE", "DATETIME(3)", "TIME", "YEAR",
     "VARCHAR(40)", "VARCHAR(40) CHARACTER SET latin1", "CHAR(7) COLLATE latin1_bin", "VARBINARY(12)", "BINARY(3)", "TINYTEXT",
-    "TEXT", "TEXT CHARACTER SET latin1", "MEDIUMTEXT", "BLOB", "BIT(9)", "ENUM('a','b')", "ENUM('x','y','ü') CHARSET latin1",
+    "TEXT", "TEXT CHARACTER SET latin1", "MEDIUMTEXT", "BLOB", "BIT(9)", "ENUM('a','b')", "ENUM('x','z''a') CHARSET latin1",
     "SET('p','q','r')", "JSON", "BOOLEAN", "TEXT(100)", "NVARCHAR(8)",
 )  # fmt: skip
 KEYED = ("INT", "BIGINT UNSIGNED", "SMALLINT", "DATE", "VARCHAR(40)", "VARBINARY(12)", "ENUM('a','b')")

@@ -45,7 +45,7 @@ def advance(entity: Entity, statement: Statement, before: Before, rules: Rules) 
     replaces = read.accept("OR", "REPLACE")
     if read.key() in ("DATABASE", "SCHEMA"):
         read.take()
-        return _database(entity, verb, read, statement, before, replaces=replaces)
+        return _database(entity, verb, read, statement, before)
     if not entity[1]:
         raise CannotFollow("it is no statement on a database")
     if verb == "RENAME":
@@ -61,7 +61,7 @@ def advance(entity: Entity, statement: Statement, before: Before, rules: Rules) 
     if verb == "ALTER":
         return _altered(entity, read, statement.database, before, rules)
     if verb == "CREATE":
-        return _created(entity, read, statement.database, before, rules, replaces=replaces)
+        return _created(entity, read, statement, before, rules, replaces=replaces)
     raise CannotFollow("it is no statement on a definition")
 
 
@@ -73,14 +73,12 @@ def _known(entity: Entity, before: Before) -> Definition:
     return definition
 
 
-def _database(
-    entity: Entity, verb: str, read: Reader, statement: Statement, before: Before, *, replaces: bool
-) -> Definition | None:
+def _database(entity: Entity, verb: str, read: Reader, statement: Statement, before: Before) -> Definition | None:
     if verb == "DROP":
         return None
     database = entity[0]
     if verb == "CREATE":
-        if not replaces and read.accept("IF", "NOT", "EXISTS") and (there := before(entity)) is not None:
+        if read.accept("IF", "NOT", "EXISTS") and (there := before(entity)) is not None:
             return there
         charset = statement.server_charset
     else:
@@ -103,7 +101,8 @@ def _renamed(entity: Entity, read: Reader, database: str, before: Before) -> Def
     read.accept_any("TABLE", "TABLES")
     read.accept("IF", "EXISTS")
     now: dict[Entity, Definition | None] = {}
-    while read.more:
+    another = True
+    while another:
         old = read.table(database)
         if read.accept("WAIT"):
             read.take()
@@ -116,8 +115,7 @@ def _renamed(entity: Entity, read: Reader, database: str, before: Before) -> Def
         now[new] = None if moved is None else _named(moved, new)
         if new == entity and moved is None:
             raise CannotFollow(f"the definition of {'.'.join(old)} in front of it is not known")
-        if read.more and not read.accept(","):
-            raise CannotFollow("a comma is missing")
+        another = read.accept(",")
     return now[entity] if entity in now else before(entity)
 
 
@@ -158,15 +156,16 @@ def _altered(entity: Entity, read: Reader, database: str, before: Before, rules:
 
 
 def _created(
-    entity: Entity, read: Reader, database: str, before: Before, rules: Rules, *, replaces: bool
+    entity: Entity, read: Reader, statement: Statement, before: Before, rules: Rules, *, replaces: bool
 ) -> Definition:
-    if read.accept("IF", "NOT", "EXISTS") and not replaces and (there := before(entity)) is not None:
+    if not replaces and read.accept("IF", "NOT", "EXISTS") and (there := before(entity)) is not None:
         return there
-    read.table(database)
+    read.table(statement.database)
     inside = Reader(read.inner()) if read.key() == "(" and read.key(1) == "LIKE" else read
     if inside.accept("LIKE"):
-        return _named(_known(inside.table(database), before), entity)
-    return created(*entity, read, _default(entity[0], before), rules)
+        return _named(_known(inside.table(statement.database), before), entity)
+    default = statement.database_charset if entity[0] == statement.database else ""
+    return created(*entity, read, default or _default(entity[0], before), rules)
 
 
 def _default(database: str, before: Before) -> str:

@@ -206,10 +206,13 @@ class Alter:
             return column
         kind = column.type
         if kind.kind in ("enum", "set"):
+            if not all(member.isascii() for member in kind.members):
+                raise CannotFollow("servers spoil members beyond ASCII when they convert them")
             spelled = Spelled(kind.kind, charset="", members=kind.members)
         elif kind.text in _TEXTS:
-            characters = kind.width // longest(old)
-            size = next((n for n in range(1, 5) if characters * longest(new) < 1 << 8 * n), 4)
+            # It never shrinks: only a character that may take more bytes asks for more room.
+            octets = kind.width // longest(old) * longest(new) if longest(new) > longest(old) else kind.width
+            size = next((n for n in range(1, 5) if octets < 1 << 8 * n), 4)
             spelled = Spelled("", text=size, charset="")
         else:
             name = "varchar" if kind.text.startswith("varchar") else "char"

@@ -115,4 +115,3 @@ class Draft:
         if name.upper() == PRIMARY:
             self.columns = list(self.definition().schema.columns)
         self.keys = [key for key in self.keys if key.name.lower() != name.lower()]
-

@@ -89,7 +89,7 @@ class Spelled:
         return typed(name, name, None, None, None, charset, (1 << 8 * size) - 1)
 
 
-def spelled(read: Reader, *, mariadb: bool, sql_mode: int) -> Spelled:  # noqa: C901, PLR0911 - one return per family
+def spelled(read: Reader, *, mariadb: bool, sql_mode: int) -> Spelled:
     """Step over a type and the words that belong to it.
 
     Raises:

@@ -1,0 +1,104 @@
+"""Whether what a TABLE_MAP says of a table agrees with its definition in the schema history.
+
+Names, members and the key are not in a table map without full metadata, but number, types, sizes and nullability of the
+columns are, and mostly signs and character sets. Any difference means that a change of the table was missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+
+_BLOB, _VARCHAR = 252, 15
+_LONG = {
+    "tinytext": 1, "text": 2, "mediumtext": 3, "longtext": 4, "tinyblob": 1, "blob": 2, "mediumblob": 3, "longblob": 4,
+}  # fmt: skip
+"""Bytes of the length in front of a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A column as the event declares it.
+
+    Args:
+        type: as far as the event tells, completed by the history.
+        code: type byte; that of the real type for what hides behind a STRING.
+        meta: metadata.
+        nullable: whether it allows NULL.
+    """
+
+    type: SourceType
+    code: int
+    meta: int
+    nullable: bool
+
+
+def disagreement(declared: Sequence[Declared], known: TableSchema) -> str:
+    """Return both sides as a table for people, or an empty text when they agree."""
+    pairs = list(zip(declared, known.columns, strict=False))
+    if len(declared) == len(known.columns) and all(_agree(event, column) for event, column in pairs):
+        return ""
+    lines = [f"  {'':4}{'binlog':36}history"]
+    for index in range(max(len(declared), len(known.columns))):
+        event = declared[index] if index < len(declared) else None
+        column = known.columns[index] if index < len(known.columns) else None
+        left = _shown(event.type, nullable=event.nullable, size=_size(event)) if event else "-"
+        right = f"{column.name} {_shown(column.type, nullable=column.nullable)}" if column else "-"
+        mark = "" if event and column and _agree(event, column) else "  <--"
+        lines.append(f"  {index + 1:<4}{left:36}{right}{mark}")
+    return "\n".join(lines)
+
+
+def _agree(event: Declared, column: Column) -> bool:
+    left, right = event.type, column.type
+    # Whether a TIMESTAMP without a word allows NULL depends on the server's settings.
+    if event.nullable != column.nullable and left.kind != "timestamp":
+        return False
+    if left.kind == "unsupported" and event.code not in (_BLOB, _VARCHAR):
+        return True  # refused by name a step later
+    if left.kind != right.kind:
+        return False
+    match left.kind:
+        case "int":
+            return (left.width, left.unsigned) == (right.width, right.unsigned)
+        case "bit":
+            return left.width == right.width
+        case "decimal":
+            return (left.precision, left.scale) == (right.precision, right.scale)
+        case "time" | "datetime" | "timestamp":
+            return left.scale == right.scale
+        case "enum":
+            return left.charset == right.charset and event.meta >> 8 == (1 if len(right.members) < 256 else 2)
+        case "set":
+            size = (len(right.members) + 7) // 8
+            return left.charset == right.charset and event.meta >> 8 == (size if size <= 4 else 8)
+        case "string" | "bytes":
+            return left.charset == right.charset and _same_size(event, right)
+    return True
+
+
+def _same_size(event: Declared, right: SourceType) -> bool:
+    if event.code == _BLOB:
+        return _LONG.get(right.text) == event.meta
+    varying = right.text.startswith("var")
+    return right.text not in _LONG and event.type.width == right.width and varying == (event.code == _VARCHAR)
+
+
+def _size(event: Declared) -> str:
+    return f" with {event.meta} bytes of length" if event.code == _BLOB else ""
+
+
+def _shown(source_type: SourceType, *, nullable: bool, size: str = "") -> str:
+    kind = source_type
+    parts = [kind.kind]
+    if kind.kind == "decimal":
+        parts[0] += f"({kind.precision},{kind.scale})"
+    elif kind.kind in ("time", "datetime", "timestamp"):
+        parts[0] += f"({kind.scale})"
+    elif kind.width:
+        parts[0] += f" of {kind.width} {'bits' if kind.kind == 'bit' else 'bytes'}"
+    parts[0] += size
+    parts += ["unsigned"] * kind.unsigned + [kind.charset] * bool(kind.charset)
+    return " ".join([*parts, "" if nullable else "not null"]).strip()
