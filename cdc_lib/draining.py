@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,11 +13,13 @@ import pyarrow as pa
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.decode.columns import CHANGE_TYPES, OP_LABELS
+from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
 from cdc_lib.decode.resultset import ResultSet
 from cdc_lib.errors import BatchMismatch, ServerSwitched, UnknownSchema
+from cdc_lib.histories import Histories
 from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.policy import ValuePolicy
@@ -51,12 +54,13 @@ class Drainer:
     credentials: Credentials
     store: ObjectStore
 
-    def window(self, window: Window, identity: ServerIdentity) -> DrainResult:
+    def window(self, window: Window, identity: ServerIdentity, earlier: Sequence[Window] = ()) -> DrainResult:
         """Read one window and write its batch, unless it is there already.
 
         Args:
             window: what to read.
             identity: server that the window's positions belong to.
+            earlier: windows in flight before it; what those without a batch hold of DDL is read as well if need be.
 
         Raises:
             ServerSwitched: another server answers.
@@ -72,10 +76,14 @@ class Drainer:
             charsets = read_charsets(connection)
         finally:
             connection.close()
+        histories = Histories(self.config, self.credentials, self.store, window.epoch, facts, charsets)
+        undrained = [before for before in earlier if self.manifest(layout.manifest_key(before)) is None]
+        history = histories.of_window(window, undrained)
         with BatchWriter(
             self.store, lambda path: layout.beside(key, path), layout.part_path, self.config.drain.compression_level
         ) as writer:
-            summary = self._read(window, facts, charsets, writer)
+            summary = self._read(window, facts, charsets, writer, history)
+        histories.keep(history)
         manifest = _window_manifest(window, facts, summary, writer)
         stands = self._publish(key, manifest)
         if stands.files != manifest.files:
@@ -87,13 +95,15 @@ class Drainer:
             )
         return _result(window.id, [manifest], began, written=1)
 
-    def _read(self, window: Window, facts: ServerFacts, charsets: dict[int, str], writer: BatchWriter) -> WindowSummary:
+    def _read(
+        self, window: Window, facts: ServerFacts, charsets: dict[int, str], writer: BatchWriter, history: WindowHistory
+    ) -> WindowSummary:
         server, drain = self.config.server, self.config.drain
         stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, charsets, self._untold(facts))
         options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
         with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
             wanted = self.config.tables.captures
-            return WindowReader(window, stream, stream_facts, wanted, writer, options).run()
+            return WindowReader(window, stream, stream_facts, wanted, writer, options, history).run()
 
     def _untold(self, facts: ServerFacts) -> Untold:
         """Return how to find the columns whose changes the server may leave out of an after image.

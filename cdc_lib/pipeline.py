@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.draining import Drainer
 from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceUnavailable, UnsupportedServer
+from cdc_lib.histories import Histories
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.merge import MergePlan
@@ -24,7 +25,7 @@ from cdc_lib.model.results import AckResult, DrainResult, Status
 from cdc_lib.model.window import SnapshotTask, Unit, Window
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.source.connect import connect
-from cdc_lib.source.facts import ServerFacts, read_facts
+from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
 from cdc_lib.source.preflight import Finding, judge
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.store import layout
@@ -74,11 +75,15 @@ class Pipeline:
             SourceError: the server cannot be reached, or the cursor cannot go on there.
             CursorMoved: somebody else planned at the same moment.
         """
-        facts, tables = self._look()
+        facts, tables, charsets = self._look()
         cursor = self.cursors.load(self.config.source, DRAIN) or self._begin(facts, by)
         if self.cursors.load(self.config.source, LAKE) is None:
             self._begin_lake(cursor)
         check_resumable(cursor, facts.identity, facts.files)
+        histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
+        if histories.needed:
+            jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
+            histories.enrol(tables, cursor.position, afresh=jumped)
         planned = self._enrolled(cursor, facts, tables)
         if not cursor.in_flight:
             limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
@@ -87,8 +92,8 @@ class Pipeline:
             cursor = self.cursors.swap(cursor, planned)
         return [*cursor.open_snapshots, *cursor.in_flight]
 
-    def _look(self) -> tuple[ServerFacts, list[tuple[str, str]]]:
-        """Return the server's facts and its captured tables.
+    def _look(self) -> tuple[ServerFacts, list[tuple[str, str]], dict[int, str]]:
+        """Return the server's facts, its captured tables, and the character set of each collation number.
 
         The tables are listed first: a table that is made after that has all of its rows in the binlog behind the head.
         """
@@ -96,6 +101,7 @@ class Pipeline:
         try:
             tables = [t for t in InformationSchema(connection).tables() if self.config.tables.captures(*t)]
             facts = read_facts(connection, self.config.server)
+            charsets = read_charsets(connection)
         finally:
             connection.close()
         errors = [finding for finding in judge(facts) if finding.level == "error"]
@@ -105,7 +111,7 @@ class Pipeline:
                 hint=" ".join(finding.mend for finding in errors),
                 source=self.config.source,
             )
-        return facts, tables
+        return facts, tables, charsets
 
     def _begin(self, facts: ServerFacts, by: str) -> Cursor:
         """Make the drain cursor of a source that has none."""
@@ -160,7 +166,8 @@ class Pipeline:
         """
         cursor = self._cursor(DRAIN)
         if isinstance(unit, Window):
-            return self._drainer.window(unit, cursor.identity)
+            earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
+            return self._drainer.window(unit, cursor.identity, earlier)
         return self._drainer.snapshot(unit, cursor.identity)
 
     def ack_drain(self, *, by: str) -> AckResult:

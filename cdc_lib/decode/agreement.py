@@ -90,15 +90,13 @@ def _size(event: Declared) -> str:
     return f" with {event.meta} bytes of length" if event.code == _BLOB else ""
 
 
-def _shown(source_type: SourceType, *, nullable: bool, size: str = "") -> str:
-    kind = source_type
-    parts = [kind.kind]
+def _shown(kind: SourceType, *, nullable: bool, size: str = "") -> str:
+    text: str = kind.kind
     if kind.kind == "decimal":
-        parts[0] += f"({kind.precision},{kind.scale})"
+        text += f"({kind.precision},{kind.scale})"
     elif kind.kind in ("time", "datetime", "timestamp"):
-        parts[0] += f"({kind.scale})"
+        text += f"({kind.scale})"
     elif kind.width:
-        parts[0] += f" of {kind.width} {'bits' if kind.kind == 'bit' else 'bytes'}"
-    parts[0] += size
-    parts += ["unsigned"] * kind.unsigned + [kind.charset] * bool(kind.charset)
-    return " ".join([*parts, "" if nullable else "not null"]).strip()
+        text += f" of {kind.width} {'bits' if kind.kind == 'bit' else 'bytes'}"
+    more = ["unsigned" if kind.unsigned else "", kind.charset, "" if nullable else "not null"]
+    return " ".join(filter(None, [text + size, *more]))

@@ -25,6 +25,7 @@ _LOSSY_ALTERS = {
     # Rows already in the lake would be null under the new name.
     ("RENAME", "COLUMN"),
 }
+_BEFORE_INDEX = {"OR", "REPLACE", "ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"}
 _FRONT = 5
 """Words of ``CREATE OR REPLACE TEMPORARY TABLE``, the longest way to say what is meant."""
 _WORD = re.compile(
@@ -92,6 +93,10 @@ def meaning(statement: str, database: str) -> Meaning:
         return _of_database(
             front[4 if replaces else 2 :] + list(islice(words, _FRONT)), lossy=replaces or head == "DROP"
         )
+    if "INDEX" in keys and {*keys[1 : keys.index("INDEX")]} <= _BEFORE_INDEX:
+        rest = [*front, *words]
+        on = next((i for i, word in enumerate(rest) if word.key == "ON"), len(rest))
+        return Meaning("none", _names(rest[on + 1 :], database)[:1])
     at = next((i for i, key in enumerate(keys) if key in ("TABLE", "TABLES")), None)
     if at is None or not {*keys[1:at]} <= {"OR", "REPLACE", "TEMPORARY", "ONLINE", "OFFLINE", "IGNORE"}:
         return Meaning("none")

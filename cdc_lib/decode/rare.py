@@ -5,6 +5,8 @@ Python looks at these, one at a time. What is not understood here stops the wind
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from cdc_lib.decode import events, frame
@@ -15,6 +17,7 @@ from cdc_lib.decode.receive import Bytes
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.errors import ChecksumMismatch, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.batch import Ddl
+from cdc_lib.model.position import Position
 
 
 class RareEvents:
@@ -24,10 +27,18 @@ class RareEvents:
         progress: of the walk.
         tables: learns and forgets.
         ddl: takes the statements that touch a captured table.
+        defines: takes the QUERY events that define any table.
     """
 
-    def __init__(self, progress: Progress, tables: KnownTables, ddl: list[Ddl]) -> None:
+    def __init__(
+        self,
+        progress: Progress,
+        tables: KnownTables,
+        ddl: list[Ddl],
+        defines: Callable[[Position, bytes], None] | None = None,
+    ) -> None:
         """Keep what events act upon."""
+        self._defines = defines
         self._progress = progress
         self._tables = tables
         self._ddl = ddl
@@ -122,6 +133,9 @@ class RareEvents:
             )
         if touched:
             self._ddl.append(Ddl(self._progress.position, database, statement))
+        if self._defines is not None and means.tables:
+            self._defines(self._progress.position, body)
+            self._tables.forget()  # rows behind it come with a table map of the new definition
         if self._ends_transaction(means.effect, opens=means.opens_transaction):
             frame.end_transaction(self._progress.state)
 

@@ -15,15 +15,18 @@ from cdc_lib.decode import events, frame, images, rows
 from cdc_lib.decode.checksum import TABLES
 from cdc_lib.decode.columns import GtidPrefixes
 from cdc_lib.decode.faults import rows_fault, scan_fault, value_fault
+from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.progress import Place, Progress, WindowSummary
 from cdc_lib.decode.rare import RareEvents
 from cdc_lib.decode.receive import HEADROOM, Bytes, Receiver, extended
+from cdc_lib.decode.statement import statement_of
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.decode.types.codec import ValueFault
 from cdc_lib.errors import SourceUnavailable
 from cdc_lib.model.identity import Flavor
 from cdc_lib.model.policy import ValuePolicy
+from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
 from cdc_lib.ports import BinlogStream, RowGroupSink
 
@@ -78,6 +81,7 @@ class WindowReader:
         wanted: whether a table is captured.
         sink: takes the row groups.
         options: how to cut them.
+        history: knows the columns that the stream does not name.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class WindowReader:
         wanted: Callable[[str, str], bool],
         sink: RowGroupSink,
         options: ReadOptions,
+        history: WindowHistory | None = None,
     ) -> None:
         """Stand at the window's start."""
         self._window = window
@@ -96,8 +101,10 @@ class WindowReader:
         self._options = options
         self._summary = WindowSummary()
         self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
-        self._tables = KnownTables(self._progress, wanted, facts.charsets, facts.untold, options.values)
-        self._rare = RareEvents(self._progress, self._tables, self._summary.ddl)
+        self._tables = KnownTables(
+            self._progress, wanted, facts.charsets, facts.untold, options.values, history.schema if history else None
+        )
+        self._rare = RareEvents(self._progress, self._tables, self._summary.ddl, _defines(history, facts.charsets))
         self._kinds = _kinds()
         self._scratch = np.zeros(16, np.uint8)
         self._records = np.empty((_RECORDS, frame.RECORD_SIZE), np.int64)
@@ -242,6 +249,12 @@ class WindowReader:
 
     def _place(self, record: int) -> Place:
         return self._progress.place(int(self._records[record, frame.START]))
+
+
+def _defines(history: WindowHistory | None, charsets: Mapping[int, str]) -> Callable[[Position, bytes], None] | None:
+    if history is None:
+        return None
+    return lambda position, body: history.took(position, statement_of(body, charsets))
 
 
 def _kinds() -> np.ndarray:

@@ -76,7 +76,7 @@ class KnownTables:
         try:
             layout = self._kept(parse(body, self._charsets, self._progress.flavor, self._history))
         except DecodeError as error:
-            error.context = self._progress.place() | error.context
+            error.context = {**self._progress.place(), **error.context}
             raise
         key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes())
         if key not in self._by_layout:

@@ -47,6 +47,11 @@ class ServerFacts:
         """Whether new events end in a CRC32."""
         return self.variables.get("binlog_checksum", "NONE").upper() == "CRC32"
 
+    @property
+    def names_columns(self) -> bool:
+        """Whether the binlog names columns, members of ENUM and SET, and keys."""
+        return self.variables.get("binlog_row_metadata", "").upper() == "FULL"
+
 
 def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts:
     """Ask the server.

@@ -46,17 +46,31 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
         yield Finding("error", "the binlog is off", "Start the server with --log-bin and a --server-id.")
         return
     yield Finding("ok", f"binlog at {facts.head}, {len(facts.files)} files")
-    for name, wanted in (("binlog_format", "ROW"), ("binlog_row_metadata", "FULL")):
-        value = facts.variables.get(name, "")
-        if value.upper() == wanted:
-            yield Finding("ok", f"{name} is {value}")
-        else:
-            yield Finding("error", f"{name} is {value or 'unknown'}", f"{persist} {name} = '{wanted}';")
+    written = facts.variables.get("binlog_format", "")
+    if written.upper() == "ROW":
+        yield Finding("ok", f"binlog_format is {written}")
+    else:
+        yield Finding("error", f"binlog_format is {written or 'unknown'}", f"{persist} binlog_format = 'ROW';")
+    yield _metadata(facts, persist)
     for name in ("binlog_transaction_compression", "log_bin_compress"):
         if facts.variables.get(name, "OFF").upper() in ("ON", "1"):
             yield Finding("error", f"{name} is ON: compressed events are not read yet", f"{persist} {name} = OFF;")
     yield from _row_image(facts, persist)
     yield from _retention(facts, persist)
+
+
+def _metadata(facts: ServerFacts, persist: str) -> Finding:
+    value = facts.variables.get("binlog_row_metadata", "")
+    if facts.names_columns:
+        return Finding("ok", f"binlog_row_metadata is {value}")
+    if not value:
+        return Finding("error", "binlog_row_metadata is unknown", "Upgrade the server.")
+    return Finding(
+        "warning",
+        f"binlog_row_metadata is {value}: columns are named by a schema history that follows every DDL statement; one that "
+        "it cannot follow stops the source unless the table is still as it left it",
+        f"{persist} binlog_row_metadata = 'FULL';",
+    )
 
 
 def _row_image(facts: ServerFacts, persist: str) -> Iterator[Finding]:

@@ -14,16 +14,17 @@ from pydantic import TypeAdapter, ValidationError
 from cdc_lib.errors import ConfigError, CorruptBatch
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.history import SchemaVersion
 from cdc_lib.model.merge import Cut, MergePlan
 from cdc_lib.model.window import SnapshotTask, Unit, Window
 
 FORMAT_VERSION = 1
 """Counts the changes of these documents that an older version of this library could not read rightly."""
 
-Document = Cursor | Manifest | MergePlan | Cut | Window | SnapshotTask
+Document = Cursor | Manifest | MergePlan | Cut | Window | SnapshotTask | SchemaVersion
 """What can be written."""
 
-T = TypeVar("T", Cursor, Manifest, MergePlan, Cut, Window, SnapshotTask)
+T = TypeVar("T", Cursor, Manifest, MergePlan, Cut, Window, SnapshotTask, SchemaVersion)
 
 _KINDS: dict[type[Document], str] = {
     Cursor: "cursor",
@@ -32,6 +33,7 @@ _KINDS: dict[type[Document], str] = {
     Cut: "cut",
     Window: "window",
     SnapshotTask: "snapshot_task",
+    SchemaVersion: "schema_version",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

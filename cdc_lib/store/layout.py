@@ -8,6 +8,8 @@
     <source>/snapshots/<snapshot id>/<database.table>/<chunk>/part-00000.parquet
     <source>/cursors/<consumer>.json
     <source>/cuts/<merge id>.json
+    <source>/schemas/<epoch>/tables/<database.table>/<file>.<offset>-<kind>.json
+    <source>/schemas/<epoch>/databases/<database>/<file>.<offset>-<kind>.json
 
 Epochs and chunks are six digits wide, so that a listing comes in the order of the stream.
 """
@@ -16,9 +18,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Literal
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.batch import Manifest
+from cdc_lib.model.history import SchemaVersion
+from cdc_lib.model.position import Position
 from cdc_lib.model.window import SnapshotTask, Window
 
 MANIFEST = "manifest.json"
@@ -136,3 +141,33 @@ def cuts_prefix(source: str) -> str:
 def cut_key(source: str, merge_id: str) -> str:
     """Return the key of the cut that a merge publishes."""
     return f"{cuts_prefix(source)}{_name('merge', merge_id)}.json"
+
+
+VersionKind = Literal["ddl", "lost", "read"]
+"""How a schema version came about: followed from a statement, not known from here on, read from the server.
+
+In the order in which they sort: at one position what was read counts before what was lost.
+"""
+
+
+def schemas_prefix(source: str, epoch: int) -> str:
+    """Return what the keys of all schema versions of an epoch begin with."""
+    return f"{_name('source', source)}/schemas/{epoch:06d}/"
+
+
+def versions_prefix(source: str, epoch: int, database: str, table: str) -> str:
+    """Return what the keys of a table's versions begin with; of the database's own when the table is empty."""
+    name = f"tables/{table_folder(f'{database}.{table}')}" if table else f"databases/{table_folder(database)}"
+    return f"{schemas_prefix(source, epoch)}{name}/"
+
+
+def version_key(version: SchemaVersion) -> str:
+    """Return the key of a schema version."""
+    kind: VersionKind = "lost" if version.definition is None else "ddl" if version.statement else "read"
+    prefix = versions_prefix(version.source, version.epoch, version.database, version.table)
+    return f"{prefix}{version_place(version.position)}-{kind}.json"
+
+
+def version_place(position: Position) -> str:
+    """Return the part of a version's key that names its position; sorts as the stream does."""
+    return f"{position.file_number:06d}.{position.offset:012d}"

@@ -74,7 +74,7 @@ def _known(entity: Entity, before: Before) -> Definition:
 
 
 def _database(entity: Entity, verb: str, read: Reader, statement: Statement, before: Before) -> Definition | None:
-    if verb == "DROP":
+    if verb == "DROP" or entity[1]:  # of the statements on a database, those that drop it touch its tables
         return None
     database = entity[0]
     if verb == "CREATE":
@@ -91,8 +91,6 @@ def _database(entity: Entity, verb: str, read: Reader, statement: Statement, bef
             read.take()
     if not charset:
         raise CannotFollow("the server's character set is not told")
-    if entity[1]:
-        return before(entity)
     return Definition(TableSchema(database, "", ()), charset)
 
 

@@ -1,0 +1,83 @@
+"""Reads a stretch of the binlog for its DDL alone: no table is learnt, no row decoded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cdc_lib.decode import events, frame
+from cdc_lib.decode.ddl import meaning
+from cdc_lib.decode.progress import Progress
+from cdc_lib.decode.rare import RareEvents
+from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
+from cdc_lib.decode.receive import Bytes
+from cdc_lib.decode.statement import Statement, statement_of
+from cdc_lib.decode.tables import KnownTables
+from cdc_lib.errors import UnknownEvent
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.window import Window
+from cdc_lib.ports import BinlogStream
+
+Dated = tuple[Position, Statement]
+"""A statement and where its event starts."""
+
+_WITHOUT_DDL = (*events.PASSED_OVER, *events.ROWS, events.TABLE_MAP, events.TRANSACTION_PAYLOAD)
+
+
+def read_statements(window: Window, stream: BinlogStream, facts: StreamFacts) -> list[Dated]:
+    """Return the DDL of a stretch of the binlog.
+
+    Args:
+        window: the stretch; it may begin at any event.
+        stream: bytes of the server from there on.
+        facts: of the server.
+
+    Raises:
+        DecodeError: the bytes do not follow the format, or statements stand in events that are not read.
+        SourceUnavailable: the stream ended before the stretch did.
+    """
+    reader = _StatementReader(window, stream, facts)
+    reader.run()
+    return reader.found
+
+
+class _StatementReader(WindowReader):
+    def __init__(self, window: Window, stream: BinlogStream, facts: StreamFacts) -> None:
+        super().__init__(window, stream, facts, lambda *_: False, _Nowhere(), ReadOptions())
+        self.found: list[Dated] = []
+        self._rare = _RareStatements(self._progress, self._tables, facts, self.found)
+        self._kinds = np.zeros(256, np.uint8)
+        self._kinds[[events.FORMAT_DESCRIPTION, events.ROTATE, 165]] = 2  # MariaDB's compressed statements
+        self._kinds[[events.QUERY, events.XID, events.GTID, events.ANONYMOUS_GTID, events.MARIADB_GTID]] = 1
+
+
+class _Nowhere:
+    def write(self, key: str, schema: TableSchema, rows: object) -> None:
+        """Take nothing: no table is wanted."""
+        raise AssertionError((key, schema, rows))
+
+
+class _RareStatements(RareEvents):
+    """Keeps statements instead of acting on them."""
+
+    def __init__(self, progress: Progress, tables: KnownTables, facts: StreamFacts, found: list[Dated]) -> None:
+        super().__init__(progress, tables, [])
+        self._charsets = facts.charsets
+        self._found = found
+
+    def take(self, data: Bytes, event: int, end: int) -> None:
+        if int(data[event + 4]) == 165:
+            raise UnknownEvent(
+                "a compressed statement stands where the schema history has to be followed",
+                hint=events.hint(165),
+                **self._progress.place(),
+            )
+        super().take(data, event, end)
+
+    def _query(self, body: bytes) -> None:
+        statement = statement_of(body, self._charsets)
+        means = meaning(statement.text, statement.database)
+        if means.effect in ("alter", "create", "lossy") or means.tables:
+            self._found.append((self._progress.position, statement))
+        if self._ends_transaction(means.effect, opens=means.opens_transaction):
+            frame.end_transaction(self._progress.state)

@@ -1,0 +1,213 @@
+"""The schema history of one source: read from the server at first, followed by the DDL of the binlog, kept in the store.
+
+Law: a version is true for everything behind its position up to the next one. It is read while the server lets nobody change
+the table, and it holds from the last statement on that table which the binlog has before that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.decode.history.advance import Entity
+from cdc_lib.decode.history.column import Rules
+from cdc_lib.decode.history.window import Lost, State, WindowHistory, touched
+from cdc_lib.decode.reader import StreamFacts
+from cdc_lib.decode.statement import Statement
+from cdc_lib.decode.statements import Dated, read_statements
+from cdc_lib.errors import UnknownSchema
+from cdc_lib.model.history import Definition, SchemaVersion
+from cdc_lib.model.position import Position
+from cdc_lib.model.window import Window
+from cdc_lib.ports import ObjectStore
+from cdc_lib.source.connect import connect
+from cdc_lib.source.definition import Definitions
+from cdc_lib.source.facts import ServerFacts, read_head
+from cdc_lib.source.schema import source_type
+from cdc_lib.source.stream import binlog_dump
+from cdc_lib.store import layout
+from cdc_lib.store.schemas import SchemaVersions
+
+WAYS_OUT = (
+    "Nothing was acknowledged. Set binlog_row_metadata=FULL at the source, so that new rows name their columns; for the "
+    "rows in between move the cursor behind them and take a new snapshot of the table."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A definition and the end of the binlog when nobody could change it."""
+
+    definition: Definition | None
+    head: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """The histories of a source's tables in one epoch.
+
+    Args:
+        config: of the source.
+        credentials: log-in of the source.
+        store: where versions lie.
+        epoch: of the positions.
+        facts: of the server.
+        charsets: character set name of each collation number of the server.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+    epoch: int
+    facts: ServerFacts
+    charsets: dict[int, str]
+
+    @property
+    def versions(self) -> SchemaVersions:
+        """The versions in the store."""
+        return SchemaVersions(self.store, self.config.source, self.epoch)
+
+    @property
+    def needed(self) -> bool:
+        """Whether the server leaves columns unnamed."""
+        return not self.facts.names_columns
+
+    # --- enrolment
+
+    def enrol(self, tables: Iterable[Entity], since: Position, *, afresh: bool = False) -> None:
+        """Write a first version for each table that has none, and for its database.
+
+        Args:
+            tables: captured ones.
+            since: where the next window starts; definitions hold from there on if no statement changed them since.
+            afresh: whether the cursor has jumped, so that statements may have gone by unseen.
+
+        Raises:
+            SourceError: the server cannot be asked.
+        """
+        newest = self.versions.newest()
+        captured = list(tables)
+        everything = dict.fromkeys([*((database, "") for database, _ in captured), *captured])
+        new = [e for e in everything if self._is_new(e, newest, since, afresh=afresh)]
+        self._leave(set(everything), newest, since)
+        if not new:
+            return
+        with self._reader() as read_one:
+            read = {entity: read_one(entity) for entity in new}
+        statements = self._statements(
+            since, max((r.head for r in read.values()), key=lambda p: (p.file_number, p.offset))
+        )
+        for entity, one in read.items():
+            if one.definition is not None:
+                seen = [at for at, statement in statements if at < one.head and _names(statement, entity)]
+                self._put(entity, seen[-1] if seen else since, one.definition)
+
+    def _is_new(self, entity: Entity, newest: dict[str, str], since: Position, *, afresh: bool) -> bool:
+        key = newest.get(layout.versions_prefix(self.config.source, self.epoch, *entity), "-lost.")
+        return "-lost." in key or (afresh and layout.version_place(since) not in key)
+
+    def _leave(self, captured: set[Entity], newest: dict[str, str], since: Position) -> None:
+        """Mark tables that are captured no longer: nobody follows their statements from here on."""
+        prefixes = {layout.versions_prefix(self.config.source, self.epoch, *entity) for entity in captured}
+        for prefix, key in newest.items():
+            if prefix in prefixes or "-lost." in key or "/databases/" in key:
+                continue
+            version = self.versions.load(key)
+            if version is not None and not self.config.tables.captures(version.database, version.table):
+                self._put((version.database, version.table), since, None)
+
+    def _put(self, entity: Entity, position: Position, state: Definition | None, statement: str = "") -> SchemaVersion:
+        version = SchemaVersion(self.config.source, self.epoch, *entity, position, state, statement)
+        return self.versions.put(version)
+
+    # --- a window
+
+    def of_window(self, window: Window, undrained: Sequence[Window]) -> WindowHistory:
+        """Return the history at a window's start.
+
+        Args:
+            window: that is about to be read.
+            undrained: windows before it whose statements the store does not know yet.
+        """
+        rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb")
+
+        def base(entity: Entity) -> tuple[Position, State]:
+            version = self.versions.at(*entity, window.start)
+            if version is None:
+                return window.start, Lost(window.start, "", "no definition was read before this window")
+            lost = Lost(version.position, version.statement, "it is not known since then")
+            return version.position, version.definition or lost
+
+        def gap() -> list[Dated]:
+            return [one for before in undrained for one in self._statements(before.start, before.stop)]
+
+        return WindowHistory(base, gap, self._reread, rules)
+
+    def keep(self, history: WindowHistory) -> None:
+        """Write what the window's statements made of captured tables, before its manifest is written."""
+        for change in history.changes(self._is_kept):
+            definition = change.state if isinstance(change.state, Definition) else None
+            self._put(change.entity, change.position, definition, change.statement)
+
+    def _is_kept(self, entity: Entity) -> bool:
+        captured = self.config.tables.captures(entity[0], entity[1] or "x")
+        return captured and (self.needed or self.versions.any(*entity))
+
+    def _reread(self, entity: Entity, lost: Lost) -> Definition:
+        """Read a lost definition, if no statement changed it since it was lost."""
+        kept = self.versions.known_from(*entity, lost.position)
+        if kept is not None and kept.definition is not None:
+            return kept.definition
+        with self._reader() as read_one:
+            one = read_one(entity)
+        seen = [d for d in self._statements(lost.position, one.head) if lost.position < d[0] and _names(d[1], entity)]
+        seen = [d for d in seen if d[0] < one.head]
+        if seen or one.definition is None:
+            raise self._gone(entity, lost, seen)
+        stands = self._put(entity, lost.position, one.definition)
+        return stands.definition or one.definition
+
+    def _gone(self, entity: Entity, lost: Lost, seen: list[Dated]) -> UnknownSchema:
+        what = f"behind {lost.statement[:200]!r} ({lost.why})" if lost.statement else f"({lost.why})"
+        later = "it does not exist any more"
+        if seen:
+            later = f"it was changed again at {seen[0][0]} by {seen[0][1].text[:200]!r}"
+        return UnknownSchema(
+            f"the columns of a table are not known from {lost.position} on {what}, and cannot be read from the server: {later}",
+            hint=WAYS_OUT,
+            source=self.config.source,
+            table=".".join(entity),
+        )
+
+    # --- the server
+
+    @contextmanager
+    def _reader(self) -> Iterator[Callable[[Entity], _Read]]:
+        """Give what reads a definition that nobody can change meanwhile, and where the binlog ends at that moment."""
+        server, credentials = self.config.server, self.credentials
+        with closing(connect(server, credentials)) as one, closing(connect(server, credentials)) as other:
+            definitions = Definitions(one, server)
+
+            def read(entity: Entity) -> _Read:
+                if not entity[1]:
+                    head = read_head(other, self.facts)
+                    return _Read(definitions.database(entity[0]), head)
+                with definitions.held(*entity) as definition:
+                    return _Read(definition, read_head(other, self.facts))
+
+            yield read
+
+    def _statements(self, start: Position, stop: Position) -> list[Dated]:
+        """Return the statements of a stretch of the binlog."""
+        if not start < stop:
+            return []
+        facts = StreamFacts(self.facts.identity.flavor, self.facts.checksum, self.charsets)
+        stretch = Window(self.config.source, self.epoch, start, stop)
+        with binlog_dump(self.config.server, self.credentials, self.facts.identity, start) as stream:
+            return read_statements(stretch, stream, facts)
+
+
+def _names(statement: Statement, entity: Entity) -> bool:
+    return entity in touched(statement)

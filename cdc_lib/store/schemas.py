@@ -1,0 +1,75 @@
+"""Versions of definitions in the store: each written once, never changed.
+
+Which version is in force at a position is a question of keys alone; one document is read for the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cdc_lib.errors import CorruptBatch
+from cdc_lib.model.history import SchemaVersion
+from cdc_lib.model.position import Position
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import documents, layout
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersions:
+    """The versions of one source in one epoch.
+
+    Args:
+        store: where they lie.
+        source: name of the source.
+        epoch: of their positions.
+    """
+
+    store: ObjectStore
+    source: str
+    epoch: int
+
+    def at(self, database: str, table: str, position: Position) -> SchemaVersion | None:
+        """Return the newest version at or before a position, or None."""
+        limit = f"{layout.version_place(position)}-z"
+        return self._load([key for key in self._keys(database, table) if key.rpartition("/")[2] < limit])
+
+    def known_from(self, database: str, table: str, position: Position) -> SchemaVersion | None:
+        """Return the version that begins at a position if its definition is known, or None."""
+        place = f"{layout.version_place(position)}-"
+        keys = [key for key in self._keys(database, table) if key.rpartition("/")[2].startswith(place)]
+        version = self._load(keys)
+        return version if version is not None and version.definition is not None else None
+
+    def any(self, database: str, table: str) -> bool:
+        """Whether there is a version at all."""
+        return next(iter(self._keys(database, table)), None) is not None
+
+    def put(self, version: SchemaVersion) -> SchemaVersion:
+        """Write a version unless one stands there; returns the one that stands."""
+        key = layout.version_key(version)
+        if self.store.put_if_absent(key, documents.dump(version)):
+            return version
+        stands = self._load([key])
+        if stands is None:
+            raise CorruptBatch("a schema version was there and is gone", hint="Run the task again.", key=key)
+        return stands
+
+    def newest(self) -> dict[str, str]:
+        """Return the key of each table's newest version by the prefix of its versions; databases too."""
+        found: dict[str, str] = {}
+        for info in self.store.list(layout.schemas_prefix(self.source, self.epoch)):
+            found[info.key.rpartition("/")[0] + "/"] = info.key
+        return found
+
+    def _keys(self, database: str, table: str) -> Iterator[str]:
+        for info in self.store.list(layout.versions_prefix(self.source, self.epoch, database, table)):
+            yield info.key
+
+    def load(self, key: str) -> SchemaVersion | None:
+        """Return the version under a key, or None."""
+        stored = self.store.get(key)
+        return None if stored is None else documents.load(SchemaVersion, stored.data, key)
+
+    def _load(self, keys: list[str]) -> SchemaVersion | None:
+        return self.load(max(keys)) if keys else None
