@@ -262,7 +262,9 @@ class _Facts:
         self.charset |= _charsets(members, optional, _MEMBER_DEFAULT_CHARSET, _MEMBER_COLUMN_CHARSET, charsets)
         self.members: dict[int, tuple[bytes, ...]] = {}
         for code, field in ((_ENUM, _ENUM_STRINGS), (_SET, _SET_STRINGS)):
-            read = _Bytes(optional.get(field, b""))
+            if field not in optional:
+                continue
+            read = _Bytes(optional[field])
             for index in (i for i, real_code in enumerate(real) if real_code == code):
                 self.members[index] = tuple(read.text() for _ in range(read.packed()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.capture import Capture
+from tests.support.capture import Capture, row_metadata
 
 COLUMNS = {
     "i8": ("TINYINT", ["-128", "127"]),
@@ -73,9 +73,11 @@ SHOWN = {
 }
 
 
-@pytest.fixture
-def capture(any_server, database, tmp_path):
-    return Capture(any_server, database, tmp_path)
+@pytest.fixture(params=["FULL", "MINIMAL", "NO_LOG"])
+def capture(request, any_server, database, tmp_path):
+    """Whether the stream names columns or the schema history does must make no difference."""
+    with row_metadata(any_server, request.param):
+        yield Capture(any_server, database, tmp_path)
 
 
 def create(capture):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.draining import Drainer
@@ -23,6 +26,18 @@ from cdc_lib.store.local import LocalStore
 from tests.support.servers import SqlServer
 
 SOURCE = "shop"
+
+
+@contextmanager
+def row_metadata(server: SqlServer, value: str) -> Iterator[None]:
+    """Let the server's new rows come with this much metadata; skips what the flavor does not have."""
+    if value == "NO_LOG" and server.flavor == "mysql":
+        pytest.skip("only MariaDB can leave everything out")
+    server.execute(f"SET GLOBAL binlog_row_metadata = '{value}'")
+    try:
+        yield
+    finally:
+        server.execute("SET GLOBAL binlog_row_metadata = 'FULL'")
 
 
 class Capture:
