@@ -82,7 +82,7 @@ def test_changes_of_a_table_in_mid_window_are_followed(unnamed, database, tmp_pa
     manifest = capture.drain(capture.window_from(start))
     found, wanted = (told(capture, manifest, table) for table in ("unnamed", "named"))
     assert len(wanted[0]) == 11
-    assert len(wanted[1]) == 8
+    assert len(wanted[1]) == 6
     assert found == wanted
     assert found[0][0]["id"] == 4000000000
 
