@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 
-_BLOB, _VARCHAR = 252, 15
+_BLOBS, _VARCHARS = (252, 140), (15, 141)
+"""Type bytes, plain and compressed."""
 _LONG = {
     "tinytext": 1, "text": 2, "mediumtext": 3, "longtext": 4, "tinyblob": 1, "blob": 2, "mediumblob": 3, "longblob": 4,
 }  # fmt: skip
@@ -56,7 +57,7 @@ def _agree(event: Declared, column: Column) -> bool:
     # Whether a TIMESTAMP without a word allows NULL depends on the server's settings.
     if event.nullable != column.nullable and left.kind != "timestamp":
         return False
-    if left.kind == "unsupported" and event.code not in (_BLOB, _VARCHAR):
+    if left.kind == "unsupported" and event.code not in (*_BLOBS, *_VARCHARS):
         return True  # refused by name a step later
     if left.kind != right.kind:
         return False
@@ -80,14 +81,15 @@ def _agree(event: Declared, column: Column) -> bool:
 
 
 def _same_size(event: Declared, right: SourceType) -> bool:
-    if event.code == _BLOB:
-        return _LONG.get(right.text) == event.meta
-    varying = right.text.startswith("var")
-    return right.text not in _LONG and event.type.width == right.width and varying == (event.code == _VARCHAR)
+    # The text may say more, as in "varchar(30) /*M!100301 COMPRESSED*/".
+    name = right.text.partition("(")[0].partition(" ")[0]
+    if event.code in _BLOBS:
+        return _LONG.get(name) == event.meta
+    return name not in _LONG and event.type.width == right.width and name.startswith("var") == (event.code in _VARCHARS)
 
 
 def _size(event: Declared) -> str:
-    return f" with {event.meta} bytes of length" if event.code == _BLOB else ""
+    return f" with {event.meta} bytes of length" if event.code in _BLOBS else ""
 
 
 def _shown(kind: SourceType, *, nullable: bool, size: str = "") -> str:

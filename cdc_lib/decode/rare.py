@@ -27,7 +27,7 @@ class RareEvents:
         progress: of the walk.
         tables: learns and forgets.
         ddl: takes the statements that touch a captured table.
-        defines: takes the QUERY events that define any table.
+        defines: takes position, body and text of the statements that define any table.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class RareEvents:
         progress: Progress,
         tables: KnownTables,
         ddl: list[Ddl],
-        defines: Callable[[Position, bytes], None] | None = None,
+        defines: Callable[[Position, bytes, bytes], None] | None = None,
     ) -> None:
         """Keep what events act upon."""
         self._defines = defines
@@ -134,7 +134,7 @@ class RareEvents:
         if touched:
             self._ddl.append(Ddl(self._progress.position, database, statement))
         if self._defines is not None and means.tables:
-            self._defines(self._progress.position, body)
+            self._defines(self._progress.position, body, body[at + schema_length + 1 :])
             self._tables.forget()  # rows behind it come with a table map of the new definition
         if self._ends_transaction(means.effect, opens=means.opens_transaction):
             frame.end_transaction(self._progress.state)

@@ -251,10 +251,12 @@ class WindowReader:
         return self._progress.place(int(self._records[record, frame.START]))
 
 
-def _defines(history: WindowHistory | None, charsets: Mapping[int, str]) -> Callable[[Position, bytes], None] | None:
+def _defines(
+    history: WindowHistory | None, charsets: Mapping[int, str]
+) -> Callable[[Position, bytes, bytes], None] | None:
     if history is None:
         return None
-    return lambda position, body: history.took(position, statement_of(body, charsets))
+    return lambda position, body, text: history.took(position, statement_of(body, text, charsets))
 
 
 def _kinds() -> np.ndarray:

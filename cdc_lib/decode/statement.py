@@ -40,21 +40,18 @@ class Statement:
     database_charset: str = ""
 
 
-def statement_of(body: bytes, charsets: Mapping[int, str]) -> Statement:
+def statement_of(body: bytes, raw: bytes, charsets: Mapping[int, str]) -> Statement:
     """Return the statement of a QUERY event.
 
     Args:
-        body: behind the event's header and without its checksum.
+        body: behind the event's header and without its checksum; what stands behind the database does not matter.
+        raw: the statement itself.
         charsets: character set name of each collation number of the server.
-
-    Raises:
-        ValueError: the database's name is no text.
     """
     length = int.from_bytes(body[11:13], "little")
     status = _variables(body[13 : 13 + length])
     at = 13 + length
     database = body[at : at + body[8]].decode("utf-8", "replace")
-    raw = body[at + body[8] + 1 :]
     numbers = status.get(_CHARSET, b"")
     client, server = (charsets.get(int.from_bytes(numbers[i : i + 2], "little"), "") for i in (0, 4))
     codec = _PYTHON.get(client, "utf-8")

@@ -75,7 +75,8 @@ class _RareStatements(RareEvents):
         super().take(data, event, end)
 
     def _query(self, body: bytes) -> None:
-        statement = statement_of(body, self._charsets)
+        at = 13 + int.from_bytes(body[11:13], "little") + body[8] + 1
+        statement = statement_of(body, body[at:], self._charsets)
         means = meaning(statement.text, statement.database)
         if means.effect in ("alter", "create", "lossy") or means.tables:
             self._found.append((self._progress.position, statement))

@@ -152,6 +152,9 @@ class _Attributes:
                 read.name()
         elif key == "REFERENCES":
             _reference(read)
+        elif key == "COMPRESSED":  # MariaDB, with or without a method
+            if read.accept("="):
+                read.take()
         else:
             raise CannotFollow(f"the word {key or '?'} in a column's definition is not known here")
 
