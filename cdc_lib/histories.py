@@ -70,6 +70,13 @@ class Histories:
         return SchemaVersions(self.store, self.config.source, self.epoch)
 
     @property
+    def _fold(self) -> bool:
+        return self.facts.variables.get("lower_case_table_names", "0") == "1"
+
+    def _names(self, statement: Statement, entity: Entity) -> bool:
+        return entity in touched(statement, fold=self._fold)
+
+    @property
     def needed(self) -> bool:
         """Whether the server leaves columns unnamed."""
         return not self.facts.names_columns
@@ -101,7 +108,7 @@ class Histories:
         )
         for entity, one in read.items():
             if one.definition is not None:
-                seen = [at for at, statement in statements if at < one.head and _names(statement, entity)]
+                seen = [at for at, statement in statements if at < one.head and self._names(statement, entity)]
                 self._put(entity, seen[-1] if seen else since, one.definition)
 
     def _is_new(self, entity: Entity, newest: dict[str, str], since: Position, *, afresh: bool) -> bool:
@@ -131,7 +138,7 @@ class Histories:
             window: that is about to be read.
             undrained: windows before it whose statements the store does not know yet.
         """
-        rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb")
+        rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb", fold=self._fold)
 
         def base(entity: Entity) -> tuple[Position, State]:
             version = self.versions.at(*entity, window.start)
@@ -152,8 +159,9 @@ class Histories:
             self._put(change.entity, change.position, definition, change.statement)
 
     def _is_kept(self, entity: Entity) -> bool:
-        captured = self.config.tables.captures(entity[0], entity[1] or "x")
-        return captured and (self.needed or self.versions.any(*entity))
+        if not self.config.tables.captures(entity[0], entity[1] or "x"):
+            return not entity[1] and self.versions.any(*entity)
+        return self.needed or self.versions.any(*entity)
 
     def _reread(self, entity: Entity, lost: Lost) -> Definition:
         """Read a lost definition, if no statement changed it since it was lost."""
@@ -162,7 +170,9 @@ class Histories:
             return kept.definition
         with self._reader() as read_one:
             one = read_one(entity)
-        seen = [d for d in self._statements(lost.position, one.head) if lost.position < d[0] and _names(d[1], entity)]
+        seen = [
+            d for d in self._statements(lost.position, one.head) if lost.position < d[0] and self._names(d[1], entity)
+        ]
         seen = [d for d in seen if d[0] < one.head]
         if seen or one.definition is None:
             raise self._gone(entity, lost, seen)
@@ -207,7 +217,3 @@ class Histories:
         stretch = Window(self.config.source, self.epoch, start, stop)
         with binlog_dump(self.config.server, self.credentials, self.facts.identity, start) as stream:
             return read_statements(stretch, stream, facts)
-
-
-def _names(statement: Statement, entity: Entity) -> bool:
-    return entity in touched(statement)

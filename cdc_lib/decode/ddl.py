@@ -90,9 +90,8 @@ def meaning(statement: str, database: str) -> Meaning:
     replaces = keys[1:3] == ["OR", "REPLACE"]
     kind = keys[3:4] if replaces else keys[1:2]
     if kind and kind[0] in ("DATABASE", "SCHEMA"):
-        return _of_database(
-            front[4 if replaces else 2 :] + list(islice(words, _FRONT)), lossy=replaces or head == "DROP"
-        )
+        names = front[4 if replaces else 2 :] + list(islice(words, _FRONT))
+        return _of_database(names, database, lossy=replaces or head == "DROP")
     if "INDEX" in keys and {*keys[1 : keys.index("INDEX")]} <= _BEFORE_INDEX:
         rest = [*front, *words]
         on = next((i for i, word in enumerate(rest) if word.key == "ON"), len(rest))
@@ -125,9 +124,13 @@ def _behind_if(words: list[_Word]) -> list[_Word]:
     return words[3:] if [word.key for word in words[:3]] == ["IF", "NOT", "EXISTS"] else words
 
 
-def _of_database(words: list[_Word], *, lossy: bool) -> Meaning:
+def _of_database(words: list[_Word], database: str, *, lossy: bool) -> Meaning:
     names = _behind_if(words)
-    return Meaning("lossy" if lossy else "none", ((names[0].text, "*"),) if names else ())
+    if not names:
+        return Meaning("none")
+    # ALTER DATABASE may go without a name.
+    name = database if names[0].key in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION") else names[0].text
+    return Meaning("lossy" if lossy else "none", ((name, "*"),))
 
 
 def _of_table(head: str, words: list[_Word], database: str, *, replaces: bool) -> Meaning:

@@ -42,7 +42,8 @@ def select_chunk(
         conditions.append(_compared(schema, after, ">", ">"))
     order = ", ".join(quoted(name) for name in schema.primary_key)
     where = " AND ".join(f"({condition})" for condition in conditions)
-    return f"{text} FORCE INDEX ({quoted(index)}) WHERE {where} ORDER BY {order} LIMIT {rows}"
+    forced = index if index == "PRIMARY" else quoted(index)
+    return f"{text} FORCE INDEX ({forced}) WHERE {where} ORDER BY {order} LIMIT {rows}"
 
 
 def select_upper(schema: TableSchema) -> str:

@@ -99,13 +99,13 @@ def test_the_doctor_finds_nothing_to_mend_on_a_server_that_is_set_up(cdc):
 
 def test_the_doctor_gives_the_statement_that_mends_a_server(cdc, mysql_server):
     """And ends with 1, for scripts."""
-    mysql_server.execute("SET GLOBAL binlog_row_metadata = MINIMAL")
+    mysql_server.execute("SET GLOBAL binlog_format = MIXED")
     try:
         text = cdc("doctor", code=1)
-        assert "binlog_row_metadata" in text
-        assert "= 'FULL';" in text
+        assert "binlog_format" in text
+        assert "= 'ROW';" in text
     finally:
-        mysql_server.execute("SET GLOBAL binlog_row_metadata = FULL")
+        mysql_server.execute("SET GLOBAL binlog_format = ROW")
 
 
 def test_a_wrong_password_is_told_without_showing_it(cdc, monkeypatch):

@@ -41,6 +41,8 @@ def advance(entity: Entity, statement: Statement, before: Before, rules: Rules) 
     """
     read = Reader(words(statement))
     rules = replace(rules, sql_mode=statement.sql_mode)
+    if rules.fold:
+        before = _folded(before)
     verb = read.take().key
     replaces = read.accept("OR", "REPLACE")
     if read.key() in ("DATABASE", "SCHEMA"):
@@ -49,7 +51,7 @@ def advance(entity: Entity, statement: Statement, before: Before, rules: Rules) 
     if not entity[1]:
         raise CannotFollow("it is no statement on a database")
     if verb == "RENAME":
-        return _renamed(entity, read, statement.database, before)
+        return _renamed(entity, read, statement.database, before, fold=rules.fold)
     while read.accept_any("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"):
         pass
     if read.key() == "INDEX":
@@ -63,6 +65,10 @@ def advance(entity: Entity, statement: Statement, before: Before, rules: Rules) 
     if verb == "CREATE":
         return _created(entity, read, statement, before, rules, replaces=replaces)
     raise CannotFollow("it is no statement on a definition")
+
+
+def _folded(before: Before) -> Before:
+    return lambda entity: before((entity[0].lower(), entity[1].lower()))
 
 
 def _known(entity: Entity, before: Before) -> Definition:
@@ -94,7 +100,7 @@ def _database(entity: Entity, verb: str, read: Reader, statement: Statement, bef
     return Definition(TableSchema(database, "", ()), charset)
 
 
-def _renamed(entity: Entity, read: Reader, database: str, before: Before) -> Definition | None:
+def _renamed(entity: Entity, read: Reader, database: str, before: Before, *, fold: bool) -> Definition | None:
     """Follow the pairs of RENAME TABLE from the left to the right."""
     read.accept_any("TABLE", "TABLES")
     read.accept("IF", "EXISTS")
@@ -108,6 +114,8 @@ def _renamed(entity: Entity, read: Reader, database: str, before: Before) -> Def
         if not read.accept("TO"):
             raise CannotFollow("TO is missing")
         new = read.table(database)
+        if fold:
+            old, new = ((one[0].lower(), one[1].lower()) for one in (old, new))
         moved = now[old] if old in now else before(old)
         now[old] = None
         now[new] = None if moved is None else _named(moved, new)
@@ -146,11 +154,13 @@ def _altered(entity: Entity, read: Reader, database: str, before: Before, rules:
         read.take()
     read.accept("NOWAIT")
     draft = Draft.of(_known(named, before))
+    place = (draft.database, draft.table)
     Alter(draft, rules).apply(read.rest())
     after = draft.definition()
-    if (after.schema.database, after.schema.table) == entity:
+    if (draft.database, draft.table) == place:
         return after
-    return None if entity == named else before(entity)
+    renamed = (draft.database.lower(), draft.table.lower()) if rules.fold else (draft.database, draft.table)
+    return _named(after, entity) if renamed == entity else None
 
 
 def _created(

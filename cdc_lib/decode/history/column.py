@@ -18,11 +18,13 @@ class Rules:
         typed: see :data:`cdc_lib.decode.history.types.TypeOf`.
         mariadb: whether the server is MariaDB.
         sql_mode: bits of the session.
+        fold: whether the server keeps names of databases and tables in lower case, however they are typed.
     """
 
     typed: TypeOf
     mariadb: bool
     sql_mode: int = 0
+    fold: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class WindowHistory:
     def changes(self, wanted: Callable[[Entity], bool]) -> Iterator[Change]:
         """Yield what the window's own statements made of tables, in the order of the stream."""
         for position, statement in self._own:
-            for entity in touched(statement):
+            for entity in touched(statement, fold=self._rules.fold):
                 if wanted(entity):
                     self._after(entity, len(self._statements()))
                     state = [state for at, state in self._states[entity] if at == position][-1]
@@ -128,7 +128,7 @@ class WindowHistory:
             number = self._done[entity]
             self._done[entity] += 1
             position, statement = statements[number]
-            if states[0][0] < position and _touches(statement, entity):
+            if states[0][0] < position and _touches(statement, entity, fold=self._rules.fold):
                 states.append((position, self._advanced(entity, number, position, statement)))
         if count == 0:
             return states[0][1]
@@ -149,17 +149,24 @@ class WindowHistory:
             return Lost(position, statement.text, str(why))
 
 
-def touched(statement: Statement) -> list[Entity]:
-    """Return the tables and the database that a statement defines anew."""
+def touched(statement: Statement, *, fold: bool) -> list[Entity]:
+    """Return the tables and the database that a statement defines anew.
+
+    Args:
+        statement: any.
+        fold: see :class:`cdc_lib.decode.history.column.Rules`.
+    """
     means = meaning(statement.text, statement.database)
     if means.effect not in ("alter", "create", "lossy", "none"):
         return []
     found = [(database, "" if table == "*" else table) for database, table in means.tables]
+    if fold:
+        found = [(database.lower(), table.lower()) for database, table in found]
     return list(dict.fromkeys(found))
 
 
-def _touches(statement: Statement, entity: Entity) -> bool:
-    found = touched(statement)
+def _touches(statement: Statement, entity: Entity, *, fold: bool) -> bool:
+    found = touched(statement, fold=fold)
     if entity in found:
         return True
     return (entity[0], "") in found and meaning(statement.text, statement.database).effect == "lossy"
