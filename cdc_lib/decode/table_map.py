@@ -155,11 +155,7 @@ def parse(
         keys = _keys(optional)
     else:
         facts.complete(known, optional)
-        declared = [
-            Declared(_column(i, code, metas[i], facts)[0], code, metas[i], nullable[i]) for i, code in enumerate(real)
-        ]
-        if text := disagreement(declared, known):
-            raise _misfit(text, known.name)
+        _check(known, facts, real, metas, nullable)
         names = [column.name for column in known.columns]
         keys = [names.index(name) for name in known.primary_key]
     columns: list[Column] = []
@@ -198,13 +194,18 @@ def _known(database: str, table: str, history: History | None) -> TableSchema:
     return history(database, table)
 
 
-def _misfit(text: str, table: str) -> UnknownSchema:
-    return UnknownSchema(
-        f"the binlog and the schema history disagree about a table:\n{text}\n",
-        hint="Nothing was acknowledged. A change of the table was not seen: set binlog_row_metadata=FULL, or rewind the "
-        "cursor behind these rows, remove the table's documents under schemas/ in the store, and take a new snapshot of it.",
-        table=table,
-    )
+def _check(known: TableSchema, facts: _Facts, real: list[int], metas: list[int], nullable: list[bool]) -> None:
+    """Hold what the event tells against the history."""
+    declared = [
+        Declared(_column(i, code, metas[i], facts)[0], code, metas[i], nullable[i]) for i, code in enumerate(real)
+    ]
+    if text := disagreement(declared, known):
+        raise UnknownSchema(
+            f"the binlog and the schema history disagree about a table:\n{text}\n",
+            hint="Nothing was acknowledged. A change of the table was not seen: set binlog_row_metadata=FULL, or move the "
+            "cursor behind these rows, remove the table's documents under schemas/ in the store and take a new snapshot.",
+            table=known.name,
+        )
 
 
 def _metas(types: list[int], read: _Bytes) -> Iterator[int]:

@@ -180,6 +180,7 @@ TABLES = {
     "doubles": ("id DOUBLE PRIMARY KEY, v INT", "SELECT n * 0.1e0, n FROM seq"),
     "years": ("id YEAR PRIMARY KEY, v INT", "SELECT 2000 + n, n FROM seq"),
     "members": ("id ENUM('q','w','e','r'), n INT, v INT, PRIMARY KEY (id, n)", "SELECT 1 + n % 4, n, n FROM seq"),
+    "unique": ("id INT NOT NULL, v INT, UNIQUE KEY own (id)", "SELECT n * 3, n FROM seq"),
     "keyless": ("id INT, v INT", "SELECT 1, n FROM seq"),
     "empty": ("id INT PRIMARY KEY, v INT", "SELECT n, n FROM seq WHERE n < 0"),
 }

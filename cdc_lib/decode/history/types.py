@@ -102,30 +102,8 @@ def spelled(read: Reader, *, mariadb: bool, sql_mode: int) -> Spelled:
         _length(read)
         boolean = key == "SERIAL"
         return Spelled(_INTEGERS[key], unsigned=_unsigned(read) or boolean, own_key=boolean, not_null=boolean)
-    if key in ("CHAR", "CHARACTER", "VARCHAR", "VARCHARACTER"):
-        varying = key.startswith("VAR") or read.accept("VARYING") or bool(national and read.accept("VARCHAR"))
-        length = _length(read)
-        byte = read.accept("BYTE")
-        return Spelled(
-            "varchar" if varying else "char",
-            length=1 if length is None else length,
-            charset="binary" if byte else charset,
-        )
-    if key in ("BINARY", "VARBINARY"):
-        length = _length(read)
-        name = "varchar" if key == "VARBINARY" else "char"
-        return Spelled(name, length=1 if length is None else length, charset="binary")
-    if key == "LONG" and read.accept("VARBINARY"):
-        return Spelled("", text=3, charset="binary")
-    if key in _TEXTS:
-        if key == "LONG" and not read.accept("CHAR", "VARYING"):
-            read.accept_any("VARCHAR", "VARCHARACTER")
-        length = _length(read)
-        byte = read.accept("BYTE")
-        return Spelled("", length=length or 0, text=_TEXTS[key], charset="binary" if byte else "")
-    if key in _BLOBS:
-        length = _length(read)
-        return Spelled("", length=length or 0, text=_BLOBS[key], charset="binary")
+    if (found := _text_or_bytes(key, read, charset, varying=bool(national))) is not None:
+        return found
     if key in ("DECIMAL", "DEC", "NUMERIC", "FIXED"):
         precision, scale = _pair(read)
         return Spelled("decimal", length=precision or 10, scale=scale or 0, unsigned=_unsigned(read))
@@ -149,6 +127,35 @@ def spelled(read: Reader, *, mariadb: bool, sql_mode: int) -> Spelled:
             length = 2048
         return Spelled({"GEOMETRYCOLLECTION": "geomcollection"}.get(key, key.lower()), length=length or 0)
     raise CannotFollow(f"the type {key or '?'} is not known here")
+
+
+def _text_or_bytes(key: str, read: Reader, charset: str, *, varying: bool) -> Spelled | None:
+    """Step over the rest of a type of texts or bytes; None for others. NATIONAL may stand in front of VARCHAR."""
+    if key in ("CHAR", "CHARACTER", "VARCHAR", "VARCHARACTER"):
+        varying = key.startswith("VAR") or read.accept("VARYING") or (varying and read.accept("VARCHAR"))
+        length = _length(read)
+        byte = read.accept("BYTE")
+        return Spelled(
+            "varchar" if varying else "char",
+            length=1 if length is None else length,
+            charset="binary" if byte else charset,
+        )
+    if key in ("BINARY", "VARBINARY"):
+        length = _length(read)
+        name = "varchar" if key == "VARBINARY" else "char"
+        return Spelled(name, length=1 if length is None else length, charset="binary")
+    if key == "LONG" and read.accept("VARBINARY"):
+        return Spelled("", text=3, charset="binary")
+    if key in _TEXTS:
+        if key == "LONG" and not read.accept("CHAR", "VARYING"):
+            read.accept_any("VARCHAR", "VARCHARACTER")
+        length = _length(read)
+        byte = read.accept("BYTE")
+        return Spelled("", length=length or 0, text=_TEXTS[key], charset="binary" if byte else "")
+    if key in _BLOBS:
+        length = _length(read)
+        return Spelled("", length=length or 0, text=_BLOBS[key], charset="binary")
+    return None
 
 
 def _floating(key: str, read: Reader, sql_mode: int) -> Spelled:
