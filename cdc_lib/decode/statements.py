@@ -21,8 +21,6 @@ from cdc_lib.ports import BinlogStream
 Dated = tuple[Position, Statement]
 """A statement and where its event starts."""
 
-_WITHOUT_DDL = (*events.PASSED_OVER, *events.ROWS, events.TABLE_MAP, events.TRANSACTION_PAYLOAD)
-
 
 def read_statements(window: Window, stream: BinlogStream, facts: StreamFacts) -> list[Dated]:
     """Return the DDL of a stretch of the binlog.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
 
 import pytest
 
 from cdc_lib.errors import UnknownSchema
+from cdc_lib.model.cursor import DRAIN, Move
 from cdc_lib.model.history import SchemaVersion
 from cdc_lib.store import documents, layout
 from cdc_lib.store.schemas import SchemaVersions
@@ -261,6 +263,38 @@ def test_what_happens_to_a_table_while_it_is_not_captured_is_not_missed(unnamed,
     capture.execute("INSERT INTO a (id, x, y) VALUES (2, 2, 3)")
     (manifest,) = drained(capture)
     assert [(row["x"], row["y"]) for row in capture.rows(manifest, "a")] == [(2, 3)]
+
+
+def test_a_cursor_that_jumps_over_statements_begins_the_history_anew(capture):
+    """What went by unseen cannot be followed."""
+    capture.execute("ALTER TABLE a ADD unseen INT FIRST")
+    cursors = capture.pipeline.cursors
+    cursor = cursors.load(SOURCE, DRAIN)
+    move = Move(datetime.now(UTC), "rewind", cursor.position, capture.head(), "test", "a statement to step over")
+    cursors.swap(cursor, dataclasses.replace(cursor, position=capture.head(), moves=(*cursor.moves, move)))
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("INSERT INTO a VALUES (7, 1, 'x')")
+    capture.execute("ALTER TABLE a DROP v")
+    (manifest,) = drained(capture)
+    assert [(row["unseen"], row["v"]) for row in capture.rows(manifest, "a")] == [(7, "x")]
+
+
+def test_tables_of_a_backlog_are_known_from_their_last_change_on(unnamed, database, tmp_path):
+    """A cursor that starts in front of it reads all rows behind it."""
+    capture = Capture(unnamed, database, tmp_path, start="latest")
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("CREATE TABLE seen (id INT PRIMARY KEY)")
+    capture.execute("INSERT INTO seen VALUES (1)")
+    spoiled(capture, "CREATE TABLE read_only (id INT PRIMARY KEY, s VARCHAR(9) DEFAULT 'x\\y')")
+    capture.execute("INSERT INTO read_only VALUES (1, 'q')")
+    units = capture.pipeline.plan(by="test")
+    capture.execute("ALTER TABLE read_only ADD v INT FIRST")
+    capture.execute("ALTER TABLE seen ADD v INT FIRST")
+    for unit in units:
+        capture.pipeline.drain(unit)
+    (manifest,) = [capture.drainer.manifest(layout.manifest_key(unit)) for unit in units]
+    assert capture.ops(manifest, "seen") == [("c", 1)]
+    assert [row["s"] for row in capture.rows(manifest, "read_only")] == ["q"]
 
 
 def test_a_version_is_written_once(capture):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cdc_lib.decode.ddl import meaning
 from cdc_lib.decode.history.advance import Entity, advance
 from cdc_lib.decode.history.column import Rules
-from cdc_lib.decode.history.words import CannotFollow
+from cdc_lib.decode.history.words import CannotFollow, Reader, words
 from cdc_lib.decode.statement import Statement
 from cdc_lib.errors import UnknownSchema
 from cdc_lib.model.history import Definition
@@ -130,10 +130,9 @@ class WindowHistory:
             position, statement = statements[number]
             if states[0][0] < position and _touches(statement, entity, fold=self._rules.fold):
                 states.append((position, self._advanced(entity, number, position, statement)))
-        if count == 0:
-            return states[0][1]
-        last = statements[count - 1][0]
-        return next(state for at, state in reversed(states) if at <= last or at == states[0][0])
+        first = states[0][0]
+        last = statements[count - 1][0] if count else first
+        return next(state for at, state in reversed(states) if at <= last or at == first)
 
     def _advanced(self, entity: Entity, number: int, position: Position, statement: Statement) -> State:
         def before(other: Entity) -> Definition | None:
@@ -157,12 +156,20 @@ def touched(statement: Statement, *, fold: bool) -> list[Entity]:
         fold: see :class:`cdc_lib.decode.history.column.Rules`.
     """
     means = meaning(statement.text, statement.database)
-    if means.effect not in ("alter", "create", "lossy", "none"):
+    if means.effect == "lossy" and _empties(statement):
         return []
     found = [(database, "" if table == "*" else table) for database, table in means.tables]
     if fold:
         found = [(database.lower(), table.lower()) for database, table in found]
     return list(dict.fromkeys(found))
+
+
+def _empties(statement: Statement) -> bool:
+    """Whether a statement takes the rows and leaves the definition."""
+    try:
+        return Reader(words(statement)).key() == "TRUNCATE"
+    except CannotFollow:
+        return False
 
 
 def _touches(statement: Statement, entity: Entity, *, fold: bool) -> bool:

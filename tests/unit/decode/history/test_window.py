@@ -112,6 +112,21 @@ def test_a_table_that_is_made_in_the_window_needs_no_server():
     assert one.names("t") == ["id"]
 
 
+def test_a_table_that_was_never_read_is_asked_for_once():
+    """Later rows have the answer at hand."""
+    one = Known({}, server=TABLE)
+    assert one.names() == one.names() == ["id"]
+    assert len([asked for asked in one.asked if isinstance(asked, Lost)]) == 1
+
+
+def test_truncate_leaves_a_definition_as_it_is():
+    """Comments in front of it or not."""
+    one = known()
+    one.took(1100, "TRUNCATE TABLE t")
+    one.took(1200, "/* app */ truncate t")
+    assert one.names() == ["id"]
+
+
 def test_rows_of_a_dropped_table_stop_the_window():
     """They cannot be."""
     one = known()
