@@ -161,9 +161,9 @@ class Drainer:
         after = _chunk(before).last_key if before else None
         upper = _chunk(before).upper_key if before else self._upper(schema)
         rows = self.config.snapshot.chunk_rows
+        index = InformationSchema(connection).key_name(schema)
         watermark = low_watermark(connection, facts)
         now = datetime.now(UTC)
-        index = InformationSchema(connection).key_name(schema)
         sql = chunks.select_chunk(schema, after, upper, rows, index)
         # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.
         token = secrets.token_hex(4)

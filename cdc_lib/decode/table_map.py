@@ -119,9 +119,7 @@ History = Callable[[str, str], TableSchema]
 """Gives the definition that is in force, for events that do not name columns; raises UnknownSchema."""
 
 
-def parse(
-    body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: History | None = None
-) -> TableLayout:
+def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: History | None = None) -> TableLayout:
     """Return the layout that a TABLE_MAP declares.
 
     Args:
