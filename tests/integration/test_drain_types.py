@@ -188,3 +188,18 @@ def test_a_zero_date_becomes_null_or_stops(any_server, database, tmp_path):
     with pytest.raises(Exception, match="zero or impossible"):
         strict.snapshot("a")
     assert strict.visible() == []
+
+
+def test_signs_are_those_of_their_columns(capture):
+    """The row of signs has a bit for YEAR and FLOAT too."""
+    capture.execute(
+        "CREATE TABLE a (id INT PRIMARY KEY, y YEAR, b BIT(3), i INT UNSIGNED, j INT, y2 YEAR, k BIGINT UNSIGNED, l BIGINT, "
+        "f FLOAT, m SMALLINT, d DECIMAL(5,2) UNSIGNED, e ENUM('a'), n TINYINT UNSIGNED, t TIMESTAMP NULL, o TINYINT)"
+    )
+    start = capture.head()
+    capture.execute(
+        "INSERT INTO a (id, i, j, k, l, m, n, o) VALUES (-1, 4294967295, -2, 18446744073709551615, -3, -4, 255, -5)"
+    )
+    (row,) = capture.rows(capture.drain(capture.window_from(start)), "a")
+    found = [int(row[name]) for name in ("id", "i", "j", "k", "l", "m", "n", "o")]
+    assert found == [-1, 4294967295, -2, 18446744073709551615, -3, -4, 255, -5]
