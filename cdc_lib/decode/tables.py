@@ -70,10 +70,10 @@ class KnownTables:
             DecodeError: the table is captured and cannot be read.
         """
         table_id = int.from_bytes(body[:6], "little")
-        if not self._wanted(*table_name(body)):
-            self._learn(table_id, frame.UNWANTED)
-            return
         try:
+            if not self._wanted(*table_name(body)):
+                self._learn(table_id, frame.UNWANTED)
+                return
             layout = self._kept(parse(body, self._charsets, self._progress.flavor, self._history))
         except DecodeError as error:
             error.context = {**self._progress.place(), **error.context}
