@@ -1,0 +1,64 @@
+"""``python -m tests.fuzz``: every target in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from spark_jobs.jars import cache_dir
+from tests.fuzz.targets import TARGETS
+
+ROOT = Path(__file__).parents[2]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run all cases; the exit status is 1 when one of them found a fault."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Broken bytes against the decoder.")
+    parser.add_argument("--cases", type=int, default=100_000, help="in all, shared among the targets")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 20), help="random when not given")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--only", choices=TARGETS, help="one target, which gets all cases")
+    wanted = parser.parse_args(arguments)
+    names = [wanted.only] if wanted.only else list(TARGETS)
+    print(f"seed {wanted.seed}", flush=True)
+    failed = [name for name in names if not _run(name, wanted, 1.0 if wanted.only else TARGETS[name].share)]
+    print(f"faults in {', '.join(failed)}" if failed else "no faults", flush=True)
+    return 1 if failed else 0
+
+
+def _run(name: str, wanted: argparse.Namespace, share: float) -> bool:
+    """Run one target; say how to run the case that failed."""
+    with tempfile.NamedTemporaryFile() as place:
+        np.array([-1], np.int64).tofile(place.name)
+        cases = max(1, round(wanted.cases * share))
+        command = [sys.executable, "-m", "tests.fuzz.worker", name]
+        command += [str(number) for number in (wanted.seed, wanted.first, cases)] + [place.name]
+        code = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment()}).returncode
+        if code == 0:
+            return True
+        case = int(np.fromfile(place.name, np.int64)[0])
+        again = f"python -m tests.fuzz --only {name} --seed {wanted.seed} --first {case} --cases 1"
+        print(f"{name}: exit status {code} at case {case}; to run it again: {again}", flush=True)
+        return False
+
+
+def environment() -> dict[str, str]:
+    """Return what makes numba check bounds, with a cache that is new whenever any kernel changed.
+
+    numba looks at the file of a kernel alone, not at those of the kernels that it calls: a driver would go on with old ones.
+    """
+    sources = [*(ROOT / "cdc_lib" / "decode").rglob("*.py"), *Path(__file__).parent.glob("*.py")]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources))).hexdigest()[:16]
+    return {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache_dir() / "fuzz" / digest)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

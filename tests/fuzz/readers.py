@@ -1,0 +1,125 @@
+"""Whole streams through the reader, and single events through what Python looks at."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+
+from cdc_lib.decode.progress import Progress
+from cdc_lib.decode.rare import RareEvents
+from cdc_lib.decode.reader import ReadOptions, WindowReader
+from cdc_lib.decode.tables import KnownTables
+from cdc_lib.errors import CdcError, SourceUnavailable
+from tests.fuzz.mutation import Samples, begin, below, broken
+from tests.fuzz.samples import cut
+from tests.support.recorded import CHARSETS, recorded
+
+_HEADER = 19
+
+
+class Portions:
+    """A stream that gives its bytes in portions of random sizes and then ends."""
+
+    def __init__(self, data: bytes, chosen: random.Random) -> None:
+        self._data = data
+        self._at = 0
+        self._most = chosen.choice([1, 7, 100, 1 << 20]) if len(data) < 1 << 12 else 1 << 20
+        self._chosen = chosen
+
+    def read_into(self, view: memoryview) -> int:
+        size = min(self._chosen.randint(1, self._most), len(view))
+        piece = self._data[self._at : self._at + size]
+        view[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)
+
+
+class Nowhere:
+    """A sink that looks at the shape of what it is given, and keeps nothing."""
+
+    def write(self, _key, schema, rows) -> None:
+        assert rows.num_columns == 7 + len(schema.columns)
+        rows.validate()
+
+
+def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of whole streams; one in two has its checksums made right again."""
+    streams = [stream for whole in recorded().values() for stream in (whole, whole.without_checksums(), whole.without_checksums())]
+    wires = Samples.of([stream.wire for stream in streams])
+    for case in range(first, first + cases):
+        done[0] = case
+        chosen = random.Random(seed << 40 | case)
+        stream = streams[chosen.randrange(len(streams))]
+        wire = bytearray(stream.wire)
+        _change(wire, chosen, np.asarray(wires.data))
+        try:
+            WindowReader(
+                stream.window,
+                Portions(bytes(wire), chosen),
+                stream.facts,
+                lambda *_: True,
+                Nowhere(),
+                ReadOptions(group_rows=chosen.choice([1, 3, 1 << 17]), zero_is_null=chosen.random() < 0.5),
+            ).run()
+        except SourceUnavailable:
+            pass
+        except CdcError as error:
+            _placed(error)
+
+
+def _change(wire: bytearray, chosen: random.Random, others: np.ndarray) -> None:
+    """Change a few bytes; lengths of packets stay right in most cases, so that what is inside is reached."""
+    for _ in range(chosen.randint(1, 4)):
+        at = chosen.randrange(len(wire))
+        match chosen.randrange(6):
+            case 0:
+                wire[at] ^= 1 << chosen.randrange(8)
+            case 1:
+                wire[at] = chosen.choice([0, 1, 127, 128, 250, 251, 252, 253, 254, 255])
+            case 2:
+                wire[at : at + 4] = chosen.randbytes(min(4, len(wire) - at))
+            case 3:
+                other = chosen.randrange(len(others))
+                piece = others[other : other + min(chosen.randrange(24), len(wire) - at)].tobytes()
+                wire[at : at + len(piece)] = piece
+            case 4:
+                wire[at] = (wire[at] + chosen.choice([-1, 1])) & 0xFF
+            case 5 if chosen.random() < 0.2:
+                del wire[at:]
+                if not wire:
+                    return
+
+
+def _placed(error: CdcError) -> None:
+    """Look that an error says where it happened."""
+    if not {"file", "offset"} <= error.context.keys():
+        raise AssertionError(f"{type(error).__name__} without a place: {error}") from error
+
+
+def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of table maps, statements, rotations and format descriptions."""
+    samples = Samples.of(cut().rare)
+    rng, buffer = np.zeros(1, np.uint64), np.empty(samples.room, np.uint8)
+    stream = recorded()["mysql_numbers"]
+    make: Callable[[], Progress] = lambda: Progress(stream.window, "mysql", checksum=False)  # noqa: E731
+    progress = make()
+    for case in range(first, first + cases):
+        done[0] = case
+        if case % 256 == 0:
+            progress = make()
+        tables = KnownTables(progress, lambda *_: True, CHARSETS, zero_is_null=True)
+        begin(rng, seed, case)
+        sample = int(below(rng, samples.starts.shape[0] - 1))
+        size = broken(rng, samples.data, samples.starts, sample, buffer)
+        event = buffer[:size].copy()
+        if size < _HEADER:
+            continue
+        event[:_HEADER] = samples.data[samples.starts[sample] : samples.starts[sample] + _HEADER]
+        event[9:13] = np.array([size], "<u4").view(np.uint8)
+        try:
+            RareEvents(progress, tables, []).take(event, 0, size)
+        except CdcError as error:
+            _placed(error)
+            progress = make()

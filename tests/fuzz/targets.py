@@ -1,0 +1,43 @@
+"""What is fuzzed, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.fuzz import readers, values, walks
+
+Run = Callable[[int, int, int, np.ndarray], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One thing to fuzz.
+
+    Args:
+        run: takes a seed, the first case, how many, and an array whose first element it sets to the case that it runs.
+        share: of all cases; the kernels run a million cases in the time of a thousand streams.
+        at_once: cases of one call; a call cannot be interrupted.
+    """
+
+    run: Run
+    share: float
+    at_once: int = 50_000
+
+
+TARGETS = {
+    "scan": Target(walks.scan, 0.2),
+    "locate": Target(walks.locate, 0.2),
+    "text_rows": Target(walks.text_rows, 0.08),
+    "json": Target(values.json, 0.2),
+    "members": Target(values.members, 0.04),
+    "numbers": Target(values.numbers, 0.05),
+    "times": Target(values.times, 0.06),
+    "decimals": Target(values.decimals, 0.06),
+    "texts": Target(values.texts, 0.06),
+    "doubles": Target(values.doubles, 0.04),
+    "rare": Target(readers.rare, 0.008, 2_000),
+    "reader": Target(readers.reader, 0.002, 200),
+}

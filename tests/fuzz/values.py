@@ -1,0 +1,186 @@
+"""Values of every encoding, each cell in an array of its own size and written into exactly the room its codec makes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from cdc_lib.decode.types import decimal, enumset, floating, integer, jsonb, temporal, text
+from tests.fuzz.mutation import Samples, begin, below, broken, fill
+from tests.fuzz.samples import cut
+
+
+
+@njit(cache=True, nogil=True)
+def drive_json(seed, first, cases, done, data, starts, room, hexes):
+    """Binary documents."""
+    rng = np.zeros(1, np.uint64)
+    buffer, out = np.empty(room, np.uint8), np.empty(12 * room + 64, np.uint8)
+    pos, length, offsets, valid = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int32), np.zeros(1, np.uint8)
+    gap_at, gap_value = np.empty(room, np.int64), np.empty(room, np.float64)
+    stack = np.empty((128, 6), np.int64)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        size = broken(rng, data, starts, below(rng, starts.shape[0] - 1), buffer)
+        length[0] = size
+        jsonb.documents(
+            buffer[:size], pos, length, 1, 0, offsets, out[: 12 * size + 64], valid, 0, gap_at, gap_value, stack, hexes
+        )
+
+
+@njit(cache=True, nogil=True)
+def drive_members(seed, first, cases, done, labels, label_starts, longest):
+    """ENUM and SET numbers of any width."""
+    rng = np.zeros(1, np.uint64)
+    buffer, out = np.empty(8, np.uint8), np.empty(longest, np.uint8)
+    pos, length, offsets, valid = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int32), np.zeros(1, np.uint8)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        size = fill(rng, buffer, 1 + below(rng, 8))
+        if below(rng, 2):
+            buffer[1:] = 0
+            buffer[0] &= np.uint8(7)
+        length[0] = size
+        enumset.enum(buffer[:size], pos, length, 1, offsets, out, valid, 0, labels, label_starts)
+        enumset.set_(buffer[:size], pos, length, 1, offsets, out, valid, 0, labels, label_starts)
+
+
+@njit(cache=True, nogil=True)
+def drive_numbers(seed, first, cases, done):
+    """Integers, bits, years and floats of any width that a table map may declare."""
+    rng = np.zeros(1, np.uint64)
+    buffer, values, valid = np.empty(8, np.uint8), np.empty(2, np.int64), np.zeros(1, np.uint8)
+    pos, length = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        size = fill(rng, buffer, 1 + below(rng, 8))
+        b = buffer[:size]
+        length[0] = size
+        integer.signed(b, pos, length, 1, values[:1], valid, 0)
+        integer.unsigned(b, pos, length, 1, values[:1], valid, 0)
+        integer.unsigned_wide(b, pos, length, 1, values, valid, 0)
+        integer.bits(b, pos, length, 1, values[:1], valid, 0)
+        integer.bits_wide(b, pos, length, 1, values, valid, 0)
+        integer.year(b, pos, length, 1, values[:1], valid, 0)
+        floating.image(b, pos, length, 1, values[:1], valid, 0)
+
+
+@njit(cache=True, nogil=True)
+def drive_temporal(seed, first, cases, done, data, starts, room, longest_time):
+    """Dates and times of every precision, and their texts of any length."""
+    rng = np.zeros(1, np.uint64)
+    buffer, values, valid = np.empty(room, np.uint8), np.empty(1, np.int64), np.zeros(1, np.uint8)
+    pos, length, offsets, out = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int32), np.empty(32, np.uint8)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        digits = below(rng, 7)
+        for form in range(3):
+            length[0] = fill(rng, buffer, 3 if form == 0 else (5 if form == 1 else 4) + (digits + 1) // 2)
+            temporal.convert(buffer[: length[0]], pos, length, 1, values, valid, 0, form, digits, True)
+        length[0] = fill(rng, buffer, 3 + (digits + 1) // 2)
+        temporal.time_image(buffer[: length[0]], pos, length, 1, offsets, out[:longest_time], valid, 0, digits)
+        length[0] = broken(rng, data, starts, below(rng, starts.shape[0] - 1), buffer)
+        temporal.convert(buffer[: length[0]], pos, length, 1, values, valid, 0, 3 + below(rng, 2), digits, True)
+
+
+@njit(cache=True, nogil=True)
+def drive_decimals(seed, first, cases, done, widths, powers, groups, sizes):
+    """Packed decimals of every precision and scale."""
+    rng = np.zeros(1, np.uint64)
+    buffer, values, valid = np.empty(40, np.uint8), np.empty(2, np.int64), np.zeros(1, np.uint8)
+    pos, length = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        i = below(rng, sizes.shape[0])
+        length[0] = fill(rng, buffer, sizes[i])
+        n = groups[i]
+        decimal.image(buffer[: sizes[i]], pos, length, 1, values, valid, 0, widths[i, :n], powers[i, :n])
+
+
+@njit(cache=True, nogil=True)
+def drive_texts(seed, first, cases, done, data, starts, room, table):
+    """Texts of any length through a table, filled up, and as numbers."""
+    rng = np.zeros(1, np.uint64)
+    buffer, values, valid = np.empty(room, np.uint8), np.empty(2, np.int64), np.zeros(1, np.uint8)
+    pos, length, offsets, out = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int32), np.empty(3 * room, np.uint8)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        size = broken(rng, data, starts, below(rng, starts.shape[0] - 1), buffer)
+        b = buffer[:size]
+        length[0] = size
+        width = below(rng, room)
+        total = text.total(length, 1, width)
+        text.gather(b, pos, length, 1, offsets, out[:total], valid, 0, width)
+        text.translate(b, pos, length, 1, offsets, out[: 3 * size], valid, 0, table)
+        decimal.text(b, pos, length, 1, values, valid, 0)
+        integer.text(b, pos, length, 1, values[:1], valid, 0)
+        integer.text_wide(b, pos, length, 1, values, valid, 0)
+
+
+@njit(cache=True, nogil=True)
+def drive_doubles(seed, first, cases, done):
+    """Doubles of any bits, as JSON prints them."""
+    rng = np.zeros(1, np.uint64)
+    buffer, out = np.empty(8, np.uint8), np.empty(34, np.uint8)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        fill(rng, buffer, 8)
+        value = buffer.view(np.float64)[0]
+        if below(rng, 2):
+            value = np.rint(value % 1e9) / 10.0 ** below(rng, 9)
+        jsonb.write_double(value, out, 0)
+
+
+def json(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of JSON."""
+    samples = Samples.of(cut().cells["json"])
+    drive_json(seed, first, cases, done, samples.data, samples.starts, samples.room, jsonb._HEX)
+
+
+def members(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of ENUM and SET."""
+    labels = [b"x", "yé".encode(), b"", b"a long label"]
+    starts = np.cumsum([0, *map(len, labels)]).astype(np.int64)
+    data = np.frombuffer(b"".join(labels), np.uint8)
+    drive_members(seed, first, cases, done, data, starts, len(data) + len(labels))
+
+
+def numbers(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of numbers."""
+    drive_numbers(seed, first, cases, done)
+
+
+def times(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of dates and times."""
+    samples = Samples.of([b"2024-02-29", b"0000-00-00", b"2024-02-29 12:34:56", b"9999-12-31 23:59:59.999999"])
+    drive_temporal(seed, first, cases, done, samples.data, samples.starts, samples.room, temporal._LONGEST_TIME)
+
+
+def decimals(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of DECIMAL."""
+    kinds = [(p, s) for p in range(1, 39) for s in range(p + 1)]
+    widths, powers = np.zeros((2, len(kinds), 8), np.int64)
+    counts, sizes = np.zeros((2, len(kinds)), np.int64)
+    for i, (precision, scale) in enumerate(kinds):
+        width, power = decimal.groups(precision, scale)
+        counts[i], sizes[i] = len(width), decimal.packed_size(precision, scale)
+        widths[i, : len(width)], powers[i, : len(width)] = width, power
+    drive_decimals(seed, first, cases, done, widths, powers, counts, sizes)
+
+
+def texts(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of text."""
+    samples = Samples.of([b"", b"-12345.678", b"18446744073709551615", "Müller €".encode("cp1252"), bytes(range(256))])
+    drive_texts(seed, first, cases, done, samples.data, samples.starts, samples.room, text.table_of("latin1"))
+
+
+def doubles(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of doubles in JSON."""
+    drive_doubles(seed, first, cases, done)

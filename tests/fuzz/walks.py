@@ -1,0 +1,175 @@
+"""Walks over packets, row images and rows of a result, a case at a time, each in an array of its own size."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from numba import njit
+
+from cdc_lib.decode import frame, rows
+from cdc_lib.decode.checksum import TABLES
+from cdc_lib.decode.reader import _kinds
+from cdc_lib.decode.resultset import locate_text
+from tests.fuzz.mutation import Samples, begin, below, broken
+from tests.fuzz.samples import Cut, cut
+
+_ROWS = 64
+_CELLS_OUTSIDE = "a cell lies outside of its event"
+
+
+@njit(cache=True, nogil=True)
+def _inside(pos, length, rows_, columns, start, end):
+    """Whether every cell lies in its event."""
+    for r in range(rows_):
+        for c in range(columns):
+            if length[c, r] >= 0 and (pos[c, r] < start or pos[c, r] + length[c, r] > end):
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def drive_locate(seed, first, cases, done, data, starts, kinds, tables, prefix, width, columns, keys, key_counts, room):
+    """Row events: all of a case's bytes are one event's."""
+    rng = np.zeros(1, np.uint64)
+    buffer = np.empty(room, np.uint8)
+    pos = np.empty((prefix.shape[1], _ROWS), np.int64)
+    length = np.empty((prefix.shape[1], _ROWS), np.int64)
+    op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
+    records = np.zeros((1, 10), np.int64)
+    chosen = np.zeros(1, np.int64)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        sample = below(rng, starts.shape[0] - 1)
+        size = broken(rng, data, starts, sample, buffer)
+        table = tables[sample] if below(rng, 16) else below(rng, columns.shape[0])
+        n = columns[table]
+        records[0, 1] = size
+        records[0, 2] = kinds[sample] if below(rng, 16) else 23 + below(rng, 3) + 7 * below(rng, 2)
+        _, found, _, _ = rows.locate(
+            buffer[:size], records, chosen, 0, prefix[table, :n], width[table, :n], keys[table, : key_counts[table]],
+            1 << 20, 1 << 30, pos[:n], length[:n], op, event, image,
+        )  # fmt: skip
+        if not _inside(pos, length, found, n, 0, size):
+            raise ValueError(_CELLS_OUTSIDE)
+
+
+@njit(cache=True, nogil=True)
+def drive_scan(
+    seed, first, cases, done, data, starts, offsets, checksums, ids, slots, event_kinds, columns, prefix, width, tables, room
+):
+    """Packets of a transaction; what Python would look at is stepped over. The rows found are located."""
+    rng = np.zeros(1, np.uint64)
+    buffer = np.empty(room, np.uint8)
+    state = np.zeros(frame.STATE_SIZE, np.int64)
+    sids = np.zeros((frame.MAX_SIDS, 16), np.uint8)
+    scratch = np.zeros(16, np.uint8)
+    records = np.empty((32, frame.RECORD_SIZE), np.int64)
+    pos = np.empty((prefix.shape[1], _ROWS), np.int64)
+    length = np.empty((prefix.shape[1], _ROWS), np.int64)
+    op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
+    keys = np.zeros(1, np.int64)
+    chosen = np.zeros(1, np.int64)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        sample = below(rng, starts.shape[0] - 1)
+        size = broken(rng, data, starts, sample, buffer)
+        state[:] = 0
+        state[frame.SID] = -1
+        state[frame.OFFSET] = offsets[sample]
+        state[frame.STOP_OFFSET] = -1
+        state[frame.CHECKSUM_BYTES] = checksums[sample]
+        b = buffer[:size]
+        at = np.int64(0)
+        while True:
+            status, found, at, start, end, behind = frame.scan(
+                b, at, size, state, ids, slots, event_kinds, sids, records, tables, scratch
+            )
+            for i in range(found):
+                slot = records[i, frame.SLOT]
+                n = columns[slot]
+                chosen[0] = i
+                _, count, _, _ = rows.locate(
+                    b, records, chosen, 0, prefix[slot, :n], width[slot, :n], keys[:0], 1 << 20, 1 << 30,
+                    pos[:n], length[:n], op, event, image,
+                )  # fmt: skip
+                if not _inside(pos, length, count, n, records[i, frame.BODY], records[i, frame.END]):
+                    raise ValueError(_CELLS_OUTSIDE)
+            if status == frame.RARE:
+                if behind <= at or end < start or end > size:
+                    raise ValueError(_CELLS_OUTSIDE)
+                state[frame.OFFSET] += end - start
+                at = behind
+            elif status != frame.RECORDS_FULL:
+                break
+
+
+@njit(cache=True, nogil=True)
+def drive_text_rows(seed, first, cases, done, data, starts, room):
+    """Packets of a result."""
+    rng = np.zeros(1, np.uint64)
+    buffer = np.empty(room, np.uint8)
+    pos, length = np.empty((3, 8), np.int64), np.empty((3, 8), np.int64)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        size = broken(rng, data, starts, below(rng, starts.shape[0] - 1), buffer)
+        _, found, at, _ = locate_text(buffer[:size], 0, size, 3, pos, length)
+        if not _inside(pos, length, found, 3, 0, size) or at > size:
+            raise ValueError(_CELLS_OUTSIDE)
+
+
+def _layouts(parts: Cut) -> tuple[np.ndarray, ...]:
+    """Return prefixes and widths of all layouts, padded to the widest, and how many columns each has."""
+    most = max(layout.prefix.shape[0] for layout in parts.layouts)
+    prefix, width = np.zeros((2, len(parts.layouts), most), np.int64)
+    for i, layout in enumerate(parts.layouts):
+        prefix[i, : layout.prefix.shape[0]] = layout.prefix
+        width[i, : layout.width.shape[0]] = layout.width
+    return prefix, width, np.array([layout.prefix.shape[0] for layout in parts.layouts])
+
+
+def locate(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of row events."""
+    parts = cut()
+    samples = Samples.of([body for _, _, body in parts.bodies])
+    kinds, tables = (np.array([body[i] for body in parts.bodies]) for i in (0, 1))
+    counts = np.array([layout.keys.shape[0] for layout in parts.layouts])
+    keys = np.zeros((len(parts.layouts), counts.max()), np.int64)
+    for i, layout in enumerate(parts.layouts):
+        keys[i, : counts[i]] = layout.keys
+    prefix, width, columns = _layouts(parts)
+    drive_locate(
+        seed, first, cases, done, samples.data, samples.starts, kinds, tables, prefix, width, columns, keys, counts, samples.room
+    )  # fmt: skip
+
+
+def scan(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of whole transactions."""
+    parts = cut()
+    samples = Samples.of(parts.transactions)
+    ids, slots = np.full(1024, -1, np.int64), np.zeros(1024, np.int64)
+    for table_id, slot in parts.ids.items():
+        i = (table_id * 0x9E3779B1) & 1023
+        while ids[i] != -1:
+            i = (i + 1) & 1023
+        ids[i], slots[i] = table_id, slot
+    prefix, width, columns = _layouts(parts)
+    drive_scan(
+        seed, first, cases, done, samples.data, samples.starts, np.array(parts.offsets), np.array(parts.checksums), ids, slots,
+        _kinds(), columns, prefix, width, TABLES, samples.room,
+    )  # fmt: skip
+
+
+def text_rows(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of a result's rows."""
+
+    def packet(payload: bytes) -> bytes:
+        return struct.pack("<I", len(payload))[:3] + b"\0" + payload
+
+    row = packet(b"\x01a\xfb\xfc\x2c\x01" + b"x" * 300) + packet(b"\xfd\x05\0\0hello\xfe\x01\0\0\0\0\0\0\0z\0")
+    end = packet(b"\xfe\0\0\2\0")
+    samples = Samples.of([row * 2 + end, row, packet(b"\xff\x10\x04#HY000no"), packet(b"\xfb\xfb\xfb") * 9, end])
+    drive_text_rows(seed, first, cases, done, samples.data, samples.starts, samples.room)
