@@ -15,7 +15,7 @@ from cdc_lib.decode.ddl import Effect, meaning
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.receive import Bytes
 from cdc_lib.decode.tables import KnownTables
-from cdc_lib.errors import ChecksumMismatch, DecodeError, UnknownEvent, UnknownSchema
+from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.batch import Ddl
 from cdc_lib.model.position import Position
 
@@ -56,8 +56,9 @@ class RareEvents:
         """
         try:
             self._take(data, event, end)
-        except (ValueError, IndexError, KeyError) as error:
-            # Bytes that are no text, a column that does not exist: what Python finds where a length lies.
+        except (ValueError, IndexError, KeyError, OverflowError, ConfigError) as error:
+            # Bytes that are no text, a column that does not exist, a file without a number: what Python finds where a
+            # length lies.
             raise DecodeError(
                 f"a {events.name(int(data[event + 4]))} event does not follow the format: {error}",
                 hint="Nothing was acknowledged. Check the file at the source: mysqlbinlog reads it?",
