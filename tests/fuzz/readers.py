@@ -46,7 +46,11 @@ class Nowhere:
 
 def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     """Run cases of whole streams; one in two has its checksums made right again."""
-    streams = [stream for whole in recorded().values() for stream in (whole, whole.without_checksums(), whole.without_checksums())]
+    streams = [
+        stream
+        for whole in recorded().values()
+        for stream in (whole, whole.without_checksums(), whole.without_checksums())
+    ]
     wires = Samples.of([stream.wire for stream in streams])
     for case in range(first, first + cases):
         done[0] = case

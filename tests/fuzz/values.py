@@ -10,13 +10,17 @@ from tests.fuzz.mutation import Samples, begin, below, broken, fill
 from tests.fuzz.samples import cut
 
 
-
 @njit(cache=True, nogil=True)
 def drive_json(seed, first, cases, done, data, starts, room, hexes):
     """Binary documents."""
     rng = np.zeros(1, np.uint64)
-    buffer, out = np.empty(room, np.uint8), np.empty(12 * room + 64, np.uint8)
-    pos, length, offsets, valid = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int32), np.zeros(1, np.uint8)
+    buffer, out = np.empty(room, np.uint8), np.empty(12 * room + jsonb.ROOM, np.uint8)
+    pos, length, offsets, valid = (
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(2, np.int32),
+        np.zeros(1, np.uint8),
+    )
     gap_at, gap_value = np.empty(room, np.int64), np.empty(room, np.float64)
     stack = np.empty((128, 6), np.int64)
     for case in range(first, first + cases):
@@ -25,7 +29,19 @@ def drive_json(seed, first, cases, done, data, starts, room, hexes):
         size = broken(rng, data, starts, below(rng, starts.shape[0] - 1), buffer)
         length[0] = size
         jsonb.documents(
-            buffer[:size], pos, length, 1, 0, offsets, out[: 12 * size + 64], valid, 0, gap_at, gap_value, stack, hexes
+            buffer[:size],
+            pos,
+            length,
+            1,
+            0,
+            offsets,
+            out[: 12 * size + jsonb.ROOM],
+            valid,
+            0,
+            gap_at,
+            gap_value,
+            stack,
+            hexes,
         )
 
 
@@ -34,7 +50,12 @@ def drive_members(seed, first, cases, done, labels, label_starts, longest):
     """ENUM and SET numbers of any width."""
     rng = np.zeros(1, np.uint64)
     buffer, out = np.empty(8, np.uint8), np.empty(longest, np.uint8)
-    pos, length, offsets, valid = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int32), np.zeros(1, np.uint8)
+    pos, length, offsets, valid = (
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(2, np.int32),
+        np.zeros(1, np.uint8),
+    )
     for case in range(first, first + cases):
         done[0] = case
         begin(rng, seed, case)
@@ -73,7 +94,12 @@ def drive_temporal(seed, first, cases, done, data, starts, room, longest_time):
     """Dates and times of every precision, and their texts of any length."""
     rng = np.zeros(1, np.uint64)
     buffer, values, valid = np.empty(room, np.uint8), np.empty(1, np.int64), np.zeros(1, np.uint8)
-    pos, length, offsets, out = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int32), np.empty(32, np.uint8)
+    pos, length, offsets, out = (
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(2, np.int32),
+        np.empty(32, np.uint8),
+    )
     for case in range(first, first + cases):
         done[0] = case
         begin(rng, seed, case)
@@ -107,7 +133,12 @@ def drive_texts(seed, first, cases, done, data, starts, room, table):
     """Texts of any length through a table, filled up, and as numbers."""
     rng = np.zeros(1, np.uint64)
     buffer, values, valid = np.empty(room, np.uint8), np.empty(2, np.int64), np.zeros(1, np.uint8)
-    pos, length, offsets, out = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int32), np.empty(3 * room, np.uint8)
+    pos, length, offsets, out = (
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(2, np.int32),
+        np.empty(3 * room, np.uint8),
+    )
     for case in range(first, first + cases):
         done[0] = case
         begin(rng, seed, case)

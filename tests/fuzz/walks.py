@@ -57,7 +57,22 @@ def drive_locate(seed, first, cases, done, data, starts, kinds, tables, prefix, 
 
 @njit(cache=True, nogil=True)
 def drive_scan(
-    seed, first, cases, done, data, starts, offsets, checksums, ids, slots, event_kinds, columns, prefix, width, tables, room
+    seed,
+    first,
+    cases,
+    done,
+    data,
+    starts,
+    offsets,
+    checksums,
+    ids,
+    slots,
+    event_kinds,
+    columns,
+    prefix,
+    width,
+    tables,
+    room,
 ):
     """Packets of a transaction; what Python would look at is stepped over. The rows found are located."""
     rng = np.zeros(1, np.uint64)

@@ -27,6 +27,8 @@ GAP = 32
 _DEPTH = 128
 """Levels that a document may nest; the server allows 100."""
 _GAPS = 65536
+ROOM = 128 + _DEPTH
+"""Bytes that must be free behind a value of any length: a short value, a separator, and a bracket for each level."""
 _LONGEST_FIXED = 15
 """Decimal places before or behind the point from which the server prints an exponent (MAX_DECPT_FOR_F_FORMAT)."""
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -165,14 +167,14 @@ def _scalar(kind, b, p, end, out, o, gap_at, gap_value, gaps, hexes):
         return (MALFORMED if o < 0 else DONE), o, gaps
     if kind == 12:
         size, p = _length(b, p, end)
-        if size < 0 or size > end - p or o + 6 * size + 64 > out.shape[0]:
+        if size < 0 or size > end - p or o + 6 * size + ROOM > out.shape[0]:
             return MALFORMED, o, gaps
         return DONE, write_string(b, p, size, out, o, hexes), gaps
     if kind == 15:
         if p >= end:
             return MALFORMED, o, gaps
         size, q = _length(b, p + 1, end)
-        if size < 0 or size > end - q or o + 6 * size + 64 > out.shape[0]:
+        if size < 0 or size > end - q or o + 6 * size + ROOM > out.shape[0]:
             return MALFORMED, o, gaps
         o = opaque(np.int64(b[p]), b, q, size, out, o)
         return (MALFORMED if o < 0 else DONE), o, gaps
@@ -215,7 +217,7 @@ def document(b, start, size, out, o, gap_at, gap_value, gaps, stack, hexes):
     depth = -1
     while True:
         # A sound document always fits; one whose entries point back at their container would print without end.
-        if o + 64 > out.shape[0]:
+        if o + ROOM > out.shape[0]:
             return MALFORMED, o, gaps
         if kind <= 3:
             wide = 4 if kind & 1 else 2
@@ -254,7 +256,7 @@ def document(b, start, size, out, o, gap_at, gap_value, gaps, stack, hexes):
             entry += count * (wide + 2)
             at = base + little(b, key, wide)
             n = u16(b, key + wide)
-            if at + n > end or o + 6 * n + 64 > out.shape[0]:
+            if at + n > end or o + 6 * n + ROOM > out.shape[0]:
                 return MALFORMED, o, gaps
             o = write_string(b, at, n, out, o, hexes)
             out[o] = 58
@@ -280,7 +282,7 @@ def documents(b, pos, length, n, first, offsets, data, valid, at, gap_at, gap_va
         valid[at + i] = size >= 0
         if size >= 0:
             # A byte of input makes at most six of output, a number of two bytes at most six, a double 32.
-            if o + 12 * size + 64 > data.shape[0]:
+            if o + 12 * size + ROOM > data.shape[0]:
                 return NO_SPACE, i, gaps
             before = gaps
             status, behind, gaps = document(b, pos[i], size, data, o, gap_at, gap_value, gaps, stack, hexes)
@@ -333,16 +335,18 @@ class JsonCodec:
         """Append cells."""
         column = self._column
         column.reserve(rows, 0)
-        scratch = (self._gap_at, self._gap_value, self._stack, _HEX)
         first = 0
         while first < rows:
             target = (column.offsets, column.data, column.validity.bytes, column.rows)
+            scratch = (self._gap_at, self._gap_value, self._stack, _HEX)
             status, row, gaps = documents(data, pos, length, rows, first, *target, *scratch)
             if gaps:
                 self._fill_gaps(first, int(row), int(gaps))
+            if status == TOO_MANY_GAPS and row == first:
+                self._gap_at, self._gap_value = (np.empty(2 * gap.shape[0], gap.dtype) for gap in scratch[:2])
             first = int(row)
             if status == NO_SPACE:
-                needed = int(column.offsets[column.rows + first]) + 12 * int(length[first]) + 64
+                needed = int(column.offsets[column.rows + first]) + 12 * int(length[first]) + ROOM
                 column.data = grown(column.data, needed)
             elif status == MALFORMED:
                 raise ValueFault(first, "the JSON document's offsets or types are wrong")

@@ -1,0 +1,52 @@
+"""JSON documents at the limits of the room that is made for them."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from cdc_lib.decode.types.codec import ValueFault
+from cdc_lib.decode.types.jsonb import JsonCodec
+from cdc_lib.model.schema import SourceType
+from tests.fuzz.samples import nested
+
+
+def printed(*documents: bytes) -> list[str]:
+    length = np.array([len(document) for document in documents])
+    codec = JsonCodec(SourceType("json"))
+    codec.append(np.frombuffer(b"".join(documents), np.uint8), np.cumsum([0, *length[:-1]]), length, len(documents))
+    return codec.finish().to_pylist()
+
+
+def test_a_document_of_many_long_doubles_is_printed():
+    """Of more than wait for Python's formatting at once, beside shorter ones."""
+    count = 65_536 + 5
+    numbers = [(i + 1) / 7 * 1e-9 for i in range(count)]
+    entries = b"".join(struct.pack("<BI", 11, 8 + 5 * count + 8 * i) for i in range(count))
+    body = entries + struct.pack(f"<{count}d", *numbers)
+    long = b"\x03" + struct.pack("<II", count, 8 + len(body)) + body
+    short = b"\x0b" + struct.pack("<d", 0.1234567890123456)
+    before, text, behind = printed(short, long, short)
+    assert before == behind == "0.1234567890123456"
+    assert json.loads(text) == numbers
+
+
+def test_documents_nest_as_deeply_as_the_server_allows_and_no_deeper_than_there_is_room():
+    """MySQL refuses more than 100 levels."""
+    assert printed(nested(100)) == ["[" * 100 + "]" * 100]
+    with pytest.raises(ValueFault):
+        printed(nested(200))
+
+
+@pytest.mark.parametrize("kind", [b"\x02", b"\x03"])
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_a_document_whose_entries_all_name_the_same_container_is_refused(kind, count):
+    """Printed, it would double with every level."""
+    form, wide = ("<BH", 2) if kind == b"\x02" else ("<BI", 4)
+    body = b"".join(struct.pack(form, kind[0], 2 * wide) for _ in range(count))
+    document = kind + struct.pack(form[0] + form[2] * 2, count, 2 * wide + len(body)) + body
+    with pytest.raises(ValueFault):
+        printed(document)
