@@ -30,7 +30,7 @@ _FRONT = 5
 """Words of ``CREATE OR REPLACE TEMPORARY TABLE``, the longest way to say what is meant."""
 _WORD = re.compile(
     r"""
-      \s+ | --(?=\s|$)[^\n]* | \#[^\n]* | /\*(?!M?!).*?\*/ | /\*M?!\d* | \*/   # nothing
+      \s+ | --(?=\s|$)[^\n]* | \#[^\n]* | /\*(?!M?!).*?(?:\*/|\Z) | /\*M?!\d* | \*/   # nothing
     | `(?P<name>(?:[^`]|``)*+)(?:`|\Z)
     | "(?P<double>(?:[^"\\]|""|\\.)*+)(?:"|\\?\Z)
     | '(?P<single>(?:[^'\\]|''|\\.)*+)(?:'|\\?\Z)
