@@ -14,7 +14,7 @@ from cdc_lib.decode.checksum import TABLES, crc32
 from cdc_lib.decode.ddl import Effect, meaning
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.receive import Bytes
-from cdc_lib.decode.tables import KnownTables
+from cdc_lib.decode.tables import KnownTables, closes_statement
 from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.batch import Ddl
 from cdc_lib.model.position import Position
@@ -81,6 +81,8 @@ class RareEvents:
             self._tables.take(body)
         elif kind == events.QUERY:
             self._query(body)
+        elif kind in events.ROWS and closes_statement(body):
+            pass
         elif kind in events.ROWS:
             raise UnknownSchema(
                 "rows of a table that no table map came before",

@@ -17,7 +17,12 @@ from cdc_lib.errors import DecodeError, UnsupportedValue
 from cdc_lib.model.policy import ValuePolicy
 
 _DUMMY_TABLE = 0xFFFFFF
-"""Table id of the empty rows event that closes a statement without tables."""
+_STATEMENT_ENDS = 1
+
+
+def closes_statement(body: bytes) -> bool:
+    """Whether a rows event of an unknown table only closes a statement: its table id, which a table may have too, and flag."""
+    return int.from_bytes(body[:6], "little") == _DUMMY_TABLE and bool(body[6] & _STATEMENT_ENDS)
 
 
 class KnownTables:
@@ -58,7 +63,6 @@ class KnownTables:
         self.ids = np.full(1024, -1, np.int64)
         self.slots = np.zeros(1024, np.int64)
         self._known = 0
-        self._learn(_DUMMY_TABLE, frame.UNWANTED)
 
     def take(self, body: bytes) -> None:
         """Learn the table that a TABLE_MAP introduces.
