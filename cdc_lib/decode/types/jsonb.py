@@ -343,7 +343,8 @@ class JsonCodec:
             if gaps:
                 self._fill_gaps(first, int(row), int(gaps))
             if status == TOO_MANY_GAPS and row == first:
-                self._gap_at, self._gap_value = (np.empty(2 * gap.shape[0], gap.dtype) for gap in scratch[:2])
+                self._gap_at = np.empty(2 * self._gap_at.shape[0], np.int64)
+                self._gap_value = np.empty(self._gap_at.shape[0], np.float64)
             first = int(row)
             if status == NO_SPACE:
                 needed = int(column.offsets[column.rows + first]) + 12 * int(length[first]) + ROOM

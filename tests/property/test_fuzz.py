@@ -1,0 +1,42 @@
+"""Broken bytes never crash the decoder, lead it out of a buffer or make it hang."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.fuzz.__main__ import ROOT, environment, main
+from tests.fuzz.targets import TARGETS
+
+_READS_ONE_BYTE_MORE = """
+import numpy as np
+from cdc_lib.decode.wire import u16
+from numba import njit
+kernel = njit(lambda b: u16(b, b.shape[0] - 1))
+kernel(np.zeros(8, np.uint8)[:4])
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_broken_bytes_end_in_rows_or_in_an_error_with_a_place(target):
+    """A short run of each target, always of the same cases; ``./dev fuzz`` runs millions of others."""
+    cases = 200_000 if TARGETS[target].at_once > 10_000 else TARGETS[target].at_once // 2
+    assert main(["--only", target, "--seed", "1", "--cases", str(cases)]) == 0
+
+
+def test_a_byte_behind_a_buffer_shows():
+    """Otherwise the runs above would prove nothing."""
+    command = [sys.executable, "-c", _READS_ONE_BYTE_MORE]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment()}, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "IndexError" in done.stderr
+
+
+def test_a_process_that_dies_is_told(monkeypatch, capfd):
+    """With the way to run its case again."""
+    monkeypatch.setattr("tests.fuzz.__main__.environment", lambda: {"PYTHONHASHSEED": "wrong"})
+    assert main(["--only", "numbers", "--seed", "1", "--cases", "1"]) == 1
+    assert "--only numbers --seed 1" in capfd.readouterr().out
