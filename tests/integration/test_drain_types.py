@@ -168,6 +168,18 @@ def test_binlog_and_snapshot_agree_on_the_schema(capture):
     assert capture.tables(manifest, "a")[0].schema == capture.tables(chunk, "a")[0].schema
 
 
+def test_signs_belong_to_their_columns_whatever_stands_between(capture):
+    """The binlog has a bit for some types and none for others; a wrong count would shift all signs behind."""
+    others = ["YEAR", "BIT(3)", "DECIMAL(3,1)", "FLOAT", "DOUBLE", "TIMESTAMP NULL", "DATE", "TIME", "JSON", "SET('a')"]
+    columns = ", ".join(f"o{i} {kind}, u{i} TINYINT UNSIGNED, s{i} TINYINT" for i, kind in enumerate(others))
+    capture.execute(f"CREATE TABLE a ({columns})")
+    start = capture.head()
+    names = ", ".join(f"u{i}, s{i}" for i in range(len(others)))
+    capture.execute(f"INSERT INTO a ({names}) VALUES ({', '.join(['255, -1'] * len(others))})")
+    (row,) = capture.rows(capture.drain(capture.window_from(start)), "a")
+    assert [(row[f"u{i}"], row[f"s{i}"]) for i in range(len(others))] == [(255, -1)] * len(others)
+
+
 def test_a_zero_date_becomes_null_or_stops(any_server, database, tmp_path):
     """As the source file says."""
     capture = Capture(any_server, database, tmp_path / "null")
