@@ -32,15 +32,17 @@ class _Hashed(io.RawIOBase):
         self._file = file
         self.size = 0
         self.sha256 = hashlib.sha256()
+        self.abandoned = False
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
         view = memoryview(data)
-        self.sha256.update(view)
         self.size += view.nbytes
-        self._file.write(view)
+        if not self.abandoned:
+            self.sha256.update(view)
+            self._file.write(view)
         return view.nbytes
 
     def tell(self) -> int:
@@ -146,6 +148,9 @@ class BatchWriter:
                 return
             self._encoder.shutdown(wait=True, cancel_futures=True)
             for part in self._parts.values():
+                # Closed into nothing: a writer that is still open writes its footer when it is forgotten.
+                part.file.abandoned = True
+                part.writer.close()
                 part.stack.__exit__(kind, error, trace)
         finally:
             self._encoder.shutdown(wait=True, cancel_futures=True)

@@ -21,6 +21,11 @@ class Script:
     tables: tuple[Table, ...]
     statements: tuple[str, ...]
 
+    def columns(self, table: str) -> dict[str, str]:
+        """Return the declared types of the columns that a table has in the end."""
+        (found,) = (one for one in self.tables if one.name == table)
+        return {column.name: column.type.declared for column in found.columns}
+
     def _repr_pretty_(self, printer, _cycle) -> None:
         """Let hypothesis print what can be pasted into a client."""
         printer.text(";\n".join(["", *self.statements, ""]))
