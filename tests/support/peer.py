@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 from pymysqlreplication import BinLogStreamReader
@@ -19,15 +18,9 @@ KNOWN_WRONG = {
     "BINARY": "leaves out the zero bytes at the end",
     "SET": "gives a Python set, which has no order, and None for no member",
     "JSON": "gives objects, whose numbers and order are not those of the server's text",
+    "TIME": "takes the fraction of a negative time for one of the second before: -00:00:00.05 is -00:00:00.95",
 }
 """Types of which it does not tell what SELECT shows."""
-
-
-def _time(value: timedelta, digits: int) -> str:
-    micros = value // timedelta(microseconds=1)
-    seconds, fraction = divmod(abs(micros), 1_000_000)
-    tail = f".{fraction:06d}"[: digits + 1] if digits else ""
-    return f"{'-' if micros < 0 else ''}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{tail}"
 
 
 def comparable(declared: str, value: Any) -> Any:
@@ -36,8 +29,6 @@ def comparable(declared: str, value: Any) -> Any:
         return None
     if declared.startswith("BIT"):
         return int(value, 2)
-    if declared.startswith("TIME("):
-        return _time(value, int(declared[5]))
     if declared.startswith(("VARBINARY", "BLOB", "LONGBLOB")):
         return value or b""  # an empty one comes as text
     return plain(value)
