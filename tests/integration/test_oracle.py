@@ -76,7 +76,7 @@ def server(request):
 def test_changes_folded_by_their_order_are_what_select_shows(server):
     """For tables of any columns and keys, with transactions, savepoints, several tables and added columns."""
 
-    @settings(_SETTINGS, max_examples=40, phases=_WITHOUT_SHRINKING)
+    @settings(_SETTINGS, max_examples=25, phases=_WITHOUT_SHRINKING)
     @given(scripts())
     def some(script):
         check(server, script)
