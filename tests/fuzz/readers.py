@@ -7,16 +7,23 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cdc_lib.decode.partial_rows import nothing_untold
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.rare import RareEvents
 from cdc_lib.decode.reader import ReadOptions, WindowReader
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.errors import CdcError, SourceUnavailable
+from cdc_lib.model.policy import ValuePolicy
 from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import cut
 from tests.support.recorded import CHARSETS, recorded
 
 _HEADER = 19
+_POLICIES = (
+    ValuePolicy(),
+    ValuePolicy(zero_dates="error", old_temporals="whole"),
+    ValuePolicy(zero_dates="string", invalid_text="replace"),
+)
 
 
 class Portions:
@@ -65,7 +72,7 @@ def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
                 stream.facts,
                 lambda *_: True,
                 Nowhere(),
-                ReadOptions(group_rows=chosen.choice([1, 3, 1 << 17]), zero_is_null=chosen.random() < 0.5),
+                ReadOptions(group_rows=chosen.choice([1, 3, 1 << 17]), values=chosen.choice(_POLICIES)),
             ).run()
         except SourceUnavailable:
             pass
@@ -113,7 +120,7 @@ def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         done[0] = case
         if case % 256 == 0:
             progress = make()
-        tables = KnownTables(progress, lambda *_: True, CHARSETS, zero_is_null=True)
+        tables = KnownTables(progress, lambda *_: True, CHARSETS, nothing_untold, _POLICIES[0])
         begin(rng, seed, case)
         sample = int(below(rng, samples.starts.shape[0] - 1))
         size = broken(rng, samples.data, samples.starts, sample, buffer)

@@ -11,6 +11,7 @@ import numpy as np
 
 from cdc_lib.decode import events, rows
 from cdc_lib.decode.table_map import TableLayout, parse
+from cdc_lib.model.identity import Flavor
 from tests.support.recorded import CHARSETS, Event, Recorded, recorded
 
 
@@ -67,16 +68,18 @@ def _transactions(stream: Recorded, into: Cut) -> None:
 
 def _events(stream: Recorded, into: Cut) -> None:
     known: dict[int, int] = {}
+    flavor: Flavor = "mysql" if stream.flavor == "mysql" else "mariadb"
     for event in stream.events:
         body = event.whole[19:]
         if event.kind == events.TABLE_MAP:
             known[int.from_bytes(body[:6], "little")] = len(into.layouts)
             into.ids[int.from_bytes(body[:6], "little")] = len(into.layouts)
-            into.layouts.append(parse(body, CHARSETS))
-        elif event.kind in events.ROWS:
+            into.layouts.append(parse(body, CHARSETS, flavor))
+        elif event.kind in events.ROWS or event.kind == events.PARTIAL_UPDATE_ROWS:
             layout = known[int.from_bytes(body[:6], "little")]
             into.bodies.append((event.kind, layout, body[8:]))
-            _cells(event.kind, into.layouts[layout], body[8:], into)
+            if event.kind != events.PARTIAL_UPDATE_ROWS:
+                _cells(event.kind, into.layouts[layout], body[8:], into)
         if event.kind in (events.TABLE_MAP, events.QUERY, events.ROTATE, events.FORMAT_DESCRIPTION):
             into.rare.append(event.whole)
 
@@ -92,6 +95,8 @@ def _cells(kind: int, layout: TableLayout, body: bytes, into: Cut) -> None:
     status, found, *_ = rows.locate(
         data, records, np.zeros(1, np.int64), 0, layout.prefix, layout.width, layout.keys, 1 << 20, 1 << 30, pos, length, *marks
     )  # fmt: skip
+    if status == rows.PARTIAL_IMAGE:
+        return
     assert status == rows.ALL_READ, status
     for column, starts, sizes in zip(layout.schema.columns, pos, length, strict=True):
         found_cells = [body[p : p + n] for p, n in zip(starts[:found], sizes[:found], strict=True) if n >= 0]

@@ -29,15 +29,17 @@ class Target:
 
 TARGETS = {
     "scan": Target(walks.scan, 0.2),
-    "locate": Target(walks.locate, 0.2),
-    "text_rows": Target(walks.text_rows, 0.08),
-    "json": Target(values.json, 0.2),
+    "locate": Target(walks.locate, 0.12),
+    "partial": Target(walks.partial, 0.1),
+    "text_rows": Target(walks.text_rows, 0.06),
+    "json": Target(values.json, 0.18),
     "members": Target(values.members, 0.04),
     "numbers": Target(values.numbers, 0.05),
     "times": Target(values.times, 0.06),
     "decimals": Target(values.decimals, 0.06),
     "texts": Target(values.texts, 0.06),
     "doubles": Target(values.doubles, 0.04),
+    "charsets": Target(values.charsets, 0.02, 20_000),
     "rare": Target(readers.rare, 0.008, 2_000),
     "reader": Target(readers.reader, 0.002, 200),
 }

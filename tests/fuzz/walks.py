@@ -7,7 +7,7 @@ import struct
 import numpy as np
 from numba import njit
 
-from cdc_lib.decode import frame, rows
+from cdc_lib.decode import frame, images, rows
 from cdc_lib.decode.checksum import TABLES
 from cdc_lib.decode.reader import _kinds
 from cdc_lib.decode.resultset import locate_text
@@ -33,8 +33,8 @@ def drive_locate(seed, first, cases, done, data, starts, kinds, tables, prefix, 
     """Row events: all of a case's bytes are one event's."""
     rng = np.zeros(1, np.uint64)
     buffer = np.empty(room, np.uint8)
-    pos = np.empty((prefix.shape[1], _ROWS), np.int64)
-    length = np.empty((prefix.shape[1], _ROWS), np.int64)
+    pos = np.empty((prefix.shape[1], _ROWS), np.int32)
+    length = np.empty((prefix.shape[1], _ROWS), np.int32)
     op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
     records = np.zeros((1, 10), np.int64)
     chosen = np.zeros(1, np.int64)
@@ -53,6 +53,44 @@ def drive_locate(seed, first, cases, done, data, starts, kinds, tables, prefix, 
         )  # fmt: skip
         if not _inside(pos, length, found, n, 0, size):
             raise ValueError(_CELLS_OUTSIDE)
+
+
+@njit(cache=True, nogil=True)
+def drive_images(seed, first, cases, done, data, starts, kinds, tables, prefix, width, columns, keys, key_counts, room):
+    """Row events whose images need not have all columns; any column may be JSON, have a default, or be left out."""
+    rng = np.zeros(1, np.uint64)
+    buffer = np.empty(room, np.uint8)
+    most = prefix.shape[1]
+    pos, length = np.empty((most, _ROWS), np.int32), np.empty((most, _ROWS), np.int32)
+    op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
+    records, chosen, flags = np.zeros((1, 10), np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    traits, sizes = np.zeros(most, np.int64), np.zeros(most, np.int64)
+    patches = np.empty((most * _ROWS, images.PATCH_SIZE), np.int64)
+    for case in range(first, first + cases):
+        done[0] = case
+        begin(rng, seed, case)
+        sample = below(rng, starts.shape[0] - 1)
+        size = broken(rng, data, starts, sample, buffer)
+        table = tables[sample] if below(rng, 16) else below(rng, columns.shape[0])
+        n = columns[table]
+        json = 0
+        for c in range(n):
+            traits[c] = below(rng, 8)
+            json += (traits[c] & images.JSON) >> 1
+        records[0, 1] = size
+        records[0, 2] = kinds[sample] if below(rng, 8) else 39
+        b = buffer[:size]
+        images.is_partial(b, records, chosen, n, flags)
+        _, found, _, _, patched = images.locate_images(
+            b, records, chosen, 0, prefix[table, :n], width[table, :n], traits[:n], keys[table, : key_counts[table]],
+            1 << 20, 1 << 30, pos[:n], length[:n], op, event, image, patches[: json * _ROWS], sizes[:n],
+        )  # fmt: skip
+        if not _inside(pos, length, found, n, 0, size):
+            raise ValueError(_CELLS_OUTSIDE)
+        for k in range(patched):
+            for start in (images.DOCUMENT, images.DIFFS):
+                if patches[k, start] < 0 or patches[k, start] + patches[k, start + 1] > size:
+                    raise ValueError(_CELLS_OUTSIDE)
 
 
 @njit(cache=True, nogil=True)
@@ -81,8 +119,8 @@ def drive_scan(
     sids = np.zeros((frame.MAX_SIDS, 16), np.uint8)
     scratch = np.zeros(16, np.uint8)
     records = np.empty((32, frame.RECORD_SIZE), np.int64)
-    pos = np.empty((prefix.shape[1], _ROWS), np.int64)
-    length = np.empty((prefix.shape[1], _ROWS), np.int64)
+    pos = np.empty((prefix.shape[1], _ROWS), np.int32)
+    length = np.empty((prefix.shape[1], _ROWS), np.int32)
     op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
     keys = np.zeros(1, np.int64)
     chosen = np.zeros(1, np.int64)
@@ -148,6 +186,15 @@ def _layouts(parts: Cut) -> tuple[np.ndarray, ...]:
 
 def locate(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     """Run cases of row events."""
+    _rows(drive_locate, seed, first, cases, done)
+
+
+def partial(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of row events without all columns."""
+    _rows(drive_images, seed, first, cases, done)
+
+
+def _rows(drive, seed: int, first: int, cases: int, done: np.ndarray) -> None:
     parts = cut()
     samples = Samples.of([body for _, _, body in parts.bodies])
     kinds, tables = (np.array([body[i] for body in parts.bodies]) for i in (0, 1))
@@ -156,7 +203,7 @@ def locate(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     for i, layout in enumerate(parts.layouts):
         keys[i, : counts[i]] = layout.keys
     prefix, width, columns = _layouts(parts)
-    drive_locate(
+    drive(
         seed, first, cases, done, samples.data, samples.starts, kinds, tables, prefix, width, columns, keys, counts, samples.room
     )  # fmt: skip
 

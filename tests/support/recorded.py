@@ -11,7 +11,16 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-CHARSETS = {8: "latin1", 11: "ascii", 33: "utf8mb3", 45: "utf8mb4", 63: "binary", 224: "utf8mb4", 255: "utf8mb4"}
+CHARSETS = {
+    8: "latin1",
+    11: "ascii",
+    33: "utf8mb3",
+    45: "utf8mb4",
+    46: "utf8mb4",
+    63: "binary",
+    224: "utf8mb4",
+    255: "utf8mb4",
+}
 FORMAT_DESCRIPTION, ROTATE = 15, 4
 _ARTIFICIAL = 0x20
 
