@@ -190,8 +190,9 @@ def test_old_temporals_of_mariadb_stop_unless_promised_to_be_whole(mariadb_serve
         "(5, '2024-02-29 12:34:56', '2024-02-29 12:34:56', '-00:00:01', '2024-02-29', '')"
     )
     window = capture.window_from(start)
-    with pytest.raises(Exception, match=r"does not tell its fraction.*mysql56_temporal_format=ON"):
+    with pytest.raises(Exception, match=r"does not tell its fraction.*mysql56_temporal_format=ON") as caught:
         capture.drain(window)
+    assert caught.value.context["table"] == f"{mariadb_database}.a"
     whole = Capture(mariadb_server, mariadb_database, tmp_path / "whole", old_temporals="whole")
     wanted = shown(whole, "id, s, t, CAST(c AS CHAR) AS c, d, z")
     (chunk,) = whole.snapshot("a")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.errors import BatchNotDurable, DecodeError, UnknownEvent, UnknownSchema, UnsupportedValue
+from cdc_lib.errors import BatchNotDurable, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.cursor import DRAIN
 from tests.support.capture import SOURCE, Capture, row_metadata
 
@@ -127,14 +127,6 @@ def test_an_xa_transaction_stops_the_window(capture):
         assert_stops(capture, UnknownEvent)
     finally:
         capture.execute("XA ROLLBACK 'x1'")
-
-
-def test_a_column_of_a_type_that_is_not_read_stops_the_window(capture):
-    """Its table can be excluded by name."""
-    capture.execute("CREATE TABLE g (id INT PRIMARY KEY, p POINT)")
-    capture.execute("INSERT INTO g VALUES (1, ST_GeomFromText('POINT(1 2)'))")
-    error = assert_stops(capture, UnsupportedValue)
-    assert error.context["table"] == f"{capture.database}.g"
 
 
 def test_a_replaced_table_stops_the_window(mariadb_server, mariadb_database, tmp_path):

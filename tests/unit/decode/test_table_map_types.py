@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.decode.table_map import parse
-from cdc_lib.errors import DecodeError
+from cdc_lib.errors import DecodeError, UnsupportedValue
 
 CHARSETS = {8: "latin1", 9: "latin2", 28: "gbk", 54: "utf16", 63: "binary", 255: "utf8mb4"}
 
@@ -75,3 +75,13 @@ def test_labels_that_are_no_text_are_refused():
     """The reader turns it into an error with a place."""
     with pytest.raises(UnicodeError, match="gbk"):
         columns("mysql", [254], b"\xf7\1", [b"e"], (11, b"\x1c"), (6, b"\1\1\x80"))
+
+
+@pytest.mark.parametrize("kind", [0, 6, 14, 20, 200, 243])
+def test_a_type_that_is_not_read_is_refused_with_its_column_and_table(kind):
+    """Its width is not known: no byte of its rows is walked."""
+    with pytest.raises(
+        UnsupportedValue, match=rf"column x: the type number {kind} of the binlog is not read"
+    ) as caught:
+        columns("mysql", [3, kind], b"", [b"id", b"x"])
+    assert caught.value.context["table"] == "d.t"
