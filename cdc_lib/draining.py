@@ -286,7 +286,7 @@ def _with_order(table: pa.Table, epoch: int, watermark: Position, at: datetime) 
         pa.array(np.full(rows, epoch, np.int32)),
         pa.array(np.full(rows, watermark.file_number, np.int32)),
         pa.array(np.full(rows, watermark.offset, np.int64)),
-        pa.array(np.full(rows, SNAPSHOT_ROW, np.int32)),
+        pa.array(np.full(rows, SNAPSHOT_ROW, np.int64)),
         pa.array(np.full(rows, micros, np.int64)).cast(CHANGE_TYPES[5]),
         pa.nulls(rows, pa.string()),
     ]

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numba import njit
 
 from cdc_lib.decode.builders import FixedBuilder, TextBuilder
-from cdc_lib.decode.frame import FILE, SOURCE, START, TIME, TXN
+from cdc_lib.decode.frame import FILE, ROW, SOURCE, START, TIME, TXN
 from cdc_lib.decode.table_map import TableLayout
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.decode.types.jsonb import write_unsigned
@@ -26,11 +26,11 @@ CHANGE_TYPES = (
     pa.int32(),
     pa.int32(),
     pa.int64(),
-    pa.int32(),
+    pa.int64(),
     _TS,
     pa.string(),
 )
-_LONGEST_GTID = 64
+_LONGEST_NUMBER = 20
 
 
 @njit(cache=True, nogil=True)
@@ -39,7 +39,7 @@ def _order(records, event, image, n, at, files, offsets, rows, times):
         r = records[event[i]]
         files[at + i] = r[FILE]
         offsets[at + i] = r[START]
-        rows[at + i] = image[i]
+        rows[at + i] = r[ROW] + image[i]
         times[at + i] = r[TIME]
 
 
@@ -66,12 +66,15 @@ class GtidPrefixes:
         self.texts: list[bytes] = []
         self.data = np.zeros(1, np.uint8)
         self.starts = np.zeros(1, np.int64)
+        self.longest = 0
+        """Bytes of the longest GTID that these can make."""
 
     def update(self, texts: list[bytes]) -> None:
         """Take the prefixes of all sources seen so far."""
         self.texts = texts
         self.data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
         self.starts = np.cumsum([0, *map(len, texts)]).astype(np.int64)
+        self.longest = max(map(len, texts), default=0) + _LONGEST_NUMBER
 
 
 class TableColumns:
@@ -97,7 +100,7 @@ class TableColumns:
         self._op = FixedBuilder(pa.uint8(), np.uint8)
         self._file = FixedBuilder(pa.int32(), np.int32)
         self._offset = FixedBuilder(pa.int64(), np.int64)
-        self._row = FixedBuilder(pa.int32(), np.int32)
+        self._row = FixedBuilder(pa.int64(), np.int64)
         self._time = FixedBuilder(_TS, np.int64)
         self._gtid = TextBuilder(pa.string())
         fields = zip(CHANGE_COLUMNS, CHANGE_TYPES, strict=True)
@@ -148,7 +151,7 @@ class TableColumns:
         self._op.values[at : at + rows] = op[:rows]
         values = [builder.values for builder in fixed[1:]]
         _order(records, event, image, rows, at, *values)
-        self._gtid.reserve(rows, rows * _LONGEST_GTID)
+        self._gtid.reserve(rows, rows * gtids.longest)
         text = (self._gtid.offsets, self._gtid.data, self._gtid.validity.bytes, at)
         _gtids(records, event, rows, gtids.data, gtids.starts, *text)
         for column in (*fixed, self._gtid):

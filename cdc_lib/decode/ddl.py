@@ -56,7 +56,7 @@ class Meaning:
     opens_transaction: bool = False
 
 
-class _Word(NamedTuple):
+class Word(NamedTuple):
     """A word as it is named, and in upper case when it can be a keyword (empty when it is quoted)."""
 
     text: str
@@ -70,7 +70,7 @@ def meaning(statement: str, database: str) -> Meaning:
         statement: its text.
         database: its default database, for names without one.
     """
-    words = _words(statement)
+    words = cut(statement)
     front = list(islice(words, _FRONT))
     keys = [word.key for word in front]
     head = keys[0] if keys else ""
@@ -104,27 +104,27 @@ def meaning(statement: str, database: str) -> Meaning:
     return _of_table(head, _behind_if([*front, *words][at + 1 :]), database, replaces=replaces)
 
 
-def _words(statement: str) -> Iterator[_Word]:
-    """Yield words, names and signs; a quote without an end takes the rest."""
+def cut(statement: str) -> Iterator[Word]:
+    """Yield the words, names and signs of a statement; a quote without an end takes the rest."""
     for match in _WORD.finditer(statement):
         kind = match.lastgroup
         if kind == "name":
-            yield _Word(match["name"].replace("``", "`"), "")
+            yield Word(match["name"].replace("``", "`"), "")
         elif kind in ("double", "single"):
             quote = '"' if kind == "double" else "'"
-            yield _Word(match[kind].replace(quote * 2, quote), "")
+            yield Word(match[kind].replace(quote * 2, quote), "")
         elif kind is not None:
-            yield _Word(match[kind], match[kind].upper())
+            yield Word(match[kind], match[kind].upper())
 
 
-def _behind_if(words: list[_Word]) -> list[_Word]:
+def _behind_if(words: list[Word]) -> list[Word]:
     """Step over IF EXISTS and IF NOT EXISTS."""
     if [word.key for word in words[:2]] == ["IF", "EXISTS"]:
         return words[2:]
     return words[3:] if [word.key for word in words[:3]] == ["IF", "NOT", "EXISTS"] else words
 
 
-def _of_database(words: list[_Word], database: str, *, lossy: bool) -> Meaning:
+def _of_database(words: list[Word], database: str, *, lossy: bool) -> Meaning:
     names = _behind_if(words)
     if not names:
         return Meaning("none")
@@ -133,7 +133,7 @@ def _of_database(words: list[_Word], database: str, *, lossy: bool) -> Meaning:
     return Meaning("lossy" if lossy else "none", ((name, "*"),))
 
 
-def _of_table(head: str, words: list[_Word], database: str, *, replaces: bool) -> Meaning:
+def _of_table(head: str, words: list[Word], database: str, *, replaces: bool) -> Meaning:
     if head in ("DROP", "RENAME"):
         return Meaning("lossy", _names(words, database))
     tables = _names(words, database)[:1]
@@ -152,7 +152,7 @@ def _of_table(head: str, words: list[_Word], database: str, *, replaces: bool) -
     return Meaning("lossy" if lossy else "alter", tables)
 
 
-def _renames_column(words: list[_Word]) -> bool:
+def _renames_column(words: list[Word]) -> bool:
     """Whether what stands behind CHANGE gives the column another name, not only another type."""
     if words and words[0].key == "COLUMN":
         words = words[1:]
@@ -160,7 +160,7 @@ def _renames_column(words: list[_Word]) -> bool:
     return len(names) == 2 and names[0].text.casefold() != names[1].text.casefold()
 
 
-def _names(words: list[_Word], database: str) -> tuple[tuple[str, str], ...]:
+def _names(words: list[Word], database: str) -> tuple[tuple[str, str], ...]:
     """Return the table names at the front of the words, parted by commas or TO."""
     names: list[tuple[str, str]] = []
     words = _behind_if(words)

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
+from cdc_lib.decode.frame import ASK, LOOK, PASS, REFUSE
+
 QUERY: Final = 2
 STOP: Final = 3
 ROTATE: Final = 4
 FORMAT_DESCRIPTION: Final = 15
 XID: Final = 16
+EXECUTE_LOAD_QUERY: Final = 18
 TABLE_MAP: Final = 19
 WRITE_ROWS_V1: Final = 23
 UPDATE_ROWS_V1: Final = 24
@@ -26,10 +32,14 @@ ANONYMOUS_GTID: Final = 34
 PARTIAL_UPDATE_ROWS: Final = 39
 TRANSACTION_PAYLOAD: Final = 40
 HEARTBEAT_V2: Final = 41
+GTID_TAGGED: Final = 42
 MARIADB_GTID: Final = 162
+START_ENCRYPTION: Final = 164
+QUERY_COMPRESSED: Final = 165
 
-ROWS: Final = (*range(23, 26), *range(30, 33), PARTIAL_UPDATE_ROWS)
-"""Row events of both versions: insert, update, delete; and the update that may hold differences of JSON documents."""
+ROWS: Final = (*range(23, 26), *range(30, 33), PARTIAL_UPDATE_ROWS, *range(166, 172))
+"""Row events: insert, update, delete of both versions, the update that may hold differences of JSON documents, and the
+compressed ones of MariaDB."""
 
 ARTIFICIAL: Final = 0x20
 """Header flag of an event that the server made up for the stream: it takes no bytes in the file."""
@@ -37,18 +47,40 @@ ARTIFICIAL: Final = 0x20
 IGNORABLE: Final = 0x80
 """Header flag of an event that a reader may pass over when it does not know its type."""
 
+LOOK_AT_FILE: Final = "Nothing was acknowledged. Check the file at the source: mysqlbinlog reads it?"
+
 PASSED_OVER: Final = (
     STOP,
+    5,  # INTVAR, in front of a statement that is looked at itself; RAND and USER_VAR too
+    9,  # APPEND_BLOCK, a piece of the file of a LOAD DATA
+    11,  # DELETE_FILE, of a LOAD DATA that failed
+    13,  # RAND
+    14,  # USER_VAR
+    17,  # BEGIN_LOAD_QUERY, the first piece of the file of a LOAD DATA
+    HEARTBEAT,
     28,  # IGNORABLE
     29,  # ROWS_QUERY, the statement behind the rows
     35,  # PREVIOUS_GTIDS
     36,  # TRANSACTION_CONTEXT of group replication
     37,  # VIEW_CHANGE of group replication
+    HEARTBEAT_V2,
     160,  # MariaDB ANNOTATE_ROWS
     161,  # MariaDB BINLOG_CHECKPOINT
     163,  # MariaDB GTID_LIST
 )
 """Types that tell nothing about rows, schemas or transaction boundaries."""
+
+LOOKED_AT: Final = (QUERY, XID, TABLE_MAP, GTID, ANONYMOUS_GTID, GTID_TAGGED, MARIADB_GTID, *ROWS)
+"""Types that the kernels understand, and give to Python only when they are out of the ordinary."""
+
+NEVER_IGNORED: Final = (INCIDENT, START_ENCRYPTION)
+"""Types that stop the window whatever the flags in their header say: what they announce is never harmless."""
+
+_NOT_INSIDE: Final = (
+    *(STOP, ROTATE, FORMAT_DESCRIPTION, INCIDENT, HEARTBEAT, HEARTBEAT_V2),
+    *(GTID, ANONYMOUS_GTID, GTID_TAGGED, MARIADB_GTID, TRANSACTION_PAYLOAD, 35),
+)
+"""Types that have no place in a compressed transaction."""
 
 NAMES: Final[dict[int, str]] = {
     1: "START_V3",
@@ -56,6 +88,13 @@ NAMES: Final[dict[int, str]] = {
     3: "STOP",
     4: "ROTATE",
     5: "INTVAR",
+    6: "LOAD",
+    7: "SLAVE",
+    8: "CREATE_FILE",
+    9: "APPEND_BLOCK",
+    10: "EXEC_LOAD",
+    11: "DELETE_FILE",
+    12: "NEW_LOAD",
     13: "RAND",
     14: "USER_VAR",
     15: "FORMAT_DESCRIPTION",
@@ -98,12 +137,12 @@ NAMES: Final[dict[int, str]] = {
 }
 
 HINTS: Final[dict[int, str]] = {
-    26: "The server lost events here; take a new snapshot of the tables.",
+    26: "The server lost events here: rewind the cursor behind this place and take a new snapshot of the tables.",
     38: "XA transactions are not read yet.",
-    40: "Set binlog_transaction_compression=OFF at the source (also in sessions) and take a new snapshot of the tables.",
-    42: "Tagged GTIDs are not read yet.",
-    164: "Binlog encryption of MariaDB is not read; set encrypt_binlog=OFF.",
-    165: "Set log_bin_compress=OFF at the source and take a new snapshot of the tables.",
+    164: "Binlog encryption of MariaDB is not read: set encrypt_binlog=OFF, and take a new snapshot of the tables.",
+    **dict.fromkeys(
+        (1, 6, 7, 8, 10, 12), "A server older than 5.0 wrote this file: take a new snapshot of the tables."
+    ),
 }
 
 
@@ -114,6 +153,19 @@ def name(event_type: int) -> str:
 
 def hint(event_type: int) -> str:
     """Return what to do about an event type that stops the window."""
-    if 166 <= event_type <= 171:  # the compressed rows of MariaDB
-        return HINTS[165]
     return HINTS.get(event_type, "This release does not know it; the window stays unread and nothing is lost.")
+
+
+def actions() -> npt.NDArray[np.uint8]:
+    """Return what the walk does with each of the 256 event types; what is not known is given to Python."""
+    table = np.full(256, ASK, np.uint8)
+    table[list(PASSED_OVER)] = PASS
+    table[list(LOOKED_AT)] = LOOK
+    return table
+
+
+def actions_inside() -> npt.NDArray[np.uint8]:
+    """Return the same for the events of a compressed transaction."""
+    table = actions()
+    table[list(_NOT_INSIDE)] = REFUSE
+    return table

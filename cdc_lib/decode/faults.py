@@ -75,6 +75,22 @@ def rows_fault(status: int, table: str, place: Place) -> CdcError:
     )
 
 
+def inflate_fault(what: str, place: Place) -> CdcError:
+    """Return the error of compressed rows that cannot be inflated."""
+    return DecodeError(f"compressed rows cannot be read: {what}", hint=events.LOOK_AT_FILE, **place)
+
+
+def payload_fault(place: Place, inside: int) -> CdcError:
+    """Return the error of a compressed transaction whose events are wrong; ``inside`` is the offset among them."""
+    return DecodeError(
+        "a compressed transaction does not follow the format: an event in it is wrong, or has no place in it",
+        hint=events.LOOK_AT_FILE,
+        **place,
+        event_type=events.TRANSACTION_PAYLOAD,
+        inside=inside,
+    )
+
+
 def value_fault(fault: ValueFault, table: str, place: Place) -> CdcError:
     """Return the error of a cell that has no exact place in the lake."""
     return UnsupportedValue(fault.what, hint=f"Nothing was acknowledged. {fault.mend}", **place, table=table)

@@ -5,7 +5,8 @@ one event. An event of 2**24 - 2 bytes or more goes over several packets (MySQL 
 pieces are moved together in place. An event has a header of 19 bytes: time 4, type 1, server id 4, length 4, end position
 4, flags 2.
 
-Whatever is not one of the frequent events ends the scan with RARE: Python looks at it and scans on behind it.
+Whatever is not one of the frequent events ends the scan with RARE: Python looks at it and scans on behind it. What is done
+with one event (:func:`take`) is shared with the walk through compressed transactions (bare.py).
 """
 
 from __future__ import annotations
@@ -14,10 +15,17 @@ import numpy as np
 from numba import njit
 
 from cdc_lib.decode.checksum import crc32
+from cdc_lib.decode.tagged_gtid import COMMITTED, FIELDS, NUMBER, read_tagged
 from cdc_lib.decode.wire import u16, u24, u32, u48, u56, u64
 
-NEED_MORE, RARE, RECORDS_FULL, END_OF_STREAM, SERVER_ERROR, BAD_CHECKSUM, MALFORMED, STOPPED = range(8)
+NEED_MORE, RARE, RECORDS_FULL, END_OF_STREAM, SERVER_ERROR, BAD_CHECKSUM, MALFORMED, STOPPED, SIDS_FULL = range(9)
 """Why a scan ended."""
+
+TAKEN, RECORDED = -1, -2
+"""What else became of one event."""
+
+PASS, LOOK, ASK, REFUSE = range(4)
+"""What to do with an event type: nothing, look at it here, give it to Python, stop: it has no place here."""
 
 (
     OFFSET,  # where in the binlog file the next event starts
@@ -43,11 +51,18 @@ NEED_MORE, RARE, RECORDS_FULL, END_OF_STREAM, SERVER_ERROR, BAD_CHECKSUM, MALFOR
 ) = range(20)
 """Slots of the state that goes from scan to scan."""
 
-BODY, END, TYPE, SLOT, START, TIME, TXN, SOURCE, FILE, RECORD_SIZE = range(10)
-"""Fields of a record: one row event of a wanted table."""
+BODY, END, TYPE, SLOT, START, TIME, TXN, SOURCE, FILE, ROW, PACKED, RECORD_SIZE = range(12)
+"""Fields of a record: one row event of a wanted table.
+
+START, ROW: offset of the event in the file, and number of its first row there: 0, or inside a compressed transaction the
+event's offset in the payload, which leaves room for all of its rows. PACKED: 1 when the rows are compressed (MariaDB).
+"""
 
 HEADER = 19
-MAX_SIDS = 256
+SID_SIZE = 49
+"""Bytes of a GTID source: 16 of the UUID, the length of the tag, the tag. MariaDB: domain 4, server id 4."""
+FIRST_SIDS = 64
+"""Room for GTID sources at the beginning; it grows."""
 UNWANTED = -2
 UNKNOWN = -1
 _MAX_PAYLOAD = 0xFFFFFF
@@ -86,49 +101,81 @@ def _join_packets(b, p, wire):
 
 
 @njit(cache=True, nogil=True)
-def _sid_row(b, p, sids, state):
-    """Row of the 16 bytes at ``p`` in the table of GTID sources, added when new; -1 when the table is full."""
-    n = state[SID_COUNT]
-    for row in range(n):
-        same = True
-        for i in range(16):
-            if sids[row, i] != b[p + i]:
-                same = False
-                break
-        if same:
-            return np.int64(row)
-    if n == MAX_SIDS:
-        return np.int64(-1)
-    for i in range(16):
-        sids[n, i] = b[p + i]
-    state[SID_COUNT] = n + 1
-    return np.int64(n)
+def _same_sid(sids, row, key):
+    for i in range(SID_SIZE):  # noqa: SIM110 - the compiler knows no generators
+        if sids[row, i] != key[i]:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
-def _begin_mysql(b, h, end, sids, state):
+def _is_untagged(sids, row, b, p):
+    """Whether a row of GTID sources is the UUID at ``p`` without a tag: mostly the source is that of the transaction before."""
+    if row < 0 or sids[row, 16] != 0:
+        return False
+    for i in range(16):  # noqa: SIM110 - as above
+        if sids[row, i] != b[p + i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _take_sid(key, sids, state):
+    """Set SID to the row of a GTID source, added when new; SIDS_FULL when there is no room for it."""
+    n = state[SID_COUNT]
+    for row in range(n):
+        if _same_sid(sids, row, key):
+            state[SID] = row
+            return TAKEN
+    if n == sids.shape[0]:
+        return SIDS_FULL
+    for i in range(SID_SIZE):
+        sids[n, i] = key[i]
+    state[SID_COUNT] = n + 1
+    state[SID] = n
+    return TAKEN
+
+
+@njit(cache=True, nogil=True)
+def _begin_mysql(b, h, end, sids, state, scratch):
     """GTID or ANONYMOUS_GTID: flag 1, source 16, number 8, type 1, clock 16, then commit times of 7 bytes.
 
     Source: MySQL ``libs/mysql/binlog/event/control_events.h``, Gtid_event. Bit 55 of the first time says that an original
     commit time follows; the first one is this server's.
     """
     if h + HEADER + 25 > end:
-        return False
+        return MALFORMED
     p = h + HEADER
     state[IN_TRANSACTION] = 1
     state[STANDALONE] = 0
     state[COMMIT_TIME] = u32(b, h) * 1_000_000
     if p + 25 + 17 + 7 <= end:
         state[COMMIT_TIME] = u56(b, p + 42) & 0x7FFFFFFFFFFFFF
-    state[SID] = -1
-    state[GNO] = 0
-    if b[h + 4] == 33:
-        row = _sid_row(b, p + 1, sids, state)
-        if row < 0:
-            return False
-        state[SID] = row
-        state[GNO] = u64(b, p + 17)
-    return True
+    if b[h + 4] == 34:
+        state[SID] = -1
+        state[GNO] = 0
+        return TAKEN
+    state[GNO] = u64(b, p + 17)
+    if _is_untagged(sids, state[SID], b, p + 1):
+        return TAKEN
+    scratch[:SID_SIZE] = 0
+    for i in range(16):
+        scratch[i] = b[p + 1 + i]
+    return _take_sid(scratch, sids, state)
+
+
+@njit(cache=True, nogil=True)
+def _begin_tagged(b, h, end, sids, state, scratch):
+    """GTID_TAGGED: as GTID, in the encoding of tagged_gtid.py."""
+    fields = np.zeros(FIELDS, np.int64)
+    scratch[:SID_SIZE] = 0
+    if not read_tagged(b, h + HEADER, end, fields, scratch):
+        return MALFORMED
+    state[IN_TRANSACTION] = 1
+    state[STANDALONE] = 0
+    state[COMMIT_TIME] = fields[COMMITTED] or u32(b, h) * 1_000_000
+    state[GNO] = fields[NUMBER]
+    return _take_sid(scratch, sids, state)
 
 
 @njit(cache=True, nogil=True)
@@ -139,21 +186,16 @@ def _begin_mariadb(b, h, end, sids, state, scratch):
     """
     p = h + HEADER
     if p + 13 > end:
-        return False
+        return MALFORMED
     state[IN_TRANSACTION] = 1
     state[STANDALONE] = b[p + 12] & 1
     state[COMMIT_TIME] = u32(b, h) * 1_000_000
-    for i in range(16):
-        scratch[i] = 0
+    state[GNO] = u64(b, p)
+    scratch[:SID_SIZE] = 0
     for i in range(4):
         scratch[i] = b[p + 8 + i]
         scratch[4 + i] = b[h + 5 + i]
-    row = _sid_row(scratch, 0, sids, state)
-    if row < 0:
-        return False
-    state[SID] = row
-    state[GNO] = u64(b, p)
-    return True
+    return _take_sid(scratch, sids, state)
 
 
 @njit(cache=True, nogil=True)
@@ -202,6 +244,90 @@ def _plain_query(b, h, end):
     return 0
 
 
+@njit(cache=True, nogil=True, inline="always")
+def take(b, h, end, row, state, ids, slots, kinds, sids, records, n, scratch):
+    """Act on one event.
+
+    Args:
+        b: bytes, the event's header at ``h``.
+        h: start of the event.
+        end: end of the event without its checksum.
+        row: number of its first row at its offset.
+        state: as of :func:`scan`, as are ids, slots, kinds, sids, records and scratch.
+        ids: table ids.
+        slots: of the tables.
+        kinds: PASS, LOOK, ASK or REFUSE for each type.
+        sids: GTID sources.
+        records: to be filled.
+        n: record to fill.
+        scratch: SID_SIZE bytes.
+
+    Returns:
+        TAKEN; RECORDED: the record is filled; RARE: Python must act; MALFORMED; SIDS_FULL: nothing was done.
+    """
+    kind = b[h + 4]
+    action = kinds[kind]
+    if action == PASS:
+        return TAKEN
+    if action == ASK:
+        return RARE
+    if action == REFUSE:
+        return MALFORMED
+    if kind == 16:
+        _end(state)
+        return TAKEN
+    if kind == 2:
+        return _take_query(b, h, end, state)
+    if kind == 33 or kind == 34:
+        return _begin_mysql(b, h, end, sids, state, scratch)
+    if kind == 42:
+        return _begin_tagged(b, h, end, sids, state, scratch)
+    if kind == 162:
+        return _begin_mariadb(b, h, end, sids, state, scratch)
+    if h + HEADER + 8 > end:
+        return MALFORMED
+    slot = slot_of(ids, slots, u48(b, h + HEADER))
+    if slot == UNKNOWN:
+        return RARE
+    if slot == UNWANTED or kind == 19:
+        return TAKEN
+    _record(records[n], h, end, kind, slot, row, state)
+    return RECORDED
+
+
+@njit(cache=True, nogil=True)
+def _take_query(b, h, end, state):
+    plain = _plain_query(b, h, end)
+    if plain < 0:
+        return MALFORMED
+    if plain == 0:
+        return RARE
+    if plain == 1:
+        state[IN_TRANSACTION] = 1
+    else:
+        _end(state)
+    return TAKEN
+
+
+@njit(cache=True, nogil=True)
+def _record(r, h, end, kind, slot, row, state):
+    """Note a row event. The compressed types of MariaDB, 166 to 168 and 169 to 171, stand as 23 to 25 and 30 to 32."""
+    packed = kind >= 166
+    if packed:
+        kind = kind - 143 if kind <= 168 else kind - 139
+    r[BODY] = h + HEADER + 8
+    r[END] = end
+    r[TYPE] = kind
+    r[SLOT] = slot
+    r[START] = state[OFFSET]
+    r[TIME] = state[COMMIT_TIME]
+    r[TXN] = state[GNO]
+    r[SOURCE] = state[SID]
+    r[FILE] = state[FILE_NUMBER]
+    r[ROW] = row
+    r[PACKED] = packed
+
+
 @njit(cache=True, nogil=True)
 def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, scratch):
     """Walk the packets in ``b[begin:fill]``.
@@ -213,15 +339,16 @@ def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, sc
         state: STATE_SIZE numbers, kept from call to call.
         ids: open-addressed table ids (-1 is free), a power of two long.
         slots: slot of each id, or UNWANTED.
-        kinds: what to do with each of the 256 event types: 0 pass over, 1 look at here, 2 give to Python.
-        sids: (MAX_SIDS, 16) GTID sources.
+        kinds: PASS, LOOK, ASK or REFUSE for each of the 256 event types.
+        sids: (n, SID_SIZE) GTID sources.
         records: (n, RECORD_SIZE) to be filled.
         crc_tables: of checksum.py.
-        scratch: 16 bytes.
+        scratch: SID_SIZE bytes.
 
     Returns:
         Why it ended, number of records, where the next packet starts (before the rare event), and for RARE, SERVER_ERROR,
-        BAD_CHECKSUM and MALFORMED the start and end of the event without its checksum, and the start of the packet behind.
+        BAD_CHECKSUM, SIDS_FULL and MALFORMED the start and end of the event without its checksum, and the start of the packet
+        behind.
     """
     n = 0
     p = begin
@@ -266,46 +393,11 @@ def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, sc
         in_file = flags & 0x20 == 0 and kind != 27 and kind != 41 and (place != 0 or (kind != 15 and kind != 4))
         if in_file and place != 0 and (state[OFFSET] + length) & 0xFFFFFFFF != place:
             return MALFORMED, n, p, h, end, p + wire
-        action = kinds[kind]
-        if action == 2:
-            return RARE, n, p, h, end, p + wire
-        if action == 1:
-            if kind == 16:
-                _end(state)
-            elif kind == 2:
-                plain = _plain_query(b, h, end)
-                if plain == 1:
-                    state[IN_TRANSACTION] = 1
-                elif plain == 2:
-                    _end(state)
-                elif plain < 0:
-                    return MALFORMED, n, p, h, end, p + wire
-                else:
-                    return RARE, n, p, h, end, p + wire
-            elif kind == 33 or kind == 34:
-                if not _begin_mysql(b, h, end, sids, state):
-                    return MALFORMED, n, p, h, end, p + wire
-            elif kind == 162:
-                if not _begin_mariadb(b, h, end, sids, state, scratch):
-                    return MALFORMED, n, p, h, end, p + wire
-            else:
-                if h + HEADER + 8 > end:
-                    return MALFORMED, n, p, h, end, p + wire
-                slot = slot_of(ids, slots, u48(b, h + HEADER))
-                if slot == UNKNOWN:
-                    return RARE, n, p, h, end, p + wire
-                if slot != UNWANTED and kind != 19:
-                    r = records[n]
-                    r[BODY] = h + HEADER + 8
-                    r[END] = end
-                    r[TYPE] = kind
-                    r[SLOT] = slot
-                    r[START] = state[OFFSET]
-                    r[TIME] = state[COMMIT_TIME]
-                    r[TXN] = state[GNO]
-                    r[SOURCE] = state[SID]
-                    r[FILE] = state[FILE_NUMBER]
-                    n += 1
+        status = take(b, h, end, 0, state, ids, slots, kinds, sids, records, n, scratch)
+        if status >= 0:
+            return status, n, p, h, end, p + wire
+        if status == RECORDED:
+            n += 1
         state[EVENTS] += 1
         if in_file:
             state[OFFSET] += length

@@ -52,7 +52,7 @@ class Progress:
         self.state = np.zeros(frame.STATE_SIZE, np.int64)
         self.state[frame.CHECKSUM_BYTES] = 4 if checksum else 0
         self.state[frame.SID] = self.state[frame.FIRST_SID] = self.state[frame.LAST_SID] = -1
-        self.sids = np.zeros((frame.MAX_SIDS, 16), np.uint8)
+        self.sids = np.zeros((frame.FIRST_SIDS, frame.SID_SIZE), np.uint8)
         self.enter_file(window.start.file, window.start.offset)
 
     @property
@@ -100,11 +100,22 @@ class Progress:
                 **self.place(),
             )
 
+    def step_over(self, length: int) -> None:
+        """Go on behind an event of so many bytes in the file; of none when the server made it up."""
+        self.state[frame.EVENTS] += 1
+        self.state[frame.OFFSET] += length
+
+    def make_room_for_sids(self) -> None:
+        """Let the table of GTID sources hold twice as many."""
+        wider = np.zeros((2 * self.sids.shape[0], frame.SID_SIZE), np.uint8)
+        wider[: self.sids.shape[0]] = self.sids
+        self.sids = wider
+
     def gtid_prefixes(self) -> list[bytes]:
         """Return what stands before the number in the GTIDs of each source seen."""
         seen = self.sids[: self.state[frame.SID_COUNT]]
         if self.flavor == "mysql":
-            return [f"{uuid.UUID(bytes=sid.tobytes())}:".encode() for sid in seen]
+            return [_prefix(sid.tobytes()) for sid in seen]
         return [f"{domain}-{server}-".encode() for domain, server in seen[:, :8].copy().view("<u4")]
 
     def summarize(self, summary: WindowSummary) -> WindowSummary:
@@ -121,3 +132,9 @@ class Progress:
 
     def _gtid(self, sid: int, number: int) -> str:
         return f"{self.gtid_prefixes()[sid].decode()}{number}" if sid >= 0 else ""
+
+
+def _prefix(sid: bytes) -> bytes:
+    """Return the source of a MySQL GTID as it is written, with its tag if it has one."""
+    tag = sid[17 : 17 + sid[16]]
+    return f"{uuid.UUID(bytes=sid[:16])}:".encode() + (tag + b":" if tag else b"")

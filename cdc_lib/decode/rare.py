@@ -11,7 +11,9 @@ import numpy as np
 
 from cdc_lib.decode import events, frame
 from cdc_lib.decode.checksum import TABLES, crc32
+from cdc_lib.decode.compressed import inflate, inflated_size
 from cdc_lib.decode.ddl import Effect, meaning
+from cdc_lib.decode.dml import written_tables
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.receive import Bytes
 from cdc_lib.decode.tables import KnownTables, closes_statement
@@ -43,29 +45,32 @@ class RareEvents:
         self._tables = tables
         self._ddl = ddl
 
-    def take(self, data: Bytes, event: int, end: int) -> None:
+    def take(self, data: Bytes, event: int, end: int, *, inside: bool = False) -> None:
         """Act on one event and step over it.
 
         Args:
             data: bytes off the wire.
             event: where its header starts.
             end: where it ends, without its checksum.
+            inside: it is part of a compressed transaction and takes no bytes of the file by itself.
 
         Raises:
             DecodeError: it is not understood.
         """
         try:
-            self._take(data, event, end)
+            length = self._take(data, event, end)
         except (ValueError, IndexError, KeyError, OverflowError, ConfigError) as error:
             # Bytes that are no text, a column that does not exist, a file without a number: what Python finds where a
             # length lies.
             raise DecodeError(
                 f"a {events.name(int(data[event + 4]))} event does not follow the format: {error}",
-                hint="Nothing was acknowledged. Check the file at the source: mysqlbinlog reads it?",
+                hint=events.LOOK_AT_FILE,
                 **self._progress.place(),
             ) from error
+        self._progress.step_over(0 if inside else length)
 
-    def _take(self, data: Bytes, event: int, end: int) -> None:
+    def _take(self, data: Bytes, event: int, end: int) -> int:
+        """Act on one event and return how many bytes of the file it takes."""
         kind = int(data[event + 4])
         flags = int.from_bytes(data[event + 17 : event + 19].tobytes(), "little")
         length = int.from_bytes(data[event + 9 : event + 13].tobytes(), "little")
@@ -80,7 +85,13 @@ class RareEvents:
         elif kind == events.TABLE_MAP:
             self._tables.take(body)
         elif kind == events.QUERY:
-            self._query(body)
+            self._query(body, body[_statement_at(body) :])
+        elif kind == events.QUERY_COMPRESSED:
+            self._query(body, _inflated(body, _statement_at(body)))
+        elif kind == events.EXECUTE_LOAD_QUERY:
+            # Three numbers about the file and one for duplicates stand between the fixed part and the rest.
+            plain = body[:13] + body[26:]
+            self._query(plain, plain[_statement_at(plain) :])
         elif kind in events.ROWS and closes_statement(body):
             pass
         elif kind in events.ROWS:
@@ -89,16 +100,15 @@ class RareEvents:
                 hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
                 **self._progress.place(),
             )
-        elif not flags & events.IGNORABLE:
+        elif kind in events.NEVER_IGNORED or not flags & events.IGNORABLE:
+            told = f": {body[3 : 3 + body[2]].decode('utf-8', 'replace')!r}" if kind == events.INCIDENT else ""
             raise UnknownEvent(
-                f"an event that is not read: {events.name(kind)}",
+                f"an event that is not read: {events.name(kind)}{told}",
                 hint=events.hint(kind),
                 **self._progress.place(),
                 event_type=kind,
             )
-        self._progress.state[frame.EVENTS] += 1
-        if in_file:
-            self._progress.state[frame.OFFSET] += length
+        return length if in_file else 0
 
     def _format(self, event: bytes) -> None:
         """Take the checksum algorithm of the file; table ids begin anew."""
@@ -119,15 +129,25 @@ class RareEvents:
             raise ChecksumMismatch("the checksum of the format description is wrong", hint="", **progress.place())
         self._tables.forget()
 
-    def _query(self, body: bytes) -> None:
-        """Look at a statement; DDL ends a transaction of its own."""
-        schema_length = body[8]
-        at = 13 + int.from_bytes(body[11:13], "little")
-        database = body[at : at + schema_length].decode("utf-8", "replace")
-        statement = body[at + schema_length + 1 :].decode("utf-8", "replace")
+    def _query(self, body: bytes, text: bytes) -> None:
+        """Look at a statement; DDL ends a transaction of its own.
+
+        Args:
+            body: of the event, up to the statement.
+            text: the statement.
+        """
+        at = _statement_at(body)
+        if at > len(body):
+            msg = "its statement starts behind its end"
+            raise ValueError(msg)
+        database = body[at - body[8] - 1 : at - 1].decode("utf-8", "replace")
+        statement = text.decode("utf-8", "replace")
         means = meaning(statement, database)
+        if means.effect == "rows":
+            self._statement(statement, database)
+            return
         touched = [t for t in means.tables if self._tables.touches(*t)]
-        if means.effect in ("rows", "xa") or (means.effect == "lossy" and touched):
+        if means.effect == "xa" or (means.effect == "lossy" and touched):
             raise UnknownEvent(
                 f"a statement whose effect on rows the binlog does not show: {statement[:120]!r}",
                 hint="Nothing was acknowledged. Rewind the cursor behind it and take a new snapshot of the table.",
@@ -137,10 +157,23 @@ class RareEvents:
         if touched:
             self._ddl.append(Ddl(self._progress.position, database, statement))
         if self._defines is not None and means.tables:
-            self._defines(self._progress.position, body, body[at + schema_length + 1 :])
+            self._defines(self._progress.position, body, text)
             self._tables.forget()  # rows behind it come with a table map of the new definition
         if self._ends_transaction(means.effect, opens=means.opens_transaction):
             frame.end_transaction(self._progress.state)
+
+    def _statement(self, statement: str, database: str) -> None:
+        """Look at rows changed by a statement: they may pass when none of the tables that it writes is captured."""
+        written = written_tables(statement, database)
+        touched = [t for t in written or () if self._tables.touches(*t)]
+        if written is None or touched:
+            raise UnknownEvent(
+                f"a statement that changed rows without writing them to the binlog: {statement[:120]!r}",
+                hint="Set binlog_format=ROW at the source, also in sessions. Nothing was acknowledged: rewind the cursor "
+                "behind this place and take a new snapshot of the tables that it changed.",
+                **self._progress.place(),
+                table=", ".join(f"{d}.{t}" for d, t in touched) or None,
+            )
 
     def _ends_transaction(self, effect: Effect, *, opens: bool) -> bool:
         if effect == "savepoint" or opens:
@@ -148,3 +181,18 @@ class RareEvents:
         if self._progress.flavor == "mariadb" and effect != "rollback":
             return bool(self._progress.state[frame.STANDALONE])
         return True
+
+
+def _statement_at(body: bytes) -> int:
+    """Return where the statement of a QUERY body starts: behind status variables, the database and a zero byte."""
+    return 13 + int.from_bytes(body[11:13], "little") + body[8] + 1
+
+
+def _inflated(body: bytes, at: int) -> bytes:
+    """Return the statement of a QUERY_COMPRESSED."""
+    data = np.frombuffer(body, np.uint8)
+    size, start = inflated_size(data, at, len(body))
+    if size < 0:
+        msg = "its statement is not compressed as it says"
+        raise ValueError(msg)
+    return inflate(data, int(start), len(body), int(size))

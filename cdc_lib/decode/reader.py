@@ -1,7 +1,8 @@
 """Reads one window: bytes in, row groups out, and a summary of what went by.
 
 The loop knows three speeds. Packets and frequent events are walked by one kernel; row images are decoded table by table, a
-kernel per column; whatever is rare (a new table, a new file, a statement) comes here, one event at a time.
+kernel per column; whatever is rare (a new table, a new file, a statement) comes here, one event at a time. A compressed
+transaction is inflated portion by portion into a buffer of its own and walked there.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import zstandard
 
 from cdc_lib.decode import events, frame, images, rows
+from cdc_lib.decode.bare import scan_bare
 from cdc_lib.decode.checksum import TABLES
 from cdc_lib.decode.columns import GtidPrefixes
-from cdc_lib.decode.faults import rows_fault, scan_fault, value_fault
+from cdc_lib.decode.faults import inflate_fault, payload_fault, rows_fault, scan_fault, value_fault
 from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.partial_rows import Untold, nothing_untold
+from cdc_lib.decode.payload import Payload
 from cdc_lib.decode.progress import Place, Progress, WindowSummary
 from cdc_lib.decode.rare import RareEvents
 from cdc_lib.decode.receive import HEADROOM, Bytes, Receiver, extended
+from cdc_lib.decode.side import BrokenRows, SideBuffer
 from cdc_lib.decode.statement import statement_of
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.decode.types.codec import ValueFault
@@ -105,9 +110,14 @@ class WindowReader:
             self._progress, wanted, facts.charsets, facts.untold, options.values, history.schema if history else None
         )
         self._rare = RareEvents(self._progress, self._tables, self._summary.ddl, _defines(history, facts.charsets))
-        self._kinds = _kinds()
-        self._scratch = np.zeros(16, np.uint8)
+        self._kinds = events.actions()
+        self._inner_kinds = events.actions_inside()
+        self._scratch = np.zeros(frame.SID_SIZE, np.uint8)
         self._records = np.empty((_RECORDS, frame.RECORD_SIZE), np.int64)
+        self._count = 0  # records found and not decoded yet
+        self._moved = 0  # as many of them lie in the side buffer
+        self._side = SideBuffer()
+        self._inflater = zstandard.ZstdDecompressor()
         self._gtids = GtidPrefixes()
         self._cells = _scratch_cells(64, _WALK_ROWS)
         self._marks = _scratch_marks(_WALK_ROWS)
@@ -160,32 +170,117 @@ class WindowReader:
         """Walk what was received; returns where the first packet starts that is not whole."""
         progress, tables = self._progress, self._tables
         at = begin
-        count = 0
         while True:
             status, found, at, event, end, behind = frame.scan(
                 data, at, fill, progress.state, tables.ids, tables.slots, self._kinds, progress.sids,
-                self._records[count:], TABLES, self._scratch,
+                self._records[self._count :], TABLES, self._scratch,
             )  # fmt: skip
-            count += found
+            self._count += found
             if status == frame.RARE:
-                self._rare.take(data, event, end)
+                if data[event + 4] == events.TRANSACTION_PAYLOAD:
+                    self._walk_payload(data, event, end)
+                else:
+                    self._rare.take(data, event, end)
                 at = behind
+            elif status == frame.SIDS_FULL:
+                progress.make_room_for_sids()
             elif status in (frame.NEED_MORE, frame.STOPPED, frame.RECORDS_FULL):
-                self._decode(data, count)
-                count = 0
+                self._flush(data)
                 if status != frame.RECORDS_FULL:
                     progress.check_stop()
                     return int(at)
             else:
                 raise scan_fault(status, data, event, end, progress.place(), str(self._window.stop))
 
+    # --- compressed transactions
+
+    def _walk_payload(self, data: Bytes, event: int, end: int) -> None:
+        """Inflate one transaction behind what the side buffer holds, and walk its events."""
+        self._move(data)
+        side = self._side
+        payload = Payload(data, event + frame.HEADER, end, self._inflater, self._progress.place)
+        at, origin = side.fill, -side.fill
+        while payload.left:
+            if not side.room(0):
+                self._decode_moved()
+                side.keep_from(at)
+                origin, at = origin + at, 0
+                if not side.room(0):
+                    side.double()
+            room = side.room(0)
+            side.fill += payload.read_into(side.data[side.fill : side.fill + room])
+            at = self._walk_bare(at, origin, payload.left)
+        self._progress.step_over(int.from_bytes(data[event + 9 : event + 13].tobytes(), "little"))
+
+    def _walk_bare(self, at: int, origin: int, left: int) -> int:
+        """Walk what was inflated; returns where the first event starts that is not whole.
+
+        Args:
+            at: start of an event in the side buffer.
+            origin: offset in the payload of the side buffer's first byte.
+            left: bytes of the payload that were not inflated yet.
+        """
+        progress, tables, side = self._progress, self._tables, self._side
+        while True:
+            status, found, at, end = scan_bare(
+                side.data, at, side.fill, origin, progress.state, tables.ids, tables.slots, self._inner_kinds,
+                progress.sids, self._records[self._count :], self._scratch,
+            )  # fmt: skip
+            self._count += found
+            self._moved = self._count
+            if status == frame.RARE:
+                self._rare.take(side.data, at, end, inside=True)
+                at = end
+            elif status == frame.RECORDS_FULL:
+                self._decode_moved()
+            elif status == frame.NEED_MORE and self._can_come(left + side.fill - int(at)):
+                return int(at)
+            else:
+                raise payload_fault(progress.place(), origin + int(at))
+
+    def _can_come(self, rest: int) -> bool:
+        """Whether the rest of a payload is nothing, or enough for what the walk waits for."""
+        return rest == 0 or bool(self._progress.state[frame.NEEDED] <= rest)
+
     # --- rows
+
+    def _flush(self, data: Bytes) -> None:
+        """Decode all that was found."""
+        if not self._moved and not self._records[: self._count, frame.PACKED].any():
+            self._decode(data, self._count)
+            self._count = 0
+            return
+        self._move(data)
+        self._decode_moved()
+        self._side.fill = 0
+
+    def _move(self, data: Bytes) -> None:
+        """Bring the rows that still lie in ``data`` to the side buffer, behind those that came before them."""
+        while self._moved < self._count:
+            found = self._records[self._moved : self._count]
+            try:
+                taken = self._side.take(data, found)
+            except BrokenRows as broken:
+                record, what = broken.args
+                raise inflate_fault(what, self._place(self._moved + record)) from broken
+            self._moved += taken
+            if taken < found.shape[0]:
+                self._decode_moved()
+                self._side.fill = 0
+
+    def _decode_moved(self) -> None:
+        """Decode what lies in the side buffer; the records behind become the first, and the buffer can be used anew."""
+        self._decode(self._side.data, self._moved)
+        rest = self._records[self._moved : self._count].copy()
+        self._records[: rest.shape[0]] = rest
+        self._count, self._moved = rest.shape[0], 0
 
     def _decode(self, data: Bytes, count: int) -> None:
         """Decode the row events found, layout by layout, each in the order of the stream."""
         if count == 0:
             return
-        self._gtids.update(self._progress.gtid_prefixes())
+        if len(self._gtids.texts) != self._progress.state[frame.SID_COUNT]:
+            self._gtids.update(self._progress.gtid_prefixes())
         slots = self._records[:count, frame.SLOT]
         order = np.argsort(slots, kind="stable")
         edges = np.flatnonzero(np.diff(slots[order])) + 1
@@ -257,16 +352,6 @@ def _defines(
     if history is None:
         return None
     return lambda position, body, text: history.took(position, statement_of(body, text, charsets))
-
-
-def _kinds() -> np.ndarray:
-    """What the scan does with each event type: 0 pass over, 1 look at, 2 give to Python."""
-    kinds = np.full(256, 2, np.uint8)
-    kinds[list(events.PASSED_OVER)] = 0
-    kinds[[events.HEARTBEAT, events.HEARTBEAT_V2, 5, 13, 14]] = 0
-    kinds[[events.QUERY, events.XID, events.TABLE_MAP, events.GTID, events.ANONYMOUS_GTID, events.MARIADB_GTID]] = 1
-    kinds[list(events.ROWS)] = 1
-    return kinds
 
 
 def _scratch_cells(columns: int, capacity: int) -> tuple[np.ndarray, np.ndarray]:

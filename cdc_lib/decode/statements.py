@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from cdc_lib.decode import events, frame
 from cdc_lib.decode.ddl import meaning
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.rare import RareEvents
 from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
-from cdc_lib.decode.receive import Bytes
 from cdc_lib.decode.statement import Statement, statement_of
 from cdc_lib.decode.tables import KnownTables
-from cdc_lib.errors import UnknownEvent
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.window import Window
@@ -44,9 +40,18 @@ class _StatementReader(WindowReader):
         super().__init__(window, stream, facts, lambda *_: False, _Nowhere(), ReadOptions())
         self.found: list[Dated] = []
         self._rare = _RareStatements(self._progress, self._tables, facts, self.found)
-        self._kinds = np.zeros(256, np.uint8)
-        self._kinds[[events.FORMAT_DESCRIPTION, events.ROTATE, 165]] = 2  # MariaDB's compressed statements
-        self._kinds[[events.QUERY, events.XID, events.GTID, events.ANONYMOUS_GTID, events.MARIADB_GTID]] = 1
+        for kinds in (self._kinds, self._inner_kinds):
+            kinds[kinds != frame.REFUSE] = frame.PASS
+        self._kinds[list(_ASKED)] = frame.ASK
+        self._kinds[list(_LOOKED_AT)] = frame.LOOK
+        self._inner_kinds[[events.QUERY, events.XID]] = frame.LOOK
+
+
+_ASKED = (events.FORMAT_DESCRIPTION, events.ROTATE, events.QUERY_COMPRESSED, events.TRANSACTION_PAYLOAD)
+_LOOKED_AT = (
+    *(events.QUERY, events.XID),
+    *(events.GTID, events.ANONYMOUS_GTID, events.GTID_TAGGED, events.MARIADB_GTID),
+)
 
 
 class _Nowhere:
@@ -63,18 +68,8 @@ class _RareStatements(RareEvents):
         self._charsets = facts.charsets
         self._found = found
 
-    def take(self, data: Bytes, event: int, end: int) -> None:
-        if int(data[event + 4]) == 165:
-            raise UnknownEvent(
-                "a compressed statement stands where the schema history has to be followed",
-                hint=events.hint(165),
-                **self._progress.place(),
-            )
-        super().take(data, event, end)
-
-    def _query(self, body: bytes) -> None:
-        at = 13 + int.from_bytes(body[11:13], "little") + body[8] + 1
-        statement = statement_of(body, body[at:], self._charsets)
+    def _query(self, body: bytes, text: bytes) -> None:
+        statement = statement_of(body, text, self._charsets)
         means = meaning(statement.text, statement.database)
         if means.effect in ("alter", "create", "lossy") or means.tables:
             self._found.append((self._progress.position, statement))

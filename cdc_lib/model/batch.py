@@ -25,8 +25,8 @@ OP, EPOCH, FILE, OFFSET, ROW, TS, GTID = CHANGE_COLUMNS = (
 )
 """Columns that stand in front of the row's own in every Parquet file of a batch.
 
-``_op`` string (see :data:`Op`); ``_epoch`` int32, ``_file`` int32, ``_offset`` int64 and ``_row`` int32 are the order
-key; ``_ts`` timestamp in microseconds, UTC, of the commit (of the SELECT for snapshot rows); ``_gtid`` string or null.
+``_op`` string (see :data:`Op`); ``_epoch`` int32, ``_file`` int32, ``_offset`` int64 and ``_row`` int64 are the order
+key (rows of a compressed transaction share its offset; their ``_row`` goes on through all of it); ``_ts`` timestamp in microseconds, UTC, of the commit (of the SELECT for snapshot rows); ``_gtid`` string or null.
 """
 
 ABSENT = "_absent"

@@ -24,7 +24,15 @@ LAKE_FILE = "_binlog"
 ORDER = (EPOCH, LAKE_FILE, OFFSET, ROW)
 """The order key's columns in a lake table, first the most significant."""
 
-CHANGE_TYPES = {OP: "string", EPOCH: "int", FILE: "int", OFFSET: "bigint", ROW: "int", TS: "timestamp", GTID: "string"}
+CHANGE_TYPES = {
+    OP: "string",
+    EPOCH: "int",
+    FILE: "int",
+    OFFSET: "bigint",
+    ROW: "bigint",
+    TS: "timestamp",
+    GTID: "string",
+}
 """Lake types of the columns that stand in front of a batch's rows."""
 
 LAKE_NAMES = {name: LAKE_FILE if name == FILE else name for name in CHANGE_TYPES}

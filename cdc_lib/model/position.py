@@ -81,8 +81,9 @@ def file_number(file: str) -> int:
 class OrderKey(NamedTuple):
     """The place of one change among all changes of a source; compares as numbers, field by field.
 
-    A row of the binlog has the offset at which its event starts and its index in that event. A snapshot row has the low
-    watermark that was read before its SELECT and row -1: it comes after every event before the watermark and before
+    A row of the binlog has the offset at which its event starts and its index in that event. All rows of a compressed
+    transaction have the offset of the one event that holds it, and as row the offset of their own event in there plus the
+    index: unique and increasing, however large the transaction is. A snapshot row has the low watermark that was read before its SELECT and row -1: it comes after every event before the watermark and before
     every event at or after it.
     """
 

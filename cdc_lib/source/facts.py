@@ -18,7 +18,7 @@ from cdc_lib.source.connect import translated
 _VARIABLES = (
     "version", "server_uuid", "server_id", "gtid_domain_id", "log_bin", "binlog_format", "binlog_row_image",
     "binlog_row_metadata", "binlog_checksum", "gtid_mode", "binlog_expire_logs_seconds", "expire_logs_days",
-    "binlog_transaction_compression", "log_bin_compress", "binlog_row_value_options", "lower_case_table_names",
+    "binlog_row_value_options", "lower_case_table_names", "encrypt_binlog",
 )  # fmt: skip
 
 

@@ -52,9 +52,10 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
     else:
         yield Finding("error", f"binlog_format is {written or 'unknown'}", f"{persist} binlog_format = 'ROW';")
     yield _metadata(facts, persist)
-    for name in ("binlog_transaction_compression", "log_bin_compress"):
-        if facts.variables.get(name, "OFF").upper() in ("ON", "1"):
-            yield Finding("error", f"{name} is ON: compressed events are not read yet", f"{persist} {name} = OFF;")
+    if facts.variables.get("encrypt_binlog", "OFF").upper() in ("ON", "1"):
+        yield Finding(
+            "error", "encrypt_binlog is ON: encrypted binlogs are not read", "Restart it with encrypt_binlog=OFF."
+        )
     yield from _row_image(facts, persist)
     yield from _retention(facts, persist)
 

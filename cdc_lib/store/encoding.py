@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_lib.model.batch import EPOCH, FILE, GTID, OP
+from cdc_lib.model.batch import EPOCH, FILE, GTID, OP, ROW
 
 _FEWEST_ROWS = 512
 """With fewer the choice costs more than it saves."""
@@ -61,6 +61,9 @@ def choose(rows: pa.Table, level: int) -> Encoding:
         elif field.name == GTID:
             # Neighbours differ in their last digits.
             found.others[field.name] = "DELTA_BYTE_ARRAY"
+        elif field.name == ROW:
+            # Rows of a compressed transaction are counted through all of it.
+            found.others[field.name] = "DELTA_BINARY_PACKED"
         if field.name in found.dictionary or _shrinks(column, zstd):
             found.compression[field.name] = "zstd"
             found.levels[field.name] = level

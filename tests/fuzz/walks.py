@@ -7,9 +7,8 @@ import struct
 import numpy as np
 from numba import njit
 
-from cdc_lib.decode import frame, images, rows
+from cdc_lib.decode import events, frame, images, rows
 from cdc_lib.decode.checksum import TABLES
-from cdc_lib.decode.reader import _kinds
 from cdc_lib.decode.resultset import locate_text
 from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import Cut, cut
@@ -116,8 +115,8 @@ def drive_scan(
     rng = np.zeros(1, np.uint64)
     buffer = np.empty(room, np.uint8)
     state = np.zeros(frame.STATE_SIZE, np.int64)
-    sids = np.zeros((frame.MAX_SIDS, 16), np.uint8)
-    scratch = np.zeros(16, np.uint8)
+    sids = np.zeros((frame.FIRST_SIDS, frame.SID_SIZE), np.uint8)
+    scratch = np.zeros(frame.SID_SIZE, np.uint8)
     records = np.empty((32, frame.RECORD_SIZE), np.int64)
     pos = np.empty((prefix.shape[1], _ROWS), np.int32)
     length = np.empty((prefix.shape[1], _ROWS), np.int32)
@@ -221,7 +220,7 @@ def scan(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     prefix, width, columns = _layouts(parts)
     drive_scan(
         seed, first, cases, done, samples.data, samples.starts, np.array(parts.offsets), np.array(parts.checksums), ids, slots,
-        _kinds(), columns, prefix, width, TABLES, samples.room,
+        events.actions(), columns, prefix, width, TABLES, samples.room,
     )  # fmt: skip
 
 

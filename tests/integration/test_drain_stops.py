@@ -110,16 +110,6 @@ def test_rows_whose_columns_nobody_knows_stop_the_window(capture):
     assert_stops(capture, UnknownSchema)
 
 
-def test_a_compressed_transaction_stops_the_window(mysql_server, mysql_database, tmp_path):
-    """Any session can switch it on."""
-    capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
-    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
-    assert not capture.pipeline.plan(by="test")
-    in_session(capture, "SET SESSION binlog_transaction_compression = ON", "INSERT INTO a VALUES (5, REPEAT('c', 20))")
-    error = assert_stops(capture, UnknownEvent)
-    assert "TRANSACTION_PAYLOAD" in str(error)
-
-
 def test_an_xa_transaction_stops_the_window(capture):
     """Its rows count only when it is committed, which may be much later."""
     in_session(capture, "XA START 'x1'", "INSERT INTO a VALUES (6, 'xa')", "XA END 'x1'", "XA PREPARE 'x1'")

@@ -6,105 +6,14 @@ import contextlib
 import random
 import struct
 import zlib
-from typing import Any
 
 import numpy as np
 import pytest
 
 from cdc_lib.decode import frame
 from cdc_lib.decode.checksum import TABLES, crc32, crc32_by_tables
-from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
 from cdc_lib.errors import CdcError, ChecksumMismatch, DecodeError, SourceError, SourceUnavailable
-from cdc_lib.model.position import Position
-from cdc_lib.model.window import Window
-
-SID = bytes(range(16))
-FILE = "binlog.000001"
-
-
-class Binlog:
-    """Builds the bytes that a server would send, from offset 4 of a file on."""
-
-    def __init__(self, *, checksum: bool = True) -> None:
-        self.wire = bytearray()
-        self.offset = 4
-        self.checksum = checksum
-        self.starts: list[int] = []
-
-    def event(self, kind: int, body: bytes, *, flags: int = 0, crc: int | None = None, length: int = 0) -> Binlog:
-        size = 19 + len(body) + 4 * self.checksum
-        header = struct.pack("<IBIIIH", 1_700_000_000, kind, 1, length or size, self.offset + size, flags)
-        whole = header + body
-        if self.checksum:
-            whole += struct.pack("<I", zlib.crc32(whole) if crc is None else crc)
-        self.starts.append(self.offset)
-        self.offset += size
-        return self.packet(b"\0" + whole)
-
-    def packet(self, payload: bytes) -> Binlog:
-        while True:
-            piece, payload = payload[:0xFFFFFF], payload[0xFFFFFF:]
-            self.wire += struct.pack("<I", len(piece))[:3] + b"\0" + piece
-            if len(piece) < 0xFFFFFF:
-                return self
-
-    def gtid(self, number: int) -> Binlog:
-        body = b"\0" + SID + struct.pack("<Q", number) + b"\2" + bytes(16)
-        return self.event(33, body + (1_700_000_000_000_000 + number).to_bytes(7, "little"))
-
-    def query(self, text: bytes) -> Binlog:
-        return self.event(2, struct.pack("<IIBHH", 1, 0, 2, 0, 0) + b"db\0" + text)
-
-    def table_map(self, table_id: int = 7) -> Binlog:
-        names = b"\2id\1v"
-        body = table_id.to_bytes(6, "little") + b"\1\0" + b"\2db\0" + b"\1a\0" + b"\2" + b"\x03\xfc" + b"\1\2" + b"\2"
-        body += b"\1\1\0" + b"\2\1\x3f" + bytes([4, len(names)]) + names + b"\x08\1\0"
-        return self.event(19, body)
-
-    def insert(self, *rows: tuple[int, bytes], table_id: int = 7) -> Binlog:
-        images = b"".join(b"\0" + struct.pack("<IH", key, len(value)) + value for key, value in rows)
-        return self.event(30, table_id.to_bytes(6, "little") + b"\1\0" + b"\2\0" + b"\2" + b"\3" + images)
-
-    def xid(self) -> Binlog:
-        return self.event(16, bytes(8))
-
-    def transaction(self, number: int, *rows: tuple[int, bytes]) -> Binlog:
-        return self.gtid(number).query(b"BEGIN").table_map().insert(*rows).xid()
-
-
-class Wire:
-    """A stream that gives its bytes in portions and then ends."""
-
-    def __init__(self, data: bytes, portion: int = 1 << 20) -> None:
-        self._data = data
-        self._at = 0
-        self._portion = portion
-
-    def read_into(self, view: memoryview) -> int:
-        piece = self._data[self._at : self._at + min(self._portion, len(view))]
-        view[: len(piece)] = piece
-        self._at += len(piece)
-        return len(piece)
-
-
-class Rows:
-    """A sink that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
-
-    def write(self, _key, _schema, rows) -> None:
-        self.rows.extend(rows.to_pylist())
-
-
-def read(binlog: Binlog, *, stop: int | None = None, portion: int = 1 << 20, data: bytes | None = None):
-    """Read a whole stream; returns rows and summary."""
-    window = Window("shop", 1, Position(FILE, 4), Position(FILE, stop or binlog.offset))
-    sink = Rows()
-    wire = Wire(bytes(binlog.wire) if data is None else data, portion)
-    facts = StreamFacts("mysql", binlog.checksum, {63: "binary", 255: "utf8mb4"})
-    summary = WindowReader(window, wire, facts, lambda *_: True, sink, ReadOptions()).run()
-    return sink.rows, summary
+from tests.support.binlog import FILE, Binlog, read
 
 
 @pytest.mark.parametrize("way", {crc32, crc32_by_tables})

@@ -1,0 +1,72 @@
+"""The compressed events of MariaDB (``log_bin_compress``): rows and statements, each deflated by itself.
+
+In front of what is compressed stands one byte, 0x80 | algorithm << 4 | width (algorithm 0 is zlib, width 1 to 4), then the
+inflated length in ``width`` bytes, big-endian (MariaDB ``sql/log_event.cc``, binlog_buf_compress). In row events that is what
+follows the column bitmaps, in statements the text.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+from numba import njit
+
+from cdc_lib.decode.receive import Bytes
+from cdc_lib.decode.wire import big, u16
+
+_DENSEST = 1040
+"""Bytes that zlib makes of one at the most (1032), and some for the ends."""
+
+
+@njit(cache=True, nogil=True)
+def inflated_size(b, p, end):
+    """Return how long what is compressed at ``p`` becomes, and where its zlib data starts; -1 both when that cannot be."""
+    wrong = (np.int64(-1), np.int64(-1))
+    if p >= end:
+        return wrong
+    width = np.int64(b[p]) & 7
+    if np.int64(b[p]) & 0xF8 != 0x80 or width < 1 or width > 4 or p + 1 + width > end:
+        return wrong
+    size = big(b, p + 1, width)
+    start = p + 1 + width
+    return (size, start) if size <= (end - start) * _DENSEST else wrong
+
+
+@njit(cache=True, nogil=True)
+def end_of_bitmaps(b, p, end, kind):
+    """Return where the compressed part of a row event starts; ``p`` is behind the table id and flags. -1 when it leaves.
+
+    Types 30 to 32 have extra data first, whose length counts itself; then come the number of columns (one byte up to 250,
+    else 0xFC and two bytes) and a bitmap of them, for updates two.
+    """
+    if kind >= 30:
+        if p + 2 > end:
+            return np.int64(-1)
+        p += u16(b, p)
+    if p + 3 > end:
+        return np.int64(-1)
+    count = np.int64(b[p])
+    p += 1
+    if count == 0xFC:
+        count = u16(b, p)
+        p += 2
+    p += ((count + 7) >> 3) * (2 if kind == 24 or kind == 31 else 1)
+    return p if p <= end else np.int64(-1)
+
+
+def inflate(data: Bytes, start: int, end: int, size: int) -> bytes:
+    """Inflate ``data[start:end]``.
+
+    Raises:
+        ValueError: it is no zlib stream that ends there and has this size.
+    """
+    inflater = zlib.decompressobj()
+    try:
+        found = inflater.decompress(data[start:end].data, size + 1)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if len(found) != size or not inflater.eof or inflater.unused_data:
+        msg = "the compressed part is not of the length that it tells"
+        raise ValueError(msg)
+    return found
