@@ -8,7 +8,9 @@ import pytest
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.plan import Piece
+from cdc_lib.store.local import LocalStore
 from spark_jobs.batches import changes, load_batches
+from tests.support.batches import BIGINT, Row, table
 from tests.support.capture import Capture
 from tests.support.lake import Lake
 
@@ -193,27 +195,22 @@ def test_a_document_that_only_differences_are_known_of_stops_the_table_unless_a_
     assert {row[0][:7] for row in lake.rows(f"{capture.database}.r", "j")} == {"[]", '{"k": 1'}
 
 
-def test_a_snapshot_brings_the_rows_that_its_windows_could_not(any_server, database, tmp_path, spark_lake):
-    """While it is to come, an update that cannot be completed is left to it, and takes effect when it has come."""
-    capture = Capture(any_server, database, tmp_path)
+def test_a_snapshot_brings_the_rows_that_its_windows_could_not(spark_lake, tmp_path):
+    """While it is to come, what cannot be completed is left to it; without one to come the table stops."""
     spark, config = spark_lake
-    lake = Lake(spark, capture.config.model_copy(update={"lake": config.lake}), capture.store)
-    capture.execute(f"CREATE TABLE r ({KEYS['one column']}, {COLUMNS})")
-    capture.execute("INSERT INTO r VALUES (1, 0, 1, 'x', 't', 'c'), (2, 0, 1, 'x', 't', 'c')")
-    (task,) = capture.pipeline.plan(by="test")
-    minimal = "SET SESSION binlog_row_image = 'MINIMAL'"
-    in_session(
-        capture, minimal, "UPDATE r SET b = 'early'", "UPDATE r SET id = 9 WHERE id = 1", "UPDATE r SET c = NULL"
-    )
-    windows = [unit for unit in capture.pipeline.plan(by="test") if unit != task]
-    for unit in windows:
-        capture.pipeline.drain(unit)
-    capture.pipeline.ack_drain(by="test")
-    lake.merge(capture.pipeline.plan_merge(by="test"))
-    capture.pipeline.ack_lake(by="test")
-    assert lake.rows(f"{database}.r", "id") == []
-    one_round(capture, lake)
-    assert_equal(capture, lake)
-    in_session(capture, minimal, "UPDATE r SET t = 'late'", "UPDATE r SET id = 7 WHERE id = 9")
-    one_round(capture, lake)
-    assert_equal(capture, lake)
+    lake = Lake(spark, config, LocalStore(tmp_path / "store"))
+    schema = table(f"{lake.database}.t", {"id": BIGINT, "v": BIGINT, "w": BIGINT})
+    absent, both = frozenset("w"), frozenset("vw")
+    early = [Row("u", 10, {"id": 1, "v": 5}, absent=absent), Row("c", 20, {"id": 2, "v": 6}, absent=absent)]
+    window = lake.batches.window(4, 100, {schema: early})
+    alone = Lake(spark, config.model_copy(update={"start": "latest"}), lake.store)
+    with pytest.raises(MergeError, match="column=w"):
+        alone.merge(lake.batches.plan(100, window))
+    lake.merge(lake.batches.plan(100, window))
+    assert lake.rows(schema.name, "id", "v", "w") == []
+    rows = [{"id": 1, "v": 4, "w": 50}, {"id": 2, "v": 6, "w": 60}]
+    lake.merge(lake.batches.plan(100, lake.batches.chunk(schema, 8, rows)))
+    assert lake.rows(schema.name, "id", "v", "w") == [(1, 5, 50), (2, 6, 60)]
+    late = [Row("d", 110, {"id": 1}, absent=both), Row("u", 110, {"id": 3}, 1, absent=both)]
+    lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {schema: late})))
+    assert lake.rows(schema.name, "id", "v", "w") == [(2, 6, 60), (3, 5, 50)]
