@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -79,14 +79,12 @@ class Drainer:
         histories = Histories(self.config, self.credentials, self.store, window.epoch, facts, charsets)
         undrained = [before for before in earlier if self.manifest(layout.manifest_key(before)) is None]
         history = histories.of_window(window, undrained)
-        with BatchWriter(
-            self.store, lambda path: layout.beside(key, path), layout.part_path, self.config.drain.compression_level
-        ) as writer:
-            summary = self._read(window, facts, charsets, writer, history)
+        with self._writer(key, layout.part_path) as writer, self._writer(key, layout.prepared_path) as prepared:
+            summary = self._read(window, facts, charsets, (writer, prepared), history)
         histories.keep(history)
-        manifest = _window_manifest(window, facts, summary, writer)
+        manifest = _window_manifest(window, facts, summary, writer, prepared)
         stands = self._publish(key, manifest)
-        if stands.files != manifest.files:
+        if _contents(stands) != _contents(manifest):
             raise BatchMismatch(
                 "the window was drained before with other contents",
                 hint="Its files may be written over: rewind the cursor to the window's start and drain it again.",
@@ -95,15 +93,25 @@ class Drainer:
             )
         return _result(window.id, [manifest], began, written=1)
 
+    def _writer(self, key: str, path_of: Callable[[str, int], str]) -> BatchWriter:
+        """Return a writer of files beside a manifest."""
+        level = self.config.drain.compression_level
+        return BatchWriter(self.store, lambda path: layout.beside(key, path), path_of, level)
+
     def _read(
-        self, window: Window, facts: ServerFacts, charsets: dict[int, str], writer: BatchWriter, history: WindowHistory
+        self,
+        window: Window,
+        facts: ServerFacts,
+        charsets: dict[int, str],
+        writers: tuple[BatchWriter, BatchWriter],
+        history: WindowHistory,
     ) -> WindowSummary:
         server, drain = self.config.server, self.config.drain
         stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, charsets, self._untold(facts))
         options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
         with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
             wanted = self.config.tables.captures
-            return WindowReader(window, stream, stream_facts, wanted, writer, options, history).run()
+            return WindowReader(window, stream, stream_facts, wanted, *writers, options, history).run()
 
     def _untold(self, facts: ServerFacts) -> Untold:
         """Return how to find the columns whose changes the server may leave out of an after image.
@@ -167,14 +175,10 @@ class Drainer:
         sql = chunks.select_chunk(schema, after, upper, rows, index)
         # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.
         token = secrets.token_hex(4)
+        path = layout.chunk_part_path(0).replace(".parquet", f"-{token}.parquet")
         with (
             query(self.config.server, connection, sql) as stream,
-            BatchWriter(
-                self.store,
-                lambda path: layout.beside(key, path),
-                lambda _, part: layout.chunk_part_path(part).replace(".parquet", f"-{token}.parquet"),
-                self.config.drain.compression_level,
-            ) as writer,
+            self._writer(key, lambda *_: path) as writer,
         ):
             result = ResultSet(kept, stream, self.config.values)
             for table in result.groups():
@@ -225,7 +229,14 @@ class Drainer:
         return stands
 
 
-def _window_manifest(window: Window, facts: ServerFacts, summary: WindowSummary, writer: BatchWriter) -> Manifest:
+def _contents(manifest: Manifest) -> tuple[object, ...]:
+    """Return what two drains of one window must agree on."""
+    return manifest.files, manifest.prepared_files, manifest.prepared, manifest.decided
+
+
+def _window_manifest(
+    window: Window, facts: ServerFacts, summary: WindowSummary, writer: BatchWriter, prepared: BatchWriter
+) -> Manifest:
     return Manifest(
         source=window.source,
         epoch=window.epoch,
@@ -239,8 +250,11 @@ def _window_manifest(window: Window, facts: ServerFacts, summary: WindowSummary,
         transactions=summary.transactions,
         events=summary.events,
         files=writer.files,
-        schemas=writer.schemas,
+        schemas={**prepared.schemas, **writer.schemas},
         ddl=tuple(summary.ddl),
+        prepared=summary.prepared,
+        decided=summary.decided,
+        prepared_files=prepared.files,
     )
 
 

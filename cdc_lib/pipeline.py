@@ -17,8 +17,10 @@ from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.draining import Drainer
 from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceUnavailable, UnsupportedServer
 from cdc_lib.histories import Histories
+from cdc_lib.merge.prepared import check_in_snapshots, settle
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
+from cdc_lib.model.lake import Point
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
 from cdc_lib.model.results import AckResult, DrainResult, Status
@@ -27,6 +29,7 @@ from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
 from cdc_lib.source.preflight import Finding, judge
+from cdc_lib.source.prepared import facts_without_prepared, judge_prepared, wait_for_decisions
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import ObjectCursorStore
@@ -76,7 +79,11 @@ class Pipeline:
             CursorMoved: somebody else planned at the same moment.
         """
         facts, tables, charsets = self._look()
-        cursor = self.cursors.load(self.config.source, DRAIN) or self._begin(facts, by)
+        cursor = self.cursors.load(self.config.source, DRAIN)
+        if cursor is None:
+            if self.config.start == "latest":
+                facts = facts_without_prepared(self.config.server, self.credentials, facts)
+            cursor = self._begin(facts, by)
         if self.cursors.load(self.config.source, LAKE) is None:
             self._begin_lake(cursor)
         check_resumable(cursor, facts.identity, facts.files)
@@ -85,6 +92,9 @@ class Pipeline:
             jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
             histories.enrol(tables, cursor.position, afresh=jumped)
         planned = self._enrolled(cursor, facts, tables)
+        if planned != cursor:
+            # The chunks are read behind the commits of what is prepared now, perhaps before the source began.
+            wait_for_decisions(self.config.server, self.credentials, facts)
         if not cursor.in_flight:
             limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
             planned = planned.with_windows(plan_windows(planned, facts.files, _head(facts), limits))
@@ -219,22 +229,32 @@ class Pipeline:
 
         Raises:
             CursorMoved: somebody else planned at the same moment.
+            MergeError: a window commits an XA transaction whose rows are in no batch.
         """
         drain = self.cursors.load(self.config.source, DRAIN)
         lake = self.cursors.load(self.config.source, LAKE)
         if drain is None or lake is None:
             return None
         if not lake.in_flight and not lake.in_flight_snapshots:
-            planned = replace(
-                lake, in_flight_snapshots=_new_chunks(drain, lake), in_flight=tuple(self._durable(drain, lake))
-            )
+            manifests = list(self._durable(drain, lake))
+            self._check_prepared(drain, lake, manifests)
+            windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
+            planned = replace(lake, in_flight_snapshots=_new_chunks(drain, lake), in_flight=windows)
             if planned == lake:
                 return None
             lake = self.cursors.swap(lake, planned)
         return _merge_plan(lake)
 
-    def _durable(self, drain: Cursor, lake: Cursor) -> Iterator[Window]:
-        """Yield the acknowledged windows behind the lake cursor; none while a snapshot is unfinished.
+    def _check_prepared(self, drain: Cursor, lake: Cursor, manifests: list[Manifest]) -> None:
+        """Refuse commits of XA transactions that were prepared before the source began, unless snapshots have them."""
+        unknown = settle(lake.prepared, [(layout.key_of(manifest), manifest) for manifest in manifests]).unknown
+        if unknown:
+            firsts = [self._drainer.manifest(layout.chunk_manifest_key(task, 0)) for task in drain.snapshots]
+            reads = [Point.at(m.epoch, m.chunk.low_watermark) for m in firsts if m is not None and m.chunk is not None]
+            check_in_snapshots(unknown, reads if len(reads) == len(firsts) else (), self.config.source)
+
+    def _durable(self, drain: Cursor, lake: Cursor) -> Iterator[Manifest]:
+        """Yield the manifests of acknowledged windows behind the lake cursor; none while a snapshot is unfinished.
 
         A row that a snapshot still has to bring could otherwise come back after its delete was merged.
         """
@@ -245,7 +265,7 @@ class Pipeline:
             window = manifest.window
             if window is None or window.start != at or drain.position < window.stop:
                 continue
-            yield window
+            yield manifest
             at = window.stop
 
     def _manifests(self, epoch: int | None = None, start: Position | None = None) -> Iterator[Manifest]:
@@ -271,10 +291,14 @@ class Pipeline:
         if lake.in_flight or lake.in_flight_snapshots:
             plan = _merge_plan(lake)
             if cut_of(self.store, lake.source, plan.merge_id) is not None:
+                merged: list[tuple[str, Manifest]] = []
                 for window in lake.in_flight:
-                    manifest = self._drainer.manifest(layout.manifest_key(window))
+                    key = layout.manifest_key(window)
+                    manifest = self._drainer.manifest(key)
                     event_time = manifest.last_time if manifest else None
                     moved = moved.acked(window, at=_now(), event_time=event_time, by=by)
+                    merged += [(key, manifest)] if manifest else []
+                moved = replace(moved, prepared=settle(lake.prepared, merged).open)
                 for task in lake.in_flight_snapshots:
                     moved = moved.with_snapshot(task)
                 moved = replace(moved, in_flight_snapshots=())
@@ -315,7 +339,8 @@ class Pipeline:
         """
         connection = connect(self.config.server, self.credentials)
         try:
-            findings = list(judge(read_facts(connection, self.config.server)))
+            facts = read_facts(connection, self.config.server)
+            findings = [*judge(facts), *judge_prepared(connection, facts)]
             tables = [t for t in InformationSchema(connection).tables() if self.config.tables.captures(*t)]
         finally:
             connection.close()
@@ -376,4 +401,4 @@ def _merge_plan(lake: Cursor) -> MergePlan:
     stop = lake.in_flight[-1].stop if lake.in_flight else lake.position
     digest = hashlib.sha256("\n".join(batches).encode()).hexdigest()[:12]
     merge_id = f"{lake.epoch:06d}-{stop.file_number:06d}.{stop.offset:012d}-{digest}"
-    return MergePlan(lake.source, lake.epoch, merge_id, lake.position, stop, tuple(batches))
+    return MergePlan(lake.source, lake.epoch, merge_id, lake.position, stop, tuple(batches), lake.prepared)

@@ -22,7 +22,7 @@ from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.merge import Cut, MergePlan, TableCut
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cuts import last_cut, publish
-from spark_jobs.batches import load_batches
+from spark_jobs.batches import load_plan
 from spark_jobs.one_table import TableMerge, lake_name
 from spark_jobs.session import spark_session, table_session
 from spark_jobs.tables.iceberg import ensure_namespaces
@@ -37,7 +37,7 @@ def run(config: SourceConfig, plan: MergePlan, store: ObjectStore) -> Cut:
         MergeError: or another error of a table; all failures stand in its text.
         StoreError: a manifest cannot be read.
     """
-    batches = load_batches(store, plan.batches)
+    batches = load_plan(store, plan)
     if not tables_of(batches):
         before = last_cut(store, config.source)
         tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
@@ -56,7 +56,7 @@ def merge(spark: SparkSession, config: SourceConfig, plan: MergePlan, store: Obj
         store: where the batches lie.
         say: takes one line for each table.
     """
-    batches = load_batches(store, plan.batches)
+    batches = load_plan(store, plan)
     tables = tables_of(batches)
     job = TableMerge(config, store, plan, batches)
     ensure_namespaces(spark, {lake_name(config, table) for table in tables})

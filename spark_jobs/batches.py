@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lib.errors import CorruptBatch
+from cdc_lib.errors import CorruptBatch, MergeError
 from cdc_lib.merge.plan import Batch, Piece, replayed_windows
+from cdc_lib.merge.prepared import Commit, opened_before, settle
 from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, Manifest
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, LakeColumn, Point
+from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.window import Window
+from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
+from spark_jobs.prepared import committed_rows
 from spark_jobs.sql import point, quoted, struct
 
 ONE_TASK_ROWS = 20_000
 """So few rows are collapsed by one task: a shuffle would take longer than it saves."""
+
+
+def load_plan(store: ObjectStore, plan: MergePlan) -> list[Batch]:
+    """Read the batches of a plan, with the XA transactions that they commit.
+
+    Raises:
+        CorruptBatch: a manifest is not there, or is not a manifest.
+    """
+    return _with_commits(store, load_batches(store, plan.batches), plan.prepared)
 
 
 def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
@@ -41,10 +55,44 @@ def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
 
 
 def replayed_batches(store: ObjectStore, source: str, table: str, replay: tuple[Point, Point]) -> list[Batch]:
-    """Read the batches of the windows that a late snapshot chunk must be merged with."""
+    """Read the batches of the windows that a late snapshot chunk must be merged with.
+
+    Raises:
+        CorruptBatch: a manifest is not there, or is not a manifest.
+        MergeError: a batch is no longer stored.
+    """
     keys = (info.key for info in store.list(layout.batches_prefix(source)))
     windows = [(key, _window_of(source, key)) for key in keys if key.endswith(f"/{layout.MANIFEST}")]
-    return load_batches(store, replayed_windows(windows, replay, table))
+    batches = load_batches(store, replayed_windows(windows, replay, table))
+    unknown = settle((), [(batch.key, batch.manifest) for batch in batches]).unknown
+    wanted = {decision.xid for epoch, decision in unknown if Point.at(epoch, decision.position) >= replay[0]}
+    begins = {key: Point.at(window.epoch, window.start) for key, window in windows}
+    older = sorted(
+        (key for key in begins if begins[key] < begins[batches[0].key]), key=begins.__getitem__, reverse=True
+    )
+    opened = opened_before(((key, load_batches(store, [key])[0].manifest) for key in older), wanted)
+    if missing := wanted - {transaction.prepared.xid for transaction in opened}:
+        raise MergeError(
+            "a snapshot chunk comes after windows that are already merged, and the batches that hold the rows of XA "
+            "transactions committed since are no longer stored",
+            hint="Take a new snapshot of this table, and keep batches longer than a snapshot takes.",
+            table=table,
+            xids=", ".join(sorted(missing)),
+        )
+    return _with_commits(store, batches, opened)
+
+
+def _with_commits(store: ObjectStore, batches: Sequence[Batch], before: Sequence[OpenTransaction]) -> list[Batch]:
+    """Give each batch the transactions that its window commits, and the batches that hold their rows."""
+    windows = [(batch.key, batch.manifest) for batch in batches if batch.manifest.window is not None]
+    commits = settle(before, windows).commits
+    known = {batch.key: batch for batch in batches}
+    missing = {commit.manifest for found in commits.values() for commit in found} - known.keys()
+    known |= {batch.key: batch for batch in load_batches(store, sorted(missing))}
+    return [
+        replace(batch, commits=tuple((commit, known[commit.manifest]) for commit in commits.get(batch.key, ())))
+        for batch in batches
+    ]
 
 
 def changes(
@@ -71,16 +119,20 @@ def changes(
                 group = groups.setdefault(kind, (manifest.schemas[file.schema_id], []))
                 group[1].append(store.url(layout.beside(piece.batch.key, file.path)))
     some_partial = any(partial for _, _, partial in groups)
+    whole_marks = [f"CAST(NULL AS STRING) AS {ABSENT}"] if some_partial else []
     frames = []
     for (_, floor, partial), (schema, paths) in groups.items():
-        marks = [_marks(schema, columns) if partial else f"CAST(NULL AS STRING) AS {ABSENT}"] if some_partial else []
+        marks = [_marks(schema, columns)] if partial else whole_marks
         frames.append(_read(session, schema, paths, floor, columns, marks))
+    prepared, prepared_rows = _prepared(session, store, table, pieces, columns, whole_marks)
+    frames += prepared
     if not frames:
         return session.createDataFrame([], ", ".join(_declared(_shape(columns))))
     whole, *others = frames
     for frame in others:
         whole = whole.unionByName(frame)
     rows = sum(file.rows for piece in pieces for file in piece.batch.manifest.files if file.table == table)
+    rows += prepared_rows
     return whole.coalesce(1) if rows <= ONE_TASK_ROWS else whole
 
 
@@ -92,16 +144,50 @@ def _read(
     columns: Sequence[LakeColumn],
     marks: list[str],
 ) -> DataFrame:
-    own = {column.name: column.type.lake_type for column in schema.columns}
-    declared = [
-        LakeColumn(name, kind)
-        for name, kind in {**CHANGE_TYPES, **({ABSENT: "string"} if marks else {}), **own}.items()
-    ]
-    frame = session.read.schema(", ".join(_declared(declared))).parquet(*paths)
+    frame = _open(session, schema, paths, partial=bool(marks))
     if floor is not None:
         frame = frame.where(f"{struct((EPOCH, FILE, OFFSET))} >= {point(floor)}")
+    return _in_shape(frame, schema, columns, marks)
+
+
+def _prepared(
+    session: SparkSession,
+    store: ObjectStore,
+    table: str,
+    pieces: Sequence[Piece],
+    columns: Sequence[LakeColumn],
+    marks: list[str],
+) -> tuple[list[DataFrame], int]:
+    """Return the rows of XA transactions that the pieces commit, and how many rows the files have at most."""
+    groups: dict[tuple[str, str], tuple[Batch, dict[Point, Commit]]] = {}
+    for piece in pieces:
+        for commit, held in piece.batch.commits:
+            if piece.floor is not None and commit.point < piece.floor:
+                continue
+            for file in held.manifest.prepared_files:
+                if file.table == table and table in commit.prepared.tables:
+                    groups.setdefault((held.key, file.path), (held, {}))[1][commit.point] = commit
+    frames, rows = [], 0
+    for (key, path), (held, commits) in groups.items():
+        file = next(file for file in held.manifest.prepared_files if file.path == path)
+        schema = held.manifest.schemas[file.schema_id]
+        found = committed_rows(_open(session, schema, [store.url(layout.beside(key, path))]), schema, commits.values())
+        frames.append(_in_shape(found, schema, columns, marks))
+        rows += file.rows
+    return frames, rows
+
+
+def _open(session: SparkSession, schema: TableSchema, paths: list[str], *, partial: bool = False) -> DataFrame:
+    """Return files as they are: the change columns, which cells are absent if some may be, and the row's own."""
+    own = {column.name: column.type.lake_type for column in schema.columns}
+    types = {**CHANGE_TYPES, **({ABSENT: "string"} if partial else {}), **own}
+    declared = [LakeColumn(name, kind) for name, kind in types.items()]
+    return session.read.schema(", ".join(_declared(declared))).parquet(*paths)
+
+
+def _in_shape(frame: DataFrame, schema: TableSchema, columns: Sequence[LakeColumn], marks: list[str]) -> DataFrame:
     batch_names = {lake: name for name, lake in LAKE_NAMES.items()}
-    present = {name.lower(): name for name in own} | batch_names
+    present = {column.name.lower(): column.name for column in schema.columns} | batch_names
     return frame.selectExpr(*(_projected(column, present) for column in _shape(columns)), *marks)
 
 

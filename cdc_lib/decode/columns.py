@@ -8,7 +8,7 @@ import pyarrow as pa
 from numba import njit
 
 from cdc_lib.decode.builders import FixedBuilder, TextBuilder
-from cdc_lib.decode.frame import FILE, ROW, SOURCE, START, TIME, TXN
+from cdc_lib.decode.frame import BEGAN, FILE, ROW, SOURCE, START, TIME, TXN
 from cdc_lib.decode.table_map import TableLayout
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.decode.types.jsonb import write_unsigned
@@ -41,6 +41,25 @@ def _order(records, event, image, n, at, files, offsets, rows, times):
         offsets[at + i] = r[START]
         rows[at + i] = r[ROW] + image[i]
         times[at + i] = r[TIME]
+
+
+@njit(cache=True, nogil=True)
+def _order_prepared(records, event, last, n, at, files, offsets, rows, times):
+    """Number the rows through their XA transaction, which bears the offset at which it began.
+
+    ``last`` holds file and offset of the transaction of the row before, and the number of the next row.
+    """
+    for i in range(n):
+        r = records[event[i]]
+        if r[FILE] != last[0] or r[BEGAN] != last[1]:
+            last[0] = r[FILE]
+            last[1] = r[BEGAN]
+            last[2] = 0
+        files[at + i] = r[FILE]
+        offsets[at + i] = r[BEGAN]
+        rows[at + i] = last[2]
+        times[at + i] = r[TIME]
+        last[2] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -84,9 +103,10 @@ class TableColumns:
         layout: of the table.
         epoch: of the window.
         values: what becomes of values that the lake cannot hold as they are.
+        prepared: rows of XA transactions, which get their place in the order when they are committed.
     """
 
-    def __init__(self, layout: TableLayout, epoch: int, values: ValuePolicy) -> None:
+    def __init__(self, layout: TableLayout, epoch: int, values: ValuePolicy, *, prepared: bool = False) -> None:
         """Start with no rows."""
         self.layout = layout
         self.rows = 0
@@ -103,6 +123,7 @@ class TableColumns:
         self._row = FixedBuilder(pa.int64(), np.int64)
         self._time = FixedBuilder(_TS, np.int64)
         self._gtid = TextBuilder(pa.string())
+        self._last_prepared = np.zeros(3, np.int64) if prepared else None
         fields = zip(CHANGE_COLUMNS, CHANGE_TYPES, strict=True)
         own = ((column.name, codec.arrow_type) for column, codec in zip(columns, self._codecs, strict=True))
         self._schema = pa.schema([*fields, *own])
@@ -150,7 +171,10 @@ class TableColumns:
             builder.validity.bytes[at : at + rows] = 1
         self._op.values[at : at + rows] = op[:rows]
         values = [builder.values for builder in fixed[1:]]
-        _order(records, event, image, rows, at, *values)
+        if self._last_prepared is None:
+            _order(records, event, image, rows, at, *values)
+        else:
+            _order_prepared(records, event, self._last_prepared, rows, at, *values)
         self._gtid.reserve(rows, rows * gtids.longest)
         text = (self._gtid.offsets, self._gtid.data, self._gtid.validity.bytes, at)
         _gtids(records, event, rows, gtids.data, gtids.starts, *text)

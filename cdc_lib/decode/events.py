@@ -29,6 +29,7 @@ UPDATE_ROWS: Final = 31
 DELETE_ROWS: Final = 32
 GTID: Final = 33
 ANONYMOUS_GTID: Final = 34
+XA_PREPARE: Final = 38
 PARTIAL_UPDATE_ROWS: Final = 39
 TRANSACTION_PAYLOAD: Final = 40
 HEARTBEAT_V2: Final = 41
@@ -138,7 +139,6 @@ NAMES: Final[dict[int, str]] = {
 
 HINTS: Final[dict[int, str]] = {
     26: "The server lost events here: rewind the cursor behind this place and take a new snapshot of the tables.",
-    38: "XA transactions are not read yet.",
     164: "Binlog encryption of MariaDB is not read: set encrypt_binlog=OFF, and take a new snapshot of the tables.",
     **dict.fromkeys(
         (1, 6, 7, 8, 10, 12), "A server older than 5.0 wrote this file: take a new snapshot of the tables."

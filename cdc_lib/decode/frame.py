@@ -47,15 +47,17 @@ PASS, LOOK, ASK, REFUSE = range(4)
     FIRST_GNO,
     LAST_SID,
     LAST_GNO,
+    XA,  # where the XA transaction began whose rows come now; 0 outside of one
     STATE_SIZE,
-) = range(20)
+) = range(21)
 """Slots of the state that goes from scan to scan."""
 
-BODY, END, TYPE, SLOT, START, TIME, TXN, SOURCE, FILE, ROW, PACKED, RECORD_SIZE = range(12)
+BODY, END, TYPE, SLOT, START, TIME, TXN, SOURCE, FILE, ROW, PACKED, BEGAN, RECORD_SIZE = range(13)
 """Fields of a record: one row event of a wanted table.
 
 START, ROW: offset of the event in the file, and number of its first row there: 0, or inside a compressed transaction the
-event's offset in the payload, which leaves room for all of its rows. PACKED: 1 when the rows are compressed (MariaDB).
+event's offset in the payload, which leaves room for all of its rows. PACKED: 1 when the rows are compressed (MariaDB). BEGAN: the
+state's XA.
 """
 
 HEADER = 19
@@ -148,6 +150,7 @@ def _begin_mysql(b, h, end, sids, state, scratch):
     p = h + HEADER
     state[IN_TRANSACTION] = 1
     state[STANDALONE] = 0
+    state[XA] = 0
     state[COMMIT_TIME] = u32(b, h) * 1_000_000
     if p + 25 + 17 + 7 <= end:
         state[COMMIT_TIME] = u56(b, p + 42) & 0x7FFFFFFFFFFFFF
@@ -180,8 +183,9 @@ def _begin_tagged(b, h, end, sids, state, scratch):
 
 @njit(cache=True, nogil=True)
 def _begin_mariadb(b, h, end, sids, state, scratch):
-    """MARIADB_GTID: sequence 8, domain 4, flags 1 (bit 0: standalone); the server id is that of the header.
+    """MARIADB_GTID: sequence 8, domain 4, flags 1; the server id is that of the header.
 
+    Flags: bit 0 standalone, bit 6 the group ends in XA PREPARE.
     Source: MariaDB ``sql/log_event.h``, Gtid_log_event.
     """
     p = h + HEADER
@@ -189,6 +193,7 @@ def _begin_mariadb(b, h, end, sids, state, scratch):
         return MALFORMED
     state[IN_TRANSACTION] = 1
     state[STANDALONE] = b[p + 12] & 1
+    state[XA] = state[OFFSET] if b[p + 12] & 0x40 else 0
     state[COMMIT_TIME] = u32(b, h) * 1_000_000
     state[GNO] = u64(b, p)
     scratch[:SID_SIZE] = 0
@@ -203,6 +208,7 @@ def _end(state):
     """Close the transaction: what follows starts on a boundary."""
     state[IN_TRANSACTION] = 0
     state[STANDALONE] = 0
+    state[XA] = 0
     state[TRANSACTIONS] += 1
     if state[FIRST_TIME] == 0:
         state[FIRST_TIME] = state[COMMIT_TIME]
@@ -326,6 +332,7 @@ def _record(r, h, end, kind, slot, row, state):
     r[FILE] = state[FILE_NUMBER]
     r[ROW] = row
     r[PACKED] = packed
+    r[BEGAN] = state[XA]
 
 
 @njit(cache=True, nogil=True)

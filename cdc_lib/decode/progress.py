@@ -14,6 +14,7 @@ from cdc_lib.model.batch import Ddl
 from cdc_lib.model.identity import Flavor
 from cdc_lib.model.position import Position, file_number
 from cdc_lib.model.window import Window
+from cdc_lib.model.xa import Decision, Prepared
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -33,6 +34,8 @@ class WindowSummary:
     gtid_first: str = ""
     gtid_last: str = ""
     ddl: list[Ddl] = field(default_factory=list)
+    prepared: tuple[Prepared, ...] = ()
+    decided: tuple[Decision, ...] = ()
 
 
 class Progress:
@@ -65,6 +68,16 @@ class Progress:
     def position(self) -> Position:
         """Where the next event starts."""
         return Position(self.file, int(self.state[frame.OFFSET]))
+
+    @property
+    def commit_time(self) -> datetime:
+        """When the current transaction was committed or prepared."""
+        return _EPOCH + timedelta(microseconds=int(self.state[frame.COMMIT_TIME]))
+
+    @property
+    def gtid(self) -> str:
+        """GTID of the current transaction; empty without one."""
+        return self._gtid(int(self.state[frame.SID]), int(self.state[frame.GNO]))
 
     def place(self, offset: int | None = None) -> Place:
         """Return the context of an error here, or at another offset of the file."""

@@ -17,6 +17,7 @@ from cdc_lib.decode.dml import written_tables
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.receive import Bytes
 from cdc_lib.decode.tables import KnownTables, closes_statement
+from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.batch import Ddl
 from cdc_lib.model.position import Position
@@ -28,6 +29,7 @@ class RareEvents:
     Args:
         progress: of the walk.
         tables: learns and forgets.
+        xa: takes what is prepared and decided.
         ddl: takes the statements that touch a captured table.
         defines: takes position, body and text of the statements that define any table.
     """
@@ -36,6 +38,7 @@ class RareEvents:
         self,
         progress: Progress,
         tables: KnownTables,
+        xa: XaTransactions,
         ddl: list[Ddl],
         defines: Callable[[Position, bytes, bytes], None] | None = None,
     ) -> None:
@@ -43,6 +46,7 @@ class RareEvents:
         self._defines = defines
         self._progress = progress
         self._tables = tables
+        self._xa = xa
         self._ddl = ddl
 
     def take(self, data: Bytes, event: int, end: int, *, inside: bool = False) -> None:
@@ -92,6 +96,8 @@ class RareEvents:
             # Three numbers about the file and one for duplicates stand between the fixed part and the rest.
             plain = body[:13] + body[26:]
             self._query(plain, plain[_statement_at(plain) :])
+        elif kind == events.XA_PREPARE:
+            self._xa.prepare(body)
         elif kind in events.ROWS and closes_statement(body):
             pass
         elif kind in events.ROWS:
@@ -146,8 +152,11 @@ class RareEvents:
         if means.effect == "rows":
             self._statement(statement, database)
             return
+        if means.effect == "xa":
+            self._xa.statement(statement)
+            return
         touched = [t for t in means.tables if self._tables.touches(*t)]
-        if means.effect == "xa" or (means.effect == "lossy" and touched):
+        if means.effect == "lossy" and touched:
             raise UnknownEvent(
                 f"a statement whose effect on rows the binlog does not show: {statement[:120]!r}",
                 hint="Nothing was acknowledged. Rewind the cursor behind it and take a new snapshot of the table.",

@@ -16,8 +16,8 @@ import zstandard
 from cdc_lib.decode import events, frame, images, rows
 from cdc_lib.decode.bare import scan_bare
 from cdc_lib.decode.checksum import TABLES
-from cdc_lib.decode.columns import GtidPrefixes
-from cdc_lib.decode.faults import inflate_fault, payload_fault, rows_fault, scan_fault, value_fault
+from cdc_lib.decode.columns import GtidPrefixes, TableColumns
+from cdc_lib.decode.faults import inflate_fault, partial_xa_fault, payload_fault, rows_fault, scan_fault, value_fault
 from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.payload import Payload
@@ -28,6 +28,7 @@ from cdc_lib.decode.side import BrokenRows, SideBuffer
 from cdc_lib.decode.statement import statement_of
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.decode.types.codec import ValueFault
+from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.errors import SourceUnavailable
 from cdc_lib.model.identity import Flavor
 from cdc_lib.model.policy import ValuePolicy
@@ -85,6 +86,7 @@ class WindowReader:
         facts: of the server.
         wanted: whether a table is captured.
         sink: takes the row groups.
+        prepared: takes the row groups of XA transactions, which are decided elsewhere.
         options: how to cut them.
         history: knows the columns that the stream does not name.
     """
@@ -96,20 +98,23 @@ class WindowReader:
         facts: StreamFacts,
         wanted: Callable[[str, str], bool],
         sink: RowGroupSink,
+        prepared: RowGroupSink,
         options: ReadOptions,
         history: WindowHistory | None = None,
     ) -> None:
         """Stand at the window's start."""
         self._window = window
         self._stream = stream
-        self._sink = sink
+        self._sinks = (sink, prepared)
         self._options = options
         self._summary = WindowSummary()
         self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
         self._tables = KnownTables(
             self._progress, wanted, facts.charsets, facts.untold, options.values, history.schema if history else None
         )
-        self._rare = RareEvents(self._progress, self._tables, self._summary.ddl, _defines(history, facts.charsets))
+        self._xa = XaTransactions(self._progress)
+        defines = _defines(history, facts.charsets)
+        self._rare = RareEvents(self._progress, self._tables, self._xa, self._summary.ddl, defines)
         self._kinds = events.actions()
         self._inner_kinds = events.actions_inside()
         self._scratch = np.zeros(frame.SID_SIZE, np.uint8)
@@ -133,10 +138,13 @@ class WindowReader:
         if not self._progress.stopped:
             with Receiver(self._stream) as receiver:
                 self._read(receiver)
-        for slot in range(len(self._tables.columns)):
-            self._close_group(slot)
+        for slot, table in enumerate(self._tables.columns):
+            self._close_group(slot, table, prepared=False)
+        for slot, table in self._tables.prepared.items():
+            self._close_group(slot, table, prepared=True)
         for slot in self._tables.partials():
             self._close_partial(slot)
+        self._xa.finish(self._summary)
         return self._progress.summarize(self._summary)
 
     def _read(self, receiver: Receiver) -> None:
@@ -281,15 +289,18 @@ class WindowReader:
             return
         if len(self._gtids.texts) != self._progress.state[frame.SID_COUNT]:
             self._gtids.update(self._progress.gtid_prefixes())
-        slots = self._records[:count, frame.SLOT]
+        slots = 2 * self._records[:count, frame.SLOT] + (self._records[:count, frame.BEGAN] != 0)
         order = np.argsort(slots, kind="stable")
         edges = np.flatnonzero(np.diff(slots[order])) + 1
         for chosen in np.split(order, edges):
-            self._decode_table(data, int(slots[chosen[0]]), chosen)
+            slot, prepared = divmod(int(slots[chosen[0]]), 2)
+            self._decode_table(data, slot, chosen, prepared=bool(prepared))
 
-    def _decode_table(self, data: Bytes, slot: int, chosen: np.ndarray) -> None:
-        table = self._tables.columns[slot]
+    def _decode_table(self, data: Bytes, slot: int, chosen: np.ndarray, *, prepared: bool) -> None:
+        table = self._tables.prepared_columns(slot) if prepared else self._tables.columns[slot]
         layout = table.layout
+        if prepared:
+            self._xa.touch(layout.schema.name, self._records[chosen])
         columns = layout.prefix.shape[0]
         if self._cells[0].shape[0] < columns:
             self._cells = _scratch_cells(columns, self._cells[0].shape[1])
@@ -315,7 +326,10 @@ class WindowReader:
             table.bytes += int(taken)
             first = int(next_)
             if status == rows.GROUP_FULL:
-                self._close_group(slot)
+                self._close_group(slot, table, prepared=prepared)
+            elif status == rows.PARTIAL_IMAGE and prepared:
+                # Their rows would have to be put in order with those of whole images when they are committed.
+                raise partial_xa_fault(layout.schema.name, self._place(int(chosen[first])))
             elif status == rows.PARTIAL_IMAGE:
                 chosen, first = self._decode_partial(data, slot, chosen[first:]), 0
 
@@ -334,13 +348,12 @@ class WindowReader:
         table = self._tables.partial(slot).columns
         if table.rows:
             self._summary.rows += table.rows
-            self._sink.write(f"{_PARTIAL_FILES + slot}", table.layout.schema, table.finish())
+            self._sinks[0].write(f"{_PARTIAL_FILES + slot}", table.layout.schema, table.finish())
 
-    def _close_group(self, slot: int) -> None:
-        table = self._tables.columns[slot]
+    def _close_group(self, slot: int, table: TableColumns, *, prepared: bool) -> None:
         if table.rows:
             self._summary.rows += table.rows
-            self._sink.write(f"{slot:05d}", table.layout.schema, table.finish())
+            self._sinks[prepared].write(f"{slot:05d}", table.layout.schema, table.finish())
 
     def _place(self, record: int) -> Place:
         return self._progress.place(int(self._records[record, frame.START]))

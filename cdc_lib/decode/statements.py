@@ -9,6 +9,7 @@ from cdc_lib.decode.rare import RareEvents
 from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
 from cdc_lib.decode.statement import Statement, statement_of
 from cdc_lib.decode.tables import KnownTables
+from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.window import Window
@@ -37,9 +38,9 @@ def read_statements(window: Window, stream: BinlogStream, facts: StreamFacts) ->
 
 class _StatementReader(WindowReader):
     def __init__(self, window: Window, stream: BinlogStream, facts: StreamFacts) -> None:
-        super().__init__(window, stream, facts, lambda *_: False, _Nowhere(), ReadOptions())
+        super().__init__(window, stream, facts, lambda *_: False, _Nowhere(), _Nowhere(), ReadOptions())
         self.found: list[Dated] = []
-        self._rare = _RareStatements(self._progress, self._tables, facts, self.found)
+        self._rare = _RareStatements(self._progress, self._tables, self._xa, facts, self.found)
         for kinds in (self._kinds, self._inner_kinds):
             kinds[kinds != frame.REFUSE] = frame.PASS
         self._kinds[list(_ASKED)] = frame.ASK
@@ -63,8 +64,10 @@ class _Nowhere:
 class _RareStatements(RareEvents):
     """Keeps statements instead of acting on them."""
 
-    def __init__(self, progress: Progress, tables: KnownTables, facts: StreamFacts, found: list[Dated]) -> None:
-        super().__init__(progress, tables, [])
+    def __init__(
+        self, progress: Progress, tables: KnownTables, xa: XaTransactions, facts: StreamFacts, found: list[Dated]
+    ) -> None:
+        super().__init__(progress, tables, xa, [])
         self._charsets = facts.charsets
         self._found = found
 
@@ -73,5 +76,6 @@ class _RareStatements(RareEvents):
         means = meaning(statement.text, statement.database)
         if means.effect in ("alter", "create", "lossy") or means.tables:
             self._found.append((self._progress.position, statement))
-        if self._ends_transaction(means.effect, opens=means.opens_transaction):
+        # XA PREPARE is passed over, so that a group which ends in it is taken to end before.
+        if means.effect == "xa" or self._ends_transaction(means.effect, opens=means.opens_transaction):
             frame.end_transaction(self._progress.state)

@@ -49,6 +49,7 @@ class KnownTables:
         """Know no table yet."""
         self._history = history
         self.columns: list[TableColumns] = []
+        self.prepared: dict[int, TableColumns] = {}
         self._progress = progress
         self._wanted = wanted
         self._charsets = charsets
@@ -112,6 +113,13 @@ class KnownTables:
     def partials(self) -> Iterator[int]:
         """Yield the slots that such events were seen of."""
         yield from sorted(self._partial)
+
+    def prepared_columns(self, slot: int) -> TableColumns:
+        """Return the columns that collect a layout's rows of XA transactions."""
+        if slot not in self.prepared:
+            layout, epoch = self.columns[slot].layout, self._progress.window.epoch
+            self.prepared[slot] = TableColumns(layout, epoch, self._values, prepared=True)
+        return self.prepared[slot]
 
     def touches(self, database: str, table: str) -> bool:
         """Whether a table that a statement names is captured; ``*`` stands for all of its database."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.errors import MergeError
+from cdc_lib.merge.prepared import Commit
 from cdc_lib.model.batch import Manifest, SnapshotChunk
 from cdc_lib.model.lake import Marker, Mode, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
@@ -20,15 +21,21 @@ from cdc_lib.model.window import Window
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A manifest and the key it was read from."""
+    """A manifest and the key it was read from.
+
+    Args:
+        key: of the manifest.
+        manifest: what it says.
+        commits: XA transactions that its window commits, each with the batch that holds its rows.
+    """
 
     key: str
     manifest: Manifest
+    commits: tuple[tuple[Commit, Batch], ...] = ()
 
     def holds(self, table: str) -> bool:
         """Whether it has rows of the table, or says that a chunk of it has none."""
-        chunk = self.manifest.chunk
-        return any(file.table == table for file in self.manifest.files) or (chunk is not None and chunk.table == table)
+        return table in tables_of([self])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,8 @@ def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
         names.update(file.table for file in batch.manifest.files)
         if batch.manifest.chunk is not None:
             names.add(batch.manifest.chunk.table)
+        for commit, _ in batch.commits:
+            names.update(commit.prepared.tables)
     return tuple(sorted(names))
 
 
@@ -76,6 +85,10 @@ def schemas_of(table: str, batches: Iterable[Batch]) -> tuple[TableSchema, ...]:
     """Return the schemas in which the table's rows are written, without repeats, in the order of the batches."""
     found: dict[str, TableSchema] = {}
     for batch in batches:
+        for commit, held in batch.commits:
+            if table in commit.prepared.tables:
+                here = (file.schema_id for file in held.manifest.prepared_files if file.table == table)
+                found |= {schema_id: held.manifest.schemas[schema_id] for schema_id in here if schema_id not in found}
         used = [file.schema_id for file in batch.manifest.files if file.table == table]
         known = [i for i, s in batch.manifest.schemas.items() if s.name == table and batch.manifest.chunk is not None]
         for schema_id in (*used, *known):

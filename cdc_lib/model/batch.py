@@ -10,6 +10,7 @@ from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.window import Window
+from cdc_lib.model.xa import Decision, Prepared
 
 Op = Literal["c", "u", "d", "r"]
 """Insert, update, delete, and row read by a snapshot; the value of the ``_op`` column."""
@@ -124,6 +125,9 @@ class Manifest:
         files: the Parquet files.
         schemas: by schema id, every version that a file refers to, and each table's last version in the window.
         ddl: statements on captured tables, in order.
+        prepared: XA transactions that are prepared in the window, in order.
+        decided: XA transactions that are committed or rolled back in the window, in order.
+        prepared_files: the rows of ``prepared``; they count only where a window commits them.
     """
 
     source: str
@@ -140,6 +144,9 @@ class Manifest:
     files: tuple[DataFile, ...]
     schemas: dict[str, TableSchema]
     ddl: tuple[Ddl, ...] = ()
+    prepared: tuple[Prepared, ...] = ()
+    decided: tuple[Decision, ...] = ()
+    prepared_files: tuple[DataFile, ...] = ()
 
     @property
     def id(self) -> str:
@@ -153,10 +160,10 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Rows in all files."""
+        """Rows in all files, without those of ``prepared_files``."""
         return sum(file.rows for file in self.files)
 
     @property
     def bytes(self) -> int:
         """Bytes of all files."""
-        return sum(file.bytes for file in self.files)
+        return sum(file.bytes for file in (*self.files, *self.prepared_files))

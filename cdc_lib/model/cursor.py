@@ -14,6 +14,7 @@ from cdc_lib.errors import CursorMoved
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.model.xa import OpenTransaction
 
 KEPT_MOVES = 100
 """How many moves a cursor document remembers."""
@@ -63,6 +64,7 @@ class Cursor:
         snapshots: per table, the chunks that are acknowledged.
         in_flight_snapshots: lake only: per table, the chunks that the merge in flight reaches.
         moves: the last hundred moves, oldest first.
+        prepared: lake only: XA transactions that are prepared before the position and not decided, by their xids.
         writer: random text of the task that wrote this generation; tells one's own write after a lost answer.
     """
 
@@ -78,6 +80,7 @@ class Cursor:
     snapshots: tuple[SnapshotTask, ...] = ()
     in_flight_snapshots: tuple[SnapshotTask, ...] = ()
     moves: tuple[Move, ...] = ()
+    prepared: tuple[OpenTransaction, ...] = ()
     writer: str = ""
 
     def with_windows(self, windows: tuple[Window, ...]) -> Cursor:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cdc_lib.model.position import Position
+from cdc_lib.model.xa import OpenTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class MergePlan:
         start: where the lake cursor stands.
         stop: where it will stand; equal to ``start`` when only snapshot chunks are merged.
         batches: keys of the manifests in merge order: snapshot chunks first, then windows in the stream's order.
+        prepared: XA transactions that are open at ``start``; the windows may commit them.
     """
 
     source: str
@@ -27,6 +29,7 @@ class MergePlan:
     start: Position
     stop: Position
     batches: tuple[str, ...]
+    prepared: tuple[OpenTransaction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 
     <source>/batches/<epoch>/<window id>/manifest.json
     <source>/batches/<epoch>/<window id>/<database.table>/part-00000.parquet
+    <source>/batches/<epoch>/<window id>/<database.table>/prepared-00000.parquet
     <source>/snapshots/<snapshot id>/<database.table>/<chunk>/manifest.json
     <source>/snapshots/<snapshot id>/<database.table>/<chunk>/part-00000.parquet
     <source>/cursors/<consumer>.json
@@ -105,6 +106,11 @@ def key_of(manifest: Manifest) -> str:
 def part_path(table: str, number: int) -> str:
     """Return where a window's Parquet file of one table lies below the folder of its manifest."""
     return f"{table_folder(table)}/{chunk_part_path(number)}"
+
+
+def prepared_path(table: str, number: int) -> str:
+    """Return where a window's Parquet file of a table's prepared XA transactions lies below the manifest's folder."""
+    return f"{table_folder(table)}/prepared-{number:05d}.parquet"
 
 
 def chunk_part_path(number: int) -> str:

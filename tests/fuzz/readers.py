@@ -12,6 +12,7 @@ from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.rare import RareEvents
 from cdc_lib.decode.reader import ReadOptions, WindowReader
 from cdc_lib.decode.tables import KnownTables
+from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.errors import CdcError, SourceUnavailable
 from cdc_lib.model.policy import ValuePolicy
 from tests.fuzz.mutation import Samples, begin, below, broken
@@ -72,6 +73,7 @@ def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
                 stream.facts,
                 lambda *_: True,
                 Nowhere(),
+                Nowhere(),
                 ReadOptions(group_rows=chosen.choice([1, 3, 1 << 17]), values=chosen.choice(_POLICIES)),
             ).run()
         except SourceUnavailable:
@@ -130,7 +132,7 @@ def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         event[:_HEADER] = samples.data[samples.starts[sample] : samples.starts[sample] + _HEADER]
         event[9:13] = np.array([size], "<u4").view(np.uint8)
         try:
-            RareEvents(progress, tables, []).take(event, 0, size)
+            RareEvents(progress, tables, XaTransactions(progress), []).take(event, 0, size)
         except CdcError as error:
             _placed(error)
             progress = make()

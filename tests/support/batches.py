@@ -19,6 +19,7 @@ from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import SNAPSHOT_ROW, Position
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.model.xa import Decision, Prepared
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
@@ -91,8 +92,20 @@ class BatchWriter:
         *,
         epoch: int = 1,
         file: int = 1,
+        prepared: Mapping[str, tuple[int, Mapping[TableSchema, Iterable[Row]]]] | None = None,
+        decided: Mapping[str, tuple[int, bool]] | None = None,
     ) -> str:
-        """Write a window of one binlog file and return its manifest's key."""
+        """Write a window of one binlog file and return its manifest's key.
+
+        Args:
+            start: its first byte.
+            stop: first byte behind it.
+            rows: changes of each table.
+            epoch: its epoch.
+            file: number of the binlog file.
+            prepared: by xid, where an XA transaction began, and its rows; prepared ten bytes further.
+            decided: by xid, where an XA transaction is decided, and whether it commits.
+        """
         window = Window(self.source, epoch, at(start, file), at(stop, file))
         key = layout.manifest_key(window)
         numbers: defaultdict[str, int] = defaultdict(int)
@@ -101,7 +114,24 @@ class BatchWriter:
             path = layout.part_path(schema.name, numbers[schema.name])
             numbers[schema.name] += 1
             files.append(self._part(key, path, schema, list(changes), epoch))
-        self._manifest(key, epoch, files, list(rows), window=window)
+        apart = [
+            self._part(key, layout.prepared_path(schema.name, number), schema, list(changes), epoch)
+            for number, (_, tables) in enumerate((prepared or {}).values())
+            for schema, changes in tables.items()
+        ]
+        schemas = [*rows, *(schema for _, tables in (prepared or {}).values() for schema in tables)]
+        xa = {
+            "prepared": tuple(
+                Prepared(xid, at(began, file), at(began + 10, file), tuple(sorted(schema.name for schema in tables)))
+                for xid, (began, tables) in (prepared or {}).items()
+            ),
+            "decided": tuple(
+                Decision(xid, at(offset, file), DAWN + timedelta(seconds=offset), f"gtid:{offset}", committed)
+                for xid, (offset, committed) in (decided or {}).items()
+            ),
+            "prepared_files": tuple(apart),
+        }
+        self._manifest(key, epoch, files, schemas, window=window, xa=xa)
         return key
 
     def chunk(
@@ -153,13 +183,14 @@ class BatchWriter:
         *,
         window: Window | None = None,
         chunk: SnapshotChunk | None = None,
+        xa: Mapping[str, Any] | None = None,
     ) -> None:
         last = DAWN + timedelta(seconds=window.stop.offset) if window is not None else DAWN
         rows = sum(file.rows for file in files)
         manifest = Manifest(
             source=self.source, epoch=epoch, identity=IDENTITY, window=window, chunk=chunk, gtid_first="", gtid_last="",
             first_time=DAWN, last_time=last, transactions=rows, events=rows, files=tuple(files),
-            schemas={schema.id: schema for schema in schemas},
+            schemas={schema.id: schema for schema in schemas}, **(xa or {}),
         )  # fmt: skip
         self.store.put_if_absent(key, documents.dump(manifest))
 

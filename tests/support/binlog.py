@@ -151,7 +151,7 @@ def read(
     sink = Rows()
     wire = Wire(bytes(binlog.wire) if data is None else data, portion)
     facts = StreamFacts(flavor, binlog.checksum, {63: "binary", 255: "utf8mb4"})
-    summary = WindowReader(window, wire, facts, wanted, sink, options or ReadOptions()).run()
+    summary = WindowReader(window, wire, facts, wanted, sink, sink, options or ReadOptions()).run()
     if group is not None:
         group.extend(sink.groups)
     return sink.rows, summary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.draining import Drainer
-from cdc_lib.model.batch import Manifest
+from cdc_lib.model.batch import DataFile, Manifest
 from cdc_lib.model.position import Position
 from cdc_lib.model.results import DrainResult
 from cdc_lib.model.window import SnapshotTask, Window
@@ -58,8 +58,11 @@ class Capture:
             source=SOURCE,
             server={"host": server.host, "port": server.port, "user": server.cdc_user, "password_env": "UNUSED"},
             store={"url": f"file://{folder}/store"},
-            lake={"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/cat.db", "warehouse": f"file://{folder}/lake"},
-            **{"tables": {"include": [f"{database}.*"]}, **settings},
+            **{
+                "lake": {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/cat.db", "warehouse": f"file://{folder}/lake"},
+                "tables": {"include": [f"{database}.*"]},
+                **settings,
+            },
         )
         self.credentials = Credentials(server.cdc_user, server.cdc_password)
         self.pipeline = Pipeline(self.config, self.credentials, self.store, ObjectCursorStore(self.store))
@@ -110,9 +113,17 @@ class Capture:
 
     def tables(self, manifest: Manifest, table: str) -> list[pa.Table]:
         """Return the files of a table, one Arrow table each."""
+        return self._read(manifest, manifest.files, table)
+
+    def prepared_rows(self, manifest: Manifest, table: str) -> list[dict[str, Any]]:
+        """Return a table's rows of prepared XA transactions, in their order."""
+        rows = [row for one in self._read(manifest, manifest.prepared_files, table) for row in one.to_pylist()]
+        return sorted(rows, key=lambda row: (row["_epoch"], row["_file"], row["_offset"], row["_row"]))
+
+    def _read(self, manifest: Manifest, files: Iterable[DataFile], table: str) -> list[pa.Table]:
         key = layout.key_of(manifest)
         found = []
-        for file in manifest.files:
+        for file in files:
             if file.table == f"{self.database}.{table}":
                 with self.store.open_read(layout.beside(key, file.path)) as data:
                     found.append(pq.read_table(data))

@@ -13,6 +13,7 @@ from cdc_lib.model.merge import Cut, MergePlan, TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.model.xa import Decision, OpenTransaction, Prepared
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COUNTS = st.integers(0, 2**63 - 1)
@@ -42,6 +43,9 @@ IDENTITIES = st.builds(
 TASKS = st.builds(
     SnapshotTask, SOURCES, COUNTS, st.text(max_size=5), st.text(max_size=5), st.text(max_size=5), COUNTS, st.booleans()
 )
+PREPARED = st.builds(Prepared, st.text(max_size=5), positions(), positions(), tuples(st.text(max_size=5)))
+DECISIONS = st.builds(Decision, st.text(max_size=5), positions(), TIMES, st.text(max_size=5), st.booleans())
+OPEN_TRANSACTIONS = st.builds(OpenTransaction, st.text(max_size=5), PREPARED)
 MOVES = st.builds(Move, TIMES, st.text(max_size=5), st.none() | positions(), positions(), st.text(), st.text())
 CURSORS = st.builds(
     Cursor,
@@ -57,6 +61,7 @@ CURSORS = st.builds(
     snapshots=tuples(TASKS),
     in_flight_snapshots=tuples(TASKS),
     moves=tuples(MOVES),
+    prepared=tuples(OPEN_TRANSACTIONS),
     writer=st.text(),
 )
 SCHEMAS = st.builds(
@@ -66,6 +71,7 @@ SCHEMAS = st.builds(
     tuples(st.builds(Column, st.text(max_size=5), st.from_type(SourceType), st.booleans())),
     tuples(st.text(max_size=5)),
 )
+DATA_FILES = st.builds(DataFile, st.text(), st.text(), st.text(), COUNTS, COUNTS, st.text())
 CHUNKS = st.builds(
     SnapshotChunk, st.text(), st.text(), COUNTS, positions(), KEY_TEXTS, KEY_TEXTS, KEY_TEXTS, st.booleans()
 )
@@ -82,11 +88,16 @@ MANIFESTS = st.builds(
     last_time=MAYBE_TIME,
     transactions=COUNTS,
     events=COUNTS,
-    files=tuples(st.builds(DataFile, st.text(), st.text(), st.text(), COUNTS, COUNTS, st.text())),
+    files=tuples(DATA_FILES),
     schemas=st.dictionaries(st.text(max_size=5), SCHEMAS, max_size=2),
     ddl=tuples(st.builds(Ddl, positions(), st.text(), st.text())),
+    prepared=tuples(PREPARED),
+    decided=tuples(DECISIONS),
+    prepared_files=tuples(DATA_FILES),
 )
-PLANS = st.builds(MergePlan, SOURCES, COUNTS, st.text(), positions(), positions(), tuples(st.text()))
+PLANS = st.builds(
+    MergePlan, SOURCES, COUNTS, st.text(), positions(), positions(), tuples(st.text()), tuples(OPEN_TRANSACTIONS)
+)
 TABLE_CUTS = st.builds(TableCut, st.text(), st.text(), INT64, COUNTS)
 CUTS = st.builds(Cut, SOURCES, st.text(), COUNTS, positions(), MAYBE_TIME, TIMES, tuples(TABLE_CUTS))
 DOCUMENTS = st.one_of(CURSORS, MANIFESTS, PLANS, CUTS, windows(), TASKS)

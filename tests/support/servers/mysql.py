@@ -14,7 +14,7 @@ class MySqlServer(SqlServer):
     """MySQL 9, with GTIDs."""
 
     flavor = "mysql"
-    cdc_privileges = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT"
+    cdc_privileges = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT, XA_RECOVER_ADMIN"
     default_settings: ClassVar[Settings] = {
         **CAPTURE_SETTINGS,
         **SMALL_AND_FAST,

@@ -32,7 +32,7 @@ def read(binlog):
     window = Window("shop", 1, Position(FILE, 4), Position(FILE, binlog.offset))
     rows = Rows()
     facts = StreamFacts("mysql", binlog.checksum, {45: "utf8mb4"})
-    summary = WindowReader(window, Wire(bytes(binlog.wire)), facts, lambda *_: True, rows, ReadOptions()).run()
+    summary = WindowReader(window, Wire(bytes(binlog.wire)), facts, lambda *_: True, rows, rows, ReadOptions()).run()
     return [(row["_op"], row["id"], row["v"]) for row in rows], rows, summary
 
 

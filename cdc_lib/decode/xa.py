@@ -1,0 +1,135 @@
+"""What a window tells of XA transactions: which are prepared in it, and which are decided.
+
+The group of a prepared transaction ends in an XA_PREPARE event: one phase 1 (1: committed right there), format 4, length of
+gtrid 4, length of bqual 4, both (MySQL ``libs/mysql/binlog/event/control_events.h``, XA_prepare_event; MariaDB
+``sql/log_event.h``, XA_prepare_log_event). It begins with the statement XA START on MySQL, and with a flag of the GTID event
+on MariaDB. XA COMMIT and XA ROLLBACK are statements, each a group of its own, in a spelling that the server makes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import numpy as np
+
+from cdc_lib.decode import frame
+from cdc_lib.decode.progress import Progress, WindowSummary
+from cdc_lib.errors import DecodeError, UnknownEvent
+from cdc_lib.model.position import Position
+from cdc_lib.model.xa import Decision, Prepared, xid_text
+
+_STATEMENT = re.compile(r"XA (START|END|COMMIT|ROLLBACK) X'((?:[0-9a-fA-F]{2})*)',X'((?:[0-9a-fA-F]{2})*)',(\d+)\s*")
+_LONGEST_PART = 64
+"""Bytes of gtrid and of bqual at most, by the XA specification."""
+
+
+class XaTransactions:
+    """Collects prepared and decided transactions in the order of the stream.
+
+    Args:
+        progress: of the walk.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        """Know no transaction yet."""
+        self._progress = progress
+        self._events: list[Prepared | Decision] = []
+        self._tables: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+
+    def statement(self, text: str) -> None:
+        """Take an XA statement.
+
+        Raises:
+            DecodeError: it does not read as servers write it, or stands where none does.
+        """
+        match = _STATEMENT.fullmatch(text)
+        state = self._progress.state
+        decides = match is not None and match[1] in ("COMMIT", "ROLLBACK")
+        # A decision inside the transaction itself would say something of its rows that is not known here.
+        if match is None or (decides and state[frame.XA] != 0):
+            raise UnknownEvent(
+                f"an XA statement that is not understood: {text[:120]!r}",
+                hint="Nothing was acknowledged. Start the source anew with a snapshot to go on behind it.",
+                **self._progress.place(),
+            )
+        if match[1] == "START":
+            state[frame.XA] = state[frame.OFFSET]
+        elif decides:
+            xid = xid_text(int(match[4]), bytes.fromhex(match[2]), bytes.fromhex(match[3]))
+            self._decide(xid, committed=match[1] == "COMMIT")
+            frame.end_transaction(state)
+
+    def prepare(self, body: bytes) -> None:
+        """Take an XA_PREPARE event, which ends its group; ``body`` is without header and checksum.
+
+        Raises:
+            DecodeError: a length is wrong, or the beginning of the transaction was not seen.
+        """
+        state, place = self._progress.state, self._progress.place()
+        gtrid, bqual = (int.from_bytes(body[at : at + 4], "little") for at in (5, 9))
+        if len(body) < 13 or max(gtrid, bqual) > _LONGEST_PART or len(body) != 13 + gtrid + bqual or body[0] > 1:
+            raise DecodeError(
+                "an XA_PREPARE event does not follow the format",
+                hint="Nothing was acknowledged. Check the file at the source: mysqlbinlog reads it?",
+                **place,
+            )
+        xid = xid_text(int.from_bytes(body[1:5], "little"), body[13 : 13 + gtrid], body[13 + gtrid :])
+        if state[frame.XA] == 0:
+            raise DecodeError(
+                f"an XA PREPARE of {xid} without the beginning of its transaction",
+                hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
+                **place,
+            )
+        began = Position(self._progress.file, int(state[frame.XA]))
+        self._events.append(Prepared(xid, began, self._progress.position))
+        if body[0] == 1:
+            self._decide(xid, committed=True)
+        frame.end_transaction(state)
+
+    def touch(self, table: str, records: np.ndarray) -> None:
+        """Take note of the transactions that row events of a captured table belong to; ``records`` is of frame.scan."""
+        for number, began in np.unique(records[:, [frame.FILE, frame.BEGAN]], axis=0):
+            self._tables[int(number), int(began)].add(table)
+
+    def finish(self, summary: WindowSummary) -> None:
+        """Put what has to be remembered of the window into its summary.
+
+        A transaction that is prepared and decided in this window is left out when nothing follows from it: because it was
+        rolled back, or has no row of a captured table.
+
+        Raises:
+            DecodeError: rows belong to an XA transaction that ended in another way.
+        """
+        self._check_all_ended()
+        opened: dict[str, tuple[int, Prepared]] = {}
+        kept: dict[int, Prepared | Decision] = {}
+        for index, event in enumerate(self._events):
+            if isinstance(event, Prepared):
+                tables = self._tables.get((event.began.file_number, event.began.offset), ())
+                prepared = Prepared(event.xid, event.began, event.position, tuple(sorted(tables)))
+                opened[event.xid] = (index, prepared)
+                kept[index] = prepared
+                continue
+            here = opened.pop(event.xid, None)
+            if here is not None and not (event.committed and here[1].tables):
+                del kept[here[0]]
+            else:
+                kept[index] = event
+        summary.prepared = tuple(event for event in kept.values() if isinstance(event, Prepared))
+        summary.decided = tuple(event for event in kept.values() if isinstance(event, Decision))
+
+    def _decide(self, xid: str, *, committed: bool) -> None:
+        progress = self._progress
+        self._events.append(Decision(xid, progress.position, progress.commit_time, progress.gtid, committed))
+
+    def _check_all_ended(self) -> None:
+        ended = {(e.began.file_number, e.began.offset) for e in self._events if isinstance(e, Prepared)}
+        for number, began in self._tables:
+            if (number, began) not in ended:
+                place = {**self._progress.place(), "file": number, "offset": began}
+                raise DecodeError(
+                    "an XA transaction that does not end in XA PREPARE",
+                    hint="Nothing was acknowledged. Start the source anew with a snapshot to go on behind it.",
+                    **place,
+                )

@@ -1,0 +1,134 @@
+"""Which prepared XA transactions the windows of a merge commit, and which stay open behind it.
+
+A commit finds its rows by the id of its transaction: at the newest place before it that prepared that id, in the same window
+or in one that was merged long ago. An id can be used again after its decision, and never by two open transactions at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cdc_lib.errors import MergeError
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.lake import Point
+from cdc_lib.model.position import Position
+from cdc_lib.model.xa import Decision, OpenTransaction, Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """An XA COMMIT and where the rows of its transaction lie.
+
+    Args:
+        decision: the XA COMMIT.
+        epoch: of its window.
+        prepared: the transaction.
+        manifest: key of the manifest of the batch that holds the rows.
+    """
+
+    decision: Decision
+    epoch: int
+    prepared: Prepared
+    manifest: str
+
+    @property
+    def point(self) -> Point:
+        """Place of the rows in the order of changes."""
+        return Point.at(self.epoch, self.decision.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What becomes of prepared transactions in a run of windows.
+
+    Args:
+        commits: by key of the window's manifest, the transactions that it commits, in order.
+        open: what is prepared and not decided at the end, by xid.
+        unknown: commits, with the epoch, of transactions that are prepared neither here nor among those open before.
+    """
+
+    commits: Mapping[str, tuple[Commit, ...]]
+    open: tuple[OpenTransaction, ...]
+    unknown: tuple[tuple[int, Decision], ...]
+
+
+def settle(before: Iterable[OpenTransaction], windows: Iterable[tuple[str, Manifest]]) -> Settlement:
+    """Match the decisions of windows with what is prepared.
+
+    Args:
+        before: transactions that are open where the first window starts.
+        windows: key and manifest of each window, in the stream's order.
+    """
+    opened = {transaction.prepared.xid: transaction for transaction in before}
+    commits: dict[str, tuple[Commit, ...]] = {}
+    unknown: list[tuple[int, Decision]] = []
+    for key, manifest in windows:
+        found: list[Commit] = []
+        for event in _in_order(manifest):
+            if isinstance(event, Prepared):
+                opened[event.xid] = OpenTransaction(key, event)
+                continue
+            transaction = opened.pop(event.xid, None)
+            if not event.committed:
+                continue
+            if transaction is None:
+                unknown.append((manifest.epoch, event))
+            elif transaction.prepared.tables:
+                found.append(Commit(event, manifest.epoch, transaction.prepared, transaction.manifest))
+        if found:
+            commits[key] = tuple(found)
+    return Settlement(commits, tuple(opened[xid] for xid in sorted(opened)), tuple(unknown))
+
+
+def check_in_snapshots(unknown: Sequence[tuple[int, Decision]], first_reads: Sequence[Point], source: str) -> None:
+    """Refuse a commit whose rows are neither in a batch nor in a snapshot.
+
+    The rows of a transaction that was prepared before the source began are in no batch. They are in the lake all the same
+    when every snapshot began to read after the commit.
+
+    Args:
+        unknown: commits of transactions that no batch holds, each with its epoch.
+        first_reads: per snapshot of a table, the low watermark of its first chunk; none when there is no snapshot.
+        source: name of the source.
+
+    Raises:
+        MergeError: a commit lies behind the beginning of a snapshot, or there is no snapshot.
+    """
+    for epoch, decision in unknown:
+        if not first_reads or Point.at(epoch, decision.position) >= min(first_reads):
+            raise MergeError(
+                f"the XA transaction {decision.xid} is committed, but it was prepared before this source began, so that "
+                "its rows are in no batch",
+                hint="Start the source anew with `start: snapshot`; its first plan waits until no prepared transaction "
+                "(XA RECOVER) is left from before.",
+                source=source,
+                xid=decision.xid,
+                file=decision.position.file,
+                offset=decision.position.offset,
+            )
+
+
+def _in_order(manifest: Manifest) -> Iterator[Prepared | Decision]:
+    """Yield what is prepared and decided in the stream's order; a commit in one phase is both at one place."""
+    events: list[tuple[Position, int, Prepared | Decision]] = [(p.position, 0, p) for p in manifest.prepared]
+    events += [(d.position, 1, d) for d in manifest.decided]
+    for _, _, event in sorted(events, key=lambda event: event[:2]):
+        yield event
+
+
+def opened_before(newest_first: Iterable[tuple[str, Manifest]], wanted: Collection[str]) -> tuple[OpenTransaction, ...]:
+    """Look back for transactions that are open where a run of windows starts.
+
+    Args:
+        newest_first: key and manifest of the windows before; no more of them are taken than is needed.
+        wanted: ids of the transactions.
+    """
+    found: dict[str, OpenTransaction] = {}
+    for key, manifest in newest_first if wanted else ():
+        for transaction in settle((), [(key, manifest)]).open:
+            if transaction.prepared.xid in wanted:
+                found.setdefault(transaction.prepared.xid, transaction)
+        if len(found) == len(wanted):
+            break
+    return tuple(found[xid] for xid in sorted(found))

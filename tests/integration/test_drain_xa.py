@@ -1,0 +1,181 @@
+"""XA transactions in the drain: what is prepared lies apart, what is decided is listed, on both servers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import xa
+from tests.support.capture import Capture
+
+
+@pytest.fixture
+def capture(any_server, database, tmp_path):
+    capture = Capture(
+        any_server, database, tmp_path, start="latest", tables={"include": [f"{database}.*"], "exclude": ["*.no"]}
+    )
+    for table in ("a", "b", "no"):
+        capture.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(20))")
+    capture.execute("INSERT INTO a VALUES (1, 'x'), (2, 'y')")
+    yield capture
+    xa.rollback_all(any_server)
+
+
+def prepare(capture, xid, *statements):
+    xa.prepare(capture.server, capture.database, xid, *statements)
+
+
+def told(manifest):
+    """Return the ids that a manifest names: prepared, committed, rolled back."""
+    prepared = [one.xid for one in manifest.prepared]
+    committed = [one.xid for one in manifest.decided if one.committed]
+    return prepared, committed, [one.xid for one in manifest.decided if not one.committed]
+
+
+X1, X2 = "X'7831',X'',1", "X'7832',X'6271',7"
+
+
+def test_a_transaction_prepared_and_committed_in_one_window_lies_apart(capture):
+    """Its rows bear the place where it began, and the decision names the place where they count."""
+    start = capture.head()
+    prepare(capture, "'x1'", "INSERT INTO a VALUES (3, 'p'), (4, 'p')", "UPDATE a SET v = 'q' WHERE id = 3")
+    prepared_to = capture.head()
+    capture.execute("INSERT INTO a VALUES (5, 'plain')")
+    between = capture.head()
+    xa.commit(capture.server, "'x1'")
+    manifest = capture.drain(capture.window_from(start))
+    assert capture.ops(manifest, "a") == [("c", 5)]
+    assert told(manifest) == ([X1], [X1], [])
+    (prepared,), (decision,) = manifest.prepared, manifest.decided
+    assert prepared.tables == (f"{capture.database}.a",)
+    assert start <= prepared.began < prepared.position < prepared_to
+    assert between < decision.position < manifest.window.stop
+    assert decision.time.timestamp() > 1_600_000_000
+    assert decision.gtid == manifest.gtid_last != manifest.gtid_first
+    rows = capture.prepared_rows(manifest, "a")
+    assert [(row["_op"], row["id"], row["v"], row["_row"]) for row in rows] == [
+        ("c", 3, "p", 0), ("c", 4, "p", 1), ("u", 3, "q", 2),
+    ]  # fmt: skip
+    assert {(row["_file"], row["_offset"]) for row in rows} == {(prepared.began.file_number, prepared.began.offset)}
+
+
+def test_prepare_and_commit_in_two_windows_and_two_files(capture):
+    """Each window tells its half, whichever is drained first."""
+    start = capture.head()
+    prepare(capture, "'x2','bq',7", "DELETE FROM a WHERE id = 1")
+    first = capture.window_from(start)
+    capture.execute("FLUSH BINARY LOGS")
+    middle = capture.window_from(first.stop)
+    xa.commit(capture.server, "'x2','bq',7")
+    last = capture.window_from(middle.stop)
+    decided = capture.drain(last)
+    assert told(decided) == ([], [X2], [])
+    assert decided.decided[0].position.file_number == start.file_number + 1
+    assert told(capture.drain(middle)) == ([], [], [])
+    opened = capture.drain(first)
+    assert told(opened) == ([X2], [], [])
+    assert opened.files == decided.files == ()
+    assert [(row["_op"], row["id"]) for row in capture.prepared_rows(opened, "a")] == [("d", 1)]
+
+
+def test_a_transaction_rolled_back_in_its_window_leaves_nothing_to_remember(capture):
+    """In another window the rollback is told, so that the lake forgets it."""
+    start = capture.head()
+    prepare(capture, "'x1'", "INSERT INTO a VALUES (3, 'p')")
+    first = capture.window_from(start)
+    xa.rollback(capture.server, "'x1'")
+    both = capture.drain(capture.window_from(start))
+    assert told(both) == ([], [], [])
+    assert both.files == ()
+    assert told(capture.drain(capture.window_from(first.stop))) == ([], [], [X1])
+    assert told(capture.drain(first)) == ([X1], [], [])
+
+
+def test_a_commit_in_one_phase_counts_in_its_own_window(capture):
+    """MariaDB writes an ordinary transaction; MySQL one that is prepared and committed by one event."""
+    start = capture.head()
+    xa.in_one_phase(capture.server, capture.database, "'x1'", "INSERT INTO a VALUES (3, 'p')")
+    manifest = capture.drain(capture.window_from(start))
+    if capture.server.flavor == "mariadb":
+        assert capture.ops(manifest, "a") == [("c", 3)]
+        assert told(manifest) == ([], [], [])
+    else:
+        assert told(manifest) == ([X1], [X1], [])
+        assert manifest.decided[0].position == manifest.prepared[0].position
+        assert [row["id"] for row in capture.prepared_rows(manifest, "a")] == [3]
+
+
+def test_transactions_that_overlap_are_told_apart(capture):
+    """By where they began; each is numbered through for itself, and in each table."""
+    start = capture.head()
+    prepare(capture, "'x1'", "INSERT INTO a VALUES (3, 'x1'), (4, 'x1')", "INSERT INTO b VALUES (3, 'x1')")
+    prepare(capture, "'x2','bq',7", "INSERT INTO a VALUES (5, 'x2')")
+    capture.execute("INSERT INTO a VALUES (6, 'plain')")
+    xa.commit(capture.server, "'x2','bq',7")
+    xa.commit(capture.server, "'x1'")
+    manifest = capture.drain(capture.window_from(start))
+    assert told(manifest) == ([X1, X2], [X2, X1], [])
+    began = {one.xid: one.began.offset for one in manifest.prepared}
+    rows = capture.prepared_rows(manifest, "a")
+    assert [(row["_offset"], row["_row"], row["id"]) for row in rows] == [
+        (began[X1], 0, 3), (began[X1], 1, 4), (began[X2], 0, 5),
+    ]  # fmt: skip
+    assert [row["_row"] for row in capture.prepared_rows(manifest, "b")] == [0]
+    assert manifest.prepared[0].tables == (f"{capture.database}.a", f"{capture.database}.b")
+
+
+def test_a_transaction_without_captured_rows_costs_nothing(capture):
+    """Over two windows its id is remembered, so that its commit is known; no file is written."""
+    start = capture.head()
+    prepare(capture, "'x1'", "INSERT INTO no VALUES (1, 'p')")
+    first = capture.window_from(start)
+    xa.commit(capture.server, "'x1'")
+    both = capture.drain(capture.window_from(start))
+    assert told(both) == ([], [], [])
+    assert (both.files, both.prepared_files) == ((), ())
+    opened = capture.drain(first)
+    assert told(opened) == ([X1], [], [])
+    assert opened.prepared[0].tables == ()
+
+
+def test_a_commit_after_a_restart_of_the_server_is_told(capture):
+    """The transaction outlives the server; its commit stands in a new file."""
+    start = capture.head()
+    prepare(capture, "'x1'", "INSERT INTO a VALUES (3, 'p')")
+    first = capture.window_from(start)
+    capture.server.restart()
+    second = capture.window_from(first.stop)
+    xa.commit(capture.server, "'x1'")
+    assert told(capture.drain(first)) == ([X1], [], [])
+    assert told(capture.drain(second)) == ([], [], [])
+    assert told(capture.drain(capture.window_from(second.stop))) == ([], [X1], [])
+
+
+def test_a_rollback_to_a_savepoint_and_reserved_bytes_in_an_id_are_read(capture):
+    """Only what is prepared is in the binlog; ids are bytes."""
+    start = capture.head()
+    prepare(
+        capture, "X'0027ff','b',3",
+        "INSERT INTO a VALUES (3, 'stays')", "SAVEPOINT s", "INSERT INTO a VALUES (4, 'goes')", "ROLLBACK TO s",
+    )  # fmt: skip
+    xa.commit(capture.server, "X'0027ff','b',3")
+    manifest = capture.drain(capture.window_from(start))
+    assert told(manifest)[1] == ["X'0027ff',X'62',3"]
+    assert [row["id"] for row in capture.prepared_rows(manifest, "a")] == [3]
+
+
+def test_a_large_transaction_is_numbered_through_its_events_and_row_groups(capture, tmp_path):
+    """Drained again, into another store, it gives the same files."""
+    settings = {"start": "latest", "drain": {"row_group_rows": 1000}}
+    small = Capture(capture.server, capture.database, tmp_path / "small", **settings)
+    start = capture.head()
+    values = ", ".join(f"({i}, REPEAT('v', 20))" for i in range(10, 5010))
+    prepare(capture, "'x1'", f"INSERT INTO a VALUES {values}", "UPDATE a SET v = 'u' WHERE id >= 10")
+    xa.commit(capture.server, "'x1'")
+    window = capture.window_from(start)
+    manifest = small.drain(window)
+    rows = small.prepared_rows(manifest, "a")
+    assert [row["_row"] for row in rows] == list(range(10_000))
+    assert [row["id"] for row in rows] == 2 * list(range(10, 5010))
+    again = Capture(capture.server, capture.database, tmp_path / "again", **settings).drain(window)
+    assert again.prepared_files == manifest.prepared_files
+    assert (again.prepared, again.decided) == (manifest.prepared, manifest.decided)

@@ -1,0 +1,143 @@
+"""However the binlog is cut into windows and merges, a commit brings the rows of its own transaction, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cdc_lib.errors import MergeError
+from cdc_lib.merge.prepared import check_in_snapshots, opened_before, settle
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.lake import Point
+from cdc_lib.model.window import Window
+from cdc_lib.model.xa import Decision, Prepared
+from tests.support.batches import DAWN, IDENTITY, at
+
+STEP = 100
+
+
+@dataclass(frozen=True)
+class History:
+    """Events in the stream's order, and what each commit must bring: (place of the commit, place where it began)."""
+
+    events: tuple[Prepared | Decision, ...]
+    commits: tuple[tuple[int, int], ...]
+    open: tuple[str, ...]
+
+
+@st.composite
+def xa_histories(draw):
+    """Transactions of few ids, so that ids are used again; some without captured rows, some in one phase."""
+    events, commits, opened = [], [], {}
+    for number in range(1, draw(st.integers(0, 14)) + 1):
+        place = number * STEP
+        xid = draw(st.sampled_from("abc"))
+        if xid not in opened:
+            tables = draw(st.sampled_from([(), ("db.t",)]))
+            opened[xid] = Prepared(xid, at(place), at(place + 10), tables)
+            events.append(opened[xid])
+            if not draw(st.integers(0, 4)):
+                decided = place + 10
+            else:
+                continue
+        else:
+            decided = place
+        committed = decided != place or draw(st.booleans())
+        transaction = opened.pop(xid)
+        events.append(Decision(xid, at(decided), DAWN, "", committed))
+        if committed and transaction.tables:
+            commits.append((decided, transaction.began.offset))
+    return History(tuple(events), tuple(commits), tuple(sorted(opened)))
+
+
+def cut(history, places):
+    """Return (key, manifest) of the windows between the places, as a drain leaves them."""
+    bounds = [4, *sorted(set(places)), 100_000]
+    windows = []
+    for start, stop in pairwise(bounds):
+        here = [event for event in history.events if start <= event.position.offset < stop]
+        prepared = tuple(event for event in here if isinstance(event, Prepared))
+        decided = tuple(event for event in here if isinstance(event, Decision))
+        manifest = Manifest(
+            source="shop", epoch=1, identity=IDENTITY, window=Window("shop", 1, at(start), at(stop)), chunk=None,
+            gtid_first="", gtid_last="", first_time=None, last_time=None, transactions=0, events=0, files=(),
+            schemas={}, prepared=prepared, decided=decided,
+        )  # fmt: skip
+        windows.append((f"window-{start:06d}", manifest))
+    return windows
+
+
+def brought(settlement):
+    return [
+        (c.decision.position.offset, c.prepared.began.offset) for found in settlement.commits.values() for c in found
+    ]
+
+
+# Cuts lie on transaction boundaries: never between where a transaction began and where it was prepared.
+CUTS = st.lists(st.integers(1, 15).map(lambda n: n * STEP), max_size=6)
+
+
+@settings(max_examples=300, deadline=None)
+@given(xa_histories(), CUTS, st.integers(1, 4))
+def test_any_cut_into_windows_and_merges_brings_the_same_commits(history, places, together):
+    """What is open is carried from merge to merge; a merge that is settled again says the same."""
+    windows = cut(history, places)
+    opened, found = (), []
+    for first in range(0, len(windows), together):
+        settlement = settle(opened, windows[first : first + together])
+        assert settlement == settle(opened, windows[first : first + together])
+        assert settlement.unknown == ()
+        found += brought(settlement)
+        opened = settlement.open
+    assert tuple(found) == history.commits
+    assert tuple(transaction.prepared.xid for transaction in opened) == history.open
+
+
+@settings(max_examples=300, deadline=None)
+@given(xa_histories(), CUTS, st.data())
+def test_what_is_open_is_found_again_by_looking_back(history, places, data):
+    """A replay of windows that were merged long ago has no cursor to ask."""
+    windows = cut(history, places)
+    first = data.draw(st.integers(0, len(windows) - 1))
+    last = data.draw(st.integers(first, len(windows) - 1))
+    replayed = windows[first : last + 1]
+    wanted = {decision.xid for _, decision in settle((), replayed).unknown}
+    opened = opened_before(reversed(windows[:first]), wanted)
+    assert {transaction.prepared.xid for transaction in opened} == wanted
+    carried = settle(settle((), windows[:first]).open, replayed)
+    again = settle(opened, replayed)
+    assert (again.commits, again.unknown) == (carried.commits, ())
+
+
+@given(st.integers(4, 1000), st.lists(st.integers(4, 1000), max_size=3))
+def test_an_unknown_commit_passes_only_when_every_snapshot_began_behind_it(place, reads):
+    """A SELECT at its own position may not have seen it."""
+    unknown = [(1, Decision("x", at(place), DAWN, "", committed=True))]
+    points = [Point(1, 1, read) for read in reads]
+    if reads and all(place < read for read in reads):
+        check_in_snapshots(unknown, points, "shop")
+    else:
+        with pytest.raises(MergeError, match="shop"):
+            check_in_snapshots(unknown, points, "shop")
+
+
+def test_looking_back_takes_no_more_windows_than_it_needs():
+    """Manifests are read from the store one by one."""
+    history = History((Prepared("a", at(100), at(110), ("db.t",)),), (), ("a",))
+    windows = cut(history, [50, 200, 300])
+    taken = []
+
+    def newest_first():
+        for window in reversed(windows[:3]):
+            taken.append(window[0])
+            yield window
+
+    assert [t.manifest for t in opened_before(newest_first(), {"a"})] == ["window-000050"]
+    assert taken == ["window-000200", "window-000050"]
+    taken.clear()
+    assert opened_before(newest_first(), set()) == ()
+    assert taken == []
