@@ -179,3 +179,29 @@ def test_a_large_transaction_is_numbered_through_its_events_and_row_groups(captu
     again = Capture(capture.server, capture.database, tmp_path / "again", **settings).drain(window)
     assert again.prepared_files == manifest.prepared_files
     assert (again.prepared, again.decided) == (manifest.prepared, manifest.decided)
+
+
+def test_a_compressed_transaction_is_prepared_and_committed_like_any_other(capture):
+    """MySQL puts all of an XA transaction up to XA PREPARE into the payload; MariaDB compresses its events."""
+    start = capture.head()
+    mysql = capture.server.flavor == "mysql"
+    if not mysql:
+        capture.execute("SET GLOBAL log_bin_compress = ON, log_bin_compress_min_len = 10")
+    try:
+        compress = ["SET SESSION binlog_transaction_compression = ON"] if mysql else []
+        with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
+            rows = "INSERT INTO a VALUES (3, REPEAT('p', 20)), (4, REPEAT('q', 20))"
+            for statement in (*compress, "XA START 'x1'", rows, "XA END 'x1'", "XA PREPARE 'x1'"):
+                cursor.execute(statement)
+    finally:
+        if not mysql:
+            capture.execute("SET GLOBAL log_bin_compress = OFF, log_bin_compress_min_len = 256")
+    capture.execute("INSERT INTO a VALUES (5, 'plain')")
+    xa.commit(capture.server, "'x1'")
+    manifest = capture.drain(capture.window_from(start))
+    assert capture.ops(manifest, "a") == [("c", 5)]
+    assert told(manifest) == ([X1], [X1], [])
+    prepared = capture.prepared_rows(manifest, "a")
+    assert [(row["_op"], row["id"], row["v"], row["_row"]) for row in prepared] == [
+        ("c", 3, "p" * 20, 0), ("c", 4, "q" * 20, 1),
+    ]  # fmt: skip
