@@ -14,20 +14,23 @@ import pyarrow as pa
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.decode.columns import CHANGE_TYPES, OP_LABELS
 from cdc_lib.decode.history.window import WindowHistory
+from cdc_lib.decode.masking import Masker, Shape
 from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
 from cdc_lib.decode.resultset import ResultSet
-from cdc_lib.errors import BatchMismatch, ServerSwitched, UnknownSchema
+from cdc_lib.errors import BatchMismatch, ConfigError, ServerSwitched, UnknownSchema
 from cdc_lib.histories import Histories
 from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.position import SNAPSHOT_ROW, Position
+from cdc_lib.model.projection import Projection, whole
 from cdc_lib.model.results import DrainResult
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.ports import ObjectStore
+from cdc_lib.shaping import shape_of
 from cdc_lib.source.connect import Session, connect
 from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
 from cdc_lib.source.schema import InformationSchema
@@ -53,6 +56,11 @@ class Drainer:
     config: SourceConfig
     credentials: Credentials
     store: ObjectStore
+
+    @property
+    def shape(self) -> Shape:
+        """Which columns are stored, and behind which masks."""
+        return shape_of(self.config, self.credentials)
 
     def window(self, window: Window, identity: ServerIdentity, earlier: Sequence[Window] = ()) -> DrainResult:
         """Read one window and write its batch, unless it is there already.
@@ -111,7 +119,7 @@ class Drainer:
         options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
         with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
             wanted = self.config.tables.captures
-            return WindowReader(window, stream, stream_facts, wanted, *writers, options, history).run()
+            return WindowReader(window, stream, stream_facts, wanted, *writers, options, history, self.shape).run()
 
     def _untold(self, facts: ServerFacts) -> Untold:
         """Return how to find the columns whose changes the server may leave out of an after image.
@@ -165,14 +173,14 @@ class Drainer:
         if schema is None:
             connection.close()
             return self._gone(task, facts, number, key)
-        kept = self.config.values.applied(schema)
+        projection = self._projection(self.config.values.applied(schema), connection.close)
         after = _chunk(before).last_key if before else None
         upper = _chunk(before).upper_key if before else self._upper(schema)
         rows = self.config.snapshot.chunk_rows
         index = InformationSchema(connection).key_name(schema)
         watermark = low_watermark(connection, facts)
         now = datetime.now(UTC)
-        sql = chunks.select_chunk(schema, after, upper, rows, index)
+        sql = chunks.select_chunk(projection.source, after, upper, rows, index)
         # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.
         token = secrets.token_hex(4)
         path = layout.chunk_part_path(0).replace(".parquet", f"-{token}.parquet")
@@ -180,15 +188,25 @@ class Drainer:
             query(self.config.server, connection, sql) as stream,
             self._writer(key, lambda *_: path) as writer,
         ):
-            result = ResultSet(kept, stream, self.config.values)
+            result = ResultSet(projection, stream, self.shape.masker, self.config.values)
             for table in result.groups():
-                writer.write("0", kept, _with_order(table, task.epoch, watermark, now))
+                writer.write("0", projection.schema, _with_order(table, task.epoch, watermark, now))
         last_key = chunks.key_text(schema, result.last_key) if upper is not None and result.last_key else None
         chunk = SnapshotChunk(
             task.snapshot_id, task.name, number, watermark, after, last_key, upper,
             last=upper is None or result.rows < rows or last_key == upper,
         )  # fmt: skip
-        return self._publish(key, _chunk_manifest(task, facts, chunk, kept, writer.files, now))
+        return self._publish(key, _chunk_manifest(task, facts, chunk, projection.schema, writer.files, now))
+
+    def _projection(self, schema: TableSchema, close: Callable[[], None]) -> Projection:
+        """Return which columns to select; ``close`` is called when there is no saying."""
+        try:
+            projection = self.shape.of(schema)
+            chunks.refuse_masked_keys(projection)
+        except ConfigError:
+            close()
+            raise
+        return projection
 
     def _upper(self, schema: TableSchema) -> tuple[str, ...] | None:
         """Return the greatest key now, so that a table that grows is not chased; None for one chunk of everything."""
@@ -196,7 +214,8 @@ class Drainer:
             return None
         connection = connect(self.config.server, self.credentials)
         with query(self.config.server, connection, chunks.select_upper(schema)) as stream:
-            result = ResultSet(chunks.key_schema(schema), stream, ValuePolicy(invalid_text="replace"))
+            policy = ValuePolicy(invalid_text="replace")
+            result = ResultSet(whole(chunks.key_schema(schema)), stream, Masker(), policy)
             for _ in result.groups():
                 pass
         return chunks.key_text(schema, result.last_key) if result.last_key else None

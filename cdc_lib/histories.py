@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.decode.conceal import concealed
 from cdc_lib.decode.history.advance import Entity
 from cdc_lib.decode.history.column import Rules
 from cdc_lib.decode.history.window import Lost, State, WindowHistory, touched
@@ -126,7 +127,7 @@ class Histories:
                 self._put((version.database, version.table), since, None)
 
     def _put(self, entity: Entity, position: Position, state: Definition | None, statement: str = "") -> SchemaVersion:
-        version = SchemaVersion(self.config.source, self.epoch, *entity, position, state, statement)
+        version = SchemaVersion(self.config.source, self.epoch, *entity, position, state, self._shown(statement))
         return self.versions.put(version)
 
     # --- a window
@@ -179,11 +180,15 @@ class Histories:
         stands = self._put(entity, lost.position, one.definition)
         return stands.definition or one.definition
 
+    def _shown(self, statement: str) -> str:
+        """Return a statement as it may be kept and shown."""
+        return concealed(statement) if self.config.masks else statement
+
     def _gone(self, entity: Entity, lost: Lost, seen: list[Dated]) -> UnknownSchema:
-        what = f"behind {lost.statement[:200]!r} ({lost.why})" if lost.statement else f"({lost.why})"
+        what = f"behind {self._shown(lost.statement)[:200]!r} ({lost.why})" if lost.statement else f"({lost.why})"
         later = "it does not exist any more"
         if seen:
-            later = f"it was changed again at {seen[0][0]} by {seen[0][1].text[:200]!r}"
+            later = f"it was changed again at {seen[0][0]} by {self._shown(seen[0][1].text)[:200]!r}"
         return UnknownSchema(
             f"the columns of a table are not known from {lost.position} on {what}, and cannot be read from the server: {later}",
             hint=WAYS_OUT,

@@ -26,6 +26,8 @@ from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
 from cdc_lib.model.results import AckResult, DrainResult, Status
 from cdc_lib.model.window import SnapshotTask, Unit, Window
 from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.shaping import check_tables
+from cdc_lib.shaping import findings as shape_findings
 from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
 from cdc_lib.source.preflight import Finding, judge
@@ -109,7 +111,9 @@ class Pipeline:
         """
         connection = connect(self.config.server, self.credentials)
         try:
-            tables = [t for t in InformationSchema(connection).tables() if self.config.tables.captures(*t)]
+            reader = InformationSchema(connection)
+            tables = [t for t in reader.tables() if self.config.tables.captures(*t)]
+            check_tables(self.config, self._drainer.shape, reader, tables)
             facts = read_facts(connection, self.config.server)
             charsets = read_charsets(connection)
         finally:
@@ -341,7 +345,9 @@ class Pipeline:
         try:
             facts = read_facts(connection, self.config.server)
             findings = [*judge(facts), *judge_prepared(connection, facts)]
-            tables = [t for t in InformationSchema(connection).tables() if self.config.tables.captures(*t)]
+            reader = InformationSchema(connection)
+            tables = [t for t in reader.tables() if self.config.tables.captures(*t)]
+            shaped = list(shape_findings(self.config, self._drainer.shape, reader, tables))
         finally:
             connection.close()
         if tables:
@@ -353,7 +359,7 @@ class Pipeline:
                     "error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them."
                 )
             )
-        return findings
+        return findings + shaped
 
     def _cursor(self, consumer: str) -> Cursor:
         cursor = self.cursors.load(self.config.source, consumer)

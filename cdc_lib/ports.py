@@ -6,7 +6,7 @@ Each has its implementations in one room: object stores and cursor stores in ``s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -146,6 +146,19 @@ class SchemaReader(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """Rows before a point that no snapshot brought.
+
+    Args:
+        before: the point.
+        columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
+    """
+
+    before: Point
+    columns: Mapping[str, str]
+
+
 class MergeTarget(Protocol[Frame]):
     """One lake table. Every method is one commit or none: readers see all of it or nothing.
 
@@ -165,13 +178,15 @@ class MergeTarget(Protocol[Frame]):
         """Add and widen columns until rows of the schema fit; raises IncompatibleSchema where they cannot."""
         ...
 
-    def upsert(self, changes: Frame, *, marker: Marker, guard: bool, snapshot_to_come: bool = False) -> int:
+    def upsert(
+        self, changes: Frame, *, markers: Mapping[str, Marker], guard: bool, snapshot_to_come: bool = False
+    ) -> int:
         """Apply the last change of each key and return how many there were.
 
         Args:
             changes: changes in any order, with the table's columns and ``_op``; with ``_absent`` behind them, a character for
                 each of the table's columns, where some rows lack cells: those come from earlier changes and standing rows.
-            marker: what the table holds afterwards; stands in the commit.
+            markers: what the table holds afterwards of each source table; stands in the commit.
             guard: whether the table may hold rows newer than these changes; the newer ones stay.
             snapshot_to_come: a row that cannot be completed is left out, because a snapshot chunk will bring it.
 
@@ -180,12 +195,12 @@ class MergeTarget(Protocol[Frame]):
         """
         ...
 
-    def append(self, changes: Frame, *, marker: Marker, supersedes: Point | None) -> int:
+    def append(self, changes: Frame, *, markers: Mapping[str, Marker], supersedes: Sequence[Superseded]) -> int:
         """Add every change as a row and return how many there were.
 
         Args:
             changes: changes with the table's columns.
-            marker: what the table holds afterwards; stands in the commit.
-            supersedes: rows before this point that no snapshot brought are taken out in the same commit.
+            markers: what the table holds afterwards of each source table; stands in the commit.
+            supersedes: rows that are taken out in the same commit.
         """
         ...

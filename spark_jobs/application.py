@@ -19,11 +19,12 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, MergeError
 from cdc_lib.merge.cut import make_cut
 from cdc_lib.merge.plan import tables_of
+from cdc_lib.merge.routing import LakeMerge, lake_merges
 from cdc_lib.model.merge import Cut, MergePlan, TableCut
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cuts import last_cut, publish
 from spark_jobs.batches import load_plan
-from spark_jobs.one_table import TableMerge, lake_name
+from spark_jobs.one_table import TableMerge
 from spark_jobs.session import spark_session, table_session
 from spark_jobs.tables.iceberg import ensure_namespaces
 
@@ -57,42 +58,50 @@ def merge(spark: SparkSession, config: SourceConfig, plan: MergePlan, store: Obj
         say: takes one line for each table.
     """
     batches = load_plan(store, plan)
-    tables = tables_of(batches)
+    lakes = lake_merges(config, tables_of(batches))
     job = TableMerge(config, store, plan, batches)
-    ensure_namespaces(spark, {lake_name(config, table) for table in tables})
-    merged = _merge_all(spark, job, tables, say)
+    ensure_namespaces(spark, {lake.name for lake in lakes})
+    merged = _merge_all(spark, job, lakes, say)
     before = last_cut(store, config.source)
-    untouched = [cut for cut in before.tables if cut.table not in tables] if before is not None else []
-    standing = [cut for old in untouched if (cut := job.standing(spark, old)) is not None]
+    touched = {(cut.table, cut.lake_table) for cut in merged}
+    untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
+    standing = job.standing(spark, untouched)
     return publish(store, make_cut(plan, batches, (*merged, *standing), before, datetime.now(UTC)))
 
 
-def _merge_all(spark: SparkSession, job: TableMerge, tables: Sequence[str], say: Say) -> list[TableCut]:
-    """Merge the tables side by side; every one is tried before any failure is raised."""
+def _merge_all(spark: SparkSession, job: TableMerge, lakes: Sequence[LakeMerge], say: Say) -> list[TableCut]:
+    """Merge the lake tables side by side; every one is tried before any failure is raised."""
     own = threading.local()
 
-    def attempt(table: str) -> TableCut | CdcError:
+    def attempt(lake: LakeMerge) -> list[TableCut] | CdcError:
         if not hasattr(own, "session"):
             own.session = table_session(spark, job.config)
         began = time.monotonic()
         try:
-            cut = job.run(own.session, table)
+            cuts = job.run(own.session, lake)
         except CdcError as error:
-            say(f"{table}: {type(error).__name__}: {error}")
+            say(f"{_label(lake)}: {type(error).__name__}: {error}")
             return error
-        say(f"{table}: {cut.changes} changes into {cut.lake_table} in {time.monotonic() - began:.1f} s")
-        return cut
+        applied, took = sum(cut.changes for cut in cuts), time.monotonic() - began
+        say(f"{', '.join(lake.tables)}: {applied} changes into {lake.name} in {took:.1f} s")
+        return cuts
 
-    pool = ThreadPoolExecutor(max_workers=min(job.config.merge.parallelism, len(tables)))
+    pool = ThreadPoolExecutor(max_workers=min(job.config.merge.parallelism, len(lakes)))
     try:
-        results = list(pool.map(attempt, tables))
+        results = list(pool.map(attempt, lakes))
     finally:
         # All is done unless the job is told to end; then it must not wait for tables that have not begun.
         pool.shutdown(wait=False, cancel_futures=True)
-    failed = {table: result for table, result in zip(tables, results, strict=True) if isinstance(result, CdcError)}
+    failed = {_label(lake): result for lake, result in zip(lakes, results, strict=True) if isinstance(result, CdcError)}
     if failed:
-        raise _all_failures(failed, len(tables))
-    return [result for result in results if isinstance(result, TableCut)]
+        raise _all_failures(failed, len(lakes))
+    return [cut for result in results if not isinstance(result, CdcError) for cut in result]
+
+
+def _label(lake: LakeMerge) -> str:
+    """Name a merge for people: by its source tables, and by the lake table where those do not say it."""
+    tables = ", ".join(lake.tables)
+    return f"{tables} into {lake.name}" if any(share.target.routed for share in lake.shares) else tables
 
 
 def _all_failures(failed: dict[str, CdcError], tables: int) -> CdcError:

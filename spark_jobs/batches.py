@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,7 +20,21 @@ from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 from spark_jobs.prepared import committed_rows
-from spark_jobs.sql import point, quoted, struct
+from spark_jobs.sql import point, quoted, struct, text_literal
+
+
+@dataclass(frozen=True, slots=True)
+class RowShare:
+    """What rows of a source table get on their way into one lake table.
+
+    Args:
+        keeps: whether a column, by its name, goes there.
+        constants: columns that are added, and their values.
+    """
+
+    keeps: Callable[[str], bool]
+    constants: Mapping[str, str]
+
 
 ONE_TASK_ROWS = 20_000
 """So few rows are collapsed by one task: a shuffle would take longer than it saves."""
@@ -96,12 +110,18 @@ def _with_commits(store: ObjectStore, batches: Sequence[Batch], before: Sequence
 
 
 def changes(
-    session: SparkSession, store: ObjectStore, table: str, pieces: Sequence[Piece], columns: Sequence[LakeColumn]
+    session: SparkSession,
+    store: ObjectStore,
+    table: str,
+    pieces: Sequence[Piece],
+    columns: Sequence[LakeColumn],
+    share: RowShare,
 ) -> DataFrame:
     """Return the changes of one table: ``_op`` and the lake table's columns.
 
-    Rows before a piece's floor are left out; columns that a file does not have are null. Where some rows lack cells, the
-    frame has ``_absent`` as well, with a character for each of the lake table's columns.
+    Rows before a piece's floor are left out; columns that a file does not have, or that do not go into this lake table, are
+    null. Where some rows lack cells, the frame has ``_absent`` as well, with a character for each of the lake table's
+    columns.
 
     Args:
         session: session to read in.
@@ -109,6 +129,7 @@ def changes(
         table: ``database.table``.
         pieces: what to read.
         columns: the lake table's columns.
+        share: what the rows get on their way into this lake table.
     """
     groups: dict[tuple[str, Point | None, bool], tuple[TableSchema, list[str]]] = {}
     for piece in pieces:
@@ -122,9 +143,9 @@ def changes(
     whole_marks = [f"CAST(NULL AS STRING) AS {ABSENT}"] if some_partial else []
     frames = []
     for (_, floor, partial), (schema, paths) in groups.items():
-        marks = [_marks(schema, columns)] if partial else whole_marks
-        frames.append(_read(session, schema, paths, floor, columns, marks))
-    prepared, prepared_rows = _prepared(session, store, table, pieces, columns, whole_marks)
+        marks = [_marks(schema, columns, share)] if partial else whole_marks
+        frames.append(_read(session, schema, paths, floor, columns, marks, share))
+    prepared, prepared_rows = _prepared(session, store, table, pieces, columns, whole_marks, share)
     frames += prepared
     if not frames:
         return session.createDataFrame([], ", ".join(_declared(_shape(columns))))
@@ -143,11 +164,12 @@ def _read(
     floor: Point | None,
     columns: Sequence[LakeColumn],
     marks: list[str],
+    share: RowShare,
 ) -> DataFrame:
     frame = _open(session, schema, paths, partial=bool(marks))
     if floor is not None:
         frame = frame.where(f"{struct((EPOCH, FILE, OFFSET))} >= {point(floor)}")
-    return _in_shape(frame, schema, columns, marks)
+    return _in_shape(frame, schema, columns, marks, share)
 
 
 def _prepared(
@@ -157,6 +179,7 @@ def _prepared(
     pieces: Sequence[Piece],
     columns: Sequence[LakeColumn],
     marks: list[str],
+    share: RowShare,
 ) -> tuple[list[DataFrame], int]:
     """Return the rows of XA transactions that the pieces commit, and how many rows the files have at most."""
     groups: dict[tuple[str, str], tuple[Batch, dict[Point, Commit]]] = {}
@@ -172,7 +195,7 @@ def _prepared(
         file = next(file for file in held.manifest.prepared_files if file.path == path)
         schema = held.manifest.schemas[file.schema_id]
         found = committed_rows(_open(session, schema, [store.url(layout.beside(key, path))]), schema, commits.values())
-        frames.append(_in_shape(found, schema, columns, marks))
+        frames.append(_in_shape(found, schema, columns, marks, share))
         rows += file.rows
     return frames, rows
 
@@ -185,15 +208,19 @@ def _open(session: SparkSession, schema: TableSchema, paths: list[str], *, parti
     return session.read.schema(", ".join(_declared(declared))).parquet(*paths)
 
 
-def _in_shape(frame: DataFrame, schema: TableSchema, columns: Sequence[LakeColumn], marks: list[str]) -> DataFrame:
+def _in_shape(
+    frame: DataFrame, schema: TableSchema, columns: Sequence[LakeColumn], marks: list[str], share: RowShare
+) -> DataFrame:
     batch_names = {lake: name for name, lake in LAKE_NAMES.items()}
-    present = {column.name.lower(): column.name for column in schema.columns} | batch_names
+    kept = {column.name.lower(): quoted(column.name) for column in schema.columns if share.keeps(column.name)}
+    present = kept | {lake: quoted(name) for lake, name in batch_names.items()}
+    present |= {name: text_literal(value) for name, value in share.constants.items()}
     return frame.selectExpr(*(_projected(column, present) for column in _shape(columns)), *marks)
 
 
-def _marks(schema: TableSchema, columns: Sequence[LakeColumn]) -> str:
+def _marks(schema: TableSchema, columns: Sequence[LakeColumn], share: RowShare) -> str:
     """Put the marks of a file's columns into the order of the lake's; what the file does not have is null there, as ever."""
-    places = {column.name.lower(): i for i, column in enumerate(schema.columns, 1)}
+    places = {column.name.lower(): i for i, column in enumerate(schema.columns, 1) if share.keeps(column.name)}
     marks = [
         f"substring({ABSENT}, {places[name]}, 1)" if (name := column.name.lower()) in places else f"'{CELL_HERE}'"
         for column in columns
@@ -208,8 +235,7 @@ def _shape(columns: Sequence[LakeColumn]) -> list[LakeColumn]:
 
 
 def _projected(column: LakeColumn, present: dict[str, str]) -> str:
-    name = present.get(column.name.lower())
-    value = quoted(name) if name is not None else "NULL"
+    value = present.get(column.name.lower(), "NULL")
     return f"CAST({value} AS {column.type}) AS {quoted(column.name)}"
 
 

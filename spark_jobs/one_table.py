@@ -1,27 +1,47 @@
-"""One table of a merge, from its batches to its commit."""
+"""One lake table of a merge, from its batches to its commit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CorruptBatch, MergeConflict, MergeError
+from cdc_lib.errors import CorruptBatch, IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.merge.evolve import mode_of
 from cdc_lib.merge.plan import Batch, Piece, TableWork, has_arrived, schemas_of, work_on
-from cdc_lib.model.lake import LakeName, LakeTable, Marker
+from cdc_lib.merge.routing import LakeMerge, Share, lake_merges
+from cdc_lib.merge.union import disagree, union
+from cdc_lib.model.lake import LakeColumn, LakeTable, Marker
 from cdc_lib.model.merge import MergePlan, TableCut
+from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.ports import MergeTarget, ObjectStore
-from spark_jobs.batches import changes, replayed_batches
+from cdc_lib.ports import MergeTarget, ObjectStore, Superseded
+from spark_jobs.batches import RowShare, changes, replayed_batches
+from spark_jobs.filters import filtered
 from spark_jobs.tables.faults import told
 from spark_jobs.tables.iceberg import IcebergTable
 
 ATTEMPTS = 3
 """How often a table is merged again when another commit came first, before the whole job gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one source table brings to this merge of a lake table.
+
+    Args:
+        share: the source table.
+        work: what it needs.
+        schemas: the versions of its rows, as they stand in the lake.
+    """
+
+    share: Share
+    work: TableWork
+    schemas: tuple[TableSchema, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,75 +60,188 @@ class TableMerge:
     plan: MergePlan
     batches: Sequence[Batch]
 
-    def run(self, session: SparkSession, table: str) -> TableCut:
-        """Merge one table, and again when another commit came first.
+    def run(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
+        """Merge one lake table, and again when another commit came first.
+
+        Returns:
+            The lake table as it stands, once for each source table.
 
         Raises:
             MergeError: and its kinds; the table stands as it stood.
             StoreError: a batch or the lake's storage cannot be read.
+            ConfigError: a predicate of the source file cannot be used.
         """
         again = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
-        with told("merge", table):
-            return again(self._attempt, session, table)
+        with told("merge", ", ".join(lake.tables)):
+            return again(self._attempt, session, lake)
 
-    def standing(self, session: SparkSession, cut: TableCut) -> TableCut | None:
-        """Return a table that this merge has nothing for as it stands now; None when it is dropped.
+    def standing(self, session: SparkSession, cuts: Iterable[TableCut]) -> list[TableCut]:
+        """Return the tables that this merge has nothing for as they stand now, without those that are dropped.
 
-        Its rows are those of the cut before; maintenance may have rewritten them into another snapshot.
+        Their rows are those of the cut before; maintenance, or the merge of another source table, may have made another
+        snapshot since. A lake table that no route leads to any more is left out.
         """
-        stands = IcebergTable(session, lake_name(self.config, cut.table), self.config.source, cut.table).load()
-        if stands is None or stands.snapshot_id is None:
-            return None
-        return replace(cut, lake_snapshot=stands.snapshot_id, changes=0)
+        cuts = list(cuts)
+        known = {str(lake.name): lake for lake in lake_merges(self.config, (cut.table for cut in cuts))}
+        snapshots: dict[str, int | None] = {}
+        for name in {cut.lake_table for cut in cuts} & known.keys():
+            stands = self._target(session, known[name]).load()
+            snapshots[name] = stands.snapshot_id if stands is not None else None
+        return [
+            replace(cut, lake_snapshot=snapshot, changes=0)
+            for cut in cuts
+            if (snapshot := snapshots.get(cut.lake_table)) is not None
+        ]
 
-    def _attempt(self, session: SparkSession, table: str) -> TableCut:
-        schemas = schemas_of(table, self.batches)
-        if not schemas:
-            raise CorruptBatch(
-                "a chunk of the table has neither rows nor a schema", hint="Drain the chunk again.", table=table
-            )
-        name = lake_name(self.config, table)
-        target: MergeTarget[DataFrame] = IcebergTable(session, name, self.config.source, table)
+    def _target(self, session: SparkSession, lake: LakeMerge) -> MergeTarget[DataFrame]:
+        routed = {share.table: share.target.routed for share in lake.shares}
+        return IcebergTable(session, lake.name, self.config.source, routed)
+
+    def _attempt(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
+        schemas = {share.table: self._schemas(share, self.batches) for share in lake.shares}
+        target = self._target(session, lake)
         stands = target.load()
-        mode = stands.mode if stands is not None else mode_of(schemas[-1])
-        marker = stands.marker if stands is not None else Marker()
-        work = work_on(table, mode, self.batches, marker, self.plan)
-        applied = self._apply(session, target, work, schemas, stands) if work.pieces else 0
+        mode = stands.mode if stands is not None else mode_of(schemas[lake.tables[0]][-1])
+        markers = stands.markers if stands is not None else {}
+        parts = []
+        for share in lake.shares:
+            work = work_on(share.table, mode, self.batches, markers.get(share.table, Marker()), self.plan)
+            parts.append(_Part(share, work, schemas[share.table]))
+        applied = self._apply(session, target, lake, parts, stands) if any(part.work.pieces for part in parts) else {}
         after = target.load()
-        if after is None or after.snapshot_id is None or not has_arrived(after.marker, work):
+        if after is None or after.snapshot_id is None or not _arrived(after, parts):
             raise MergeError(
                 "the table does not stand where this merge was to bring it",
                 hint="Look at the table's snapshots: something else writes to it.",
-                table=table,
-                lake_table=str(name),
+                table=", ".join(lake.tables),
+                lake_table=str(lake.name),
             )
-        return TableCut(table, str(name), after.snapshot_id, applied)
+        return [TableCut(table, str(lake.name), after.snapshot_id, applied.get(table, 0)) for table in lake.tables]
 
     def _apply(
         self,
         session: SparkSession,
         target: MergeTarget[DataFrame],
-        work: TableWork,
-        schemas: Sequence[TableSchema],
+        lake: LakeMerge,
+        parts: Sequence[_Part],
         stands: LakeTable | None,
-    ) -> int:
-        columns = (stands or target.create(schemas[0])).columns
-        pieces = list(work.pieces)
-        if work.replay is not None:
-            replayed = replayed_batches(self.store, self.config.source, work.table, work.replay)
-            pieces += [Piece(batch, work.replay[0]) for batch in replayed]
-            schemas = (*schemas_of(work.table, replayed), *schemas)
-        for schema in schemas:
+    ) -> dict[str, int]:
+        """Bring the table's columns and rows to where the parts lead; returns the changes by source table."""
+        # Also of a part that brings nothing: the commit repeats its marker.
+        before = stands.markers if stands is not None else {}
+        markers = {part.share.table: before.get(part.share.table, Marker()) for part in parts}
+        due = [self._with_replay(part) for part in parts if part.work.pieces]
+        columns = _evolved(target, lake, [part for part, _ in due], stands)
+        applied = 0
+        # One commit, but for tables of which some wait for a first snapshot that completes rows, and others do not.
+        for to_come in sorted({self._waits(part) for part, _ in due}):
+            group = [(part, pieces) for part, pieces in due if self._waits(part) is to_come]
+            markers |= {part.share.table: part.work.marker for part, _ in group}
+            frames = [self._frame(session, part, pieces, columns) for part, pieces in group]
+            frame = reduce(_union, frames)
+            if group[0][0].work.mode == "mirror":
+                guard = any(part.work.guard for part, _ in group)
+                applied += target.upsert(frame, markers=markers, guard=guard, snapshot_to_come=to_come)
+            else:
+                supersedes = self._superseded(lake, [part for part, _ in group], stands)
+                applied += target.append(frame, markers=markers, supersedes=supersedes)
+        if len(due) == 1:
+            return {due[0][0].share.table: applied}
+        return {part.share.table: _rows(part) for part, _ in due}
+
+    def _waits(self, part: _Part) -> bool:
+        """Whether a snapshot is still to bring rows that cannot be completed."""
+        return part.work.mode == "mirror" and self.config.start == "snapshot" and not part.work.marker.has_snapshot
+
+    def _schemas(self, share: Share, batches: Sequence[Batch]) -> tuple[TableSchema, ...]:
+        """Return the versions of a source table's rows, as they stand in the lake."""
+        schemas = schemas_of(share.table, batches)
+        if not schemas:
+            raise CorruptBatch(
+                "a chunk of the table has neither rows nor a schema", hint="Drain the chunk again.", table=share.table
+            )
+        return tuple(routed_schema(schema, share.target) for schema in schemas)
+
+    def _with_replay(self, part: _Part) -> tuple[_Part, list[Piece]]:
+        """Add the windows that a late chunk must be merged with."""
+        work, share = part.work, part.share
+        if work.replay is None:
+            return part, list(work.pieces)
+        again = replayed_batches(self.store, self.config.source, work.table, work.replay)
+        older = tuple(routed_schema(schema, share.target) for schema in schemas_of(work.table, again))
+        pieces = [*work.pieces, *(Piece(batch, work.replay[0]) for batch in again)]
+        return replace(part, schemas=(*older, *part.schemas)), pieces
+
+    def _frame(
+        self, session: SparkSession, part: _Part, pieces: Sequence[Piece], columns: Sequence[LakeColumn]
+    ) -> DataFrame:
+        share = part.share
+        row = RowShare(share.target.keeps or _everything, share.constants(self.config.source))
+        frame = changes(session, self.store, share.table, pieces, columns, row)
+        return filtered(frame, share.target.where, part.work.mode, share.table)
+
+    def _superseded(self, lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None) -> list[Superseded]:
+        """Return the rows that late first snapshots bring themselves."""
+        shared = len(lake.shares) > 1 or bool(stands is not None and stands.carried)
+        found = []
+        for part in parts:
+            if part.work.supersedes is None:
+                continue
+            whose = part.share.constants(self.config.source)
+            if shared and not whose:
+                raise MergeError(
+                    "a snapshot of a table without a primary key comes after its changes, which cannot be told from those of "
+                    "the other tables that share the lake table",
+                    hint="Add keys: [schema, table] to the route and begin with a new lake table.",
+                    table=part.share.table,
+                    lake_table=str(lake.name),
+                )
+            found.append(Superseded(part.work.supersedes, whose))
+        return found
+
+
+def _union(one: DataFrame, other: DataFrame) -> DataFrame:
+    """Put frames together; where one has no ``_absent``, its rows are whole."""
+    return one.unionByName(other, allowMissingColumns=True)
+
+
+def _everything(_: str) -> bool:
+    return True
+
+
+def _arrived(stands: LakeTable, parts: Iterable[_Part]) -> bool:
+    return all(has_arrived(stands.markers[part.share.table], part.work) for part in parts)
+
+
+def _rows(part: _Part) -> int:
+    """Count what a source table brought; after a merge of several nobody can tell whose rows were the last of their keys."""
+    files = (file for piece in part.work.pieces for file in piece.batch.manifest.files)
+    return sum(file.rows for file in files if file.table == part.share.table)
+
+
+def _evolved(
+    target: MergeTarget[DataFrame], lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None
+) -> tuple[LakeColumn, ...]:
+    """Give the table the columns of all parts; what does not fit together stops it before anything is changed.
+
+    Raises:
+        IncompatibleSchema: names the source tables that do not fit together.
+    """
+    shards = [(part.share.table, schema) for part in parts for schema in part.schemas]
+    if len(parts) > 1:
+        union(str(lake.name), shards)
+    columns = (stands or target.create(shards[0][1])).columns
+    for table, schema in shards:
+        try:
             columns = target.evolve(schema).columns
-        frame = changes(session, self.store, work.table, pieces, columns)
-        if work.mode == "mirror":
-            to_come = self.config.start == "snapshot" and not work.marker.has_snapshot
-            return target.upsert(frame, marker=work.marker, guard=work.guard, snapshot_to_come=to_come)
-        return target.append(frame, marker=work.marker, supersedes=work.supersedes)
+        except IncompatibleSchema as error:
+            others = _others(lake, stands, table)
+            raise disagree(error, str(lake.name), (table, *others)) if others else error from error
+    return columns
 
 
-def lake_name(config: SourceConfig, table: str) -> LakeName:
-    """Return the lake table of ``database.table``; dots in ``lake.namespace`` divide its levels."""
-    database, _, name = table.partition(".")
-    namespace = config.lake.namespace_of(config.source, database)
-    return LakeName(config.lake.catalog, tuple(namespace.split(".")), name)
+def _others(lake: LakeMerge, stands: LakeTable | None, table: str) -> list[str]:
+    """Return the other source tables that share a lake table, as far as its markers name them."""
+    carried: Mapping[str, str] = stands.carried if stands is not None else {}
+    named = [name.partition("/")[2] for name in carried if "/" in name]
+    return sorted({*named, *lake.tables} - {table})

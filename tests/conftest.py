@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.servers import MariaDbServer, MySqlServer, S3Server, SqlServer
 
@@ -22,6 +23,10 @@ if "AIRFLOW_HOME" not in os.environ:
     os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="lakecdc-airflow-")
     atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+
+# A busy machine makes no law wrong.
+settings.register_profile("laws", deadline=None)
+settings.load_profile("laws")
 
 HERE = Path(__file__).parent
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
-from cdc_lib.config import Credentials, Loaded, SourceConfig, credentials_from_environment, load_sources
+from cdc_lib.config import (
+    Credentials,
+    Loaded,
+    SourceConfig,
+    credentials_from_environment,
+    load_sources,
+    mask_key_from_environment,
+)
 from cdc_lib.errors import ConfigError
 from cdc_lib.pipeline import Pipeline
 
@@ -68,8 +75,9 @@ def config_of(loaded: Loaded) -> SourceConfig:
 
 
 def open_pipeline(config: SourceConfig) -> Pipeline:
-    """Open the pipeline of a source with the password of the environment."""
-    return Pipeline.open(config, credentials_from_environment(config.server))
+    """Open the pipeline of a source with the secrets of the environment."""
+    credentials = credentials_from_environment(config.server)
+    return Pipeline.open(config, replace(credentials, mask_key=mask_key_from_environment(config)))
 
 
 def open_store_pipeline(config: SourceConfig) -> Pipeline:

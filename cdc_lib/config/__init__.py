@@ -6,6 +6,7 @@ from cdc_lib.config.credentials import (
     Credentials,
     StoreKeys,
     credentials_from_environment,
+    mask_key_from_environment,
     store_keys_from_environment,
 )
 from cdc_lib.config.lake import LakeConfig
@@ -33,5 +34,6 @@ __all__ = [
     "credentials_from_environment",
     "load_source",
     "load_sources",
+    "mask_key_from_environment",
     "store_keys_from_environment",
 ]

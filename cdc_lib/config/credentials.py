@@ -7,21 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cdc_lib.config.server import ServerConfig
+from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A log-in; its text never shows the password.
+    """A log-in, and the key of the hashes; their text never shows either secret.
 
     Args:
         user: name of the MySQL user.
         password: its password.
+        mask_key: key of the hashes under ``masks``; empty where there are none.
     """
 
     user: str
     password: str = field(repr=False)
+    mask_key: str = field(default="", repr=False)
 
     def __str__(self) -> str:
         """Only whose log-in it is."""
@@ -50,6 +53,24 @@ def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str
             connection=server.connection,
         )
     return Credentials(server.user, _required(environ, server.password_env, "the password of the source's user"))
+
+
+def mask_key_from_environment(config: SourceConfig, environ: Mapping[str, str] = os.environ) -> str:
+    """Take the key of the hashes from the variable that ``mask_key_env`` names; empty when no mask needs it.
+
+    Raises:
+        ConfigError: it is not set, or the file names only an Airflow connection.
+    """
+    if not config.hashes:
+        return ""
+    if config.mask_key_env is None:
+        raise ConfigError(
+            "the key of the hashes is known to Airflow alone",
+            hint="Add mask_key_env to the source file to use it outside Airflow.",
+            source=config.source,
+            connection=config.mask_key_connection,
+        )
+    return _required(environ, config.mask_key_env, "the key of the hashes under masks, a long random text,")
 
 
 def store_keys_from_environment(store: StoreConfig, environ: Mapping[str, str] = os.environ) -> StoreKeys | None:

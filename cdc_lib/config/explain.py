@@ -70,13 +70,16 @@ def _section(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseMode
     """Follow a key path to the model that stands there, through optional sections."""
     here: type[BaseModel] | None = model
     for part in path:
+        if isinstance(part, int):  # an element of a list has the model that its list was followed to
+            continue
         field = here.model_fields.get(str(part)) if here is not None else None
         here = _model_in(field.annotation) if field is not None else None
     return here
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    choices = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else (annotation,)
+    inside = {Union, UnionType, tuple}  # an optional section, or a list of sections
+    choices = get_args(annotation) if get_origin(annotation) in inside else (annotation,)
     for choice in choices:
         if isinstance(choice, type) and issubclass(choice, BaseModel):
             return choice

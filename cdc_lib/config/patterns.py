@@ -1,7 +1,11 @@
-"""Which tables a source captures; pure functions over names.
+r"""Which tables and columns are meant; pure functions over names.
 
 A pattern is ``database.table``; ``*`` stands for any characters and ``?`` for one, neither of them for the dot between the
-two. A database whose name has a dot in it is reached by a wildcard. Names compare with their case, as servers on Linux do.
+two. A database whose name has a dot in it is reached by a wildcard. Between slashes it is a regular expression that is looked
+for in ``database.table``, anywhere unless ``^`` and ``$`` hold it to the ends: ``/^shop_\d+\.orders$/``. Names of tables
+compare with their case, as servers on Linux do.
+
+A pattern of a column has the same wildcards and slashes; columns compare without their case, as all servers do.
 """
 
 from __future__ import annotations
@@ -16,17 +20,50 @@ SYSTEM_DATABASES = frozenset({"information_schema", "mysql", "performance_schema
 
 def matches(pattern: str, database: str, table: str) -> bool:
     """Whether ``database.table`` is one of those that the pattern names."""
+    if is_expression(pattern):
+        return _regular(pattern, 0).search(f"{database}.{table}") is not None
     database_like, table_like = _compiled(pattern)
     return database_like.fullmatch(database) is not None and table_like.fullmatch(table) is not None
 
 
+def matches_column(pattern: str, column: str) -> bool:
+    """Whether a column is one of those that the pattern names."""
+    if is_expression(pattern):
+        return _regular(pattern, re.IGNORECASE).search(column) is not None
+    return _expression(pattern, re.IGNORECASE).fullmatch(column) is not None
+
+
 def captured(include: Iterable[str], exclude: Iterable[str], database: str, table: str) -> bool:
     """Whether a table is included and not excluded; an exclusion always wins."""
+    return _captured(tuple(include), tuple(exclude), database, table)
+
+
+@lru_cache(maxsize=65536)
+def _captured(include: tuple[str, ...], exclude: tuple[str, ...], database: str, table: str) -> bool:
     if database.lower() in SYSTEM_DATABASES:
         return False
     if not any(matches(pattern, database, table) for pattern in include):
         return False
     return not any(matches(pattern, database, table) for pattern in exclude)
+
+
+def reaches(include: Iterable[str], database: str) -> bool:
+    """Whether some table of a database may be captured; in doubt, and for many regular expressions there is some, yes."""
+    if database.lower() in SYSTEM_DATABASES:
+        return False
+    return any(_reaches(pattern, database) for pattern in include)
+
+
+def _reaches(pattern: str, database: str) -> bool:
+    if not is_expression(pattern):
+        return _compiled(pattern)[0].fullmatch(database) is not None
+    front, dot, _ = pattern[1:-1].partition(r"\.")
+    if not dot or "|" in pattern or "(" in front:
+        return True
+    try:
+        return re.search(f"(?:{front})$", database) is not None
+    except re.error:  # a class of characters was cut in two
+        return True
 
 
 def select(
@@ -37,8 +74,26 @@ def select(
     return [(database, table) for database, table in tables if captured(wanted, unwanted, database, table)]
 
 
+def is_expression(pattern: str) -> bool:
+    """Whether a pattern is a regular expression between slashes."""
+    return len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/")
+
+
+def is_exact(pattern: str) -> bool:
+    """Whether a pattern names one thing and nothing else."""
+    return not is_expression(pattern) and "*" not in pattern and "?" not in pattern
+
+
+def database_of(pattern: str) -> str | None:
+    """Return the one database whose tables a pattern names, or None when there may be several."""
+    database = pattern.partition(".")[0]
+    return database if not is_expression(pattern) and is_exact(database) else None
+
+
 def problem(pattern: str) -> str | None:
-    """Say what is wrong with a pattern, or None."""
+    """Say what is wrong with a pattern of tables, or None."""
+    if pattern.startswith("/"):
+        return _problem_of_expression(pattern)
     database, dot, table = pattern.partition(".")
     if not (database and dot and table):
         return f"{pattern!r} is not database.table"
@@ -49,13 +104,38 @@ def problem(pattern: str) -> str | None:
     return None
 
 
+def problem_of_column(pattern: str) -> str | None:
+    """Say what is wrong with a pattern of columns, or None."""
+    if pattern.startswith("/"):
+        return _problem_of_expression(pattern)
+    if not pattern or pattern != pattern.strip() or "`" in pattern:
+        return f"{pattern!r} is not the name of a column; write it bare, without the table's name"
+    return None
+
+
+def _problem_of_expression(pattern: str) -> str | None:
+    if len(pattern) < 3 or not pattern.endswith("/"):
+        return f"{pattern!r} begins as a regular expression and has no end; write it as /^shop_\\d+\\.orders$/"
+    try:
+        re.compile(pattern[1:-1])
+    except re.error as error:
+        return f"{pattern!r} is not a regular expression: {error}"
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _regular(pattern: str, flags: int) -> re.Pattern[str]:
+    return re.compile(pattern[1:-1], flags)
+
+
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     database, _, table = pattern.partition(".")
     return _expression(database), _expression(table)
 
 
-def _expression(like: str) -> re.Pattern[str]:
+@lru_cache(maxsize=4096)
+def _expression(like: str, flags: int = 0) -> re.Pattern[str]:
     """Translate wildcards; everything else, brackets included, stands for itself."""
     wild = {"*": ".*", "?": "."}
-    return re.compile("".join(wild.get(char, re.escape(char)) for char in like), re.DOTALL)
+    return re.compile("".join(wild.get(char, re.escape(char)) for char in like), re.DOTALL | flags)

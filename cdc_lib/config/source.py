@@ -6,8 +6,11 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cdc_lib.config.base import Section
+from cdc_lib.config.base import Section, VariableName
+from cdc_lib.config.columns import ColumnsRule, MaskRule
 from cdc_lib.config.lake import LakeConfig
+from cdc_lib.config.patterns import database_of
+from cdc_lib.config.routes import FilterRule, RouteRule
 from cdc_lib.config.schedule import problem
 from cdc_lib.config.server import ServerConfig
 from cdc_lib.config.store import StoreConfig
@@ -25,6 +28,12 @@ class SourceConfig(Section):
         source: the source's name; stands in object keys, DAG ids and lake namespaces.
         server: how the server is reached.
         tables: which tables are captured.
+        columns: which of their columns are taken; all where nothing is said.
+        masks: columns that are stored behind a mask.
+        mask_key_env: environment variable with the key of the hashes.
+        mask_key_connection: Airflow connection whose password is the key of the hashes.
+        routes: lake tables other than those of the same name.
+        filters: rows that the lake keeps.
         start: where a source without a cursor begins.
         schedule: cron expression of the DAG; None for runs by hand only.
         store: where batches and cursors live.
@@ -42,6 +51,14 @@ class SourceConfig(Section):
     )
     server: ServerConfig = Field(description="host, port, user, password_env or connection, ...")
     tables: TablesConfig = Field(description='a list of patterns such as ["shop.*"], or include and exclude')
+    columns: tuple[ColumnsRule, ...] = Field(default=(), description="list of tables, include, exclude")
+    masks: tuple[MaskRule, ...] = Field(default=(), description="list of tables, columns, mask, text, characters")
+    mask_key_env: VariableName | None = Field(
+        default=None, description="name of the environment variable that holds the key of the hashes"
+    )
+    mask_key_connection: str | None = Field(default=None, min_length=1, description="id of an Airflow connection")
+    routes: tuple[RouteRule, ...] = Field(default=(), description="list of tables, into, keys, columns, where")
+    filters: tuple[FilterRule, ...] = Field(default=(), description="list of tables, where")
     start: Start = Field(default="snapshot", description="snapshot, earliest or latest")
     schedule: str | None = Field(default="*/5 * * * *", description='cron expression such as "*/5 * * * *", or null')
     store: StoreConfig = Field(description="url and, for S3, endpoint_url, region, ...")
@@ -75,11 +92,25 @@ class SourceConfig(Section):
     @model_validator(mode="after")
     def _one_namespace_per_database(self) -> Self:
         """Two databases may have a table of one name: they must not meet in one lake table."""
-        databases = {pattern.partition(".")[0] for pattern in self.tables.include}
-        one = len(databases) == 1 and not any("*" in name or "?" in name for name in databases)
+        databases = {database_of(pattern) for pattern in self.tables.include}
+        one = len(databases) == 1 and None not in databases
         if not one and "{database}" not in self.lake.namespace:
             raise ValueError(
                 f"lake.namespace {self.lake.namespace!r} must hold {{database}}: tables.include names several "
                 "databases, whose tables of one name would be mixed"
             )
         return self
+
+    @model_validator(mode="after")
+    def _hashes_have_a_key(self) -> Self:
+        """A hash without a key is undone by hashing every possible value."""
+        if self.hashes and self.mask_key_env is None and self.mask_key_connection is None:
+            raise ValueError(
+                "masks with hash need mask_key_env: NAME (an environment variable) or mask_key_connection: ID (Airflow's)"
+            )
+        return self
+
+    @property
+    def hashes(self) -> bool:
+        """Whether any mask needs the key."""
+        return any(rule.mask == "hash" for rule in self.masks)

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 from pydantic import Field, field_validator
 
 from cdc_lib.config.base import Section
-from cdc_lib.config.patterns import captured, problem, select
+from cdc_lib.config.patterns import captured, problem, reaches, select
 
 
 class TablesConfig(Section):
     """Patterns of ``database.table``; see :mod:`cdc_lib.config.patterns`. A bare list in the file means ``include``."""
 
-    include: tuple[str, ...] = Field(min_length=1, description='list of patterns, for example ["shop.*"]')
+    include: tuple[str, ...] = Field(
+        min_length=1, description='list of patterns such as "shop.*" or "/^shop_[0-9]+[.]orders$/"'
+    )
     exclude: tuple[str, ...] = Field(default=(), description='list of patterns, for example ["shop.tmp_*"]')
 
     @field_validator("include", "exclude")
@@ -25,7 +27,9 @@ class TablesConfig(Section):
         return patterns
 
     def captures(self, database: str, table: str) -> bool:
-        """Whether changes of this table are taken."""
+        """Whether changes of this table are taken; with ``*`` for the table, whether those of any in the database may be."""
+        if table == "*":
+            return reaches(self.include, database)
         return captured(self.include, self.exclude, database, table)
 
     def select(self, tables: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:

@@ -9,6 +9,7 @@ from numba import njit
 
 from cdc_lib.decode.builders import FixedBuilder, TextBuilder
 from cdc_lib.decode.frame import BEGAN, FILE, ROW, SOURCE, START, TIME, TXN
+from cdc_lib.decode.masking import Masker
 from cdc_lib.decode.table_map import TableLayout
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.decode.types.jsonb import write_unsigned
@@ -16,6 +17,7 @@ from cdc_lib.decode.types.registry import codec_for
 from cdc_lib.decode.wire import copy
 from cdc_lib.model.batch import CHANGE_COLUMNS
 from cdc_lib.model.policy import ValuePolicy
+from cdc_lib.model.projection import Projection
 
 OP_LABELS = pa.array(["c", "u", "d", "r"])
 """Labels of the codes of rows.py."""
@@ -101,21 +103,35 @@ class TableColumns:
 
     Args:
         layout: of the table.
+        projection: which of its columns are decoded, and their masks.
+        masker: applies the masks.
         epoch: of the window.
         values: what becomes of values that the lake cannot hold as they are.
         prepared: rows of XA transactions, which get their place in the order when they are committed.
     """
 
-    def __init__(self, layout: TableLayout, epoch: int, values: ValuePolicy, *, prepared: bool = False) -> None:
+    def __init__(
+        self,
+        layout: TableLayout,
+        projection: Projection,
+        masker: Masker,
+        epoch: int,
+        values: ValuePolicy,
+        *,
+        prepared: bool = False,
+    ) -> None:
         """Start with no rows."""
         self.layout = layout
+        self.schema = projection.schema
+        self.projection = projection
+        self._masker = masker
         self.rows = 0
         self.bytes = 0
         self._epoch = epoch
-        columns = layout.schema.columns
+        columns = projection.source.columns
         self._codecs = [
-            codec_for(column.type, values, from_text=False, fill=fill)
-            for column, fill in zip(columns, layout.fills, strict=True)
+            codec_for(column.type, values, from_text=False, fill=layout.fills[c])
+            for c, column in zip(projection.kept, columns, strict=True)
         ]
         self._op = FixedBuilder(pa.uint8(), np.uint8)
         self._file = FixedBuilder(pa.int32(), np.int32)
@@ -125,7 +141,9 @@ class TableColumns:
         self._gtid = TextBuilder(pa.string())
         self._last_prepared = np.zeros(3, np.int64) if prepared else None
         fields = zip(CHANGE_COLUMNS, CHANGE_TYPES, strict=True)
-        own = ((column.name, codec.arrow_type) for column, codec in zip(columns, self._codecs, strict=True))
+        # A mask changes the type of what the codec gives.
+        empty = masker.apply_all([pa.nulls(0, codec.arrow_type) for codec in self._codecs], projection)
+        own = ((column.name, array.type) for column, array in zip(columns, empty, strict=True))
         self._schema = pa.schema([*fields, *own])
 
     def append(
@@ -151,7 +169,7 @@ class TableColumns:
             ValueFault: with the column's name in its text; its row is the index in this call.
         """
         pos, length = cells
-        for c, codec in enumerate(self._codecs):
+        for c, codec in zip(self.projection.kept, self._codecs, strict=True):
             try:
                 codec.append(data, pos[c], length[c], rows)
             except ValueFault as fault:
@@ -187,7 +205,11 @@ class TableColumns:
         op = pa.DictionaryArray.from_arrays(self._op.finish(), OP_LABELS)
         epoch = pa.array(np.full(rows, self._epoch, np.int32))
         order = [self._file.finish(), self._offset.finish(), self._row.finish(), self._time.finish()]
-        own = [codec.finish() for codec in self._codecs]
+        own = self._masker.apply_all(self._values_of_columns(), self.projection)
         self.rows = 0
         self.bytes = 0
         return pa.Table.from_arrays([op, epoch, *order, self._gtid.finish(), *own], schema=self._schema)
+
+    def _values_of_columns(self) -> list[pa.Array]:
+        """Return the table's own columns, before their masks, and start over."""
+        return [codec.finish() for codec in self._codecs]

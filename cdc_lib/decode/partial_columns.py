@@ -14,31 +14,33 @@ from numba import njit
 from cdc_lib.decode.builders import TextBuilder
 from cdc_lib.decode.columns import GtidPrefixes, TableColumns
 from cdc_lib.decode.images import ABSENT, UNKNOWN
+from cdc_lib.decode.masking import Masker
 from cdc_lib.decode.table_map import TableLayout
 from cdc_lib.decode.types.codec import Bytes, Cells
 from cdc_lib.model.batch import ABSENT as ABSENT_COLUMN
 from cdc_lib.model.batch import CELL_ABSENT, CELL_HERE, CELL_UNKNOWN, CHANGE_COLUMNS
 from cdc_lib.model.policy import ValuePolicy
+from cdc_lib.model.projection import Projection
 
 _HERE, _ABSENT, _UNKNOWN = (ord(mark) for mark in (CELL_HERE, CELL_ABSENT, CELL_UNKNOWN))
 
 
 @njit(cache=True, nogil=True)
-def write_marks(length, columns, n, offsets, data, valid, at):
-    """Write a character per column for each row that lacks a cell, and null for each that is whole."""
+def write_marks(length, kept, n, offsets, data, valid, at):
+    """Write a character per kept column for each row that lacks a cell of them, and null for each that is whole."""
     o = np.int64(offsets[at])
     for i in range(n):
         whole = True
-        for c in range(columns):
+        for c in kept:
             if length[c, i] == ABSENT or length[c, i] == UNKNOWN:
                 whole = False
                 break
         valid[at + i] = not whole
         if not whole:
-            for c in range(columns):
+            for c in kept:
                 size = length[c, i]
-                data[o + c] = _ABSENT if size == ABSENT else _UNKNOWN if size == UNKNOWN else _HERE
-            o += columns
+                data[o] = _ABSENT if size == ABSENT else _UNKNOWN if size == UNKNOWN else _HERE
+                o += 1
         offsets[at + i + 1] = o
 
 
@@ -47,13 +49,17 @@ class PartialColumns(TableColumns):
 
     Args:
         layout: of the table.
+        projection: which of its columns are decoded, and their masks.
+        masker: applies the masks.
         epoch: of the window.
         values: what becomes of values that the lake cannot hold as they are.
     """
 
-    def __init__(self, layout: TableLayout, epoch: int, values: ValuePolicy) -> None:
+    def __init__(
+        self, layout: TableLayout, projection: Projection, masker: Masker, epoch: int, values: ValuePolicy
+    ) -> None:
         """Start with no rows."""
-        super().__init__(layout, epoch, values)
+        super().__init__(layout, projection, masker, epoch, values)
         self._marks = TextBuilder(pa.string())
         self._texts: dict[int, dict[int, str]] = {}
 
@@ -67,11 +73,11 @@ class PartialColumns(TableColumns):
         gtids: GtidPrefixes,
     ) -> None:
         """Append located rows, as for whole ones; lengths below -1 are those of images.py."""
-        columns = len(self.layout.schema.columns)
+        kept = np.array(self.projection.kept, np.int64)
         super().append(data, cells, marks, rows, records, gtids)
-        self._marks.reserve(rows, rows * columns)
+        self._marks.reserve(rows, rows * kept.shape[0])
         text = (self._marks.offsets, self._marks.data, self._marks.validity.bytes, self._marks.rows)
-        write_marks(cells[1], columns, rows, *text)
+        write_marks(cells[1], kept, rows, *text)
         self._marks.rows += rows
 
     def put(self, row: int, column: int, text: str) -> None:
@@ -81,13 +87,15 @@ class PartialColumns(TableColumns):
     def finish(self) -> pa.Table:
         """Return the row group collected so far and start the next."""
         marks = self._marks.finish()
-        table = super().finish()
-        for column, texts in sorted(self._texts.items()):
-            at = len(CHANGE_COLUMNS) + column
-            mask = np.zeros(table.num_rows, bool)
-            mask[list(texts)] = True
-            values = pa.array([texts[row] for row in sorted(texts)], pa.string())
-            filled = pc.replace_with_mask(table.column(at).combine_chunks(), pa.array(mask), values)
-            table = table.set_column(at, table.schema.field(at), filled)
+        return super().finish().add_column(len(CHANGE_COLUMNS), ABSENT_COLUMN, marks)
+
+    def _values_of_columns(self) -> list[pa.Array]:
+        arrays = super()._values_of_columns()
+        for at, column in enumerate(self.projection.kept):
+            if texts := self._texts.get(column):
+                mask = np.zeros(len(arrays[at]), bool)
+                mask[list(texts)] = True
+                values = pa.array([texts[row] for row in sorted(texts)], pa.string())
+                arrays[at] = pc.replace_with_mask(arrays[at], pa.array(mask), values)
         self._texts = {}
-        return table.add_column(len(CHANGE_COLUMNS), ABSENT_COLUMN, marks)
+        return arrays

@@ -149,8 +149,11 @@ class PartialRows:
             yield
         except (json_diff.BadDiff, RecursionError) as error:
             name = self.columns.layout.schema.columns[int(patch[images.COLUMN])].name
-            what = f"column {name}: differences of a JSON document: {error}"
-            raise ValueFault(int(patch[images.ROW]), what) from error
+            masked = (
+                name in self.columns.projection.masked
+            )  # then nothing of the document is shown, nor by what came first
+            what = f"column {name}: differences of a JSON document{'' if masked else f': {error}'}"
+            raise ValueFault(int(patch[images.ROW]), what) from (None if masked else error)
 
 
 def _traits(layout: TableLayout, untold: frozenset[str]) -> npt.NDArray[np.uint8]:

@@ -12,6 +12,7 @@ import numpy as np
 from cdc_lib.decode import events, frame
 from cdc_lib.decode.checksum import TABLES, crc32
 from cdc_lib.decode.compressed import inflate, inflated_size
+from cdc_lib.decode.conceal import concealed
 from cdc_lib.decode.ddl import Effect, meaning
 from cdc_lib.decode.dml import written_tables
 from cdc_lib.decode.progress import Progress
@@ -32,6 +33,7 @@ class RareEvents:
         xa: takes what is prepared and decided.
         ddl: takes the statements that touch a captured table.
         defines: takes position, body and text of the statements that define any table.
+        conceal: whether the values in statements are kept to themselves.
     """
 
     def __init__(
@@ -41,6 +43,8 @@ class RareEvents:
         xa: XaTransactions,
         ddl: list[Ddl],
         defines: Callable[[Position, bytes, bytes], None] | None = None,
+        *,
+        conceal: bool = False,
     ) -> None:
         """Keep what events act upon."""
         self._defines = defines
@@ -48,6 +52,7 @@ class RareEvents:
         self._tables = tables
         self._xa = xa
         self._ddl = ddl
+        self._conceal = conceal
 
     def take(self, data: Bytes, event: int, end: int, *, inside: bool = False) -> None:
         """Act on one event and step over it.
@@ -64,6 +69,8 @@ class RareEvents:
         try:
             length = self._take(data, event, end)
         except (ValueError, IndexError, KeyError, OverflowError, ConfigError) as error:
+            if isinstance(error, ConfigError) and data[event + 4] == events.TABLE_MAP:
+                raise  # the bytes are right; the source file asks for what cannot be done to this table
             # Bytes that are no text, a column that does not exist, a file without a number: what Python finds where a
             # length lies.
             raise DecodeError(
@@ -149,35 +156,36 @@ class RareEvents:
         database = body[at - body[8] - 1 : at - 1].decode("utf-8", "replace")
         statement = text.decode("utf-8", "replace")
         means = meaning(statement, database)
-        if means.effect == "rows":
-            self._statement(statement, database)
-            return
         if means.effect == "xa":
             self._xa.statement(statement)
+            return
+        shown = concealed(statement) if self._conceal else statement
+        if means.effect == "rows":
+            self._statement(statement, database, shown)
             return
         touched = [t for t in means.tables if self._tables.touches(*t)]
         if means.effect == "lossy" and touched:
             raise UnknownEvent(
-                f"a statement whose effect on rows the binlog does not show: {statement[:120]!r}",
+                f"a statement whose effect on rows the binlog does not show: {shown[:120]!r}",
                 hint="Nothing was acknowledged. Rewind the cursor behind it and take a new snapshot of the table.",
                 **self._progress.place(),
                 table=", ".join(f"{d}.{t}" for d, t in touched) or None,
             )
         if touched:
-            self._ddl.append(Ddl(self._progress.position, database, statement))
+            self._ddl.append(Ddl(self._progress.position, database, shown))
         if self._defines is not None and means.tables:
             self._defines(self._progress.position, body, text)
             self._tables.forget()  # rows behind it come with a table map of the new definition
         if self._ends_transaction(means.effect, opens=means.opens_transaction):
             frame.end_transaction(self._progress.state)
 
-    def _statement(self, statement: str, database: str) -> None:
+    def _statement(self, statement: str, database: str, shown: str) -> None:
         """Look at rows changed by a statement: they may pass when none of the tables that it writes is captured."""
         written = written_tables(statement, database)
         touched = [t for t in written or () if self._tables.touches(*t)]
         if written is None or touched:
             raise UnknownEvent(
-                f"a statement that changed rows without writing them to the binlog: {statement[:120]!r}",
+                f"a statement that changed rows without writing them to the binlog: {shown[:120]!r}",
                 hint="Set binlog_format=ROW at the source, also in sessions. Nothing was acknowledged: rewind the cursor "
                 "behind this place and take a new snapshot of the tables that it changed.",
                 **self._progress.place(),

@@ -19,6 +19,7 @@ from cdc_lib.decode.checksum import TABLES
 from cdc_lib.decode.columns import GtidPrefixes, TableColumns
 from cdc_lib.decode.faults import inflate_fault, partial_xa_fault, payload_fault, rows_fault, scan_fault, value_fault
 from cdc_lib.decode.history.window import WindowHistory
+from cdc_lib.decode.masking import Shape
 from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.payload import Payload
 from cdc_lib.decode.progress import Place, Progress, WindowSummary
@@ -89,6 +90,7 @@ class WindowReader:
         prepared: takes the row groups of XA transactions, which are decided elsewhere.
         options: how to cut them.
         history: knows the columns that the stream does not name.
+        shape: which columns are decoded, and their masks; all of them as they are without it.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class WindowReader:
         prepared: RowGroupSink,
         options: ReadOptions,
         history: WindowHistory | None = None,
+        shape: Shape | None = None,
     ) -> None:
         """Stand at the window's start."""
         self._window = window
@@ -109,12 +112,16 @@ class WindowReader:
         self._options = options
         self._summary = WindowSummary()
         self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
+        self._shape = shape or Shape()
         self._tables = KnownTables(
-            self._progress, wanted, facts.charsets, facts.untold, options.values, history.schema if history else None
-        )
+            self._progress, wanted, facts.charsets, facts.untold, options.values,
+            history.schema if history else None, self._shape,
+        )  # fmt: skip
         self._xa = XaTransactions(self._progress)
         defines = _defines(history, facts.charsets)
-        self._rare = RareEvents(self._progress, self._tables, self._xa, self._summary.ddl, defines)
+        self._rare = RareEvents(
+            self._progress, self._tables, self._xa, self._summary.ddl, defines, conceal=self._shape.masks
+        )
         self._kinds = events.actions()
         self._inner_kinds = events.actions_inside()
         self._scratch = np.zeros(frame.SID_SIZE, np.uint8)
@@ -348,12 +355,12 @@ class WindowReader:
         table = self._tables.partial(slot).columns
         if table.rows:
             self._summary.rows += table.rows
-            self._sinks[0].write(f"{_PARTIAL_FILES + slot}", table.layout.schema, table.finish())
+            self._sinks[0].write(f"{_PARTIAL_FILES + slot}", table.schema, table.finish())
 
     def _close_group(self, slot: int, table: TableColumns, *, prepared: bool) -> None:
         if table.rows:
             self._summary.rows += table.rows
-            self._sinks[prepared].write(f"{slot:05d}", table.layout.schema, table.finish())
+            self._sinks[prepared].write(f"{slot:05d}", table.schema, table.finish())
 
     def _place(self, record: int) -> Place:
         return self._progress.place(int(self._records[record, frame.START]))

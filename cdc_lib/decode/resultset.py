@@ -13,13 +13,15 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from cdc_lib.decode.masking import Masker
 from cdc_lib.decode.receive import HEADROOM, Bytes, Receiver, extended
+from cdc_lib.decode.table_map import refuse_unreadable
 from cdc_lib.decode.types.codec import ValueFault
-from cdc_lib.decode.types.registry import codec_for, unreadable
+from cdc_lib.decode.types.registry import codec_for
 from cdc_lib.decode.wire import u16, u24, u64
 from cdc_lib.errors import DecodeError, SourceError, SourceUnavailable, UnsupportedValue
 from cdc_lib.model.policy import ValuePolicy
-from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.projection import Projection
 from cdc_lib.ports import BinlogStream
 
 MORE, FULL, END, ERROR, BAD = range(5)
@@ -115,23 +117,24 @@ class ResultSet:
     """Reads the answer to one SELECT of a table's columns.
 
     Args:
-        schema: of the selected columns, in their order.
+        projection: the selected columns, in their order, and their masks.
         stream: from the answer's first byte on.
+        masker: applies the masks.
         values: what becomes of values that the lake cannot hold as they are.
     """
 
-    def __init__(self, schema: TableSchema, stream: BinlogStream, values: ValuePolicy) -> None:
+    def __init__(self, projection: Projection, stream: BinlogStream, masker: Masker, values: ValuePolicy) -> None:
         """Make a codec for each column.
 
         Raises:
             UnsupportedValue: a column's type is not read.
         """
+        schema = projection.source
         for column in schema.columns:
-            if why := unreadable(column.type):
-                raise UnsupportedValue(
-                    f"column {column.name}: {why}", hint="Exclude the table in the source file.", table=schema.name
-                )
+            refuse_unreadable(schema.name, column)
         self._schema = schema
+        self._projection = projection
+        self._masker = masker
         self._stream = stream
         self._codecs = [codec_for(c.type, values, from_text=True) for c in schema.columns]
         columns = len(schema.columns)
@@ -183,7 +186,8 @@ class ResultSet:
         """Return the rows collected so far and start over."""
         self._rows = self._bytes = 0
         names = [column.name for column in self._schema.columns]
-        return pa.Table.from_arrays([codec.finish() for codec in self._codecs], names=names)
+        columns = self._masker.apply_all([codec.finish() for codec in self._codecs], self._projection)
+        return pa.Table.from_arrays(columns, names=names)
 
     def _take(self, data: Bytes, begin: int, fill: int) -> int:
         at = self._skip_head(data, begin, fill)
@@ -222,9 +226,8 @@ class ResultSet:
             try:
                 codec.append(data, self._pos[c], self._length[c], rows)
             except ValueFault as fault:
-                start, size = int(self._pos[c, fault.row]), int(self._length[c, fault.row])
                 raise UnsupportedValue(
-                    f"column {self._schema.columns[c].name}: {fault.what}: {data[start : start + size].tobytes()!r}",
+                    f"column {self._schema.columns[c].name}: {fault.what}{self._shown(data, c, fault.row)}",
                     hint=fault.mend,
                     table=self._schema.name,
                 ) from None
@@ -234,6 +237,13 @@ class ResultSet:
         last = rows - 1
         starts = [(int(self._pos[c, last]), int(self._length[c, last])) for c in self._key_columns]
         self.last_key = tuple(data[start : start + size].tobytes() for start, size in starts) or None
+
+    def _shown(self, data: Bytes, column: int, row: int) -> str:
+        """Return the cell for a message; nothing of a column that has a mask."""
+        if self._projection.masks[column] is not None:
+            return ""
+        start, size = int(self._pos[column, row]), int(self._length[column, row])
+        return f": {data[start : start + size].tobytes()!r}"
 
     def _refused(self, packet: bytes) -> None:
         number = int.from_bytes(packet[1:3], "little")

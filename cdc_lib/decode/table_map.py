@@ -131,7 +131,7 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: His
 
     Raises:
         UnknownSchema: the event does not name columns, and the history does not know them or does not fit.
-        UnsupportedValue: a column's type is not read.
+        UnsupportedValue: nothing is known of a column's type.
         DecodeError: a length is wrong.
     """
     database, table = table_name(body)
@@ -165,10 +165,8 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: His
         source_type, prefix, width = _column(index, code, meta, facts)
         if known is not None and source_type.kind in ("enum", "set"):
             source_type = replace(source_type, members=known.columns[index].type.members)
-        if why := unreadable(source_type):
-            raise UnsupportedValue(
-                f"column {name}: {why}", hint="Exclude the table in the source file.", table=f"{database}.{table}"
-            )
+        if source_type.kind == "unsupported":  # its bytes cannot even be stepped over
+            refuse_unreadable(f"{database}.{table}", Column(name, source_type))
         columns.append(Column(name, source_type, nullable[index]))
         prefixes.append(prefix)
         widths.append(width)
@@ -181,6 +179,18 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: His
         np.array(keys, np.int64),
         tuple(code in _NO_DEFAULT and c.nullable for code, c in zip(real, columns, strict=True)),
     )
+
+
+def refuse_unreadable(table: str, column: Column) -> None:
+    """Look whether a column can be decoded.
+
+    Raises:
+        UnsupportedValue: it cannot.
+    """
+    if why := unreadable(column.type):
+        raise UnsupportedValue(
+            f"column {column.name}: {why}", hint="Leave the column or the table out in the source file.", table=table
+        )
 
 
 def _known(database: str, table: str, history: History | None) -> TableSchema:

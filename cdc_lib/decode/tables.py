@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from cdc_lib.decode import frame
 from cdc_lib.decode.columns import TableColumns
+from cdc_lib.decode.masking import Shape
 from cdc_lib.decode.partial_columns import PartialColumns
 from cdc_lib.decode.partial_rows import PartialRows, Untold
 from cdc_lib.decode.progress import Progress
-from cdc_lib.decode.table_map import History, TableLayout, parse, table_name
-from cdc_lib.errors import DecodeError, UnsupportedValue
+from cdc_lib.decode.table_map import History, TableLayout, parse, refuse_unreadable, table_name
+from cdc_lib.errors import ConfigError, DecodeError, UnsupportedValue
 from cdc_lib.model.policy import ValuePolicy
+from cdc_lib.model.projection import Projection
 
 _DUMMY_TABLE = 0xFFFFFF
 _STATEMENT_ENDS = 1
@@ -30,11 +31,12 @@ class KnownTables:
 
     Args:
         progress: of the walk.
-        wanted: whether a table is captured.
+        wanted: whether a table is captured; with ``*`` for the table, whether one of the database may be.
         charsets: character set name of each collation number of the server.
         untold: columns of a table whose changes may be left out of an after image.
         values: what becomes of values that the lake cannot hold as they are.
         history: knows the columns that the stream does not name.
+        shape: which columns of a table are decoded, and their masks.
     """
 
     def __init__(
@@ -44,7 +46,8 @@ class KnownTables:
         charsets: Mapping[int, str],
         untold: Untold,
         values: ValuePolicy,
-        history: History | None = None,
+        history: History | None,
+        shape: Shape,
     ) -> None:
         """Know no table yet."""
         self._history = history
@@ -56,6 +59,7 @@ class KnownTables:
         self._values = values
         self._untold = untold
         self._partial: dict[int, PartialRows] = {}
+        self._shape = shape
         self._by_layout: dict[tuple[object, ...], int] = {}
         self.forget()
 
@@ -73,40 +77,47 @@ class KnownTables:
 
         Raises:
             DecodeError: the table is captured and cannot be read.
+            ConfigError: the source file's columns or masks cannot be followed on it.
         """
         table_id = int.from_bytes(body[:6], "little")
         try:
             if not self._wanted(*table_name(body)):
                 self._learn(table_id, frame.UNWANTED)
                 return
-            layout = self._kept(parse(body, self._charsets, self._progress.flavor, self._history))
-        except DecodeError as error:
+            layout = parse(body, self._charsets, self._progress.flavor, self._history)
+            key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes())
+            if key not in self._by_layout:
+                self.columns.append(self._columns(layout))
+                self._by_layout[key] = len(self.columns) - 1
+        except (DecodeError, ConfigError) as error:
             error.context = {**self._progress.place(), **error.context}
             raise
-        key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes())
-        if key not in self._by_layout:
-            self._by_layout[key] = len(self.columns)
-            self.columns.append(TableColumns(layout, self._progress.window.epoch, self._values))
         self._learn(table_id, self._by_layout[key])
 
-    def _kept(self, layout: TableLayout) -> TableLayout:
-        """Return the layout with the types that the lake keeps."""
-        old = [column.name for column in layout.schema.columns if column.type.form == "old"]
+    def _columns(self, layout: TableLayout) -> TableColumns:
+        """Return what collects the rows of a layout, with the columns and types that the lake keeps."""
+        projection = self._shape.of(self._values.applied(layout.schema))
+        self._refuse_unreadable(projection)
+        return TableColumns(layout, projection, self._shape.masker, self._progress.window.epoch, self._values)
+
+    def _refuse_unreadable(self, projection: Projection) -> None:
+        for column in projection.source.columns:
+            refuse_unreadable(projection.source.name, column)
+        old = [column.name for column in projection.source.columns if column.type.form == "old"]
         if old and self._progress.flavor == "mariadb" and self._values.old_temporals == "error":
             raise UnsupportedValue(
                 f"column {old[0]} is kept in the format before MySQL 5.6, and MariaDB's binlog does not tell its fraction",
                 hint="Set mysql56_temporal_format=ON at the source and ALTER TABLE ... FORCE; or set old_temporals: whole "
                 "in the source file if no such column (COLUMN_TYPE ends in /* mariadb-5.3 */) has a fraction.",
-                table=layout.schema.name,
+                table=projection.source.name,
             )
-        return replace(layout, schema=self._values.applied(layout.schema))
 
     def partial(self, slot: int) -> PartialRows:
         """Return what decodes the events of a layout whose images need not have all columns."""
         if slot not in self._partial:
-            layout = self.columns[slot].layout
+            layout, projection = self.columns[slot].layout, self.columns[slot].projection
             untold = self._untold(layout.schema.database, layout.schema.table)
-            columns = PartialColumns(layout, self._progress.window.epoch, self._values)
+            columns = PartialColumns(layout, projection, self._shape.masker, self._progress.window.epoch, self._values)
             self._partial[slot] = PartialRows(columns, untold)
         return self._partial[slot]
 
@@ -117,8 +128,10 @@ class KnownTables:
     def prepared_columns(self, slot: int) -> TableColumns:
         """Return the columns that collect a layout's rows of XA transactions."""
         if slot not in self.prepared:
-            layout, epoch = self.columns[slot].layout, self._progress.window.epoch
-            self.prepared[slot] = TableColumns(layout, epoch, self._values, prepared=True)
+            like, epoch = self.columns[slot], self._progress.window.epoch
+            self.prepared[slot] = TableColumns(
+                like.layout, like.projection, self._shape.masker, epoch, self._values, prepared=True
+            )
         return self.prepared[slot]
 
     def touches(self, database: str, table: str) -> bool:
@@ -126,7 +139,7 @@ class KnownTables:
         if table != "*":
             return self._wanted(database, table)
         seen = any(columns.layout.schema.database == database for columns in self.columns)
-        return seen or self._wanted(database, "x")
+        return seen or self._wanted(database, "*")
 
     def _learn(self, table_id: int, slot: int) -> None:
         """Enter a table id; the hash table grows before it is half full."""

@@ -31,5 +31,5 @@ def make_cut(
         position=plan.stop,
         event_time=max((time for time in times if time is not None), default=None),
         at=at,
-        tables=tuple(sorted(tables, key=lambda cut: cut.table)),
+        tables=tuple(sorted(tables, key=lambda cut: (cut.table, cut.lake_table))),
     )

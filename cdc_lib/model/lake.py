@@ -8,7 +8,8 @@ A lake table holds the row's own columns and behind them the order key of the ch
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from cdc_lib.errors import MergeError
@@ -48,7 +49,10 @@ RESERVED = frozenset(LAKE_NAMES) | frozenset(LAKE_NAMES.values()) | {ABSENT} | I
 """Names, in lower case, that a column of a source table cannot have."""
 
 MARKER_PROPERTY = "cdc.merged-to"
-"""Snapshot summary property that holds the :class:`Marker`."""
+"""Snapshot summary property that holds the :class:`Marker` of the source table of the same name.
+
+Tables that routes send into a lake table have one each: ``cdc.merged-to.<source>/<database.table>``.
+"""
 
 KEY_PROPERTY = "cdc.primary-key"
 """Table property: the primary key's columns as a JSON list."""
@@ -61,6 +65,11 @@ SOURCE_PROPERTY = "cdc.source"
 
 TABLE_PROPERTY = "cdc.table"
 """Table property: ``database.table`` at the source."""
+
+
+def marker_property(source: str, table: str, *, routed: bool) -> str:
+    """Return the snapshot summary property that holds the marker of a source table."""
+    return f"{MARKER_PROPERTY}.{source}/{table}" if routed else MARKER_PROPERTY
 
 
 class Point(NamedTuple):
@@ -204,9 +213,11 @@ class LakeTable:
         columns: all of them, the row's own first.
         primary_key: names of the key's columns; empty in append mode.
         mode: how changes are written.
-        marker: what has been merged.
+        marker: what has been merged of the first source table.
         snapshot_id: the current snapshot; None while the table has none.
         empty: whether the table has no rows for certain.
+        markers: what has been merged of each source table that was asked for.
+        carried: markers of other source tables, as text by their property: every commit repeats them.
     """
 
     columns: tuple[LakeColumn, ...]
@@ -215,3 +226,5 @@ class LakeTable:
     marker: Marker
     snapshot_id: int | None
     empty: bool
+    markers: Mapping[str, Marker] = field(default_factory=dict)
+    carried: Mapping[str, str] = field(default_factory=dict)

@@ -34,13 +34,14 @@ class MergePlan:
 
 @dataclass(frozen=True, slots=True)
 class TableCut:
-    """One lake table in a cut.
+    """One lake table in a cut, as one source table sees it.
 
     Args:
-        table: ``database.table`` at the source.
+        table: ``database.table`` at the source; several may share a lake table, and one may be in several.
         lake_table: full name in the catalog, for example ``lake.shop.orders``.
         lake_snapshot: id of the table's snapshot that holds everything up to the cut.
-        changes: changes applied by this merge; 0 when the table was not touched.
+        changes: changes applied by this merge; 0 when the table was not touched. Where several source tables were merged
+            into one lake table, rows of this one's batches.
     """
 
     table: str

@@ -15,6 +15,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
 from cdc_lib.config import LakeConfig, SourceConfig, StoreConfig, store_keys_from_environment
+from cdc_lib.config.shape import targets_of
 from cdc_lib.errors import ConfigError
 
 _SPARK_ONLY = frozenset({"io-impl", "type", "catalog-impl", "uri", "warehouse"})
@@ -44,12 +45,14 @@ def open_table(config: SourceConfig, table: str) -> Table:
     database, dot, name = table.partition(".")
     if not (database and dot and name):
         raise ConfigError(f"{table!r} is not database.table", hint="For example: cdc head shop shop.orders")
-    namespace = config.lake.namespace_of(config.source, database)
+    # A table of several routes is looked at in the lake table of the first.
+    target = targets_of(config, database, name)[0]
+    namespace = config.lake.namespace_of(config.source, target.database)
     try:
-        return open_catalog(config).load_table((*namespace.split("."), name))
+        return open_catalog(config).load_table((*namespace.split("."), target.table))
     except NoSuchTableError as error:
         raise ConfigError(
-            f"the lake has no table {namespace}.{name}",
+            f"the lake has no table {namespace}.{target.table}",
             hint="It is made by the first merge that has rows of it. See cdc status.",
             source=config.source,
             table=table,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.projection import Projection
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 
 _ORDERED = {"int", "decimal", "double", "date", "datetime", "timestamp", "year", "string", "bytes", "time"}
@@ -13,6 +15,23 @@ def can_be_chunked(schema: TableSchema) -> bool:
     types = {column.name: column.type for column in schema.columns}
     own = [types[name] for name in schema.primary_key]
     return bool(own) and all(one.kind in _ORDERED and not one.form for one in own)
+
+
+def refuse_masked_keys(projection: Projection) -> None:
+    """Look that no masked key would stand in the manifests of a snapshot, which say where each chunk ends.
+
+    Raises:
+        ConfigError: a key column of a table that is read in chunks has a mask.
+    """
+    if projection.masked_keys and can_be_chunked(projection.source):
+        raise ConfigError(
+            f"column {projection.masked_keys[0]} of the primary key has a mask, and a snapshot notes in its manifests "
+            "at which key each chunk ends: the values would stand there as they are",
+            hint="Leave key columns without a mask, or begin the source with start: latest or earliest, which reads no "
+            "snapshot.",
+            table=projection.schema.name,
+            column=projection.masked_keys[0],
+        )
 
 
 def quoted(name: str) -> str:

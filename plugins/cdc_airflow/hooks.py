@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
-from cdc_lib.config import Credentials, SourceConfig, credentials_from_environment, load_source
+from cdc_lib.config import (
+    Credentials,
+    SourceConfig,
+    credentials_from_environment,
+    load_source,
+    mask_key_from_environment,
+)
 from cdc_lib.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,9 +72,31 @@ class CdcHook(BaseHook):
         mask_secret(connection.password)
         return Credentials(user, connection.password)
 
+    @cached_property
+    def mask_key(self) -> str:
+        """The key of the hashes: of the connection that the file names, else from the environment; may be empty.
+
+        Raises:
+            ConfigError: the connection has no password, or the variable is not set.
+        """
+        config = self.config
+        if not config.hashes or config.mask_key_connection is None:
+            key = mask_key_from_environment(config)
+        else:
+            key = self.get_connection(config.mask_key_connection).password or ""
+            if not key:
+                raise ConfigError(
+                    f"the Airflow connection {config.mask_key_connection} has no password",
+                    hint="The key of the hashes is its password: add it under Admin → Connections.",
+                    source=config.source,
+                )
+        if key:
+            mask_secret(key)
+        return key
+
     def pipeline(self) -> Pipeline:
-        """Open the pipeline with the source's log-in."""
-        return self._open(self.credentials)
+        """Open the pipeline with the source's log-in and the key of its hashes."""
+        return self._open(replace(self.credentials, mask_key=self.mask_key))
 
     def lake_pipeline(self) -> Pipeline:
         """Open the pipeline for what reads and writes the store alone: no log-in to the source goes along."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from typing import Any
 
 PREFIX = "cdc_"
@@ -10,14 +12,24 @@ PREFIX = "cdc_"
 MAIN = "main"
 
 
+def new_branch(source: str) -> str:
+    """Return a name that nobody else has, by which the merges of a source know their own branches."""
+    return f"{_prefix(source)}{secrets.token_hex(8)}"
+
+
+def _prefix(source: str) -> str:
+    # Several sources may write one table: a merge must not clear away what another source's merge works on.
+    return f"{PREFIX}{hashlib.sha256(source.encode()).hexdigest()[:8]}_"
+
+
 def start_branch(table: Any, branch: str, snapshot_id: int | None) -> None:
     """Create a branch that stands where the table stood when the merge looked at it."""
     table.manageSnapshots().createBranch(branch, snapshot_id).commit()
 
 
-def drop_left_over(table: Any) -> None:
-    """Remove the branches of merges that were killed."""
-    left_over = [name for name in dict(table.refs()) if name.startswith(PREFIX)]
+def drop_left_over(table: Any, source: str) -> None:
+    """Remove the branches of a source's merges that were killed."""
+    left_over = [name for name in dict(table.refs()) if name.startswith(_prefix(source))]
     if left_over:
         manage = table.manageSnapshots()
         for name in left_over:

@@ -8,8 +8,7 @@ will do (an empty table, nothing but deletes) it goes to the table itself.
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,7 +23,6 @@ from cdc_lib.model.batch import ABSENT, EPOCH, OFFSET, OP
 from cdc_lib.model.lake import (
     KEY_PROPERTY,
     LAKE_FILE,
-    MARKER_PROPERTY,
     MODE_PROPERTY,
     ORDER,
     SOURCE_PROPERTY,
@@ -33,15 +31,16 @@ from cdc_lib.model.lake import (
     LakeName,
     LakeTable,
     Marker,
-    Point,
+    marker_property,
 )
 from cdc_lib.model.schema import TableSchema
-from spark_jobs.sql import full_name, point, quoted, struct
-from spark_jobs.tables.branches import drop_left_over, publish, start_branch
+from cdc_lib.ports import Superseded
+from spark_jobs.sql import full_name, point, quoted, struct, text_literal
+from spark_jobs.tables.branches import drop_left_over, new_branch, publish, start_branch
 from spark_jobs.tables.complete import Completion, refuse_absent
 from spark_jobs.tables.faults import is_missing, told
 from spark_jobs.tables.keys import KeyRange, key_range, same_key
-from spark_jobs.tables.snapshots import marker_of
+from spark_jobs.tables.snapshots import markers_of
 
 SETTINGS = {
     "format-version": "3",
@@ -64,7 +63,8 @@ ROWS_PER_FILE = 250_000
 """An append of up to so many rows becomes one file, sorted by key."""
 
 SOURCE_VIEW, LAST_VIEW, NEWER_VIEW = "cdc_changes", "cdc_last", "cdc_newer"
-MARKER_SETTING = f"spark.sql.iceberg.snapshot-property.{MARKER_PROPERTY}"
+SUMMARY_SETTING = "spark.sql.iceberg.snapshot-property."
+"""Settings of this prefix put properties into the summary of every commit."""
 
 
 class IcebergTable:
@@ -74,14 +74,16 @@ class IcebergTable:
         session: a Spark session that no other thread uses meanwhile: the marker is a setting of it.
         name: the lake table.
         source: name of the source.
-        table: ``database.table`` at the source, for messages and the table's properties.
+        tables: ``database.table`` at the source of each table whose rows go into it, and whether a route sends them; the
+            first stands for all in messages and in the table's properties.
     """
 
-    def __init__(self, session: SparkSession, name: LakeName, source: str, table: str) -> None:
+    def __init__(self, session: SparkSession, name: LakeName, source: str, tables: Mapping[str, bool]) -> None:
         self._session = session
         self._name = name
         self._source = source
-        self._table = table
+        self._tables = tables
+        self._table = next(iter(tables))
 
     def load(self) -> LakeTable | None:
         """Return the table as it stands now, or None when there is none."""
@@ -94,13 +96,17 @@ class IcebergTable:
                 return None
             snapshot = java.currentSnapshot()
             properties = java.properties()  # a Java map: each look into it is a call
+            owner = (properties.get(SOURCE_PROPERTY), properties.get(TABLE_PROPERTY))
+            markers, carried = markers_of(self._session._jvm, java, self._source, self._tables, owner)  # noqa: SLF001
             return LakeTable(
                 columns=self._columns(java),
                 primary_key=tuple(json.loads(properties.get(KEY_PROPERTY) or "[]")),
                 mode="mirror" if properties.get(MODE_PROPERTY) == "mirror" else "append",
-                marker=marker_of(java, self._table),
+                marker=markers[self._table],
                 snapshot_id=snapshot.snapshotId() if snapshot is not None else None,
                 empty=snapshot is None or snapshot.summary().get("total-records") == "0",
+                markers=markers,
+                carried=carried,
             )
 
     def create(self, schema: TableSchema) -> LakeTable:
@@ -134,10 +140,12 @@ class IcebergTable:
                     self._sql(f"{alter} ALTER COLUMN {name} TYPE {change.type}")
         return self._loaded() if changes else table
 
-    def upsert(self, changes: DataFrame, *, marker: Marker, guard: bool, snapshot_to_come: bool = False) -> int:
+    def upsert(
+        self, changes: DataFrame, *, markers: Mapping[str, Marker], guard: bool, snapshot_to_come: bool = False
+    ) -> int:
         """Apply the last change of each key and return how many there were."""
         table = self._loaded()
-        with told("merge", self._table), self._marked(marker):
+        with told("merge", self._table), self._marked(table, markers):
             completion = Completion(self._session, table, full_name(self._name), self._table)
             partial = ABSENT in changes.columns
             if partial:
@@ -155,20 +163,20 @@ class IcebergTable:
             finally:
                 last.unpersist()
 
-    def append(self, changes: DataFrame, *, marker: Marker, supersedes: Point | None) -> int:
+    def append(self, changes: DataFrame, *, markers: Mapping[str, Marker], supersedes: Sequence[Superseded]) -> int:
         """Add every change as a row and return how many there were."""
         table = self._loaded()
-        with told("append", self._table), self._marked(marker):
+        with told("append", self._table), self._marked(table, markers):
             refuse_absent(changes, self._table)
             rows = changes.persist()
             try:
                 count = rows.count()
-                if supersedes is None or table.empty:
+                if table.empty or not (supersedes or table.carried):
                     self._add(table, rows, None, count)
                     return count
                 with self._branch(table) as branch:
-                    older = f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(supersedes)} AND {quoted(OP)} <> 'r'"
-                    self._sql(f"DELETE FROM {full_name(self._name, branch)} WHERE {older}")
+                    for rule in supersedes:
+                        self._sql(f"DELETE FROM {full_name(self._name, branch)} WHERE {_superseded(rule)}")
                     self._add(table, rows, branch, count)
                 return count
             finally:
@@ -176,15 +184,17 @@ class IcebergTable:
 
     def _write(self, table: LakeTable, last: DataFrame, keys: KeyRange, *, guard: bool) -> None:
         rows = last.where(f"{quoted(OP)} <> '{DELETE}'")
-        if table.empty or keys.rows == 0:
+        if table.empty or (keys.rows == 0 and not table.carried):
             self._add(table, rows, None, keys.upserts)
-        elif keys.upserts == 0:
+        elif keys.upserts == 0 and not table.carried:
             self._take_out(table, keys, None)
         else:
             if guard:
                 rows = self._without_outdated(table, rows, keys)
+            # Also where one commit would do when other sources write here too: only a branch tells that they came first.
             with self._branch(table) as branch:
-                self._take_out(table, keys, branch)
+                if keys.rows:
+                    self._take_out(table, keys, branch)
                 self._add(table, rows, branch, keys.upserts)
 
     def _take_out(self, table: LakeTable, keys: KeyRange, branch: str | None) -> None:
@@ -223,20 +233,27 @@ class IcebergTable:
         raises, the branch stays: the next merge clears it away.
         """
         java = self._java()
-        drop_left_over(java)
-        branch = f"cdc_{secrets.token_hex(8)}"
+        drop_left_over(java, self._source)
+        branch = new_branch(self._source)
         start_branch(java, branch, table.snapshot_id)
         yield branch
         publish(self._java(), branch)
 
     @contextmanager
-    def _marked(self, marker: Marker) -> Iterator[None]:
-        """Put the marker into every commit of the block."""
-        self._session.conf.set(MARKER_SETTING, marker.to_json())
+    def _marked(self, table: LakeTable, markers: Mapping[str, Marker]) -> Iterator[None]:
+        """Put the markers into every commit of the block, with those that other source tables have in the table."""
+        own = {
+            marker_property(self._source, name, routed=self._tables[name]): marker.to_json()
+            for name, marker in markers.items()
+        }
+        settings = {f"{SUMMARY_SETTING}{name}": text for name, text in {**table.carried, **own}.items()}
+        for name, text in settings.items():
+            self._session.conf.set(name, text)
         try:
             yield
         finally:
-            self._session.conf.unset(MARKER_SETTING)
+            for name in settings:
+                self._session.conf.unset(name)
 
     def _loaded(self) -> LakeTable:
         table = self.load()
@@ -260,6 +277,13 @@ class IcebergTable:
 
     def _sql(self, statement: str) -> DataFrame:
         return self._session.sql(statement)
+
+
+def _superseded(rule: Superseded) -> str:
+    """Return the condition of the rows that a late first snapshot brings itself."""
+    older = f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(rule.before)} AND {quoted(OP)} <> 'r'"
+    whose = (f"{quoted(name)} = {text_literal(value)}" for name, value in rule.columns.items())
+    return " AND ".join((older, *whose))
 
 
 def _property(text: str) -> str:

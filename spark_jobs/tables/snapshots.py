@@ -1,34 +1,81 @@
-"""The marker in the snapshots of an Iceberg table."""
+"""The markers in the snapshots of an Iceberg table."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cdc_lib.errors import MergeError
-from cdc_lib.model.lake import MARKER_PROPERTY, Marker
+from cdc_lib.model.lake import MARKER_PROPERTY, Marker, marker_property
+
+Owner = tuple[str | None, str | None]
+"""Source and ``database.table`` for which a lake table was made."""
 
 
-def marker_of(table: Any, source_table: str) -> Marker:
-    """Return the marker of the last commit that has one; an empty one for a table that was never merged.
+def markers_of(
+    jvm: Any, table: Any, source: str, tables: Mapping[str, bool], owner: Owner
+) -> tuple[dict[str, Marker], dict[str, str]]:
+    """Return the newest marker of each source table, and the markers of other source tables as text.
 
-    Compaction and other maintenance commit without it, so the way goes back from snapshot to snapshot.
+    Compaction and other maintenance commit without them, so the way goes back from snapshot to snapshot.
+
+    Args:
+        jvm: where Iceberg's classes are.
+        table: Iceberg's table.
+        source: name of the source.
+        tables: ``database.table`` at the source, and whether a route sends it here.
+        owner: for whom the lake table was made: a marker without a name is that table's.
 
     Raises:
-        MergeError: the snapshots that could have it are expired.
+        MergeError: no snapshot that is left has a marker, and older ones are expired.
+    """
+    texts: dict[str, str] = {}
+    carried: dict[str, str] | None = None
+    for found in _marked(jvm, table, next(iter(tables))):
+        own = {name: _names(source, name, routed, owner) for name, routed in tables.items()}
+        for name in tables.keys() - texts.keys():
+            if text := next((found[key] for key in own[name] if key in found), None):
+                texts[name] = text
+        if carried is None:
+            mine = {key for keys in own.values() for key in keys}
+            carried = {key: text for key, text in found.items() if key not in mine}
+        if len(texts) == len(tables) or not carried:
+            # Each commit repeats what it found, so a table of one writer has nothing further back.
+            break
+    markers = {name: Marker.from_json(texts[name], name) if name in texts else Marker() for name in tables}
+    return markers, carried or {}
+
+
+def _names(source: str, table: str, routed: bool, owner: Owner) -> list[str]:
+    """Return the properties that may hold a table's marker, the one that it has now first."""
+    named = marker_property(source, table, routed=True)
+    if not routed:
+        return [MARKER_PROPERTY, named]
+    return [named, MARKER_PROPERTY] if owner == (source, table) else [named]
+
+
+def _marked(jvm: Any, table: Any, source_table: str) -> Iterator[dict[str, str]]:
+    """Yield the markers of each snapshot that has some, from the current one back.
+
+    Raises:
+        MergeError: an expired one is reached before one with a marker.
     """
     snapshot = table.currentSnapshot()
+    any_marked = snapshot is None
     while snapshot is not None:
-        text = snapshot.summary().get(MARKER_PROPERTY)
-        if text is not None:
-            return Marker.from_json(text, source_table)
+        # As JSON the whole summary comes in one call to Java.
+        summary: dict[str, str] = json.loads(jvm.org.apache.iceberg.SnapshotParser.toJson(snapshot)).get("summary", {})
+        found = {name: text for name, text in summary.items() if name.startswith(MARKER_PROPERTY)}
+        if found:
+            any_marked = True
+            yield found
         parent = snapshot.parentId()
         if parent is None:
-            return Marker()
+            return
         snapshot = table.snapshot(parent)
-        if snapshot is None:
-            break
-    if table.currentSnapshot() is None:
-        return Marker()
+    if any_marked:
+        return
     raise MergeError(
         f"no snapshot of the lake table has the property {MARKER_PROPERTY}, and older ones are expired: it cannot be told "
         "which batches the table holds",

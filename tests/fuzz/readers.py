@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cdc_lib.decode.masking import Shape
 from cdc_lib.decode.partial_rows import nothing_untold
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.rare import RareEvents
@@ -122,7 +123,7 @@ def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         done[0] = case
         if case % 256 == 0:
             progress = make()
-        tables = KnownTables(progress, lambda *_: True, CHARSETS, nothing_untold, _POLICIES[0])
+        tables = KnownTables(progress, lambda *_: True, CHARSETS, nothing_untold, _POLICIES[0], None, Shape())
         begin(rng, seed, case)
         sample = int(below(rng, samples.starts.shape[0] - 1))
         size = broken(rng, samples.data, samples.starts, sample, buffer)

@@ -9,11 +9,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
+from cdc_lib.merge.routing import lake_merges
 from cdc_lib.model.lake import LakeTable
 from cdc_lib.model.merge import Cut, MergePlan
 from cdc_lib.ports import ObjectStore
 from spark_jobs.application import merge
-from spark_jobs.one_table import lake_name
 from spark_jobs.sql import full_name, quoted
 from spark_jobs.tables.iceberg import IcebergTable
 from tests.support.batches import BatchWriter
@@ -55,11 +55,12 @@ class Lake:
 
     def name(self, table: str) -> str:
         """Return the name of a source table's lake table, for SQL."""
-        return full_name(lake_name(self.config, table))
+        return full_name(lake_merges(self.config, [table])[0].name)
 
     def target(self, table: str) -> IcebergTable:
         """Return the lake table of a source table."""
-        return IcebergTable(self.spark, lake_name(self.config, table), self.config.source, table)
+        lake = lake_merges(self.config, [table])[0]
+        return IcebergTable(self.spark, lake.name, self.config.source, {table: lake.shares[0].target.routed})
 
     def stands(self, table: str) -> LakeTable:
         """Return the lake table's facts."""

@@ -61,7 +61,7 @@ def everything_again(capture, lake):
     pieces = [Piece(batch, None) for batch in load_batches(capture.store, sorted(keys))]
     stands = lake.stands(name)
     frame = changes(lake.spark, capture.store, name, pieces, stands.columns)
-    lake.target(name).upsert(frame, marker=stands.marker, guard=True)
+    lake.target(name).upsert(frame, markers=stands.markers, guard=True)
 
 
 def statement(draw: random.Random) -> str:

@@ -66,3 +66,30 @@ def test_an_unset_variable_is_refused_by_name(sources: Path, masked: list[str], 
     monkeypatch.delenv("CDC_TEST_PASSWORD", raising=False)
     with pytest.raises(ConfigError, match="CDC_TEST_PASSWORD"):
         _ = CdcHook(sources / "shop.yaml").credentials
+
+
+MASKS = "masks: [{tables: shop.customers, columns: [mail], mask: hash}]\n"
+
+
+def test_the_key_of_the_hashes_is_the_password_of_a_connection_and_masked(
+    sources: Path, masked: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """It goes to the drain with the log-in; a source without hashes asks for none."""
+    monkeypatch.setenv("CDC_TEST_PASSWORD", "tiger-7")
+    monkeypatch.setenv("AIRFLOW_CONN_MASKS", '{"conn_type": "generic", "password": "the key of the hashes"}')
+    path = sources / "shop.yaml"
+    assert CdcHook(path).mask_key == ""
+    path.write_text(path.read_text() + MASKS + "mask_key_connection: masks\n")
+    assert CdcHook(path).pipeline().credentials.mask_key == "the key of the hashes"
+    assert "the key of the hashes" in masked
+
+
+def test_a_connection_without_the_key_is_refused_by_name(
+    sources: Path, masked: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """An empty key would make hashes that anybody can undo."""
+    monkeypatch.setenv("AIRFLOW_CONN_MASKS", '{"conn_type": "generic"}')
+    path = sources / "shop.yaml"
+    path.write_text(path.read_text() + MASKS + "mask_key_connection: masks\n")
+    with pytest.raises(ConfigError, match="masks has no password"):
+        _ = CdcHook(path).mask_key

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.config.patterns import captured, matches, problem, select
+from cdc_lib.config.patterns import captured, matches, matches_column, problem, problem_of_column, reaches, select
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,60 @@ def test_what_cannot_be_a_pattern_is_explained(pattern):
 def test_odd_but_possible_names_are_patterns(pattern):
     """MySQL allows blanks inside names and letters of any language."""
     assert problem(pattern) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "table", "expected"),
+    [
+        (r"/^shop_\d+\.orders$/", "shop_12.orders", True),
+        (r"/^shop_\d+\.orders$/", "shop_12.orders_old", False),
+        (r"/^shop_\d+\.orders$/", "my_shop_12.orders", False),
+        (r"/orders/", "any.old_orders_2", True),
+        (r"/^(a|b)\.[xy]$/", "b.y", True),
+        (r"/^a\.B$/", "a.b", False),
+    ],
+)
+def test_a_regular_expression_is_looked_for_in_the_whole_name(pattern, table, expected):
+    """The ends are held by `^` and `$` alone; names compare with their case."""
+    assert matches(pattern, *table.split(".")) is expected
+    assert captured([pattern], [], *table.split(".")) is expected
+
+
+@pytest.mark.parametrize("pattern", ["/", "//", "/a", "/(/", "/*/", "/[a/"])
+def test_a_wrong_regular_expression_is_explained(pattern):
+    """For tables and for columns."""
+    assert problem(pattern)
+    assert problem_of_column(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "column", "expected"),
+    [
+        ("mail", "MAIL", True),
+        ("mail", "email", False),
+        ("*mail", "eMail", True),
+        ("/^pass/", "Password", True),
+        ("p?n", "pin", True),
+    ],
+)
+def test_columns_are_named_without_their_case(pattern, column, expected):
+    """MySQL takes them so on every system."""
+    assert matches_column(pattern, column) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "database", "expected"),
+    [
+        ("shop.orders", "shop", True),
+        ("shop.*", "shop2", False),
+        ("*.orders", "mysql", False),
+        (r"/^shop_\d+\.orders$/", "shop_7", True),
+        (r"/^shop_\d+\.orders$/", "shop_7x", False),
+        (r"/^a\.x$|^b\.y$/", "b", True),
+        ("/orders/", "any", True),
+        (r"/^[a\.b]/", "z", True),
+    ],
+)
+def test_a_database_is_reached_when_one_of_its_tables_may_be_captured(pattern, database, expected):
+    """A DROP DATABASE must not pass by unseen; where an expression cannot be cut in two, every database counts."""
+    assert reaches([pattern], database) is expected

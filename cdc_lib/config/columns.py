@@ -1,0 +1,95 @@
+"""``columns:`` and ``masks:`` what of a table's rows is stored, and how."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from cdc_lib.config.base import Section
+from cdc_lib.config.patterns import is_exact, matches, matches_column, problem, problem_of_column
+from cdc_lib.model.mask import Mask, MaskKind
+
+
+def checked_tables(pattern: str) -> str:
+    """Return a pattern of tables as it is.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if wrong := problem(pattern):
+        raise ValueError(wrong)
+    return pattern
+
+
+def checked_columns(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return patterns of columns as they are.
+
+    Raises:
+        ValueError: one of them is none.
+    """
+    if wrong := [text for text in map(problem_of_column, patterns) if text]:
+        raise ValueError("; ".join(wrong))
+    return patterns
+
+
+class ColumnsRule(Section):
+    """Which columns of some tables are taken; the others are neither read nor selected nor stored."""
+
+    tables: str = Field(description='a pattern of tables, for example "shop.customers"')
+    include: tuple[str, ...] = Field(default=("*",), min_length=1, description='list of columns, for example ["id"]')
+    exclude: tuple[str, ...] = Field(default=(), description='list of columns, for example ["password*"]')
+
+    _tables = field_validator("tables")(checked_tables)
+    _columns = field_validator("include", "exclude")(checked_columns)
+
+    def covers(self, database: str, table: str) -> bool:
+        """Whether the rule is for a table."""
+        return matches(self.tables, database, table)
+
+    def keeps(self, column: str) -> bool:
+        """Whether a column is taken; an exclusion always wins."""
+        if not any(matches_column(pattern, column) for pattern in self.include):
+            return False
+        return not any(matches_column(pattern, column) for pattern in self.exclude)
+
+
+class MaskRule(Section):
+    """How columns of some tables are masked before anything of them is stored."""
+
+    tables: str = Field(description='a pattern of tables, for example "shop.customers"')
+    columns: tuple[str, ...] = Field(min_length=1, description='list of columns, for example ["email", "phone*"]')
+    mask: MaskKind = Field(description="hash, redact, truncate or keep_last")
+    text: str | None = Field(default=None, description="redact: what stands for every value; null without it")
+    characters: int | None = Field(default=None, ge=1, le=1000, description="truncate and keep_last: 1 to 1000")
+
+    _tables = field_validator("tables")(checked_tables)
+    _columns = field_validator("columns")(checked_columns)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        needs_characters = self.mask in ("truncate", "keep_last")
+        if needs_characters != (self.characters is not None):
+            said = "needs characters: 1 to 1000" if needs_characters else "takes no characters"
+            raise ValueError(f"the mask {self.mask} {said}")
+        if self.mask != "redact" and self.text is not None:
+            raise ValueError(f"the mask {self.mask} takes no text; redact does")
+        return self
+
+    @property
+    def value(self) -> Mask:
+        """The mask itself."""
+        return Mask(self.mask, self.characters or 0, self.text)
+
+    def covers(self, database: str, table: str) -> bool:
+        """Whether the rule is for a table."""
+        return matches(self.tables, database, table)
+
+    def masks(self, column: str) -> bool:
+        """Whether the rule is for a column of such a table."""
+        return any(matches_column(pattern, column) for pattern in self.columns)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Columns that must be there: both the table and they are named exactly."""
+        return tuple(filter(is_exact, self.columns)) if is_exact(self.tables) else ()

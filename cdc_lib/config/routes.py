@@ -1,0 +1,105 @@
+"""``routes:`` and ``filters:`` which rows go into which lake table."""
+
+from __future__ import annotations
+
+import string
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from cdc_lib.config.base import Section
+from cdc_lib.config.columns import checked_columns, checked_tables
+from cdc_lib.config.patterns import matches, matches_column
+from cdc_lib.model.route import SourceKey
+
+_PLACES = frozenset({"source", "database", "table"})
+
+
+def checked_predicate(predicate: str) -> str:
+    """Return a predicate without blanks around it; Spark understands or refuses it when it merges.
+
+    Raises:
+        ValueError: it is empty, or more than one predicate.
+    """
+    bare = predicate.strip()
+    if not bare:
+        raise ValueError("a predicate is Spark SQL over the row's columns, for example \"status <> 'test'\"")
+    if bare.lower().startswith("where "):
+        raise ValueError("a predicate is written without WHERE")
+    return bare
+
+
+class RouteColumns(Section):
+    """Which columns of the stored rows go into one lake table."""
+
+    include: tuple[str, ...] = Field(default=("*",), min_length=1, description='list of columns, for example ["id"]')
+    exclude: tuple[str, ...] = Field(default=(), description='list of columns, for example ["note*"]')
+
+    _columns = field_validator("include", "exclude")(checked_columns)
+
+    def keeps(self, column: str) -> bool:
+        """Whether a column goes into the lake table."""
+        if not any(matches_column(pattern, column) for pattern in self.include):
+            return False
+        return not any(matches_column(pattern, column) for pattern in self.exclude)
+
+
+class RouteRule(Section):
+    """Tables whose rows go into one lake table; a table of several routes goes into each of theirs."""
+
+    tables: str = Field(description='a pattern of tables, for example "shop_*.orders"')
+    into: str = Field(description="database.table in the lake; {database}, {table} and {source} are filled in")
+    keys: tuple[Literal["server", "schema", "table"], ...] = Field(
+        default=(), description="list of server, schema and table: added to the key as _source_server and so on"
+    )
+    columns: RouteColumns = Field(default=RouteColumns(), description="include and exclude: columns that go there")
+    where: str | None = Field(default=None, description="Spark SQL over the row's columns")
+
+    _tables = field_validator("tables")(checked_tables)
+
+    @field_validator("into")
+    @classmethod
+    def _into(cls, into: str) -> str:
+        try:
+            places = {name for _, name, _, _ in string.Formatter().parse(into) if name is not None}
+            filled = into.format(source="s", database="d", table="t") if places <= _PLACES else ""
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"not a name: {error}") from None
+        database, _, table = filled.partition(".")
+        if not (database and table) or filled != filled.strip() or "`" in filled or "/" in filled or "*" in filled:
+            raise ValueError("a lake table is database.table; {database}, {table} and {source} may stand in it")
+        return into
+
+    @field_validator("where")
+    @classmethod
+    def _where(cls, where: str | None) -> str | None:
+        return None if where is None else checked_predicate(where)
+
+    def covers(self, database: str, table: str) -> bool:
+        """Whether the route is for a table."""
+        return matches(self.tables, database, table)
+
+    def lake_table(self, source: str, database: str, table: str) -> tuple[str, str]:
+        """Return database and name of the lake table of one source table."""
+        filled = self.into.format(source=source, database=database, table=table)
+        lake_database, _, name = filled.partition(".")
+        return lake_database, name
+
+    @property
+    def source_keys(self) -> tuple[SourceKey, ...]:
+        """The keys, each once."""
+        return tuple(dict.fromkeys(self.keys))
+
+
+class FilterRule(Section):
+    """Rows of some tables that the lake keeps; a row that no longer matches leaves it."""
+
+    tables: str = Field(description='a pattern of tables, for example "shop.orders"')
+    where: str = Field(description="Spark SQL over the row's columns, for example \"status <> 'test'\"")
+
+    _tables = field_validator("tables")(checked_tables)
+    _where = field_validator("where")(checked_predicate)
+
+    def covers(self, database: str, table: str) -> bool:
+        """Whether the filter is for a table."""
+        return matches(self.tables, database, table)

@@ -1,0 +1,115 @@
+"""Which columns of a table are kept, and behind which masks: decided once for each version of a table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.mask import Mask
+from cdc_lib.model.schema import Column, TableSchema
+
+Keeps = Callable[[str], bool]
+"""Whether a column, by its name, is kept."""
+
+Masks = Callable[[str], Mask | None]
+"""The mask of a column, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What becomes of one table's rows before anything is stored.
+
+    Args:
+        source: the kept columns with the types of the source.
+        schema: the kept columns as they are stored, behind their masks.
+        kept: indexes of the kept columns among the table's own.
+        masks: per kept column, its mask or None.
+    """
+
+    source: TableSchema
+    schema: TableSchema
+    kept: tuple[int, ...]
+    masks: tuple[Mask | None, ...]
+
+    @property
+    def masked(self) -> frozenset[str]:
+        """Names of the columns whose values no message may show."""
+        return frozenset(c.name for c, mask in zip(self.schema.columns, self.masks, strict=True) if mask is not None)
+
+    @property
+    def masked_keys(self) -> tuple[str, ...]:
+        """Names of the key's columns that have a mask."""
+        return tuple(name for name in self.schema.primary_key if name in self.masked)
+
+
+def whole(schema: TableSchema) -> Projection:
+    """Return the projection that keeps everything as it is."""
+    columns = len(schema.columns)
+    return Projection(schema, schema, tuple(range(columns)), (None,) * columns)
+
+
+def project(schema: TableSchema, keeps: Keeps, masks: Masks, required: Sequence[str] = ()) -> Projection:
+    """Return what becomes of a table's rows.
+
+    Args:
+        schema: every column of the table.
+        keeps: whether a column is kept.
+        masks: the mask of a column.
+        required: columns that masks name exactly; one that is not there may live on under another name, unmasked.
+
+    Raises:
+        ConfigError: a key column is left out or masked otherwise than by a hash, nothing is kept, or a column that a mask
+            names is not there.
+    """
+    _refuse_missing(schema, required)
+    kept = tuple(i for i, column in enumerate(schema.columns) if keeps(column.name))
+    names = {schema.columns[i].name for i in kept}
+    _refuse_left_out(schema, names)
+    columns = tuple(schema.columns[i] for i in kept)
+    chosen = tuple(masks(column.name) for column in columns)
+    for column, mask in zip(columns, chosen, strict=True):
+        if mask is not None and mask.kind != "hash" and column.name in schema.primary_key:
+            raise ConfigError(
+                f"the mask {mask} on column {column.name} of the primary key would make different rows equal",
+                hint="Mask a key column by hash, or not at all.",
+                table=schema.name,
+                column=column.name,
+            )
+    stored = tuple(_masked(column, mask) for column, mask in zip(columns, chosen, strict=True))
+    return Projection(replace(schema, columns=columns), replace(schema, columns=stored), kept, chosen)
+
+
+def _masked(column: Column, mask: Mask | None) -> Column:
+    if mask is None:
+        return column
+    nulled = mask.kind == "redact" and mask.text is None
+    return Column(column.name, mask.masked_type(column.type), column.nullable or nulled)
+
+
+def _refuse_missing(schema: TableSchema, required: Sequence[str]) -> None:
+    there = {column.name.lower() for column in schema.columns}
+    for name in required:
+        if name.lower() not in there:
+            raise ConfigError(
+                f"masks name the column {name}, which the table does not have: under another name it would be stored "
+                "as it is",
+                hint="Name the column as the source does; a name with a wildcard (such as mail*) need not be there.",
+                table=schema.name,
+                column=name,
+            )
+
+
+def _refuse_left_out(schema: TableSchema, names: set[str]) -> None:
+    for name in schema.primary_key:
+        if name not in names:
+            raise ConfigError(
+                f"column {name} belongs to the primary key and cannot be left out",
+                hint="Keep it under columns in the source file; a hash under masks hides its values.",
+                table=schema.name,
+                column=name,
+            )
+    if schema.columns and not names:
+        raise ConfigError(
+            "no column of the table is kept", hint="Exclude the table under tables instead.", table=schema.name
+        )

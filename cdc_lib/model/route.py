@@ -1,0 +1,90 @@
+"""Into which lake tables the rows of a source table go, and what they get on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from cdc_lib.errors import IncompatibleSchema
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+
+SourceKey = Literal["server", "schema", "table"]
+
+SOURCE_KEYS: dict[SourceKey, str] = {
+    "server": "_source_server",
+    "schema": "_source_schema",
+    "table": "_source_table",
+}
+"""Columns that say where a row of a shared lake table comes from; part of its key, in this order.
+
+The server is the source's name: it stays when another server takes over.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One lake table of a source table.
+
+    Args:
+        database: of the lake table, from which ``lake.namespace`` makes the namespace.
+        table: name of the lake table.
+        routed: whether a route says so; else it is the table of the same name.
+        keys: columns that are added to the row and to its key.
+        where: predicates, all of which a row must fulfil to be in the lake table.
+        keeps: whether a column, by its name, goes there.
+    """
+
+    database: str
+    table: str
+    routed: bool = False
+    keys: tuple[SourceKey, ...] = ()
+    where: tuple[str, ...] = ()
+    keeps: Callable[[str], bool] | None = None
+
+    @property
+    def name(self) -> str:
+        """``database.table`` in the lake."""
+        return f"{self.database}.{self.table}"
+
+    def constants(self, source: str, database: str, table: str) -> dict[str, str]:
+        """Return the added columns of rows of one source table and what stands in them."""
+        values: dict[SourceKey, str] = {"server": source, "schema": database, "table": table}
+        return {column: values[key] for key, column in SOURCE_KEYS.items() if key in self.keys}
+
+
+def routed_schema(schema: TableSchema, target: Target) -> TableSchema:
+    """Return the schema with which rows of a source table stand in a lake table.
+
+    Raises:
+        IncompatibleSchema: a column has the name of an added one, or the route leaves out a key column.
+    """
+    added = tuple(SOURCE_KEYS[key] for key in SOURCE_KEYS if key in target.keys)
+    keeps = target.keeps or (lambda _: True)
+    columns = tuple(column for column in schema.columns if keeps(column.name))
+    names = {column.name for column in columns}
+    _refuse_clashes(schema, target, names, added)
+    if not added:
+        return replace(schema, columns=columns)
+    text = SourceType("string", charset="utf8mb4", text="source")
+    key = (*added, *schema.primary_key) if schema.primary_key else ()
+    more = tuple(Column(name, text, nullable=False) for name in added)
+    return replace(schema, columns=(*columns, *more), primary_key=key)
+
+
+def _refuse_clashes(schema: TableSchema, target: Target, names: set[str], added: tuple[str, ...]) -> None:
+    clash = {name.lower() for name in names} & set(added)
+    if clash:
+        raise IncompatibleSchema(
+            f"column {min(clash)} has the name of a column that the route into {target.name} adds",
+            hint="Rename the column at the source, leave it out under columns, or take the key out of the route.",
+            table=schema.name,
+        )
+    lost = [name for name in schema.primary_key if name not in names]
+    if lost:
+        raise IncompatibleSchema(
+            f"the route into {target.name} leaves out column {lost[0]}, which belongs to the primary key",
+            hint="Keep the column in the route.",
+            table=schema.name,
+            column=lost[0],
+        )

@@ -1,0 +1,136 @@
+"""What the source file makes of tables on their way into the lake: settled before anything is read, shown by the doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.patterns import matches
+from cdc_lib.config.shape import is_shaped, projection_of, targets_of
+from cdc_lib.decode.masking import Masker, Shape
+from cdc_lib.errors import CdcError, IncompatibleSchema
+from cdc_lib.merge.union import Shard, union
+from cdc_lib.model.projection import Projection
+from cdc_lib.model.route import routed_schema
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.ports import SchemaReader
+from cdc_lib.source.preflight import Finding
+from cdc_lib.window.chunks import refuse_masked_keys
+
+_SHOWN = 5
+"""Tables that a line names before it counts the others."""
+
+
+def shape_of(config: SourceConfig, credentials: Credentials) -> Shape:
+    """Return which columns of a source's tables are stored, and behind which masks."""
+
+    def project(schema: TableSchema) -> Projection:
+        return projection_of(config, schema)
+
+    return Shape(project, Masker(credentials.mask_key.encode()), masks=bool(config.masks))
+
+
+def check_tables(config: SourceConfig, shape: Shape, reader: SchemaReader, tables: Iterable[tuple[str, str]]) -> None:
+    """Look whether columns and masks can be followed on the captured tables.
+
+    Raises:
+        ConfigError: they cannot; names table and column.
+    """
+    for database, table in tables:
+        if is_shaped(config, database, table) and (schema := reader.schema(database, table)) is not None:
+            _settled(config, shape, schema)
+
+
+def _settled(config: SourceConfig, shape: Shape, schema: TableSchema) -> Projection:
+    projection = shape.of(schema)
+    if config.start == "snapshot":
+        refuse_masked_keys(projection)
+    return projection
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What one source table gives to a lake table, and what tells its rows from those of others."""
+
+    routed: bool
+    constants: tuple[tuple[str, str], ...]
+    shard: Shard
+
+
+def findings(
+    config: SourceConfig, shape: Shape, reader: SchemaReader, tables: Sequence[tuple[str, str]]
+) -> Iterator[Finding]:
+    """Yield what columns, masks and routes do to the captured tables, and what is wrong with them."""
+    if not (config.columns or config.masks or config.routes or config.filters):
+        return
+    shared: dict[str, list[_Share]] = {}
+    names: list[tuple[TableSchema, tuple[str, str]]] = []
+    for database, table in tables:
+        schema = reader.schema(database, table)
+        if schema is None:
+            continue
+        names.append((schema, (database, table)))
+        try:
+            projection = _settled(config, shape, schema)
+            for target in targets_of(config, database, table):
+                constants = tuple(target.constants(config.source, database, table).items())
+                shard = (schema.name, routed_schema(projection.schema, target))
+                shared.setdefault(target.name, []).append(_Share(target.routed, constants, shard))
+        except CdcError as error:
+            yield _wrong(error)
+            continue
+        if projection.masked:
+            yield Finding("ok", f"{schema.name}: masks on {', '.join(sorted(projection.masked))}")
+    yield from _without_effect(config, names)
+    for name, shares in shared.items():
+        yield from _judge_shared(name, shares)
+
+
+def _judge_shared(name: str, shares: Sequence[_Share]) -> Iterator[Finding]:
+    """Say what goes into one lake table."""
+    if len(shares) == 1 and not shares[0].routed:
+        return
+    tables = [share.shard[0] for share in shares]
+    shown = ", ".join(tables[:_SHOWN]) + (f" and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else "")
+    try:
+        made = union(name, [share.shard for share in shares])
+    except IncompatibleSchema as error:
+        yield _wrong(error)
+        return
+    key = ", ".join(made.primary_key)
+    yield Finding("ok", f"{shown} → {name}, {f'by {key}' if key else 'every change a row'}")
+    if len({share.constants for share in shares}) < len(shares):
+        yield Finding(
+            "warning",
+            f"{len(tables)} tables share {name} without a column that tells them apart: rows of one {key or 'table'} "
+            "overwrite those of another unless no two tables have the same key",
+            "Add keys: [schema] or keys: [table] to the route, or make sure that their keys are disjoint.",
+        )
+
+
+def _without_effect(config: SourceConfig, names: Sequence[tuple[TableSchema, tuple[str, str]]]) -> Iterator[Finding]:
+    """Say which rules name nothing that is there: a mask that misses its column hides nothing."""
+    for rule in config.masks:
+        for pattern in rule.columns:
+            one = rule.model_copy(update={"columns": (pattern,)})
+            if not any(one.covers(*t) and any(one.masks(c.name) for c in schema.columns) for schema, t in names):
+                yield Finding(
+                    "warning",
+                    f"the mask {rule.mask} of {rule.tables} names the column {pattern}, which no captured table has",
+                    "Correct the pattern, or leave it for a table that is still to come.",
+                )
+    others = [
+        *(("columns", rule.tables) for rule in config.columns),
+        *(("routes", rule.tables) for rule in config.routes),
+        *(("filters", rule.tables) for rule in config.filters),
+    ]
+    for kind, pattern in others:
+        if not any(matches(pattern, *table) for _, table in names):
+            what = f"{pattern} under {kind} names no captured table"
+            yield Finding("warning", what, "Correct the pattern, or leave it for a table that is still to come.")
+
+
+def _wrong(error: CdcError) -> Finding:
+    place = error.context.get("table")
+    return Finding("error", f"{place}: {error.message}" if place else error.message, error.hint)
