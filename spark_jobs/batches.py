@@ -115,7 +115,7 @@ def changes(
     table: str,
     pieces: Sequence[Piece],
     columns: Sequence[LakeColumn],
-    share: RowShare,
+    share: RowShare | None = None,
 ) -> DataFrame:
     """Return the changes of one table: ``_op`` and the lake table's columns.
 
@@ -129,8 +129,9 @@ def changes(
         table: ``database.table``.
         pieces: what to read.
         columns: the lake table's columns.
-        share: what the rows get on their way into this lake table.
+        share: what the rows get on their way into this lake table; nothing without it.
     """
+    share = share or RowShare(lambda _: True, {})
     groups: dict[tuple[str, Point | None, bool], tuple[TableSchema, list[str]]] = {}
     for piece in pieces:
         manifest = piece.batch.manifest

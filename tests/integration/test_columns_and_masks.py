@@ -254,3 +254,30 @@ def test_images_without_all_columns_keep_masks_and_left_out_columns(mysql_server
     text = everything(capture.store)
     assert "first document" not in text
     assert "other" not in text
+
+
+def test_rows_of_xa_transactions_and_of_compressed_ones_are_masked(mysql_server, mysql_database, tmp_path):
+    """They wait in files of their own, or come inside another event; no value is in any of them."""
+    masks = [{"columns": ["mail"], "mask": "hash"}]
+    capture = captured(mysql_server, mysql_database, tmp_path, masks, [{"exclude": ["out"]}])
+    capture.execute("CREATE TABLE t (`out` VARCHAR(40), id INT PRIMARY KEY, mail VARCHAR(40))")
+    start = capture.head()
+    with mysql_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"XA START '{mysql_database}'")
+        cursor.execute(f"INSERT INTO {mysql_database}.t VALUES ('left out', 1, 'prepared@secret.example')")
+        cursor.execute(f"XA END '{mysql_database}'")
+        cursor.execute(f"XA PREPARE '{mysql_database}'")
+        cursor.execute(f"XA COMMIT '{mysql_database}'")
+        cursor.execute("SET SESSION binlog_transaction_compression = ON")
+        cursor.execute(f"INSERT INTO {mysql_database}.t VALUES ('left out', 2, 'compressed@secret.example')")
+        connection.commit()
+    manifest = capture.drain(capture.window_from(start))
+    assert [(row["id"], row["mail"]) for row in capture.rows(manifest, "t")] == [
+        (2, hashed("compressed@secret.example"))
+    ]
+    [prepared] = manifest.prepared_files
+    assert prepared.rows == 1
+    text = everything(capture.store)
+    assert hashed("prepared@secret.example") in text
+    assert "secret.example" not in text
+    assert "left out" not in text

@@ -7,6 +7,7 @@ import pytest
 from cdc_lib.config.routes import FilterRule, RouteRule
 from cdc_lib.errors import ConfigError, IncompatibleSchema, MergeError
 from cdc_lib.model.lake import Point
+from spark_jobs.filters import filtered
 from spark_jobs.sql import full_name
 from spark_jobs.tables.iceberg import IcebergTable
 from tests.support.batches import BIGINT, INT, TEXT, Row, table
@@ -287,3 +288,12 @@ def test_the_summary_of_a_commit_repeats_the_markers_of_the_other_shards(routed)
     rows = lake.spark.sql(f"SELECT summary FROM {name}.snapshots ORDER BY committed_at").collect()
     last = rows[-1][0]
     assert {f"cdc.merged-to.shop/{t.name}" for t in (one, two)} <= set(last)
+
+
+def test_a_filter_refuses_changes_that_lack_cells(lake):
+    """Such a row cannot be held against the predicate, and one that was left out cannot be completed from the lake."""
+    changes = lake.spark.sql("SELECT 'u' AS _op, '+-' AS _absent, 1 AS id, CAST(NULL AS STRING) AS state")
+    with pytest.raises(MergeError, match="lack columns") as caught:
+        filtered(changes, ["state <> 'test'"], "mirror", "shop.orders")
+    assert caught.value.context["table"] == "shop.orders"
+    assert filtered(changes, [], "mirror", "shop.orders") is changes
