@@ -7,14 +7,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from numba import njit
 
-from cdc_lib.decode.builders import FixedBuilder, TextBuilder
-from cdc_lib.decode.frame import BEGAN, FILE, ROW, SOURCE, START, TIME, TXN
+from cdc_lib.decode.builders import FixedBuilder
+from cdc_lib.decode.frame import BEGAN, FILE, ROW, START, TIME
+from cdc_lib.decode.gtids import GtidColumn, GtidPrefixes
 from cdc_lib.decode.masking import Masker
 from cdc_lib.decode.table_map import TableLayout
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
-from cdc_lib.decode.types.jsonb import write_unsigned
 from cdc_lib.decode.types.registry import codec_for
-from cdc_lib.decode.wire import copy
 from cdc_lib.model.batch import CHANGE_COLUMNS
 from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.projection import Projection
@@ -30,9 +29,8 @@ CHANGE_TYPES = (
     pa.int64(),
     pa.int64(),
     _TS,
-    pa.string(),
+    pa.dictionary(pa.int32(), pa.string()),
 )
-_LONGEST_NUMBER = 20
 
 
 @njit(cache=True, nogil=True)
@@ -62,40 +60,6 @@ def _order_prepared(records, event, last, n, at, files, offsets, rows, times):
         rows[at + i] = last[2]
         times[at + i] = r[TIME]
         last[2] += 1
-
-
-@njit(cache=True, nogil=True)
-def _gtids(records, event, n, prefixes, starts, offsets, data, valid, at):
-    """Write ``<prefix of the source><number>``; NULL without a GTID."""
-    o = np.int64(offsets[at])
-    for i in range(n):
-        r = records[event[i]]
-        source = r[SOURCE]
-        valid[at + i] = source >= 0
-        if source >= 0:
-            size = starts[source + 1] - starts[source]
-            copy(prefixes, starts[source], data, o, size)
-            o = write_unsigned(np.uint64(r[TXN]), data, o + size)
-        offsets[at + i + 1] = o
-
-
-class GtidPrefixes:
-    """What stands before the number in the GTIDs of each source, laid out for the kernel."""
-
-    def __init__(self) -> None:
-        """Start with no source known."""
-        self.texts: list[bytes] = []
-        self.data = np.zeros(1, np.uint8)
-        self.starts = np.zeros(1, np.int64)
-        self.longest = 0
-        """Bytes of the longest GTID that these can make."""
-
-    def update(self, texts: list[bytes]) -> None:
-        """Take the prefixes of all sources seen so far."""
-        self.texts = texts
-        self.data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-        self.starts = np.cumsum([0, *map(len, texts)]).astype(np.int64)
-        self.longest = max(map(len, texts), default=0) + _LONGEST_NUMBER
 
 
 class TableColumns:
@@ -138,7 +102,7 @@ class TableColumns:
         self._offset = FixedBuilder(pa.int64(), np.int64)
         self._row = FixedBuilder(pa.int64(), np.int64)
         self._time = FixedBuilder(_TS, np.int64)
-        self._gtid = TextBuilder(pa.string())
+        self._gtid = GtidColumn()
         self._last_prepared = np.zeros(3, np.int64) if prepared else None
         fields = zip(CHANGE_COLUMNS, CHANGE_TYPES, strict=True)
         # A mask changes the type of what the codec gives.
@@ -193,10 +157,8 @@ class TableColumns:
             _order(records, event, image, rows, at, *values)
         else:
             _order_prepared(records, event, self._last_prepared, rows, at, *values)
-        self._gtid.reserve(rows, rows * gtids.longest)
-        text = (self._gtid.offsets, self._gtid.data, self._gtid.validity.bytes, at)
-        _gtids(records, event, rows, gtids.data, gtids.starts, *text)
-        for column in (*fixed, self._gtid):
+        self._gtid.append(records, event, rows, gtids)
+        for column in fixed:
             column.rows += rows
 
     def finish(self) -> pa.Table:

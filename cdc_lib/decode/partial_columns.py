@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from numba import njit
 
 from cdc_lib.decode.builders import TextBuilder
-from cdc_lib.decode.columns import GtidPrefixes, TableColumns
+from cdc_lib.decode.columns import TableColumns
+from cdc_lib.decode.gtids import GtidPrefixes
 from cdc_lib.decode.images import ABSENT, UNKNOWN
 from cdc_lib.decode.masking import Masker
 from cdc_lib.decode.table_map import TableLayout

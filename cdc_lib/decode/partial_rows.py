@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cdc_lib.decode import images, rows
-from cdc_lib.decode.columns import GtidPrefixes
 from cdc_lib.decode.faults import rows_fault, value_fault
+from cdc_lib.decode.gtids import GtidPrefixes
 from cdc_lib.decode.partial_columns import PartialColumns
 from cdc_lib.decode.progress import Place
 from cdc_lib.decode.table_map import TableLayout

@@ -16,8 +16,9 @@ import zstandard
 from cdc_lib.decode import events, frame, images, rows
 from cdc_lib.decode.bare import scan_bare
 from cdc_lib.decode.checksum import TABLES
-from cdc_lib.decode.columns import GtidPrefixes, TableColumns
+from cdc_lib.decode.columns import TableColumns
 from cdc_lib.decode.faults import inflate_fault, partial_xa_fault, payload_fault, rows_fault, scan_fault, value_fault
+from cdc_lib.decode.gtids import GtidPrefixes
 from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.masking import Shape
 from cdc_lib.decode.partial_rows import Untold, nothing_untold

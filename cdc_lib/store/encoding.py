@@ -74,7 +74,7 @@ def choose(rows: pa.Table, level: int) -> Encoding:
 
 def _repeats(column: pa.ChunkedArray) -> bool:
     if pa.types.is_dictionary(column.type):
-        return True
+        return bool(len(column.chunk(0).dictionary) * _REPEATS <= len(column))
     looked_at = column.slice(0, _ROWS_LOOKED_AT)
     return bool(pc.count_distinct(looked_at, mode="all").as_py() * _REPEATS <= len(looked_at))
 

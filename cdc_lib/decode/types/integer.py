@@ -102,12 +102,11 @@ class IntegerCodec:
     def __init__(self, source_type: SourceType, *, from_text: bool) -> None:
         """Choose the kernel and the column's width in the lake."""
         lake_type = source_type.lake_type
-        wide = lake_type.startswith("decimal")
         self._kernel: Kernel = _kernel(source_type, from_text=from_text)
-        self._wide = wide
-        if wide:
-            self.arrow_type = pa.decimal128(20, 0)
-            self._column = FixedBuilder(self.arrow_type, np.int64, per_row=2)
+        if lake_type.startswith("decimal"):
+            # Spark reads it as the decimal(20,0) that the lake holds.
+            self.arrow_type = pa.uint64()
+            self._column = FixedBuilder(self.arrow_type, np.int64)
         elif lake_type == "int":
             self.arrow_type = pa.int32()
             self._column = FixedBuilder(self.arrow_type, np.int32)
@@ -119,12 +118,7 @@ class IntegerCodec:
         """Append cells."""
         column = self._column
         column.reserve(rows)
-        values = column.values
-        if self._wide:
-            # The lower halves; the upper ones of an unsigned number are 0.
-            values[2 * column.rows + 1 : 2 * (column.rows + rows) : 2] = 0
-            values = values[::2]
-        fault = self._kernel(data, pos, length, rows, values, column.validity.bytes, column.rows)
+        fault = self._kernel(data, pos, length, rows, column.values, column.validity.bytes, column.rows)
         if fault >= 0:
             raise ValueFault(int(fault), "the server's text is not a whole number")
         column.rows += rows
