@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_lib.errors import CorruptBatch, MergeError
 from cdc_lib.merge.plan import Batch, Piece, replayed_windows
 from cdc_lib.merge.prepared import Commit, opened_before, settle
-from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, Manifest
+from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, DataFile, Manifest
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, LakeColumn, Point
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import Position
@@ -140,21 +140,25 @@ def changes(
                 kind = (file.schema_id, piece.floor, file.partial_rows > 0)
                 group = groups.setdefault(kind, (manifest.schemas[file.schema_id], []))
                 group[1].append(store.url(layout.beside(piece.batch.key, file.path)))
-    some_partial = any(partial for _, _, partial in groups)
+    committed = _committed(table, pieces)
+    some_partial = any(partial for _, _, partial in groups) or any(file.partial_rows for _, file, _ in committed)
     whole_marks = [f"CAST(NULL AS STRING) AS {ABSENT}"] if some_partial else []
     frames = []
     for (_, floor, partial), (schema, paths) in groups.items():
         marks = [_marks(schema, columns, share)] if partial else whole_marks
         frames.append(_read(session, schema, paths, floor, columns, marks, share))
-    prepared, prepared_rows = _prepared(session, store, table, pieces, columns, whole_marks, share)
-    frames += prepared
+    for held, file, commits in committed:
+        schema, url = held.manifest.schemas[file.schema_id], store.url(layout.beside(held.key, file.path))
+        marks = [_marks(schema, columns, share)] if file.partial_rows else whole_marks
+        found = committed_rows(_open(session, schema, [url], partial=some_partial), commits)
+        frames.append(_in_shape(found, schema, columns, marks, share))
     if not frames:
         return session.createDataFrame([], ", ".join(_declared(_shape(columns))))
     whole, *others = frames
     for frame in others:
         whole = whole.unionByName(frame)
     rows = sum(file.rows for piece in pieces for file in piece.batch.manifest.files if file.table == table)
-    rows += prepared_rows
+    rows += sum(file.rows for _, file, _ in committed)
     return whole.coalesce(1) if rows <= ONE_TASK_ROWS else whole
 
 
@@ -173,32 +177,17 @@ def _read(
     return _in_shape(frame, schema, columns, marks, share)
 
 
-def _prepared(
-    session: SparkSession,
-    store: ObjectStore,
-    table: str,
-    pieces: Sequence[Piece],
-    columns: Sequence[LakeColumn],
-    marks: list[str],
-    share: RowShare,
-) -> tuple[list[DataFrame], int]:
-    """Return the rows of XA transactions that the pieces commit, and how many rows the files have at most."""
-    groups: dict[tuple[str, str], tuple[Batch, dict[Point, Commit]]] = {}
+def _committed(table: str, pieces: Sequence[Piece]) -> list[tuple[Batch, DataFile, list[Commit]]]:
+    """Return the files of prepared XA transactions that the pieces commit: in which batch, and by which commits."""
+    found: dict[tuple[str, str], tuple[Batch, DataFile, dict[Point, Commit]]] = {}
     for piece in pieces:
         for commit, held in piece.batch.commits:
-            if piece.floor is not None and commit.point < piece.floor:
+            if table not in commit.prepared.tables or (piece.floor is not None and commit.point < piece.floor):
                 continue
             for file in held.manifest.prepared_files:
-                if file.table == table and table in commit.prepared.tables:
-                    groups.setdefault((held.key, file.path), (held, {}))[1][commit.point] = commit
-    frames, rows = [], 0
-    for (key, path), (held, commits) in groups.items():
-        file = next(file for file in held.manifest.prepared_files if file.path == path)
-        schema = held.manifest.schemas[file.schema_id]
-        found = committed_rows(_open(session, schema, [store.url(layout.beside(key, path))]), schema, commits.values())
-        frames.append(_in_shape(found, schema, columns, marks, share))
-        rows += file.rows
-    return frames, rows
+                if file.table == table:
+                    found.setdefault((held.key, file.path), (held, file, {}))[2][commit.point] = commit
+    return [(held, file, list(commits.values())) for held, file, commits in found.values()]
 
 
 def _open(session: SparkSession, schema: TableSchema, paths: list[str], *, partial: bool = False) -> DataFrame:

@@ -9,8 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import broadcast, expr
 
 from cdc_lib.merge.prepared import Commit
-from cdc_lib.model.batch import EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
-from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.batch import EPOCH, FILE, GTID, OFFSET, TS
 from spark_jobs.sql import quoted
 
 _DAWN = datetime(1970, 1, 1, tzinfo=UTC)
@@ -18,19 +17,18 @@ _COLUMNS = "began_file int, began bigint, epoch int, file int, offset bigint, mi
 _ROWS, _COMMITS = "cdc_rows", "cdc_commits"
 
 
-def committed_rows(rows: DataFrame, schema: TableSchema, commits: Iterable[Commit]) -> DataFrame:
+def committed_rows(rows: DataFrame, commits: Iterable[Commit]) -> DataFrame:
     """Return the rows of committed transactions with the order key, the time and the GTID of their commits.
 
     Args:
-        rows: of one file; they bear file and offset of where their transaction began, and are numbered through it.
-        schema: of the file.
+        rows: of one file; they bear file and offset of where their transaction began, and numbers in its order.
         commits: of transactions that have rows in it.
     """
     session = rows.sparkSession
     found = session.createDataFrame([_plain(commit) for commit in commits], _COLUMNS)
     same = f"{_ROWS}.{quoted(FILE)} = {_COMMITS}.began_file AND {_ROWS}.{quoted(OFFSET)} = {_COMMITS}.began"
     joined = rows.alias(_ROWS).join(broadcast(found).alias(_COMMITS), expr(same))
-    values = {name: f"{_ROWS}.{quoted(name)}" for name in (OP, ROW, *(column.name for column in schema.columns))}
+    values = {name: f"{_ROWS}.{quoted(name)}" for name in rows.columns}
     values |= {EPOCH: f"{_COMMITS}.epoch", FILE: f"{_COMMITS}.file", OFFSET: f"{_COMMITS}.offset"}
     values |= {TS: f"timestamp_micros({_COMMITS}.micros)", GTID: f"{_COMMITS}.gtid"}
     return joined.selectExpr(*(f"{value} AS {quoted(name)}" for name, value in values.items()))

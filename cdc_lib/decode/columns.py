@@ -31,6 +31,8 @@ CHANGE_TYPES = (
     _TS,
     pa.dictionary(pa.int32(), pa.string()),
 )
+_ROWS_PER_BYTE = 2048
+"""More than the bytes that deflate makes of one (1032); a row takes at least one."""
 
 
 @njit(cache=True, nogil=True)
@@ -44,22 +46,18 @@ def _order(records, event, image, n, at, files, offsets, rows, times):
 
 
 @njit(cache=True, nogil=True)
-def _order_prepared(records, event, last, n, at, files, offsets, rows, times):
-    """Number the rows through their XA transaction, which bears the offset at which it began.
+def _order_prepared(records, event, image, n, at, files, offsets, rows, times):
+    """Put rows in order within their XA transaction, which bears the offset at which it began.
 
-    ``last`` holds file and offset of the transaction of the row before, and the number of the next row.
+    A row's number derives from its own place alone, so that rows of whole and of partial images come in one order. Each byte
+    of an event has room for as many rows as deflate can make of it (MariaDB's compressed rows).
     """
     for i in range(n):
         r = records[event[i]]
-        if r[FILE] != last[0] or r[BEGAN] != last[1]:
-            last[0] = r[FILE]
-            last[1] = r[BEGAN]
-            last[2] = 0
         files[at + i] = r[FILE]
         offsets[at + i] = r[BEGAN]
-        rows[at + i] = last[2]
+        rows[at + i] = (r[START] - r[BEGAN]) * _ROWS_PER_BYTE + r[ROW] + image[i]
         times[at + i] = r[TIME]
-        last[2] += 1
 
 
 class TableColumns:
@@ -103,7 +101,7 @@ class TableColumns:
         self._row = FixedBuilder(pa.int64(), np.int64)
         self._time = FixedBuilder(_TS, np.int64)
         self._gtid = GtidColumn()
-        self._last_prepared = np.zeros(3, np.int64) if prepared else None
+        self._prepared = prepared
         fields = zip(CHANGE_COLUMNS, CHANGE_TYPES, strict=True)
         # A mask changes the type of what the codec gives.
         empty = masker.apply_all([pa.nulls(0, codec.arrow_type) for codec in self._codecs], projection)
@@ -153,10 +151,8 @@ class TableColumns:
             builder.validity.bytes[at : at + rows] = 1
         self._op.values[at : at + rows] = op[:rows]
         values = [builder.values for builder in fixed[1:]]
-        if self._last_prepared is None:
-            _order(records, event, image, rows, at, *values)
-        else:
-            _order_prepared(records, event, self._last_prepared, rows, at, *values)
+        order = _order_prepared if self._prepared else _order
+        order(records, event, image, rows, at, *values)
         self._gtid.append(records, event, rows, gtids)
         for column in fixed:
             column.rows += rows

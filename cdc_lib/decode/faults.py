@@ -91,17 +91,6 @@ def payload_fault(place: Place, inside: int) -> CdcError:
     )
 
 
-def partial_xa_fault(table: str, place: Place) -> CdcError:
-    """Return the error of a row image without all columns in a prepared XA transaction."""
-    return UnsupportedValue(
-        "a row image without all columns in an XA transaction",
-        hint="Set binlog_row_image=FULL and binlog_row_value_options='' at the source (also in sessions that use XA) and take "
-        "a new snapshot of the table.",
-        **place,
-        table=table,
-    )
-
-
 def value_fault(fault: ValueFault, table: str, place: Place) -> CdcError:
     """Return the error of a cell that has no exact place in the lake."""
     return UnsupportedValue(fault.what, hint=f"Nothing was acknowledged. {fault.mend}", **place, table=table)

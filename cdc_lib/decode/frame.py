@@ -176,6 +176,7 @@ def _begin_tagged(b, h, end, sids, state, scratch):
         return MALFORMED
     state[IN_TRANSACTION] = 1
     state[STANDALONE] = 0
+    state[XA] = 0
     state[COMMIT_TIME] = fields[COMMITTED] or u32(b, h) * 1_000_000
     state[GNO] = fields[NUMBER]
     return _take_sid(scratch, sids, state)

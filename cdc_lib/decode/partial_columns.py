@@ -54,13 +54,21 @@ class PartialColumns(TableColumns):
         masker: applies the masks.
         epoch: of the window.
         values: what becomes of values that the lake cannot hold as they are.
+        prepared: rows of XA transactions.
     """
 
     def __init__(
-        self, layout: TableLayout, projection: Projection, masker: Masker, epoch: int, values: ValuePolicy
+        self,
+        layout: TableLayout,
+        projection: Projection,
+        masker: Masker,
+        epoch: int,
+        values: ValuePolicy,
+        *,
+        prepared: bool = False,
     ) -> None:
         """Start with no rows."""
-        super().__init__(layout, projection, masker, epoch, values)
+        super().__init__(layout, projection, masker, epoch, values, prepared=prepared)
         self._marks = TextBuilder(pa.string())
         self._texts: dict[int, dict[int, str]] = {}
 

@@ -17,7 +17,7 @@ from cdc_lib.decode import events, frame, images, rows
 from cdc_lib.decode.bare import scan_bare
 from cdc_lib.decode.checksum import TABLES
 from cdc_lib.decode.columns import TableColumns
-from cdc_lib.decode.faults import inflate_fault, partial_xa_fault, payload_fault, rows_fault, scan_fault, value_fault
+from cdc_lib.decode.faults import inflate_fault, payload_fault, rows_fault, scan_fault, value_fault
 from cdc_lib.decode.gtids import GtidPrefixes
 from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.masking import Shape
@@ -150,8 +150,8 @@ class WindowReader:
             self._close_group(slot, table, prepared=False)
         for slot, table in self._tables.prepared.items():
             self._close_group(slot, table, prepared=True)
-        for slot in self._tables.partials():
-            self._close_partial(slot)
+        for slot, prepared in self._tables.partials():
+            self._close_partial(slot, prepared=prepared)
         self._xa.finish(self._summary)
         return self._progress.summarize(self._summary)
 
@@ -335,28 +335,27 @@ class WindowReader:
             first = int(next_)
             if status == rows.GROUP_FULL:
                 self._close_group(slot, table, prepared=prepared)
-            elif status == rows.PARTIAL_IMAGE and prepared:
-                # Their rows would have to be put in order with those of whole images when they are committed.
-                raise partial_xa_fault(layout.schema.name, self._place(int(chosen[first])))
             elif status == rows.PARTIAL_IMAGE:
-                chosen, first = self._decode_partial(data, slot, chosen[first:]), 0
+                chosen, first = self._decode_partial(data, slot, chosen[first:], prepared=prepared), 0
 
-    def _decode_partial(self, data: Bytes, slot: int, chosen: np.ndarray) -> np.ndarray:
+    def _decode_partial(self, data: Bytes, slot: int, chosen: np.ndarray, *, prepared: bool) -> np.ndarray:
         """Decode the events whose images need not have all columns; returns the others."""
-        partial = self._tables.partial(slot)
+        partial = self._tables.partial(slot, prepared=prepared)
         flags = np.zeros(chosen.shape[0], np.bool_)
         images.is_partial(data, self._records, chosen, len(partial.columns.layout.prefix), flags)
         limits = (self._options.group_rows, self._options.group_bytes)
-        partial.take(
-            data, self._records, chosen[flags], self._gtids, limits, self._place, lambda: self._close_partial(slot)
-        )
+
+        def full() -> None:
+            self._close_partial(slot, prepared=prepared)
+
+        partial.take(data, self._records, chosen[flags], self._gtids, limits, self._place, full)
         return chosen[~flags]
 
-    def _close_partial(self, slot: int) -> None:
-        table = self._tables.partial(slot).columns
+    def _close_partial(self, slot: int, *, prepared: bool) -> None:
+        table = self._tables.partial(slot, prepared=prepared).columns
         if table.rows:
             self._summary.rows += table.rows
-            self._sinks[0].write(f"{_PARTIAL_FILES + slot}", table.schema, table.finish())
+            self._sinks[prepared].write(f"{_PARTIAL_FILES + slot}", table.schema, table.finish())
 
     def _close_group(self, slot: int, table: TableColumns, *, prepared: bool) -> None:
         if table.rows:

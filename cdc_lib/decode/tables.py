@@ -58,7 +58,7 @@ class KnownTables:
         self._charsets = charsets
         self._values = values
         self._untold = untold
-        self._partial: dict[int, PartialRows] = {}
+        self._partial: dict[tuple[int, bool], PartialRows] = {}
         self._shape = shape
         self._by_layout: dict[tuple[object, ...], int] = {}
         self.forget()
@@ -112,17 +112,19 @@ class KnownTables:
                 table=projection.source.name,
             )
 
-    def partial(self, slot: int) -> PartialRows:
-        """Return what decodes the events of a layout whose images need not have all columns."""
-        if slot not in self._partial:
-            layout, projection = self.columns[slot].layout, self.columns[slot].projection
-            untold = self._untold(layout.schema.database, layout.schema.table)
-            columns = PartialColumns(layout, projection, self._shape.masker, self._progress.window.epoch, self._values)
-            self._partial[slot] = PartialRows(columns, untold)
-        return self._partial[slot]
+    def partial(self, slot: int, *, prepared: bool) -> PartialRows:
+        """Return what decodes the events of a layout whose images need not have all columns; those of XA apart."""
+        if (slot, prepared) not in self._partial:
+            like, epoch = self.columns[slot], self._progress.window.epoch
+            untold = self._untold(like.layout.schema.database, like.layout.schema.table)
+            columns = PartialColumns(
+                like.layout, like.projection, self._shape.masker, epoch, self._values, prepared=prepared
+            )
+            self._partial[slot, prepared] = PartialRows(columns, untold)
+        return self._partial[slot, prepared]
 
-    def partials(self) -> Iterator[int]:
-        """Yield the slots that such events were seen of."""
+    def partials(self) -> Iterator[tuple[int, bool]]:
+        """Yield the slots that such events were seen of, and whether in XA transactions."""
         yield from sorted(self._partial)
 
     def prepared_columns(self, slot: int) -> TableColumns:

@@ -18,7 +18,7 @@ class Prepared:
 
     Args:
         xid: its id, as the server writes it behind XA COMMIT: ``X'<gtrid>',X'<bqual>',<format>``.
-        began: where it began; its rows bear file and offset of this position, and are numbered through.
+        began: where it began; its rows bear file and offset of this position, and numbers in its order.
         position: where its XA PREPARE starts.
         tables: captured tables that it has rows of, sorted.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.errors import BatchNotDurable, DecodeError, UnknownEvent, UnknownSchema, UnsupportedValue
+from cdc_lib.errors import BatchNotDurable, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.cursor import DRAIN
 from tests.support.capture import SOURCE, Capture, row_metadata
 
@@ -108,22 +108,6 @@ def test_rows_whose_columns_nobody_knows_stop_the_window(capture):
         capture.execute("INSERT INTO a VALUES (4, 'q')")
     capture.execute("ALTER TABLE a ADD w INT")
     assert_stops(capture, UnknownSchema)
-
-
-def test_a_row_without_all_columns_in_an_xa_transaction_stops_the_window(capture):
-    """An ordinary transaction may hold one."""
-    in_session(
-        capture,
-        "SET SESSION binlog_row_image = 'MINIMAL'",
-        "XA START 'x1'",
-        "UPDATE a SET v = 'm' WHERE id = 1",
-        "XA END 'x1'",
-        "XA PREPARE 'x1'",
-    )
-    try:
-        assert "in an XA transaction" in str(assert_stops(capture, UnsupportedValue))
-    finally:
-        capture.execute("XA ROLLBACK 'x1'")
 
 
 def test_a_replaced_table_stops_the_window(mariadb_server, mariadb_database, tmp_path):
