@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.bench.processes import ROOT, ReaderFailed, copy_raw, read_in_python
 from tests.bench.readers import Job, Measured
-from tests.bench.report import DRAIN, PEER, RAW, Reading, save, show
+from tests.bench.report import DRAIN, PEER, RAW, Reading, figures, save, show, show_stages, stage_figures
 from tests.bench.workloads import WORKLOADS, Workload, Written, prepare, write
 from tests.support.servers import MariaDbServer, MySqlServer, SqlServer
 
@@ -30,6 +30,7 @@ def main() -> int:
     began = time.monotonic()
     wanted = [workload for workload in WORKLOADS if workload.name in options.workloads]
     readings: list[Reading] = []
+    stages: dict[str, dict[str, float]] = {}
     load = os.getloadavg()[0]
     settings = SETTINGS if options.tls else {**SETTINGS, **WITHOUT_TLS[options.server]}
     with SERVERS[options.server](settings=settings) as server:
@@ -37,12 +38,14 @@ def main() -> int:
         prepare(server)
         try:
             for workload in wanted:
-                readings += _workload(server, workload, options, console)
+                readings += _workload(server, workload, options, console, stages)
         except ReaderFailed as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
     show(readings, name, console)
-    save(readings, name, {"scale": options.scale, "tls": options.tls, "load_before": round(load, 2)}, options.output)
+    show_stages(stages, console)
+    found = [*figures(readings), *stage_figures(stages)]
+    save(found, name, {"scale": options.scale, "tls": options.tls, "load_before": round(load, 2)}, options.output)
     console.print(f"{time.monotonic() - began:.0f} s in all, load {load:.1f} before; saved as {options.output}")
     return 0
 
@@ -61,8 +64,14 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _workload(server: SqlServer, workload: Workload, options: argparse.Namespace, console: Console) -> list[Reading]:
-    """Write one workload and let every reader read it."""
+def _workload(
+    server: SqlServer,
+    workload: Workload,
+    options: argparse.Namespace,
+    console: Console,
+    stages: dict[str, dict[str, float]],
+) -> list[Reading]:
+    """Write one workload, let every reader read it, and enter where the drain's time goes into ``stages``."""
     began = time.monotonic()
     written = write(server, workload, options.scale)
     size, seconds = f"{written.bytes / 1e6:,.0f} MB", f"{time.monotonic() - began:.0f} s"
@@ -71,6 +80,7 @@ def _workload(server: SqlServer, workload: Workload, options: argparse.Namespace
     peer = read_in_python(PEER, sliced) if workload.slice_rows else None
     raw = [copy_raw(whole) for _ in range(options.runs)]
     drained = [read_in_python("drain", whole) for _ in range(options.runs)]
+    stages[workload.name] = read_in_python("drain-by-stages", whole).stages
     took = {RAW: _median(raw), PEER: peer, DRAIN: _median(drained)}
     return [_reading(written, reader, measured) for reader, measured in took.items() if measured]
 

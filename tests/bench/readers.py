@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 
@@ -63,6 +63,7 @@ class Measured:
         peak_rss: bytes of memory at most; None where it is not known.
         start_cpu: seconds of CPU before: Python, imports, warming up.
         written: bytes written; None for a reader that writes nothing.
+        stages: seconds of CPU by stage, when they were asked for.
     """
 
     rows: int | None
@@ -71,6 +72,7 @@ class Measured:
     peak_rss: int | None
     start_cpu: float = 0.0
     written: int | None = None
+    stages: dict[str, float] = field(default_factory=dict)
 
 
 def cpu_seconds(usage: resource.struct_rusage) -> float:
@@ -95,8 +97,8 @@ def _peak_rss() -> int | None:
     return int(line.split()[1]) * 1024
 
 
-def drain(job: Job) -> Measured:
-    """Drain the window into a local store, as an Airflow task or ``cdc drain`` does."""
+def drain(job: Job, warmed: Callable[[], None] = lambda: None) -> Measured:
+    """Drain the window into a local store, as an Airflow task or ``cdc drain`` does; ``warmed`` is called before it."""
     from cdc_lib.config import Credentials, SourceConfig
     from cdc_lib.draining import Drainer
     from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
@@ -125,7 +127,18 @@ def drain(job: Job) -> Measured:
             return read.rows, read.bytes
 
         window(job.warm_file, FIRST_EVENT_OFFSET, job.warm_stop)
+        warmed()
         return _measure(lambda: window(job.file, job.start, job.stop))
+
+
+def drain_by_stages(job: Job) -> Measured:
+    """Drain it and tell where the CPU seconds went; looking at the clocks takes a few of them."""
+    from tests.bench.stages import REST, Stages
+
+    stages = Stages()
+    measured = drain(job, stages.clear)
+    known = dict(stages.seconds)
+    return replace(measured, stages={**known, REST: measured.cpu - sum(known.values())})
 
 
 def mysql_replication(job: Job) -> Measured:
@@ -154,7 +167,11 @@ def mysql_replication(job: Job) -> Measured:
     return _measure(read)
 
 
-READERS: dict[str, Callable[[Job], Measured]] = {"drain": drain, "mysql-replication": mysql_replication}
+READERS: dict[str, Callable[[Job], Measured]] = {
+    "drain": drain,
+    "drain-by-stages": drain_by_stages,
+    "mysql-replication": mysql_replication,
+}
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench.readers import Measured
+from tests.bench.stages import STAGES
 
 DRAIN, PEER, RAW = "this drain", "mysql-replication", "mysqlbinlog --raw"
 GOAL = 55.0
@@ -101,6 +102,27 @@ def figures(readings: Sequence[Reading]) -> list[Figure]:
     return found
 
 
+def stage_figures(stages: Mapping[str, Mapping[str, float]]) -> list[Figure]:
+    """Return CPU seconds by workload and stage."""
+    return [
+        Figure(f"{workload} stage {stage}", round(seconds, 3), "CPU s")
+        for workload, of_stages in stages.items()
+        for stage, seconds in of_stages.items()
+    ]
+
+
+def show_stages(stages: Mapping[str, Mapping[str, float]], console: Console) -> None:
+    """Print where the CPU seconds of the drain go."""
+    table = Table(title="CPU seconds of the drain, by stage")
+    table.add_column("", no_wrap=True)
+    for stage in STAGES:
+        table.add_column(stage, justify="right", no_wrap=True)
+    for workload, of_stages in stages.items():
+        table.add_row(workload, *(f"{of_stages.get(stage, 0.0):.2f}" for stage in STAGES))
+    console.print(table)
+    console.print("\n".join(f"{stage}: {meaning}" for stage, meaning in STAGES.items()), highlight=False)
+
+
 def _wall(name: str, reading: Reading, raw: Reading | None) -> Figure:
     """Seconds on the clock; for the drain its speed as a part of the raw copy's."""
     wall = round(reading.took.wall, 3)
@@ -167,7 +189,7 @@ def _notes(readings: Sequence[Reading]) -> str:
     return "\n".join(lines)
 
 
-def save(readings: Sequence[Reading], server: str, about: Mapping[str, float], path: Path) -> None:
+def save(figures: Sequence[Figure], server: str, about: Mapping[str, float], path: Path) -> None:
     """Write the file; a folder that is not there is made."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     document = {
@@ -178,7 +200,7 @@ def save(readings: Sequence[Reading], server: str, about: Mapping[str, float], p
             **{package: version(package) for package in _PACKAGES},
         },
         **about,
-        "figures": [asdict(figure) for figure in figures(readings)],
+        "figures": [asdict(figure) for figure in figures],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=2) + "\n")
