@@ -11,7 +11,10 @@ from cdc_lib.config.base import Section, VariableName
 
 
 class TlsConfig(Section):
-    """TLS towards the server; being there at all means that the connection is encrypted."""
+    """TLS towards the server; being there at all means that the connection is encrypted.
+
+    Without it the connection is encrypted when the server offers it, and the server's certificate is not looked at.
+    """
 
     ca: Path | None = Field(default=None, description="file with the authorities to trust; the system's without it")
     cert: Path | None = Field(default=None, description="file with the client's certificate")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ssl
 from typing import Any, TypeAlias
 
@@ -28,7 +29,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
         UnsupportedServer: the log-in or the TLS handshake is refused.
     """
     try:
-        return pymysql.connect(
+        return _Connection(
             host=server.host,
             port=server.port,
             user=credentials.user,
@@ -44,6 +45,26 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
         )
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error, server) from error
+
+
+# Only the stub of the class takes arguments.
+class _Connection(Connection):  # type: ignore[type-arg]
+    """A connection that is encrypted where the server offers it, also when the source file says nothing of TLS.
+
+    The driver does the same, and loads all of the system's authorities for it, which nothing is checked against: that takes
+    longer than the log-in.
+    """
+
+    def _create_ssl_ctx(self, options: object) -> ssl.SSLContext:
+        return options if isinstance(options, ssl.SSLContext) else _unchecked()
+
+
+@functools.cache
+def _unchecked() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _tls(server: ServerConfig) -> ssl.SSLContext | None:
