@@ -47,8 +47,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
         raise translated(error, server) from error
 
 
-# Only the stub of the class takes arguments.
-class _Connection(Connection):  # type: ignore[type-arg]
+class _Connection(Connection):
     """A connection that is encrypted where the server offers it, also when the source file says nothing of TLS.
 
     The driver does the same, and loads all of the system's authorities for it, which nothing is checked against: that takes
