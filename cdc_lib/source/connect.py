@@ -87,7 +87,9 @@ def translated(error: Exception, server: ServerConfig) -> SourceError:
         return UnsupportedServer(
             f"the server refuses: {text}", hint="Check user, password and grants; cdc doctor prints them.", **place
         )
-    if number in _AUTHENTICATION_ERRORS or isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
+    # The driver keeps what broke a connection in an attribute of its own.
+    causes = (error, error.__cause__, getattr(error, "original_exception", None))
+    if number in _AUTHENTICATION_ERRORS or any(isinstance(cause, ssl.SSLError) for cause in causes):
         return UnsupportedServer(f"log-in or TLS failed: {text}", hint="Check server.tls in the source file.", **place)
     if isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError | OSError):
         return SourceUnavailable(
