@@ -17,8 +17,9 @@ from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.masking import Masker, Shape
 from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.progress import WindowSummary
-from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
+from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.resultset import ResultSet
+from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.errors import BatchMismatch, ConfigError, ServerSwitched, UnknownSchema
 from cdc_lib.histories import Histories
 from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, SnapshotChunk

@@ -8,42 +8,34 @@ transaction is inflated portion by portion into a buffer of its own and walked t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import zstandard
 
-from cdc_lib.decode import events, frame, images, rows
+from cdc_lib.decode import events, frame
 from cdc_lib.decode.bare import scan_bare
 from cdc_lib.decode.checksum import TABLES
-from cdc_lib.decode.columns import TableColumns
-from cdc_lib.decode.faults import inflate_fault, payload_fault, rows_fault, scan_fault, value_fault
-from cdc_lib.decode.gtids import GtidPrefixes
+from cdc_lib.decode.faults import inflate_fault, payload_fault, scan_fault
 from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.masking import Shape
 from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.payload import Payload
-from cdc_lib.decode.progress import Place, Progress, WindowSummary
+from cdc_lib.decode.progress import Progress, WindowSummary
 from cdc_lib.decode.rare import RareEvents
 from cdc_lib.decode.receive import HEADROOM, Bytes, Receiver, extended
+from cdc_lib.decode.row_groups import ReadOptions, RowGroups
 from cdc_lib.decode.side import BrokenRows, SideBuffer
 from cdc_lib.decode.statement import statement_of
 from cdc_lib.decode.tables import KnownTables
-from cdc_lib.decode.types.codec import ValueFault
 from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.errors import SourceUnavailable
 from cdc_lib.model.identity import Flavor
-from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
 from cdc_lib.ports import BinlogStream, RowGroupSink
 
 _RECORDS = 1 << 16
-_WALK_ROWS = 16 * 253
-"""Rows located at a time: their cells should stay in the processor's cache until they are decoded. Columns lie an odd number
-of cache lines apart, because at a power of two the cells of one row would push each other out."""
-_PARTIAL_FILES = 100_000
-"""Added to a layout's number in the name of the file of its rows that may lack cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +54,6 @@ class StreamFacts:
     checksum: bool
     charsets: Mapping[int, str]
     untold: Untold = nothing_untold
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """How to cut row groups, and what becomes of values that the lake cannot hold as they are.
-
-    Args:
-        group_rows: rows of a row group; reached by whole events.
-        group_bytes: bytes of row images of a row group; reached by whole events.
-        values: what becomes of such values.
-    """
-
-    group_rows: int = 131072
-    group_bytes: int = 64 << 20
-    values: ValuePolicy = field(default_factory=ValuePolicy)
 
 
 class WindowReader:
@@ -109,8 +86,6 @@ class WindowReader:
         """Stand at the window's start."""
         self._window = window
         self._stream = stream
-        self._sinks = (sink, prepared)
-        self._options = options
         self._summary = WindowSummary()
         self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
         self._shape = shape or Shape()
@@ -131,9 +106,7 @@ class WindowReader:
         self._moved = 0  # as many of them lie in the side buffer
         self._side = SideBuffer()
         self._inflater = zstandard.ZstdDecompressor()
-        self._gtids = GtidPrefixes()
-        self._cells = _scratch_cells(64, _WALK_ROWS)
-        self._marks = _scratch_marks(_WALK_ROWS)
+        self._groups = RowGroups(self._progress, self._tables, self._xa, (sink, prepared), options, self._summary)
 
     def run(self) -> WindowSummary:
         """Read to the window's end and give every row group to the sink.
@@ -146,12 +119,7 @@ class WindowReader:
         if not self._progress.stopped:
             with Receiver(self._stream) as receiver:
                 self._read(receiver)
-        for slot, table in enumerate(self._tables.columns):
-            self._close_group(slot, table, prepared=False)
-        for slot, table in self._tables.prepared.items():
-            self._close_group(slot, table, prepared=True)
-        for slot, prepared in self._tables.partials():
-            self._close_partial(slot, prepared=prepared)
+        self._groups.close()
         self._xa.finish(self._summary)
         return self._progress.summarize(self._summary)
 
@@ -263,7 +231,7 @@ class WindowReader:
     def _flush(self, data: Bytes) -> None:
         """Decode all that was found."""
         if not self._moved and not self._records[: self._count, frame.PACKED].any():
-            self._decode(data, self._count)
+            self._groups.decode(data, self._records[: self._count])
             self._count = 0
             return
         self._move(data)
@@ -278,7 +246,8 @@ class WindowReader:
                 taken = self._side.take(data, found)
             except BrokenRows as broken:
                 record, what = broken.args
-                raise inflate_fault(what, self._place(self._moved + record)) from broken
+                start = int(found[record, frame.START])
+                raise inflate_fault(what, self._progress.place(start)) from broken
             self._moved += taken
             if taken < found.shape[0]:
                 self._decode_moved()
@@ -286,84 +255,10 @@ class WindowReader:
 
     def _decode_moved(self) -> None:
         """Decode what lies in the side buffer; the records behind become the first, and the buffer can be used anew."""
-        self._decode(self._side.data, self._moved)
+        self._groups.decode(self._side.data, self._records[: self._moved])
         rest = self._records[self._moved : self._count].copy()
         self._records[: rest.shape[0]] = rest
         self._count, self._moved = rest.shape[0], 0
-
-    def _decode(self, data: Bytes, count: int) -> None:
-        """Decode the row events found, layout by layout, each in the order of the stream."""
-        if count == 0:
-            return
-        if len(self._gtids.texts) != self._progress.state[frame.SID_COUNT]:
-            self._gtids.update(self._progress.gtid_prefixes())
-        slots = 2 * self._records[:count, frame.SLOT] + (self._records[:count, frame.BEGAN] != 0)
-        order = np.argsort(slots, kind="stable")
-        edges = np.flatnonzero(np.diff(slots[order])) + 1
-        for chosen in np.split(order, edges):
-            slot, prepared = divmod(int(slots[chosen[0]]), 2)
-            self._decode_table(data, slot, chosen, prepared=bool(prepared))
-
-    def _decode_table(self, data: Bytes, slot: int, chosen: np.ndarray, *, prepared: bool) -> None:
-        table = self._tables.prepared_columns(slot) if prepared else self._tables.columns[slot]
-        layout = table.layout
-        if prepared:
-            self._xa.touch(layout.schema.name, self._records[chosen])
-        columns = layout.prefix.shape[0]
-        if self._cells[0].shape[0] < columns:
-            self._cells = _scratch_cells(columns, self._cells[0].shape[1])
-        first = 0
-        while first < chosen.shape[0]:
-            limits = (self._options.group_rows - table.rows, self._options.group_bytes - table.bytes)
-            pos, length = self._cells
-            status, found, next_, taken = rows.locate(
-                data, self._records, chosen, first, layout.prefix, layout.width, layout.keys, *limits,
-                pos, length, *self._marks,
-            )  # fmt: skip
-            if status == rows.SPACE_FULL and found == 0:
-                wider = 2 * self._marks[0].shape[0]
-                self._cells = _scratch_cells(pos.shape[0], wider)
-                self._marks = _scratch_marks(wider)
-                continue
-            if status in (rows.BAD_LENGTH, rows.BAD_COLUMNS):
-                raise rows_fault(status, layout.schema.name, self._place(int(chosen[next_])))
-            try:
-                table.append(data, self._cells, self._marks, found, self._records, self._gtids)
-            except ValueFault as fault:
-                raise value_fault(fault, layout.schema.name, self._place(int(self._marks[1][fault.row]))) from None
-            table.bytes += int(taken)
-            first = int(next_)
-            if status == rows.GROUP_FULL:
-                self._close_group(slot, table, prepared=prepared)
-            elif status == rows.PARTIAL_IMAGE:
-                chosen, first = self._decode_partial(data, slot, chosen[first:], prepared=prepared), 0
-
-    def _decode_partial(self, data: Bytes, slot: int, chosen: np.ndarray, *, prepared: bool) -> np.ndarray:
-        """Decode the events whose images need not have all columns; returns the others."""
-        partial = self._tables.partial(slot, prepared=prepared)
-        flags = np.zeros(chosen.shape[0], np.bool_)
-        images.is_partial(data, self._records, chosen, len(partial.columns.layout.prefix), flags)
-        limits = (self._options.group_rows, self._options.group_bytes)
-
-        def full() -> None:
-            self._close_partial(slot, prepared=prepared)
-
-        partial.take(data, self._records, chosen[flags], self._gtids, limits, self._place, full)
-        return chosen[~flags]
-
-    def _close_partial(self, slot: int, *, prepared: bool) -> None:
-        table = self._tables.partial(slot, prepared=prepared).columns
-        if table.rows:
-            self._summary.rows += table.rows
-            self._sinks[prepared].write(f"{_PARTIAL_FILES + slot}", table.schema, table.finish())
-
-    def _close_group(self, slot: int, table: TableColumns, *, prepared: bool) -> None:
-        if table.rows:
-            self._summary.rows += table.rows
-            self._sinks[prepared].write(f"{slot:05d}", table.schema, table.finish())
-
-    def _place(self, record: int) -> Place:
-        return self._progress.place(int(self._records[record, frame.START]))
 
 
 def _defines(
@@ -372,11 +267,3 @@ def _defines(
     if history is None:
         return None
     return lambda position, body, text: history.took(position, statement_of(body, text, charsets))
-
-
-def _scratch_cells(columns: int, capacity: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.empty((columns, capacity), np.int32), np.empty((columns, capacity), np.int32)
-
-
-def _scratch_marks(capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return np.empty(capacity, np.uint8), np.empty(capacity, np.int64), np.empty(capacity, np.int64)

@@ -6,7 +6,8 @@ from cdc_lib.decode import events, frame
 from cdc_lib.decode.ddl import meaning
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.rare import RareEvents
-from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
+from cdc_lib.decode.reader import StreamFacts, WindowReader
+from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.decode.statement import Statement, statement_of
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.decode.xa import XaTransactions

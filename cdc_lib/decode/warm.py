@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from cdc_lib.decode import events
 from cdc_lib.decode.checksum import TABLES, crc32
-from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
+from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.resultset import locate_text
+from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.decode.types.registry import codec_for
 from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.position import Position

@@ -11,7 +11,8 @@ from cdc_lib.decode.masking import Shape
 from cdc_lib.decode.partial_rows import nothing_untold
 from cdc_lib.decode.progress import Progress
 from cdc_lib.decode.rare import RareEvents
-from cdc_lib.decode.reader import ReadOptions, WindowReader
+from cdc_lib.decode.reader import WindowReader
+from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.errors import CdcError, SourceUnavailable

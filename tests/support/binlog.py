@@ -11,7 +11,8 @@ import pyarrow as pa
 import zstandard
 
 from cdc_lib.decode.progress import WindowSummary
-from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
+from cdc_lib.decode.reader import StreamFacts, WindowReader
+from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.model.identity import Flavor
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cdc_lib.decode.reader import ReadOptions, StreamFacts, WindowReader
+from cdc_lib.decode.reader import StreamFacts, WindowReader
+from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.errors import UnknownSchema
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from cdc_lib.decode import reader
-from cdc_lib.decode.reader import ReadOptions
+from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.decode.side import SideBuffer
 from cdc_lib.errors import CdcError, ChecksumMismatch, DecodeError, UnknownEvent, UnknownSchema
 from tests.support.binlog import FILE, Binlog, body, packed_integer, read

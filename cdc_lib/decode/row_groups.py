@@ -1,0 +1,174 @@
+"""Row events into row groups: located, decoded into columns, and given to the sink when a group is full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cdc_lib.decode import frame, images, rows
+from cdc_lib.decode.columns import TableColumns
+from cdc_lib.decode.faults import rows_fault, value_fault
+from cdc_lib.decode.gtids import GtidPrefixes
+from cdc_lib.decode.progress import Place, Progress, WindowSummary
+from cdc_lib.decode.receive import Bytes
+from cdc_lib.decode.tables import KnownTables
+from cdc_lib.decode.types.codec import ValueFault
+from cdc_lib.decode.xa import XaTransactions
+from cdc_lib.model.policy import ValuePolicy
+from cdc_lib.ports import RowGroupSink
+
+_WALK_ROWS = 16 * 253
+"""Rows located at a time: their cells should stay in the processor's cache until they are decoded. Columns lie an odd number
+of cache lines apart, because at a power of two the cells of one row would push each other out."""
+_PARTIAL_FILES = 100_000
+"""Added to a layout's number in the name of the file of its rows that may lack cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How to cut row groups, and what becomes of values that the lake cannot hold as they are.
+
+    Args:
+        group_rows: rows of a row group; reached by whole events.
+        group_bytes: bytes of row images of a row group; reached by whole events.
+        values: what becomes of such values.
+    """
+
+    group_rows: int = 131072
+    group_bytes: int = 64 << 20
+    values: ValuePolicy = field(default_factory=ValuePolicy)
+
+
+class RowGroups:
+    """Collects the rows of every table.
+
+    Args:
+        progress: of the walk.
+        tables: that the stream has introduced.
+        xa: takes note of the tables of prepared transactions.
+        sinks: for ordinary rows, and for those of XA transactions.
+        options: how to cut the groups.
+        summary: counts the rows.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        tables: KnownTables,
+        xa: XaTransactions,
+        sinks: tuple[RowGroupSink, RowGroupSink],
+        options: ReadOptions,
+        summary: WindowSummary,
+    ) -> None:
+        """Start with no rows."""
+        self._progress = progress
+        self._tables = tables
+        self._xa = xa
+        self._sinks = sinks
+        self._options = options
+        self._summary = summary
+        self._records = np.empty((0, frame.RECORD_SIZE), np.int64)
+        self._gtids = GtidPrefixes()
+        self._cells = _scratch_cells(64, _WALK_ROWS)
+        self._marks = _scratch_marks(_WALK_ROWS)
+
+    def decode(self, data: Bytes, records: np.ndarray) -> None:
+        """Decode row events, layout by layout, each in the order of the stream.
+
+        Args:
+            data: bytes that the records point into.
+            records: of frame.scan.
+
+        Raises:
+            DecodeError: a row image is wrong, or a value has no exact place in the lake.
+        """
+        if records.shape[0] == 0:
+            return
+        self._records = records
+        if len(self._gtids.texts) != self._progress.state[frame.SID_COUNT]:
+            self._gtids.update(self._progress.gtid_prefixes())
+        slots = 2 * records[:, frame.SLOT] + (records[:, frame.BEGAN] != 0)
+        order = np.argsort(slots, kind="stable")
+        edges = np.flatnonzero(np.diff(slots[order])) + 1
+        for chosen in np.split(order, edges):
+            slot, prepared = divmod(int(slots[chosen[0]]), 2)
+            self._decode_table(data, slot, chosen, prepared=bool(prepared))
+
+    def close(self) -> None:
+        """Give the sink what has not filled a group."""
+        for slot, table in enumerate(self._tables.columns):
+            self._close_group(slot, table, prepared=False)
+        for slot, table in self._tables.prepared.items():
+            self._close_group(slot, table, prepared=True)
+        for slot, prepared in self._tables.partials():
+            self._close_partial(slot, prepared=prepared)
+
+    def _decode_table(self, data: Bytes, slot: int, chosen: np.ndarray, *, prepared: bool) -> None:
+        table = self._tables.prepared_columns(slot) if prepared else self._tables.columns[slot]
+        layout = table.layout
+        if prepared:
+            self._xa.touch(layout.schema.name, self._records[chosen])
+        columns = layout.prefix.shape[0]
+        if self._cells[0].shape[0] < columns:
+            self._cells = _scratch_cells(columns, self._cells[0].shape[1])
+        first = 0
+        while first < chosen.shape[0]:
+            limits = (self._options.group_rows - table.rows, self._options.group_bytes - table.bytes)
+            pos, length = self._cells
+            status, found, next_, taken = rows.locate(
+                data, self._records, chosen, first, layout.prefix, layout.width, layout.keys, *limits,
+                pos, length, *self._marks,
+            )  # fmt: skip
+            if status == rows.SPACE_FULL and found == 0:
+                wider = 2 * self._marks[0].shape[0]
+                self._cells = _scratch_cells(pos.shape[0], wider)
+                self._marks = _scratch_marks(wider)
+                continue
+            if status in (rows.BAD_LENGTH, rows.BAD_COLUMNS):
+                raise rows_fault(status, layout.schema.name, self._place(int(chosen[next_])))
+            try:
+                table.append(data, self._cells, self._marks, found, self._records, self._gtids)
+            except ValueFault as fault:
+                raise value_fault(fault, layout.schema.name, self._place(int(self._marks[1][fault.row]))) from None
+            table.bytes += int(taken)
+            first = int(next_)
+            if status == rows.GROUP_FULL:
+                self._close_group(slot, table, prepared=prepared)
+            elif status == rows.PARTIAL_IMAGE:
+                chosen, first = self._decode_partial(data, slot, chosen[first:], prepared=prepared), 0
+
+    def _decode_partial(self, data: Bytes, slot: int, chosen: np.ndarray, *, prepared: bool) -> np.ndarray:
+        """Decode the events whose images need not have all columns; returns the others."""
+        partial = self._tables.partial(slot, prepared=prepared)
+        flags = np.zeros(chosen.shape[0], np.bool_)
+        images.is_partial(data, self._records, chosen, len(partial.columns.layout.prefix), flags)
+        limits = (self._options.group_rows, self._options.group_bytes)
+
+        def full() -> None:
+            self._close_partial(slot, prepared=prepared)
+
+        partial.take(data, self._records, chosen[flags], self._gtids, limits, self._place, full)
+        return chosen[~flags]
+
+    def _close_partial(self, slot: int, *, prepared: bool) -> None:
+        table = self._tables.partial(slot, prepared=prepared).columns
+        if table.rows:
+            self._summary.rows += table.rows
+            self._sinks[prepared].write(f"{_PARTIAL_FILES + slot}", table.schema, table.finish())
+
+    def _close_group(self, slot: int, table: TableColumns, *, prepared: bool) -> None:
+        if table.rows:
+            self._summary.rows += table.rows
+            self._sinks[prepared].write(f"{slot:05d}", table.schema, table.finish())
+
+    def _place(self, record: int) -> Place:
+        return self._progress.place(int(self._records[record, frame.START]))
+
+
+def _scratch_cells(columns: int, capacity: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.empty((columns, capacity), np.int32), np.empty((columns, capacity), np.int32)
+
+
+def _scratch_marks(capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.empty(capacity, np.uint8), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
