@@ -12,7 +12,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -80,6 +80,11 @@ def cpu_seconds(usage: resource.struct_rusage) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def cpu_now() -> float:
+    """Return the CPU seconds that this process has used."""
+    return cpu_seconds(resource.getrusage(resource.RUSAGE_SELF))
+
+
 def _measure(work: Callable[[], tuple[int, int | None]]) -> Measured:
     before, began = cpu_seconds(resource.getrusage(resource.RUSAGE_SELF)), time.perf_counter()
     rows, written = work()
@@ -99,6 +104,12 @@ def _peak_rss() -> int | None:
 
 def drain(job: Job, warmed: Callable[[], None] = lambda: None) -> Measured:
     """Drain the window into a local store, as an Airflow task or ``cdc drain`` does; ``warmed`` is called before it."""
+    return drain_all([job], warmed)
+
+
+def drain_all(jobs: Sequence[Job], warmed: Callable[[], None]) -> Measured:
+    """Drain several windows of one server, one after the other."""
+    job = jobs[0]
     from cdc_lib.config import Credentials, SourceConfig
     from cdc_lib.draining import Drainer
     from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
@@ -128,7 +139,12 @@ def drain(job: Job, warmed: Callable[[], None] = lambda: None) -> Measured:
 
         window(job.warm_file, FIRST_EVENT_OFFSET, job.warm_stop)
         warmed()
-        return _measure(lambda: window(job.file, job.start, job.stop))
+
+        def all_windows() -> tuple[int, int]:
+            read = [window(each.file, each.start, each.stop) for each in jobs]
+            return sum(rows for rows, _ in read), sum(size for _, size in read)
+
+        return _measure(all_windows)
 
 
 def drain_by_stages(job: Job) -> Measured:

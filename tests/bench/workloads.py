@@ -87,13 +87,16 @@ def write(server: SqlServer, workload: Workload, scale: float) -> Written:
     for statement in workload.tables:
         server.execute(statement, database=DATABASE)
     workload.load(server, warm_rows + rows)
-    warm = _stretch(server, lambda: workload.run(server, warm_rows))
-    start, stop = _stretch(server, lambda: workload.run(server, rows))
+    warm = stretch(server, lambda: workload.run(server, warm_rows))
+    start, stop = stretch(server, lambda: workload.run(server, rows))
     return Written(workload, rows, start, stop, warm, warm_rows)
 
 
-def _stretch(server: SqlServer, work: Callable[[], None]) -> tuple[Position, Position]:
-    """Do some work in a binlog file of its own; return where it starts and ends."""
+def stretch(server: SqlServer, work: Callable[[], None]) -> tuple[Position, Position]:
+    """Do some work in a binlog file of its own; return where it starts and ends.
+
+    One transaction stays in one file however large it is.
+    """
     server.execute("FLUSH BINARY LOGS")
     file = _last_file(server)[0]
     work()

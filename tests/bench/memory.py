@@ -1,0 +1,97 @@
+"""How much memory a drain takes at most: one huge transaction, and huge values: ``./dev bench memory``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
+from tests.bench.processes import ROOT, read_in_python
+from tests.bench.readers import Job
+from tests.bench.report import MEMORY_GOAL, Figure, save
+from tests.bench.workloads import DATABASE, prepare, stretch
+from tests.support.servers import MySqlServer, SqlServer
+
+MIB = 1 << 20
+VALUE = 64 * MIB
+SETTINGS = {"max-allowed-packet": "256M", "max-binlog-size": "1G", "tls-version": ""}
+_ROWS = 10_000
+_ROW = 2_000
+
+
+def main() -> int:
+    """Write both, drain each in a process of its own, print and save its peak."""
+    parser = argparse.ArgumentParser(prog="./dev bench memory", description=__doc__)
+    parser.add_argument("--mib", type=int, default=2048, help="size of the transaction (2048)")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "build" / "bench" / "memory.json", help="the file to write"
+    )
+    options = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    found: list[Figure] = []
+    table = Table(title="Memory of the drain at most")
+    for heading in ("", "binlog MiB", "peak MiB", "goal MiB"):
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    with MySqlServer(settings=SETTINGS) as server:
+        prepare(server)
+        server.execute("CREATE TABLE big (id INT PRIMARY KEY, v VARBINARY(2000))", database=DATABASE)
+        server.execute("CREATE TABLE blobs (id INT PRIMARY KEY, v LONGBLOB)", database=DATABASE)
+        cases: list[tuple[str, Callable[[], None], int]] = [
+            (f"one transaction of {options.mib} MiB", lambda: _transaction(server, options.mib), MEMORY_GOAL),
+            # Two values are in flight at a time: one being received, one being encoded.
+            ("8 values of 64 MiB", lambda: _values(server), MEMORY_GOAL + 2 * VALUE // MIB),
+        ]
+        for name, work, goal in cases:
+            start, stop = stretch(server, work)
+            peak, size = _drained(server, start, stop), (stop.offset - start.offset) // MIB
+            table.add_row(name, f"{size:,}", f"{peak:,}", f"{goal:,}")
+            found.append(Figure(f"{name}: peak memory", peak, "MiB", goal=goal, met=peak <= goal))
+        version = f"{server.flavor} {server.version}"
+    console.print(table)
+    save(found, version, {"mib": options.mib}, options.output)
+    return 0
+
+
+def _transaction(server: SqlServer, mib: int) -> None:
+    with server.connect(database=DATABASE) as session, session.cursor() as cursor:
+        cursor.execute("BEGIN")
+        for first in range(0, mib * MIB // _ROW, _ROWS):
+            # Random bytes: what compresses well would not fill the encoder's buffers.
+            cursor.execute(
+                f"INSERT INTO big SELECT n + {first}, CONCAT(RANDOM_BYTES(1000), RANDOM_BYTES({_ROW - 1000})) FROM numbers"
+            )
+        cursor.execute("COMMIT")
+
+
+def _values(server: SqlServer) -> None:
+    for number in range(8):
+        server.execute(
+            f"INSERT INTO blobs VALUES ({number}, REPEAT(RANDOM_BYTES(1024), {VALUE // 1024}))", database=DATABASE
+        )
+
+
+def _drained(server: SqlServer, start: Position, stop: Position) -> int:
+    """Drain the stretch and return the process's peak in MiB."""
+    job = Job(
+        flavor=server.flavor,
+        host=server.host,
+        port=server.port,
+        user=server.cdc_user,
+        password=server.cdc_password,
+        file=start.file,
+        start=start.offset,
+        stop=stop.offset,
+        rows=0,
+        warm_file=start.file,
+        warm_stop=FIRST_EVENT_OFFSET,
+    )
+    return round((read_in_python("drain", job).peak_rss or 0) / MIB)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
