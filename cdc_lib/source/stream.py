@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import struct
+import time
 import zlib
 from types import TracebackType
 from typing import Any, Self
@@ -25,6 +27,10 @@ _SEND_ANNOTATIONS = 2
 """MariaDB leaves ANNOTATE_ROWS out unless asked; with it the events of the stream follow each other as in the file."""
 _MARIADB_CAPABILITY = 4
 """MARIA_SLAVE_CAPABILITY_GTID: the server sends its own event types as they stand in the file."""
+_WORTHWHILE = 256 * 1024
+"""Bytes with which a read is handed on at once."""
+_MOMENT = 0.001
+"""Seconds to wait for more when it brought less."""
 
 
 class ServerStream:
@@ -43,14 +49,13 @@ class ServerStream:
     def read_into(self, view: memoryview) -> int:
         """Receive at least one byte and return how many; 0 at the end.
 
+        Servers send events one by one. Waiting a moment for more costs less than going through everything for each of them.
+
         Raises:
             SourceUnavailable: the connection broke, or nothing came for two minutes.
         """
-        reader = self._connection._rfile  # noqa: SLF001 - the driver gives no other way to its socket
-        if reader is None:
-            return 0
         try:
-            return int(reader.readinto1(view))
+            return self._receive(view)
         except (OSError, ValueError) as error:
             raise SourceUnavailable(
                 f"the connection broke while rows were read: {error}",
@@ -58,6 +63,28 @@ class ServerStream:
                 host=self._server.host,
                 port=self._server.port,
             ) from error
+
+    def _receive(self, view: memoryview) -> int:
+        reader = self._connection._rfile  # noqa: SLF001 - the driver gives no other way to its socket
+        if reader is None:
+            return 0
+        got = int(reader.readinto1(view))
+        while 0 < got < min(_WORTHWHILE, len(view)) and self._more_comes():
+            more = int(reader.readinto1(view[got:]))
+            if more == 0:
+                break
+            got += more
+        return got
+
+    def _more_comes(self) -> bool:
+        """Whether there is something to read after a moment."""
+        time.sleep(_MOMENT)
+        sock = self._connection._sock  # noqa: SLF001 - as above
+        if sock is None:
+            return False
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
+        return bool(poll.poll(0))
 
     def __enter__(self) -> Self:
         """Close the connection at the end of the block."""
