@@ -47,8 +47,8 @@ def main() -> int:
             ("8 values of 64 MiB", lambda: _values(server), MEMORY_GOAL + 2 * VALUE // MIB),
         ]
         for name, work, goal in cases:
-            start, stop = stretch(server, work)
-            peak, size = _drained(server, start, stop), (stop.offset - start.offset) // MIB
+            start, stop = stretch(server, work, one_transaction=True)
+            peak, size = _drained(server, start, stop), _size(server, start.file) // MIB
             table.add_row(name, f"{size:,}", f"{peak:,}", f"{goal:,}")
             found.append(Figure(f"{name}: peak memory", peak, "MiB", goal=goal, met=peak <= goal))
         version = f"{server.flavor} {server.version}"
@@ -75,6 +75,10 @@ def _values(server: SqlServer) -> None:
         )
 
 
+def _size(server: SqlServer, file: str) -> int:
+    return next(int(size) for name, size, *_ in server.execute("SHOW BINARY LOGS") if name == file)
+
+
 def _drained(server: SqlServer, start: Position, stop: Position) -> int:
     """Drain the stretch and return the process's peak in MiB."""
     job = Job(
@@ -86,6 +90,7 @@ def _drained(server: SqlServer, start: Position, stop: Position) -> int:
         file=start.file,
         start=start.offset,
         stop=stop.offset,
+        stop_file=stop.file,
         rows=0,
         warm_file=start.file,
         warm_stop=FIRST_EVENT_OFFSET,

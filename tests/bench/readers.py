@@ -33,6 +33,7 @@ class Job:
         rows: stop behind this many row changes; only mysql-replication does.
         warm_file: binlog file to warm up with.
         warm_stop: offset behind its last event.
+        stop_file: binlog file of ``stop``, when it is not ``file``.
     """
 
     flavor: str
@@ -46,6 +47,7 @@ class Job:
     rows: int
     warm_file: str
     warm_stop: int
+    stop_file: str = ""
 
     def text(self) -> str:
         """Return it as the argument of its process."""
@@ -133,15 +135,16 @@ def drain_all(jobs: Sequence[Job], warmed: Callable[[], None]) -> Measured:
         with connect(config.server, credentials) as connection:
             identity = read_facts(connection, config.server).identity
 
-        def window(file: str, start: int, stop: int) -> tuple[int, int]:
-            read = drainer.window(Window("bench", 1, Position(file, start), Position(file, stop)), identity)
+        def window(file: str, start: int, stop: int, stop_file: str = "") -> tuple[int, int]:
+            end = Position(stop_file or file, stop)
+            read = drainer.window(Window("bench", 1, Position(file, start), end), identity)
             return read.rows, read.bytes
 
         window(job.warm_file, FIRST_EVENT_OFFSET, job.warm_stop)
         warmed()
 
         def all_windows() -> tuple[int, int]:
-            read = [window(each.file, each.start, each.stop) for each in jobs]
+            read = [window(each.file, each.start, each.stop, each.stop_file) for each in jobs]
             return sum(rows for rows, _ in read), sum(size for _, size in read)
 
         return _measure(all_windows)

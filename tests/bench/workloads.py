@@ -92,15 +92,17 @@ def write(server: SqlServer, workload: Workload, scale: float) -> Written:
     return Written(workload, rows, start, stop, warm, warm_rows)
 
 
-def stretch(server: SqlServer, work: Callable[[], None]) -> tuple[Position, Position]:
+def stretch(server: SqlServer, work: Callable[[], None], *, one_transaction: bool = False) -> tuple[Position, Position]:
     """Do some work in a binlog file of its own; return where it starts and ends.
 
-    One transaction stays in one file however large it is.
+    One transaction stays in one file however large it is, and then the file may end with it.
     """
     server.execute("FLUSH BINARY LOGS")
     file = _last_file(server)[0]
     work()
     last, size = _last_file(server)
+    if one_transaction and last != file:
+        return Position(file, FIRST_EVENT_OFFSET), Position(last, FIRST_EVENT_OFFSET)
     if last != file:
         msg = f"the workload went over the end of {file}: raise max_binlog_size"
         raise RuntimeError(msg)
