@@ -102,7 +102,8 @@ def test_a_drain_that_is_killed_leaves_nothing_that_counts(capture, tmp_path, se
     once = capture.drain(window)
     size = answer_size(capture, window, tmp_path / "whole")
     folder = tmp_path / "killed"
-    with proxy_to(capture.server, stall_after=random.Random(seed).randrange(size // 2, size - 400)) as proxy:
+    stall = random.Random(seed).randrange(size // 2, size - 400)
+    with proxy_to(capture.server, stall_after=stall, stays=True) as proxy:
         killed = through(capture, proxy, folder)
         process = drain_process.start(killed, folder, window)
         try:

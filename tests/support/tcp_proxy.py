@@ -34,7 +34,8 @@ class TcpProxy:
         portion: most bytes that are sent at once.
         pause: seconds between two portions.
         cut_after: break the connection behind so many bytes of the answer.
-        stall_after: send no more behind so many bytes of it, and leave the connection open.
+        stall_after: send no more behind so many bytes of it, and leave the connection open as long as the server does.
+        stays: leave it open also behind that: a server ends its connection when it has sent a whole dump.
     """
 
     host: str
@@ -43,6 +44,7 @@ class TcpProxy:
     pause: float = 0.0
     cut_after: int | None = None
     stall_after: int | None = None
+    stays: bool = False
     stalled: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -100,6 +102,8 @@ class TcpProxy:
                         self.stalled.set()
                         while server.recv(1 << 16):
                             pass
+                        if self.stays:
+                            return
                         client.shutdown(socket.SHUT_RDWR)
                         return
                     client.sendall(piece)
