@@ -124,6 +124,9 @@ class BatchWriter:
             column_encoding=encoding.others or None,
             write_statistics=False,
             store_schema=False,
+            # A page per column and row group: these files are read from end to end, by nobody who would skip pages.
+            max_rows_per_page=1 << 20,
+            write_batch_size=16384,
         )
         part = _Part(path, schema, file, writer, stack)
         self._parts[key] = part

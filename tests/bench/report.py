@@ -180,7 +180,7 @@ def _notes(readings: Sequence[Reading]) -> str:
     start = max((r.took.start_cpu for r in readings if r.reader == DRAIN), default=0.0)
     lines = [
         f"peer: {PEER}; goal: {GOAL:.0f} times its rows per CPU second. raw: {RAW}, which decodes nothing.",
-        "Each in a process of its own; of several runs the median by the clock. The drain writes zstd Parquet and its manifest; the peer only decodes.",
+        "Each in a process of its own; of several runs the one with the least CPU. The drain writes zstd Parquet and its manifest; the peer only decodes.",
         "Start-up (Python, imports, an uncounted drain of a small window that loads or compiles the kernels) is left out:",
         f"{start:.1f} CPU s for the drain.",
     ]
