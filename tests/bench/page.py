@@ -40,7 +40,9 @@ def _head(document: Document) -> str:
 
 Made by `./dev bench page` from the files that the benchmarks below wrote. Each heading names the command that measured what
 stands under it. The machine had {machine["cores"]} cores and {machine["memory_gib"]} GiB of memory, shared with others (load
-{document["load_before"]} before): compare within one table, not with other machines. {used}."""
+{document["load_before"]} before): compare within one table, not with other machines.
+
+Versions: {used}."""
 
 
 def _drain(document: Document) -> str:
@@ -54,8 +56,9 @@ def _drain(document: Document) -> str:
     return f"""## The drain: `./dev bench drain`
 
 Scale {document["scale"]}, TLS {"on" if document["tls"] else "off"}. All readers read the same binlog of the same server over the
-loopback interface, in one run, each in a process of its own. `{RAW}` copies bytes and decodes nothing: the floor. `{PEER}`, the
-peer, decodes and throws away. This drain writes zstd Parquet and its manifest.
+loopback interface, in one run, each in a process of its own; of several runs the one with the least CPU counts. `{RAW}` copies
+bytes and decodes nothing: the floor. `{PEER}`, the peer, decodes and throws away. This drain writes zstd Parquet and its
+manifest.
 
 {titles}
 
