@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import ssl
 import struct
 import time
 import zlib
@@ -77,11 +78,14 @@ class ServerStream:
         return got
 
     def _more_comes(self) -> bool:
-        """Whether there is something to read after a moment."""
-        time.sleep(_MOMENT)
+        """Whether there is something to read after a moment, so that reading it does not wait."""
         sock = self._connection._sock  # noqa: SLF001 - as above
         if sock is None:
             return False
+        if isinstance(sock, ssl.SSLSocket):
+            # What arrives may be half a record, or one of TLS itself: only what is deciphered already is sure to be there.
+            return sock.pending() > 0
+        time.sleep(_MOMENT)
         poll = select.poll()
         poll.register(sock, select.POLLIN)
         return bool(poll.poll(0))
