@@ -157,4 +157,5 @@ def _canonical(values: pa.Array, source_type: SourceType) -> list[bytes]:
         texts = [format(Decimal(text), "f") for text in texts]
     if source_type.kind in _WITH_FRACTION:
         texts = [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
-    return [b"0" if text == "-0" else text.encode() for text in texts]
+        texts = ["0" if text == "-0" else text for text in texts]
+    return [text.encode() for text in texts]
