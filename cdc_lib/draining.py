@@ -33,7 +33,7 @@ from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.ports import ObjectStore
 from cdc_lib.shaping import shape_of
 from cdc_lib.source.connect import Session, connect
-from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
+from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts, read_head
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.source.stream import binlog_dump, query
 from cdc_lib.source.watermark import low_watermark
@@ -192,12 +192,21 @@ class Drainer:
             result = ResultSet(projection, stream, self.shape.masker, self.config.values)
             for table in result.groups():
                 writer.write("0", projection.schema, _with_order(table, task.epoch, watermark, now))
+        high = self._high_watermark(identity)
         last_key = chunks.key_text(schema, result.last_key) if upper is not None and result.last_key else None
         chunk = SnapshotChunk(
             task.snapshot_id, task.name, number, watermark, after, last_key, upper,
-            last=upper is None or result.rows < rows or last_key == upper,
+            last=upper is None or result.rows < rows or last_key == upper, high_watermark=high,
         )  # fmt: skip
         return self._publish(key, _chunk_manifest(task, facts, chunk, projection.schema, writer.files, now))
+
+    def _high_watermark(self, identity: ServerIdentity) -> Position:
+        """Return the end of the binlog behind a SELECT, whose connection is gone: what it showed was in there before."""
+        connection = connect(self.config.server, self.credentials)
+        try:
+            return read_head(connection, self._facts(connection, identity))
+        finally:
+            connection.close()
 
     def _projection(self, schema: TableSchema, close: Callable[[], None]) -> Projection:
         """Return which columns to select; ``close`` is called when there is no saying."""

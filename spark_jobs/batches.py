@@ -30,11 +30,16 @@ class RowShare:
     Args:
         keeps: whether a column, by its name, goes there.
         constants: columns that are added, and their values.
+        reads: between which points the snapshots of the table were read, see :attr:`cdc_lib.model.lake.Marker.reads`.
     """
 
     keeps: Callable[[str], bool]
     constants: Mapping[str, str]
+    reads: tuple[Point, Point] | None = None
 
+
+BEFORE_READ, WHILE_READ = "<", "~"
+"""Phases of a change: before the snapshot's rows were read, or while they were."""
 
 ONE_TASK_ROWS = 20_000
 """So few rows are collapsed by one task: a shuffle would take longer than it saves."""
@@ -121,7 +126,7 @@ def changes(
 
     Rows before a piece's floor are left out; columns that a file does not have, or that do not go into this lake table, are
     null. Where some rows lack cells, the frame has ``_absent`` as well, with a character for each of the lake table's
-    columns.
+    columns, and behind them one of :data:`BEFORE_READ` and :data:`WHILE_READ` where the change may be in a snapshot's rows.
 
     Args:
         session: session to read in.
@@ -215,7 +220,16 @@ def _marks(schema: TableSchema, columns: Sequence[LakeColumn], share: RowShare) 
         f"substring({ABSENT}, {places[name]}, 1)" if (name := column.name.lower()) in places else f"'{CELL_HERE}'"
         for column in columns
     ]
-    return f"concat({', '.join(marks)}) AS {ABSENT}"
+    return f"concat({', '.join((*marks, _phase(share)))}) AS {ABSENT}"
+
+
+def _phase(share: RowShare) -> str:
+    if share.reads is None:
+        return "''"
+    at, (low, high) = struct((EPOCH, FILE, OFFSET)), share.reads
+    return (
+        f"CASE WHEN {at} < {point(low)} THEN '{BEFORE_READ}' WHEN {at} < {point(high)} THEN '{WHILE_READ}' ELSE '' END"
+    )
 
 
 def _shape(columns: Sequence[LakeColumn]) -> list[LakeColumn]:

@@ -150,8 +150,8 @@ class TableMerge:
         return {part.share.table: _rows(part) for part, _ in due}
 
     def _waits(self, part: _Part) -> bool:
-        """Whether a snapshot is still to bring rows that cannot be completed."""
-        return part.work.mode == "mirror" and self.config.start == "snapshot" and not part.work.marker.has_snapshot
+        """Whether a snapshot is still to bring all rows, also those that cannot be completed."""
+        return part.work.mode == "mirror" and self.config.start == "snapshot" and not part.work.marker.snapshots
 
     def _schemas(self, share: Share, batches: Sequence[Batch]) -> tuple[TableSchema, ...]:
         """Return the versions of a source table's rows, as they stand in the lake."""
@@ -176,7 +176,7 @@ class TableMerge:
         self, session: SparkSession, part: _Part, pieces: Sequence[Piece], columns: Sequence[LakeColumn]
     ) -> DataFrame:
         share = part.share
-        row = RowShare(share.target.keeps or _everything, share.constants(self.config.source))
+        row = RowShare(share.target.keeps or _everything, share.constants(self.config.source), part.work.marker.reads)
         frame = changes(session, self.store, share.table, pieces, columns, row)
         return filtered(frame, share.target.where, part.work.mode, share.table)
 

@@ -24,8 +24,10 @@ if "AIRFLOW_HOME" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 
-# A busy machine makes no law wrong.
-settings.register_profile("laws", deadline=None)
+# A busy machine makes no law wrong. The same examples each time, so that a change is blamed for what it does itself; new ones
+# are looked for with --hypothesis-profile search.
+settings.register_profile("laws", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("laws")
 
 HERE = Path(__file__).parent

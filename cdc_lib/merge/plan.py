@@ -180,7 +180,8 @@ def _take_chunks(table: str, chunks: Sequence[Batch], marker: Marker) -> tuple[l
     taken = []
     for batch in sorted(chunks, key=lambda b: (_chunk(b.manifest).snapshot_id, _chunk(b.manifest).number)):
         chunk, low = _chunk(batch.manifest), _low(batch.manifest)
-        mark = marker.snapshot(chunk.snapshot_id) or SnapshotMark(chunk.snapshot_id, 0, False, low, low)
+        read_to = Point.at(batch.manifest.epoch, chunk.high_watermark or chunk.low_watermark)
+        mark = marker.snapshot(chunk.snapshot_id) or SnapshotMark(chunk.snapshot_id, 0, False, low, low, read_to)
         if chunk.number < mark.chunks:
             continue
         if chunk.number > mark.chunks:
@@ -191,7 +192,8 @@ def _take_chunks(table: str, chunks: Sequence[Batch], marker: Marker) -> tuple[l
                 snapshot=chunk.snapshot_id,
             )
         taken.append(batch)
-        mark = replace(mark, chunks=chunk.number + 1, complete=chunk.last, high=max(mark.high, low))
+        high, read_to = max(mark.high, low), max(mark.read_to, read_to)
+        mark = replace(mark, chunks=chunk.number + 1, complete=chunk.last, high=high, read_to=read_to)
         marker = marker.with_snapshot(mark)
     return taken, marker
 

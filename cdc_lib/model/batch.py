@@ -92,6 +92,7 @@ class SnapshotChunk:
         last_key: text form of the last key read; None when the chunk is empty or the table has no key.
         upper_key: text form of the greatest key when the snapshot began; fixed in the first chunk; None without a key.
         last: whether the table ends here.
+        high_watermark: position read behind the SELECT; no change behind it is in the rows. None where it was not kept.
     """
 
     snapshot_id: str
@@ -102,6 +103,7 @@ class SnapshotChunk:
     last_key: tuple[str, ...] | None
     upper_key: tuple[str, ...] | None
     last: bool
+    high_watermark: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ class SnapshotMark:
         complete: whether the last one is among them.
         low: low watermark of the first chunk.
         high: greatest low watermark of the merged chunks.
+        read_to: greatest high watermark of the merged chunks: the rows hold no change behind it.
     """
 
     snapshot_id: str
@@ -102,6 +103,7 @@ class SnapshotMark:
     complete: bool
     low: Point
     high: Point
+    read_to: Point
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +128,15 @@ class Marker:
         return replace(self, snapshots=tuple(sorted((*others, mark), key=lambda s: s.snapshot_id)))
 
     @property
-    def has_snapshot(self) -> bool:
-        """Whether a snapshot of the table is merged whole, and none is under way."""
-        return bool(self.snapshots) and all(mark.complete for mark in self.snapshots)
+    def reads(self) -> tuple[Point, Point] | None:
+        """Between which points the rows of the snapshots were read; None without a snapshot.
+
+        A row that was read holds every change before the first point and none behind the second; which of those between them,
+        is not known.
+        """
+        if not self.snapshots:
+            return None
+        return max(mark.low for mark in self.snapshots), max(mark.read_to for mark in self.snapshots)
 
     @property
     def top(self) -> Point | None:
@@ -141,7 +149,13 @@ class Marker:
     def to_json(self) -> str:
         """Return the text that the snapshot summary holds."""
         snapshots = {
-            mark.snapshot_id: {"chunks": mark.chunks, "complete": mark.complete, "low": mark.low, "high": mark.high}
+            mark.snapshot_id: {
+                "chunks": mark.chunks,
+                "complete": mark.complete,
+                "low": mark.low,
+                "high": mark.high,
+                "read_to": mark.read_to,
+            }
             for mark in self.snapshots
         }
         plain = {"format_version": 1, "merged_to": self.merged_to, "snapshots": snapshots}
@@ -157,16 +171,21 @@ class Marker:
         try:
             plain: dict[str, Any] = json.loads(text)
             version, merged_to = plain["format_version"], plain["merged_to"]
-            marks = [
-                SnapshotMark(name, mark["chunks"], mark["complete"], Point(*mark["low"]), Point(*mark["high"]))
-                for name, mark in plain["snapshots"].items()
-            ]
+            marks = [_mark(name, mark) for name, mark in plain["snapshots"].items()]
             point = Point(*merged_to) if merged_to is not None else None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _unreadable(text, table, repr(error)) from error
         if version != 1:
             raise _unreadable(text, table, f"its format_version is {version}")
         return cls(point, tuple(sorted(marks, key=lambda mark: mark.snapshot_id)))
+
+
+def _mark(snapshot_id: str, plain: Mapping[str, Any]) -> SnapshotMark:
+    low, high = Point(*plain["low"]), Point(*plain["high"])
+    # Markers of before there were high watermarks do without.
+    return SnapshotMark(
+        snapshot_id, plain["chunks"], plain["complete"], low, high, Point(*plain.get("read_to", plain["high"]))
+    )
 
 
 def _unreadable(text: str, table: str, fault: str) -> MergeError:

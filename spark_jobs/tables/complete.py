@@ -6,6 +6,11 @@ it. An update that moved a row to another key lacks what the old key had: the de
 
 A cell is held as a struct while this goes on, so that a NULL that was written is told from a cell that is not there, and a
 value that the binlog does not tell from both.
+
+A snapshot's row stands in the timeline at its low watermark, but may have been read later. For a row that kept its key this
+does no harm: what was written since is written to it once more. A row that got its key in between is another matter: the row
+that was read under its old key may be its successor there. So it takes cells from its old key only where that life began in
+the binlog, and else stays open.
 """
 
 from __future__ import annotations
@@ -19,11 +24,16 @@ from cdc_lib.errors import MergeError
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.model.batch import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, ORDER, LakeColumn, LakeTable
+from spark_jobs.batches import BEFORE_READ, WHILE_READ
 from spark_jobs.sql import as_text, quoted, text_literal
 from spark_jobs.tables.keys import key_range, same_key
 
 WHOLE, MOVED, LEAVES, STANDING, MISSING = "cdc_whole", "cdc_moved", "cdc_leaves", "cdc_standing", "cdc_missing"
+PHASE, TRACED = "cdc_phase", "cdc_traced"
 CELLS_VIEW, NEEDED_VIEW, TIMELINE_VIEW = "cdc_cells", "cdc_needed", "cdc_timeline"
+
+READ = "r"
+"""The ``_op`` of a row that a snapshot read."""
 
 _KEYS_TOLD = 5
 """Keys that an error names."""
@@ -52,7 +62,8 @@ class Completion:
 
         Args:
             changes: changes with ``_absent``, which has a character for each of the lake table's columns.
-            snapshot_to_come: rows that cannot be completed are deletes for now: the snapshot will bring them.
+            snapshot_to_come: rows that cannot be completed are deletes for now: the snapshot will bring them. So are, in any
+                case, changes from before the end of a snapshot's reads to rows that it did not find: they were deleted since.
 
         Raises:
             MergeError: a row lacks a part of its key.
@@ -115,6 +126,8 @@ class Completion:
             f"coalesce({leaves}, false) AS {LEAVES}",
             f"coalesce(NOT ({key_here}), false) AS {MISSING}",
             f"false AS {STANDING}",
+            f"coalesce(substring({ABSENT}, {len(self.table.columns) + 1}, 1), '') AS {PHASE}",
+            f"{ABSENT} IS NULL AND {op} <> '{READ}' AS {TRACED}",
         )
 
     def _with_standing(self) -> DataFrame:
@@ -129,9 +142,10 @@ class Completion:
         keys = key_range(self.session, NEEDED_VIEW, self.table)
         if keys.rows == 0:
             return cells
-        fixed = [f"'r' AS {name}" if name == quoted(OP) else f"t.{name}" for name in self._fixed]
+        fixed = [f"'{READ}' AS {name}" if name == quoted(OP) else f"t.{name}" for name in self._fixed]
         own = [f"named_struct('v', t.{quoted(c.name)}, 'known', true) AS {quoted(c.name)}" for c in self._own]
         flags = [f"true AS {WHOLE}", f"false AS {MOVED}", f"false AS {LEAVES}", f"true AS {STANDING}"]
+        flags += [f"'' AS {PHASE}", f"false AS {TRACED}"]
         standing = self._sql(
             f"SELECT {', '.join((*fixed, *own, *flags))} FROM {self.lake} AS t JOIN {keys.relation} AS s"
             f" ON {same_key(self.table.primary_key)}{keys.within('t')}"
@@ -150,7 +164,8 @@ class Completion:
         lives = f"SELECT *, {life} FROM ({begins}) AS b"
         over = f"OVER (PARTITION BY {keys}, cdc_life ORDER BY {order} {until})"
         own = [f"last_value({quoted(c.name)}) IGNORE NULLS {over} AS {quoted(c.name)}" for c in self._own]
-        kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, STANDING)
+        traced = f"bool_or({TRACED}) {over} AS {TRACED}"
+        kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, STANDING, PHASE, traced)
         return self._sql(f"SELECT {', '.join(kept)} FROM ({lives}) AS l")
 
     def _moved_open(self, timeline: DataFrame) -> int:
@@ -164,29 +179,45 @@ class Completion:
         while True:
             timeline = timeline.localCheckpoint()
             still = self._moved_open(timeline)
-            if still in (0, before):
+            if still == 0:
                 return timeline
+            if still == before:
+                return self._filled(self._doubted(timeline))
             before = still
             timeline.createOrReplaceTempView(TIMELINE_VIEW)
             pair = [*(f"d.{quoted(name)} = u.{quoted(name)}" for name in ORDER[:-1])]
-            pair.append(f"d.{quoted(ORDER[-1])} = u.{quoted(ORDER[-1])} - 1")
+            pair += [f"d.{quoted(ORDER[-1])} = u.{quoted(ORDER[-1])} - 1", f"(u.{PHASE} = '' OR d.{TRACED})"]
             own = [f"coalesce(u.{quoted(c.name)}, d.{quoted(c.name)}) AS {quoted(c.name)}" for c in self._own]
             kept = (*(f"u.{name}" for name in self._fixed), *own, f"u.{WHOLE}", MOVED, f"u.{LEAVES}", f"u.{STANDING}")
+            traced = f"u.{TRACED} OR coalesce(d.{TRACED}, false) AS {TRACED}"
             leaving = ", ".join(quoted(name) for name in (*ORDER, *(c.name for c in self._own)))
             filled = self._sql(
-                f"SELECT {', '.join(kept)} FROM {TIMELINE_VIEW} AS u"
-                f" LEFT JOIN (SELECT {leaving} FROM {TIMELINE_VIEW} WHERE {LEAVES}) AS d ON {MOVED} AND {' AND '.join(pair)}"
+                f"SELECT {', '.join((*kept, f'u.{PHASE}', traced))} FROM {TIMELINE_VIEW} AS u LEFT JOIN"
+                f" (SELECT {leaving}, {TRACED} FROM {TIMELINE_VIEW} WHERE {LEAVES}) AS d ON {MOVED} AND {' AND '.join(pair)}"
             )
             timeline = self._filled(filled)
+
+    def _doubted(self, timeline: DataFrame) -> DataFrame:
+        """Mark what moved rows lack as not known where a row that was read under their old key may be another one."""
+        timeline.createOrReplaceTempView(TIMELINE_VIEW)
+        own = [
+            f"CASE WHEN {MOVED} AND {PHASE} = '{WHILE_READ}' THEN coalesce({quoted(c.name)}, {_unknown(c)})"
+            f" ELSE {quoted(c.name)} END AS {quoted(c.name)}"
+            for c in self._own
+        ]
+        kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, STANDING, PHASE, TRACED)
+        return self._sql(f"SELECT {', '.join(kept)} FROM {TIMELINE_VIEW}")
 
     def _plain(self, *, snapshot_to_come: bool) -> Iterator[str]:
         """Unwrap the cells; MISSING names those of a standing row that are not there."""
         names = [f"CASE WHEN {_is_missing(c)} THEN {text_literal(c.name)} END" for c in self._own]
         missing = f"concat_ws(', ', {', '.join(names)})" if names else "''"
         missing = f"CASE WHEN {quoted(OP)} = '{DELETE}' THEN '' ELSE {missing} END"
+        known = " AND ".join(f"coalesce({quoted(c.name)}.known, true)" for c in self._own) or "true"
+        gone = "true" if snapshot_to_come else f"{PHASE} = '{BEFORE_READ}' OR ({PHASE} = '{WHILE_READ}' AND {known})"
         for name in self._fixed:
-            if name == quoted(OP) and snapshot_to_come:
-                yield f"CASE WHEN {missing} = '' THEN {name} ELSE '{DELETE}' END AS {name}"
+            if name == quoted(OP):
+                yield f"CASE WHEN {missing} <> '' AND ({gone}) THEN '{DELETE}' ELSE {name} END AS {name}"
             else:
                 yield name
         yield from (f"{quoted(column.name)}.v AS {quoted(column.name)}" for column in self._own)
@@ -199,11 +230,14 @@ class Completion:
 def _wrapped(column: LakeColumn, mark: str) -> str:
     name = quoted(column.name)
     here = f"named_struct('v', {name}, 'known', true)"
-    unknown = f"named_struct('v', CAST(NULL AS {column.type}), 'known', false)"
     return (
         f"CASE WHEN {ABSENT} IS NULL OR {mark} = '{CELL_HERE}' THEN {here}"
-        f" WHEN {mark} = '{CELL_UNKNOWN}' THEN {unknown} END AS {name}"
+        f" WHEN {mark} = '{CELL_UNKNOWN}' THEN {_unknown(column)} END AS {name}"
     )
+
+
+def _unknown(column: LakeColumn) -> str:
+    return f"named_struct('v', CAST(NULL AS {column.type}), 'known', false)"
 
 
 def _is_missing(column: LakeColumn) -> str:

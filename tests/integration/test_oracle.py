@@ -89,7 +89,7 @@ def test_changes_folded_by_their_order_are_what_select_shows(server):
 def test_many_more_changes_folded_by_their_order_are_what_select_shows(server):
     """The same for an hour's worth of scripts, made small where one is wrong."""
 
-    @settings(_SETTINGS, max_examples=2000)
+    @settings(_SETTINGS, max_examples=2000, derandomize=False)
     @given(scripts(most_tables=6, most_statements=60))
     def many(script):
         check(server, script)

@@ -244,12 +244,13 @@ def test_a_snapshot_goes_on_behind_its_last_chunk(chunked, name, monkeypatch):
     assert len(found) == len(set(found))
 
 
-def test_the_watermark_of_a_chunk_lies_before_what_its_select_did_not_see(chunked):
-    """And behind what it did: so the later of two versions of a row wins."""
+def test_the_watermarks_of_a_chunk_lie_around_its_select(chunked):
+    """The later of two versions of a row wins, and what was read holds nothing behind the high one."""
     chunked.execute("CREATE TABLE t_a (id INT PRIMARY KEY, v INT)")
     start = chunked.head()
     chunked.execute("INSERT INTO t_a VALUES (1, 1)")
     (manifest,) = chunked.snapshot("t_a")
+    assert manifest.chunk.low_watermark <= manifest.chunk.high_watermark == chunked.head()
     chunked.execute("UPDATE t_a SET v = 2")
     seen = chunked.rows(manifest, "t_a")[0]
     window = chunked.drain(chunked.window_from(start))

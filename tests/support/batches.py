@@ -145,13 +145,15 @@ class BatchWriter:
         last: bool = True,
         epoch: int = 1,
         file: int = 1,
+        high: int | None = None,
     ) -> str:
-        """Write a chunk of a snapshot and return its manifest's key."""
+        """Write a chunk of a snapshot, read between two offsets, and return its manifest's key."""
         task = SnapshotTask(self.source, epoch, snapshot, schema.database, schema.table)
         key = layout.chunk_manifest_key(task, number)
         rows = [Row("r", low, value, SNAPSHOT_ROW, file) for value in values]
         files = [self._part(key, layout.chunk_part_path(0), schema, rows, epoch)] if rows else []
-        chunk = SnapshotChunk(snapshot, schema.name, number, at(low, file), None, None, None, last)
+        read_to = at(low if high is None else high, file)
+        chunk = SnapshotChunk(snapshot, schema.name, number, at(low, file), None, None, None, last, read_to)
         self._manifest(key, epoch, files, [schema], chunk=chunk)
         return key
 

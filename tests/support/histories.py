@@ -28,10 +28,11 @@ State = Mapping[int, Any]
 
 @dataclass(frozen=True)
 class Chunk:
-    """A part of a snapshot: the rows as they stood when it was read, which may be later than its low watermark."""
+    """A part of a snapshot: the rows as they stood when it was read, at ``high``, perhaps later than its low watermark."""
 
     number: int
     low: int
+    high: int
     rows: State
 
 
@@ -53,19 +54,23 @@ class History:
         chunks: of one snapshot; empty when the table began empty.
         steps: the merges, in order; together they hold every window and every chunk.
         final: what the table must hold after them.
+        doubtful: whether a row without all of its cells got its key while the chunks were read: from nothing that is stored can
+            its cells be told for sure.
     """
 
     windows: tuple[tuple[int, int, tuple[Row, ...]], ...]
     chunks: tuple[Chunk, ...]
     steps: tuple[Step, ...]
     final: State
+    doubtful: bool = False
 
 
 @st.composite
 def histories(draw: st.DrawFn, *, most_events: int = 25, partial: bool = False) -> History:
     """Draw a history whose every operation is one that a database allows.
 
-    With ``partial`` there are two columns, and changes lack what they did not touch, as with binlog_row_image=MINIMAL.
+    With ``partial`` there are two columns, and changes lack what they did not touch, as with binlog_row_image=MINIMAL. The
+    merges come in the order of the pipeline: no window between the chunks of a snapshot, and none behind them that came before.
     """
     with_snapshot = draw(st.booleans())
     nothing: Any = (0, 0) if partial else 0
@@ -78,7 +83,11 @@ def histories(draw: st.DrawFn, *, most_events: int = 25, partial: bool = False) 
         for low, high in pairwise(bounds)
     )
     chunks = _chunks(draw, states) if with_snapshot else ()
-    return History(windows, chunks, _steps(draw, len(windows), len(chunks)), states[-1])
+    if not partial:
+        return History(windows, chunks, _steps(draw, len(windows), len(chunks)), states[-1])
+    early = sum(high <= chunks[0].low for _, high, _ in windows) if chunks else 0
+    steps = _partial_steps(draw, len(windows), len(chunks), early)
+    return History(windows, chunks, steps, states[-1], _doubtful(events, chunks))
 
 
 def _events(
@@ -143,8 +152,39 @@ def _chunks(draw: st.DrawFn, states: list[State]) -> tuple[Chunk, ...]:
         low = draw(st.integers(low, len(states)))
         read = draw(st.integers(low, len(states)))
         rows = {key: value for key, value in states[read - 1].items() if key in keys}
-        chunks.append(Chunk(number, low * STEP, rows))
+        chunks.append(Chunk(number, low * STEP, read * STEP, rows))
     return tuple(chunks)
+
+
+def _doubtful(events: list[list[Row]], chunks: tuple[Chunk, ...]) -> bool:
+    moved = (
+        after.offset
+        for rows in events
+        for before, after in pairwise(rows)
+        if (before.op, after.op) == ("d", "u") and before.row + 1 == after.row and after.absent
+    )
+    return any(chunks[0].low <= offset < max(chunk.high for chunk in chunks) for offset in moved) if chunks else False
+
+
+def _partial_steps(draw: st.DrawFn, windows: int, chunks: int, early: int) -> tuple[Step, ...]:
+    """Some of the early windows, then all chunks, then the other windows; the last chunk and the next window may share a step."""
+    before = draw(st.integers(0, early))
+    steps = [Step((), part) for part in _parts(draw, range(before))]
+    steps += [Step(part, ()) for part in _parts(draw, range(chunks))]
+    behind = [Step((), part) for part in _parts(draw, range(before, windows))]
+    if chunks and behind and draw(st.booleans()):
+        steps[-1] = Step(steps[-1].chunks, behind.pop(0).windows)
+    found: list[Step] = []
+    for step in (*steps, *behind):
+        found.append(step)
+        if draw(st.integers(0, 4)) == 0:
+            found.append(Step((), (), again=draw(st.integers(0, len(found) - 1))))
+    return tuple(found)
+
+
+def _parts(draw: st.DrawFn, numbers: range) -> list[tuple[int, ...]]:
+    cuts = sorted(draw(st.sets(st.sampled_from(numbers[1:])))) if len(numbers) > 1 else []
+    return [tuple(range(low, high)) for low, high in pairwise([*numbers[:1], *cuts, numbers.stop]) if low < high]
 
 
 def _steps(draw: st.DrawFn, windows: int, chunks: int) -> tuple[Step, ...]:

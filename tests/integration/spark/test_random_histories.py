@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, event, given, settings
 
+from cdc_lib.errors import MergeError
 from cdc_lib.store.local import LocalStore
 from tests.support.batches import BIGINT, table
 from tests.support.histories import STEP, histories
@@ -16,7 +17,12 @@ def run(lake, history, values=lambda value: {"v": value}):
     last = len(history.chunks) - 1
     chunks = [
         lake.batches.chunk(
-            schema, c.low, [{"id": k, **values(v)} for k, v in c.rows.items()], number=c.number, last=c.number == last
+            schema,
+            c.low,
+            [{"id": k, **values(v)} for k, v in c.rows.items()],
+            number=c.number,
+            last=c.number == last,
+            high=c.high,
         )
         for c in history.chunks
     ]
@@ -57,10 +63,16 @@ def test_any_split_of_any_history_ends_in_the_lake_as_in_the_source(spark_lake, 
 @LOOK
 @given(histories(most_events=15, partial=True))
 def test_changes_that_lack_cells_end_in_the_lake_as_in_the_source(spark_lake, tmp_path_factory, history):
-    """Whichever comes first, snapshot or changes, and however often."""
+    """Or the merge stops, and only where a row got its key while the snapshot was read."""
     spark, config = spark_lake
     lake = Lake(spark, config, LocalStore(tmp_path_factory.mktemp("store")))
-    schema = run(lake, history, lambda value: dict(zip("vw", value, strict=True)))
+    try:
+        schema = run(lake, history, lambda value: dict(zip("vw", value, strict=True)))
+    except MergeError as error:
+        event("stopped")
+        if not history.doubtful or "lack columns" not in str(error):
+            raise
+        return
     if lake.target(schema.name).load() is None:
         assert not history.final
         return
