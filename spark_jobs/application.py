@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, MergeError
 from cdc_lib.merge.cut import make_cut
-from cdc_lib.merge.plan import tables_of
+from cdc_lib.merge.plan import Batch, tables_of
 from cdc_lib.merge.routing import LakeMerge, lake_merges
 from cdc_lib.model.merge import Cut, MergePlan, TableCut
 from cdc_lib.ports import ObjectStore
@@ -44,10 +44,18 @@ def run(config: SourceConfig, plan: MergePlan, store: ObjectStore) -> Cut:
         tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
         return publish(store, make_cut(plan, batches, tables, before, datetime.now(UTC)))
     with spark_session(config) as spark:
-        return merge(spark, config, plan, store)
+        return merge(spark, config, plan, store, batches=batches)
 
 
-def merge(spark: SparkSession, config: SourceConfig, plan: MergePlan, store: ObjectStore, say: Say = print) -> Cut:
+def merge(
+    spark: SparkSession,
+    config: SourceConfig,
+    plan: MergePlan,
+    store: ObjectStore,
+    say: Say = print,
+    *,
+    batches: Sequence[Batch] | None = None,
+) -> Cut:
     """Merge a plan in a running Spark application.
 
     Args:
@@ -56,8 +64,9 @@ def merge(spark: SparkSession, config: SourceConfig, plan: MergePlan, store: Obj
         plan: what to merge.
         store: where the batches lie.
         say: takes one line for each table.
+        batches: those of the plan, where they have been read.
     """
-    batches = load_plan(store, plan)
+    batches = load_plan(store, plan) if batches is None else batches
     lakes = lake_merges(config, tables_of(batches))
     job = TableMerge(config, store, plan, batches)
     ensure_namespaces(spark, {lake.name for lake in lakes})
