@@ -47,7 +47,8 @@ def check(server, script: Script) -> None:
             note(f"refused: {run(server, database, script)}")
             window = capture.window_from(start)
             manifest = capture.drain(window)
-            second_opinion(capture, window, manifest, script)
+            if not script.compressed:  # mysql-replication leaves such transactions out
+                second_opinion(capture, window, manifest, script)
             for table in script.tables:
                 drained = folded(table, capture.rows(manifest, table.name))
                 shown = selected(server, database, table)

@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from tests.support.random_tables import TYPES, Column, Table, tables
 
+COMPRESSION = "binlog_transaction_compression"
+"""Session variable of MySQL; MariaDB refuses it."""
+
 
 @dataclass(frozen=True)
 class Script:
@@ -20,6 +23,11 @@ class Script:
 
     tables: tuple[Table, ...]
     statements: tuple[str, ...]
+
+    @property
+    def compressed(self) -> bool:
+        """Whether a server that can writes compressed transactions."""
+        return any(COMPRESSION in statement for statement in self.statements)
 
     def columns(self, table: str) -> dict[str, str]:
         """Return the declared types of the columns that a table has in the end."""
@@ -35,7 +43,8 @@ class Script:
 def scripts(draw: st.DrawFn, *, most_tables: int = 3, most_statements: int = 25) -> Script:
     """Draw tables and what happens to them."""
     now = [draw(tables(f"t{i}")) for i in range(draw(st.integers(1, most_tables)))]
-    statements = [table.sql for table in now]
+    statements = [f"SET SESSION {COMPRESSION} = ON"] if draw(st.integers(0, 3)) == 0 else []
+    statements += [table.sql for table in now]
     statements += [_insert(draw, table) for table in now]
     for _ in range(draw(st.integers(1, most_statements))):
         i = draw(st.integers(0, len(now) - 1))

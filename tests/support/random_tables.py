@@ -76,6 +76,7 @@ def documents() -> Values:
 
 
 LATIN, CYRILLIC, ANY = string.printable + "äöüßé€", string.ascii_letters + "Приветмир", string.printable + "äß日本語😀"
+CHINESE, JAPANESE = string.printable + "中文字符数据库，。", string.printable + "日本語のテキスト、表示ｱｲｳ～－"  # noqa: RUF001 - wide
 LABELS = ["x", "yé", "日本"]
 
 
@@ -109,6 +110,10 @@ INTEGERS = [
 DECIMALS = [
     exact(f"DECIMAL({p},{s})", decimals(p, s)) for p, s in ((1, 0), (9, 9), (10, 2), (19, 4), (38, 0), (38, 30))
 ]
+LONG_DECIMALS = {
+    f"DECIMAL({p},{s})": ColumnType(f"DECIMAL({p},{s})", decimals(p, s), key="{0}", shown="CAST({0} AS CHAR)")
+    for p, s in ((39, 0), (50, 20), (65, 30))
+}
 FLOATS = [
     ColumnType("FLOAT", st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr), shown="{0} * 1e0"),
     ColumnType("DOUBLE", st.floats(allow_nan=False, allow_infinity=False).map(repr)),
@@ -122,6 +127,10 @@ TEXTS = [
     exact("VARCHAR(9) CHARACTER SET ascii", texts(string.printable, 9)),
     ColumnType("VARCHAR(30) CHARACTER SET cp1251", texts(CYRILLIC, 30)),
     ColumnType("VARCHAR(600)", texts(ANY, 300)),
+    *(exact(f"VARCHAR(20) CHARACTER SET {name}", texts(CHINESE, 20)) for name in ("gbk", "gb2312", "big5")),
+    *(exact(f"VARCHAR(20) CHARACTER SET {name}", texts(JAPANESE, 20)) for name in ("sjis", "cp932", "ujis", "eucjpms")),
+    *(ColumnType(f"TEXT CHARACTER SET {name}", texts(ANY, 90)) for name in ("utf16", "utf32", "ucs2", "utf16le")),
+    ColumnType("CHAR(9) CHARACTER SET utf16", texts(ANY.replace(" ", ""), 9)),
     ColumnType("TINYTEXT", texts(ANY, 50), key="{0}(9)"),
     ColumnType("TEXT", texts(ANY, 400)),
     ColumnType("MEDIUMTEXT CHARACTER SET latin1", texts(LATIN, 400)),
@@ -145,7 +154,18 @@ MEMBERS = [
     ColumnType("SET('x','yé','日本')", sets(LABELS)),
 ]
 DOCUMENTS = [ColumnType("JSON", documents(), shown="CAST({0} AS CHAR)")]
-TYPES = [*INTEGERS, *DECIMALS, *FLOATS, *BITS, *TEXTS, *BINARIES, *TEMPORALS, *MEMBERS, *DOCUMENTS]
+TYPES = [
+    *INTEGERS,
+    *DECIMALS,
+    *LONG_DECIMALS.values(),
+    *FLOATS,
+    *BITS,
+    *TEXTS,
+    *BINARIES,
+    *TEMPORALS,
+    *MEMBERS,
+    *DOCUMENTS,
+]
 KEY_TYPES = [kind for kind in TYPES if kind.key]
 
 
