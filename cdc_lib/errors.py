@@ -17,12 +17,14 @@ CdcError
 ├── StoreError                   object storage
 │   ├── StoreUnavailable *       no answer, or an answer that says to try again
 │   ├── CorruptBatch             a file is missing, or not what its manifest says
+│   ├── BatchesGone              batches that a consumer has not read are no longer stored
 │   └── BatchMismatch            a batch exists already with other contents
 ├── MergeError                   the lake
 │   ├── MergeConflict *          somebody else committed to the table meanwhile
 │   └── IncompatibleSchema       a column change that cannot be applied without loss
 └── AckError                     cursors
     ├── CursorMoved              the cursor is not where this task found it
+    ├── ConsumerHeld *           another process holds the subscription
     └── BatchNotDurable          nothing shows that the work to be acknowledged was done
 
 ``*`` retryable: the same call may succeed later with nothing changed by hand.
@@ -141,6 +143,10 @@ class CorruptBatch(StoreError):
     """A file of a batch is missing, or is not what its manifest says."""
 
 
+class BatchesGone(StoreError):
+    """Batches that a consumer has not read are no longer stored."""
+
+
 class BatchMismatch(StoreError):
     """The batch exists already with other contents."""
 
@@ -165,6 +171,12 @@ class AckError(CdcError):
 
 class CursorMoved(AckError):
     """The cursor is not where this task found it."""
+
+
+class ConsumerHeld(AckError):
+    """Another process holds the subscription, until it lets go or its lease runs out."""
+
+    retryable = True
 
 
 class BatchNotDurable(AckError):

@@ -13,6 +13,7 @@ from datetime import datetime
 from cdc_lib.errors import CursorMoved
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
+from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.model.xa import OpenTransaction
 
@@ -32,7 +33,7 @@ class Move:
 
     Args:
         at: wall clock (UTC) of the move; for people only, nothing is decided by it.
-        kind: ``start``, ``ack`` or ``rewind``.
+        kind: ``start``, ``ack``, ``rewind`` or ``restore``.
         start: where the cursor stood; None for the first move.
         stop: where it stands after it.
         by: who moved it: a task, a command, a person.
@@ -66,6 +67,8 @@ class Cursor:
         moves: the last hundred moves, oldest first.
         prepared: lake only: XA transactions that are prepared before the position and not decided, by their xids.
         writer: random text of the task that wrote this generation; tells one's own write after a lost answer.
+        lease: other consumers only: who holds the subscription.
+        interest: other consumers only: what the consumer asked for.
     """
 
     source: str
@@ -82,6 +85,8 @@ class Cursor:
     moves: tuple[Move, ...] = ()
     prepared: tuple[OpenTransaction, ...] = ()
     writer: str = ""
+    lease: Lease | None = None
+    interest: Interest | None = None
 
     def with_windows(self, windows: tuple[Window, ...]) -> Cursor:
         """Put windows in flight.

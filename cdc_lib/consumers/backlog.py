@@ -1,0 +1,87 @@
+"""Which batches follow a point of the stream, up to the drain cursor: in order, none left out.
+
+Pure. Windows tile the stream, but a rewound drain may have cut it anew: where no window starts at a point, one that goes
+over it does, and its rows before the point are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cdc_lib.errors import BatchesGone
+from cdc_lib.model.lake import Point
+from cdc_lib.store.windows import StoredWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One window to be read.
+
+    Args:
+        window: the window.
+        floor: rows before this point were read with an earlier window; None when all of it counts.
+    """
+
+    window: StoredWindow
+    floor: Point | None = None
+
+
+def following(windows: Sequence[StoredWindow], at: Point, end: Point, source: str) -> Iterator[Step]:
+    """Yield what follows a point, up to where the drain cursor stands.
+
+    Args:
+        windows: all that are stored, in the stream's order.
+        at: everything before it was read.
+        end: where the drain cursor stands; what lies behind it is not acknowledged and not seen.
+        source: for messages.
+
+    Raises:
+        BatchesGone: a window in between is not stored.
+    """
+    acked = [window for window in windows if window.start < window.stop <= end]
+    while at < end:
+        step = _next(acked, at)
+        if step is None:
+            later = [window for window in acked if window.start.epoch > at.epoch]
+            if any(window.stop > at for window in acked if window.start.epoch == at.epoch):
+                raise _gone(at, source)
+            if not later:
+                if end.epoch == at.epoch:
+                    raise _gone(at, source)
+                return  # the drain went on to another server, and nothing of that is durable yet
+            step = Step(min(later, key=lambda window: window.start))
+        yield step
+        at = step.window.stop
+
+
+def _next(acked: Sequence[StoredWindow], at: Point) -> Step | None:
+    exact = [window for window in acked if window.start == at]
+    if exact:
+        return Step(max(exact, key=lambda window: window.stop))
+    over = [window for window in acked if window.start < at < window.stop and window.start.epoch == at.epoch]
+    return Step(max(over, key=lambda window: window.stop), at) if over else None
+
+
+def earliest(windows: Sequence[StoredWindow], end: Point) -> Point:
+    """Return the first point from which the stream is stored without a gap up to ``end``; ``end`` where nothing is."""
+    first = end
+    for window in sorted(windows, key=lambda window: window.stop, reverse=True):
+        if window.stop > end:
+            continue
+        joins = window.stop >= first if window.stop.epoch == first.epoch else window.stop.epoch < first.epoch
+        if not joins:
+            break
+        first = min(first, window.start)
+    return first
+
+
+def _gone(at: Point, source: str) -> BatchesGone:
+    return BatchesGone(
+        "the batch that comes next is no longer stored",
+        hint="Drop the consumer and subscribe it again (`cdc consumers --drop`), or restore the batches from a backup.",
+        source=source,
+        epoch=at.epoch,
+        file_number=at.file,
+        offset=at.offset,
+    )

@@ -1,0 +1,188 @@
+"""What a consumer gets: some windows that follow each other, and their rows when it asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from cdc_lib.consumers.interest import kept, wants
+from cdc_lib.consumers.rows import TableRows, chosen, committed, from_point, in_order, read_file
+from cdc_lib.errors import IncompatibleSchema
+from cdc_lib.merge.prepared import Commit
+from cdc_lib.model.batch import ABSENT, CELL_HERE, CHANGE_COLUMNS, Ddl, Manifest
+from cdc_lib.model.lake import Point
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.subscription import Interest
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import layout
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One window of a batch, as it was found in the store.
+
+    Args:
+        key: of the manifest.
+        manifest: of the window.
+        floor: rows before this point belong to an earlier batch; None when all of it counts.
+        commits: XA transactions that the window commits, each with the key and the manifest that hold its rows.
+    """
+
+    key: str
+    manifest: Manifest
+    floor: Point | None = None
+    commits: tuple[tuple[Commit, str, Manifest], ...] = ()
+
+    @property
+    def stop(self) -> Position:
+        """Where the window ends."""
+        if self.manifest.window is None:
+            raise AssertionError(self.key)
+        return self.manifest.window.stop
+
+    def most_rows(self, interest: Interest) -> int:
+        """Return how many rows a consumer gets of it at most, without opening a file."""
+        files = [file.rows for file in self.manifest.files if wants(interest, file.table)]
+        apart = {
+            (key, f.path): f.rows for _, key, m in self.commits for f in m.prepared_files if wants(interest, f.table)
+        }
+        return sum(files) + sum(apart.values())
+
+
+class Batch:
+    """Windows in the stream's order, from where the last batch ended.
+
+    Args:
+        id: derives from the bounds, so that the same stretch has the same id whoever gets it; None when there was nothing.
+        parts: the windows.
+        interest: what the consumer wants of them.
+        store: where their files lie.
+        ack: moves the consumer's cursor over this batch.
+    """
+
+    def __init__(
+        self, id_: str | None, parts: Sequence[Part], interest: Interest, store: ObjectStore, ack: Callable[[str], None]
+    ) -> None:
+        self.id = id_
+        self.parts = tuple(parts)
+        self._interest = interest
+        self._store = store
+        self._ack = ack
+
+    def __bool__(self) -> bool:
+        """Whether there is anything in it: an empty answer of ``get`` is false."""
+        return self.id is not None
+
+    def __repr__(self) -> str:
+        """Text for messages."""
+        return f"Batch({self.id})"
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has at most: rows that its XA COMMITs bring are counted with their neighbours."""
+        return sum(part.most_rows(self._interest) for part in self.parts)
+
+    @property
+    def last_time(self) -> datetime | None:
+        """Commit time of its last event; None when its windows are empty."""
+        return max((t for part in self.parts if (t := part.manifest.last_time) is not None), default=None)
+
+    @property
+    def ddl(self) -> tuple[Ddl, ...]:
+        """Statements on captured tables, in order."""
+        return tuple(
+            ddl
+            for part in self.parts
+            for ddl in part.manifest.ddl
+            if part.floor is None or Point.at(part.manifest.epoch, ddl.position) >= part.floor
+        )
+
+    def ack(self) -> None:
+        """Move the consumer's cursor over this batch, which must be the oldest in flight; nothing for an empty one.
+
+        Raises:
+            CursorMoved: it is not the oldest in flight, or another holder took over.
+        """
+        if self.id is not None:
+            self._ack(self.id)
+
+    def changes(self) -> Iterator[TableRows]:
+        """Read the rows: for each table, and each version of its columns, one Arrow table in the order of changes.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        found: dict[tuple[str, str], list[pa.Table]] = {}
+        schemas: dict[tuple[str, str], TableSchema] = {}
+        for part in self.parts:
+            for schema, rows in self._read(part):
+                name = (schema.name, schema.id)
+                schemas.setdefault(name, schema)
+                found.setdefault(name, []).append(rows)
+        for name, tables in found.items():
+            rows = in_order(tables)
+            if rows.num_rows:
+                yield TableRows(name[0], schemas[name], rows)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Read the rows as one Arrow table for each source table, in the order of changes.
+
+        Columns that a version of the table does not have are null in its rows; integers take the wider type.
+
+        Raises:
+            IncompatibleSchema: the type of a column changed so that no type holds both; see :meth:`changes`.
+            StoreError: a file cannot be read.
+        """
+        versions: dict[str, list[TableRows]] = {}
+        for one in self.changes():
+            versions.setdefault(one.table, []).append(one)
+        return {table: _united(table, found) for table, found in versions.items()}
+
+    def _read(self, part: Part) -> Iterator[tuple[TableSchema, pa.Table]]:
+        """Yield the rows of each file of a window that has some of interest."""
+        for file in part.manifest.files:
+            if wants(self._interest, file.table):
+                rows = read_file(self._store, layout.beside(part.key, file.path), file)
+                yield self._chosen(from_point(rows, part.floor), part.manifest.schemas[file.schema_id])
+        held: dict[str, tuple[Manifest, list[Commit]]] = {}
+        for commit, key, manifest in part.commits:
+            held.setdefault(key, (manifest, []))[1].append(commit)
+        for key, (manifest, commits) in held.items():
+            tables = {table for commit in commits for table in commit.prepared.tables if wants(self._interest, table)}
+            for file in manifest.prepared_files:
+                if file.table in tables:
+                    rows = committed(read_file(self._store, layout.beside(key, file.path), file), commits)
+                    yield self._chosen(rows, manifest.schemas[file.schema_id])
+
+    def _chosen(self, rows: pa.Table, schema: TableSchema) -> tuple[TableSchema, pa.Table]:
+        kept_rows, kept_schema = chosen(rows, schema, kept(self._interest, (c.name for c in schema.columns)))
+        return kept_schema, kept_rows
+
+
+def _united(table: str, versions: Sequence[TableRows]) -> pa.Table:
+    """Put all versions of a table together; marks of absent cells are put in the order of the columns of all."""
+    names = list(dict.fromkeys(column.name for one in versions for column in one.schema.columns))
+    try:
+        rows = in_order([_marked(one, names) for one in versions])
+    except pa.ArrowTypeError as error:
+        raise IncompatibleSchema(
+            f"the type of a column changed within a batch so that no type holds both: {error}",
+            hint="Take Batch.changes(), which keeps the versions of a table apart.",
+            table=table,
+        ) from error
+    return rows.select([*CHANGE_COLUMNS, ABSENT, *names])
+
+
+def _marked(one: TableRows, names: Sequence[str]) -> pa.Table:
+    """Rewrite the marks of rows for columns in another order; a column that the version does not have counts as here."""
+    own = [column.name for column in one.schema.columns]
+    if own == list(names) or one.rows.column(ABSENT).null_count == one.rows.num_rows:
+        return one.rows
+    places = [own.index(name) if name in own else None for name in names]
+    texts = one.rows.column(ABSENT).to_pylist()
+    marks = [t and "".join(CELL_HERE if place is None else t[place] for place in places) for t in texts]
+    return one.rows.set_column(len(CHANGE_COLUMNS), ABSENT, pa.array(marks, pa.string()))

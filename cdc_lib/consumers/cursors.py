@@ -1,0 +1,76 @@
+"""The moves of a consumer's cursor; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from cdc_lib.consumers.batch import Part
+from cdc_lib.model.cursor import KEPT_MOVES, Cursor, Move
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.lake import Point
+from cdc_lib.model.position import Position
+from cdc_lib.model.subscription import Lease
+from cdc_lib.model.xa import OpenTransaction
+
+
+def standing(cursor: Cursor) -> Point:
+    """Return the point before which everything is acknowledged."""
+    return Point.at(cursor.epoch, cursor.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An epoch, a position in it, and the server that it belongs to."""
+
+    epoch: int
+    position: Position
+    identity: ServerIdentity
+
+
+def fresh(source: str, consumer: str, at: Place, *, now: datetime, by: str, why: str) -> Cursor:
+    """Return the first cursor of a consumer.
+
+    Args:
+        source: name of the source.
+        consumer: its name.
+        at: from where it reads.
+        now: for people.
+        by: who subscribes.
+        why: from where, in a word.
+    """
+    move = Move(now, "start", None, at.position, by, why)
+    return Cursor(source, consumer, 0, at.epoch, at.identity, at.position, moves=(move,))
+
+
+def leased(cursor: Cursor, lease: Lease | None) -> Cursor:
+    """Give the subscription to a holder, or to nobody."""
+    return replace(cursor, lease=lease)
+
+
+def consumed(
+    cursor: Cursor, parts: Sequence[Part], opened: tuple[OpenTransaction, ...], *, at: datetime, by: str
+) -> Cursor:
+    """Move over the windows of a batch; they follow the cursor, perhaps in a later epoch.
+
+    Args:
+        cursor: where the batch begins.
+        parts: its windows.
+        opened: XA transactions that are open behind it.
+        at: for people.
+        by: who acknowledges.
+    """
+    last = parts[-1]
+    manifest = last.manifest
+    times = [part.manifest.last_time for part in parts if part.manifest.last_time is not None]
+    return replace(
+        cursor,
+        epoch=manifest.epoch,
+        identity=manifest.identity,
+        position=last.stop,
+        gtid_set="",  # a set at the position is known to the drain cursor alone
+        event_time=max(times, default=cursor.event_time),
+        prepared=opened,
+        moves=(*cursor.moves, Move(at, "ack", cursor.position, last.stop, by))[-KEPT_MOVES:],
+    )

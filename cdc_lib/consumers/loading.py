@@ -1,0 +1,77 @@
+"""From keys of windows to parts of a batch: manifests, and where the rows of their XA COMMITs lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cdc_lib.consumers.backlog import Step
+from cdc_lib.consumers.batch import Part
+from cdc_lib.errors import BatchesGone
+from cdc_lib.merge.prepared import opened_before, settle
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.xa import OpenTransaction
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import documents
+from cdc_lib.store.windows import StoredWindow
+
+
+def load_manifest(store: ObjectStore, key: str) -> Manifest:
+    """Read a manifest.
+
+    Raises:
+        BatchesGone: it is not there any more.
+        CorruptBatch: it is no manifest.
+    """
+    found = store.get(key)
+    if found is None:
+        raise BatchesGone("a batch was there a moment ago and is gone", hint="Look again: `cdc consumers`.", key=key)
+    return documents.load(Manifest, found.data, key)
+
+
+def load_part(
+    store: ObjectStore, step: Step, opened: Sequence[OpenTransaction], stored: Sequence[StoredWindow]
+) -> tuple[Part, tuple[OpenTransaction, ...]]:
+    """Read a window's manifest and find the rows of the XA transactions that it commits.
+
+    Args:
+        store: where batches lie.
+        step: the window.
+        opened: XA transactions that are known to be open where it starts.
+        stored: all windows that are stored; those before it are looked through for what ``opened`` does not know.
+
+    Returns:
+        The part, and what is open behind it.
+
+    Raises:
+        BatchesGone: the rows of a committed transaction are in no batch.
+    """
+    key, floor = step.window.key, step.floor
+    manifest = load_manifest(store, key)
+    settled = settle(opened, [(key, manifest)])
+    wanted = {decision.xid for _, decision in settled.unknown}
+    if wanted:
+        older = opened_before(_newest_first(store, stored, step.window), wanted)
+        settled = settle([*opened, *older], [(key, manifest)])
+        for epoch, decision in settled.unknown:
+            raise BatchesGone(
+                f"the XA transaction {decision.xid} is committed, and its rows are in no batch: it was prepared before "
+                "the source began",
+                hint="Subscribe from a later place (`--from latest`); a snapshot of the lake has its rows.",
+                epoch=epoch,
+                file=decision.position.file,
+                offset=decision.position.offset,
+            )
+    found = []
+    for commit in settled.commits.get(key, ()):
+        if floor is None or commit.point >= floor:
+            held = manifest if commit.manifest == key else load_manifest(store, commit.manifest)
+            found.append((commit, commit.manifest, held))
+    return Part(key, manifest, floor, tuple(found)), settled.open
+
+
+def _newest_first(
+    store: ObjectStore, stored: Sequence[StoredWindow], before: StoredWindow
+) -> Iterator[tuple[str, Manifest]]:
+    for window in sorted(stored, key=lambda one: one.start, reverse=True):
+        if window.start < before.start:
+            yield window.key, load_manifest(store, window.key)

@@ -1,0 +1,122 @@
+"""Rows of a batch as Arrow tables: from its Parquet files, with what its XA COMMITs bring from earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdc_lib.errors import CorruptBatch
+from cdc_lib.merge.prepared import Commit
+from cdc_lib.model.batch import ABSENT, CHANGE_COLUMNS, EPOCH, FILE, GTID, OFFSET, ROW, TS, DataFile
+from cdc_lib.model.lake import Point
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.ports import ObjectStore
+
+ORDER = (EPOCH, FILE, OFFSET, ROW)
+"""The order key's columns, first the most significant."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """Changes of one table in one version of its columns, in their order.
+
+    Args:
+        table: ``database.table``.
+        schema: the columns that are in ``rows``, behind the change columns.
+        rows: change columns (see :data:`cdc_lib.model.batch.CHANGE_COLUMNS`), ``_absent`` (null where the row is whole, else
+            a character for each column of ``schema``), and the row's own.
+    """
+
+    table: str
+    schema: TableSchema
+    rows: pa.Table
+
+
+def read_file(store: ObjectStore, key: str, file: DataFile) -> pa.Table:
+    """Read one Parquet file of a batch; ``_absent`` is there in any case.
+
+    Raises:
+        CorruptBatch: it is missing, is no Parquet file, or holds other rows than its manifest says.
+    """
+    with store.open_read(key) as data:
+        try:
+            rows = pq.ParquetFile(data).read()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorruptBatch(
+                f"a file of a batch cannot be read: {error}",
+                hint="Restore it from a backup, or rewind the drain cursor to before its window and drain it again.",
+                key=key,
+            ) from error
+    if rows.num_rows != file.rows:
+        raise CorruptBatch("a file of a batch holds other rows than its manifest says", key=key, expected=file.rows)
+    if ABSENT in rows.schema.names:
+        return rows
+    return rows.add_column(len(CHANGE_COLUMNS), ABSENT, pa.nulls(rows.num_rows, pa.string()))
+
+
+def chosen(rows: pa.Table, schema: TableSchema, places: Sequence[int]) -> tuple[pa.Table, TableSchema]:
+    """Leave out the columns that are not wanted, and their marks.
+
+    Args:
+        rows: as :func:`read_file` returns them.
+        schema: of the file.
+        places: of the columns to keep, in order.
+    """
+    if len(places) == len(schema.columns):
+        return rows, schema
+    columns = tuple(schema.columns[place] for place in places)
+    key = tuple(name for name in schema.primary_key if any(column.name == name for column in columns))
+    behind = len(CHANGE_COLUMNS)
+    marks = rows.column(behind)
+    cut = [pc.utf8_slice_codeunits(marks, place, place + 1) for place in places]
+    joined = reduce(lambda left, right: pc.binary_join_element_wise(left, right, ""), cut) if cut else marks
+    rows = rows.select([*range(behind + 1), *(behind + 1 + place for place in places)])
+    return rows.set_column(behind, ABSENT, joined), replace(schema, columns=columns, primary_key=key)
+
+
+def from_point(rows: pa.Table, floor: Point | None) -> pa.Table:
+    """Leave out rows before a point."""
+    if floor is None:
+        return rows
+    epoch, file, offset = (rows.column(name) for name in (EPOCH, FILE, OFFSET))
+    same_file = pc.and_(pc.equal(file, floor.file), pc.greater_equal(offset, floor.offset))
+    same_epoch = pc.and_(pc.equal(epoch, floor.epoch), pc.or_(pc.greater(file, floor.file), same_file))
+    return rows.filter(pc.or_(pc.greater(epoch, floor.epoch), same_epoch))
+
+
+def committed(rows: pa.Table, commits: Sequence[Commit]) -> pa.Table:
+    """Return the rows of committed XA transactions with the order key, the time and the GTID of their commits.
+
+    Args:
+        rows: of a file of prepared rows; they bear file and offset of where their transaction began.
+        commits: in any order.
+    """
+    found = []
+    for commit in commits:
+        began, at = commit.prepared.began, commit.point
+        own = pc.and_(pc.equal(rows.column(FILE), began.file_number), pc.equal(rows.column(OFFSET), began.offset))
+        part = rows.filter(own)
+        values = {
+            EPOCH: at.epoch,
+            FILE: at.file,
+            OFFSET: at.offset,
+            TS: commit.decision.time,
+            GTID: commit.decision.gtid or None,
+        }
+        for name, value in values.items():
+            place = part.schema.get_field_index(name)
+            kind = part.schema.field(place).type
+            part = part.set_column(place, name, pa.array([value] * part.num_rows, kind))
+        found.append(part)
+    return pa.concat_tables(found) if found else rows.slice(0, 0)
+
+
+def in_order(rows: Sequence[pa.Table]) -> pa.Table:
+    """Put rows of one schema together, in the order of changes."""
+    whole = rows[0] if len(rows) == 1 else pa.concat_tables(rows, promote_options="permissive")
+    return whole.sort_by([(name, "ascending") for name in ORDER])

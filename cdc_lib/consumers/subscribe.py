@@ -1,0 +1,142 @@
+"""Making and taking subscriptions: one cursor for each consumer, one holder for each cursor."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from cdc_lib.consumers.backlog import earliest
+from cdc_lib.consumers.cursors import Place, fresh, leased, standing
+from cdc_lib.consumers.interest import checked
+from cdc_lib.consumers.loading import load_manifest
+from cdc_lib.consumers.subscription import Subscription
+from cdc_lib.errors import ConfigError, ConsumerHeld, CursorMoved
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.subscription import Interest, Lease
+from cdc_lib.ports import Clock, CursorStore, ObjectStore
+from cdc_lib.store.windows import stored_windows
+
+From = Literal["earliest", "latest"]
+"""Where a consumer without a cursor begins: with the oldest batch that is stored, or behind the newest."""
+
+LEASE = timedelta(seconds=60)
+"""How long a holder may be silent before another can take over."""
+
+OWN = frozenset({DRAIN, LAKE})
+"""Cursors of the pipeline itself, which nobody subscribes to."""
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """Return the time in UTC."""
+        return datetime.now(UTC)
+
+
+def subscribe(
+    store: ObjectStore,
+    cursors: CursorStore,
+    source: str,
+    consumer: str,
+    interest: Interest | None = None,
+    *,
+    start: From = "earliest",
+    holder: str = "",
+    lease: timedelta = LEASE,
+    clock: Clock | None = None,
+) -> Subscription:
+    """Take the subscription of a consumer, which is made when there is none.
+
+    Args:
+        store: where batches lie.
+        cursors: where cursors lie.
+        source: name of the source.
+        consumer: name of the consumer; a subscription with a cursor goes on where that stands.
+        interest: which tables and columns it wants from now on; what it wanted before without it, at first everything.
+        start: where it begins when it has no cursor.
+        holder: who takes it, for people.
+        lease: how long it stays this one's without a sign of life.
+        clock: tells when leases end.
+
+    Raises:
+        ConsumerHeld: another process holds it.
+        ConfigError: a pattern or the name is wrong.
+        CursorMoved: the source was never planned, or somebody else took it at this moment.
+    """
+    if consumer in OWN:
+        raise ConfigError(f"{consumer!r} is a cursor of the pipeline itself", hint="Give the consumer another name.")
+    if interest is not None:
+        checked(interest)
+    clock = clock or SystemClock()
+    holder = holder or f"process {os.getpid()} on {socket.gethostname()}"
+    cursor = cursors.load(source, consumer)
+    if cursor is not None:
+        refuse_held(cursor, clock)
+    made = cursor or _begin(store, cursors, source, consumer, start, holder, clock)
+    wanted = interest or made.interest or Interest()
+    mine = Lease(holder, secrets.token_hex(8), clock.now() + lease)
+    taken = cursors.swap(cursor, leased(replace(made, interest=wanted), mine))
+    return Subscription(store, cursors, taken, clock, lease)
+
+
+def refuse_held(cursor: Cursor, clock: Clock) -> None:
+    """Refuse a cursor that somebody holds.
+
+    Raises:
+        ConsumerHeld: with who it is.
+    """
+    lease = cursor.lease
+    if lease is not None and not lease.is_over(clock.now()):
+        raise ConsumerHeld(
+            f"the consumer {cursor.consumer} is held by {lease.holder}",
+            hint="Stop that one, or wait until its lease is over.",
+            source=cursor.source,
+            consumer=cursor.consumer,
+            holder=lease.holder,
+            until=lease.until.isoformat(timespec="seconds"),
+        )
+
+
+def drain_cursor(cursors: CursorStore, source: str) -> Cursor:
+    """Return the drain cursor.
+
+    Raises:
+        CursorMoved: there is none yet.
+    """
+    drain = cursors.load(source, DRAIN)
+    if drain is None:
+        raise CursorMoved("the source has no drain cursor yet", hint="Run plan first.", source=source)
+    return drain
+
+
+def first_place(store: ObjectStore, drain: Cursor, start: From) -> Place:
+    """Return where a consumer without a cursor begins."""
+    at = Place(drain.epoch, drain.position, drain.identity)
+    if start == "latest":
+        return at
+    windows = stored_windows(store, drain.source)
+    point = earliest(windows, standing(drain))
+    first = next((window for window in windows if window.start == point), None)
+    manifest = load_manifest(store, first.key) if first is not None else None
+    if manifest is None or manifest.window is None:
+        return at
+    return Place(manifest.epoch, manifest.window.start, manifest.identity)
+
+
+def _begin(
+    store: ObjectStore,
+    cursors: CursorStore,
+    source: str,
+    consumer: str,
+    start: From,
+    holder: str,
+    clock: Clock,
+) -> Cursor:
+    drain = drain_cursor(cursors, source)
+    at = first_place(store, drain, start)
+    return fresh(source, consumer, at, now=clock.now(), by=holder, why=f"subscribed from {start}")

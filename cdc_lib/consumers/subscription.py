@@ -1,0 +1,274 @@
+"""A consumer's way through the batches: get, ack, roll back.
+
+Rule 1: batches come in the stream's order, each begins where the one before it ended, and none is skipped.
+Rule 2: only what the drain cursor has acknowledged is seen.
+Rule 3: several batches may be in flight; only the oldest can be acknowledged. What is in flight is forgotten by a rollback,
+by closing, and by a crash, and is then got again: at least once.
+Rule 4: one holder at a time. A lease keeps others away; the cursor's generation fences a holder whose lease ran out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import TracebackType
+from typing import Self
+
+from cdc_lib.consumers.backlog import following
+from cdc_lib.consumers.batch import Batch, Part
+from cdc_lib.consumers.cursors import consumed, leased, standing
+from cdc_lib.consumers.loading import load_part
+from cdc_lib.errors import AckError, BatchesGone, CursorMoved
+from cdc_lib.model.cursor import DRAIN, Cursor
+from cdc_lib.model.lake import Point
+from cdc_lib.model.subscription import Interest, Lease
+from cdc_lib.model.xa import OpenTransaction
+from cdc_lib.ports import Clock, CursorStore, ObjectStore
+from cdc_lib.store.windows import stored_windows
+
+POLL = 0.5
+"""Seconds between two looks at the drain cursor while a consumer waits."""
+
+BATCH_ROWS = 100_000
+"""Rows with which a batch is full."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """A batch that was handed out."""
+
+    batch: Batch
+    stop: Point
+    opened: tuple[OpenTransaction, ...]
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What a ``get`` has found so far: windows, where they end, what is open there, and their rows."""
+
+    parts: list[Part]
+    at: Point
+    opened: tuple[OpenTransaction, ...]
+    rows: int = 0
+
+
+@dataclass(slots=True)
+class Subscription:
+    """The subscription of one consumer, held by this object and used by one thread; see :func:`cdc_lib.consumers.subscribe.subscribe`.
+
+    Args:
+        store: where batches lie.
+        cursors: where cursors lie.
+        cursor: the consumer's cursor, with this object's lease in it.
+        clock: tells when leases end.
+        lease_for: how long a lease lasts; each ack and each ``get`` in its second half renews it.
+        wait: waits for so many seconds.
+    """
+
+    store: ObjectStore
+    cursors: CursorStore
+    cursor: Cursor
+    clock: Clock
+    lease_for: timedelta
+    wait: Callable[[float], None] = time.sleep
+    _in_flight: list[_Flight] = field(default_factory=list)
+    _closed: bool = False
+
+    @property
+    def interest(self) -> Interest:
+        """What the consumer wants."""
+        return self.cursor.interest or Interest()
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """Ids of the batches that are neither acknowledged nor rolled back, oldest first."""
+        return tuple(flight.batch.id or "" for flight in self._in_flight)
+
+    def get(self, batch_size: int = BATCH_ROWS, timeout: float | None = None) -> Batch:
+        """Return the next windows, as many as make a batch full.
+
+        Windows are handed out whole: a batch ends with the window that fills it. Windows without a row of interest go along;
+        a batch of nothing else is acknowledged at once and not handed out.
+
+        Args:
+            batch_size: rows with which it is full.
+            timeout: seconds to wait until it is full; without it, what there is now is returned at once, full or not.
+
+        Returns:
+            The batch; one whose ``id`` is None when there was nothing.
+
+        Raises:
+            BatchesGone: the next batch is no longer stored.
+            CursorMoved: another holder took over.
+            StoreError: the store cannot be read.
+        """
+        self._hold()
+        until = time.monotonic() + (timeout or 0.0)
+        collected = _Collected([], *self._end())
+        while not self._collect(collected, batch_size):
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            self.wait(min(POLL, left))
+            self._hold()
+        return self._handed_out(collected)
+
+    def _collect(self, found: _Collected, batch_size: int) -> bool:
+        """Take what is there behind what was collected; tells whether the batch is full."""
+        end = self._drained_to()
+        if end is None or end <= found.at:
+            return False
+        stored = stored_windows(self.store, self.cursor.source)
+        try:
+            for step in following(stored, found.at, end, self.cursor.source):
+                part, found.opened = load_part(self.store, step, found.opened, stored)
+                found.parts.append(part)
+                found.at = step.window.stop
+                found.rows += part.most_rows(self.interest)
+                if found.rows >= batch_size:
+                    return True
+        except BatchesGone:
+            if not found.parts:
+                raise
+            return True  # what stands before the gap is whole; the next call raises
+        return False
+
+    def ack(self, batch_id: str) -> None:
+        """Move the cursor over a batch.
+
+        Raises:
+            AckError: it is not the oldest in flight.
+            CursorMoved: another holder took over, or somebody moved the cursor.
+        """
+        self._refuse_closed()
+        oldest = self._in_flight[0] if self._in_flight else None
+        if oldest is None or oldest.batch.id != batch_id:
+            raise AckError(
+                f"batch {batch_id} is not the oldest in flight",
+                hint="Batches are acknowledged in the order in which they were got; after a rollback they are got again.",
+                source=self.cursor.source,
+                consumer=self.cursor.consumer,
+                oldest=oldest.batch.id if oldest else "none",
+            )
+        self._move(oldest.batch, oldest.opened)
+        del self._in_flight[0]
+
+    def rollback(self, batch_id: str | None = None) -> None:
+        """Forget batches that are in flight, so that they are got again.
+
+        Args:
+            batch_id: the first to forget; those behind it go with it, because none may be skipped. All without it.
+
+        Raises:
+            AckError: it is not in flight.
+        """
+        self._refuse_closed()
+        if batch_id is None:
+            self._in_flight.clear()
+            return
+        if batch_id not in self.in_flight:
+            raise AckError(
+                f"batch {batch_id} is not in flight", hint=f"In flight: {', '.join(self.in_flight) or 'none'}."
+            )
+        del self._in_flight[self.in_flight.index(batch_id) :]
+
+    def renew(self) -> None:
+        """Keep the lease through work that takes longer than it lasts.
+
+        Raises:
+            CursorMoved: another holder took over.
+        """
+        self._refuse_closed()
+        self._swap(leased(self.cursor, self._renewed()))
+
+    def close(self) -> None:
+        """Let go: what is in flight is forgotten, and another may hold the subscription at once."""
+        if self._closed:
+            return
+        self._in_flight.clear()
+        try:
+            self._swap(leased(self.cursor, None))
+        except CursorMoved:
+            pass  # it is another's already: there is nothing to let go
+        finally:
+            self._closed = True
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yield what there is, batch after batch, and wait for more, for ever.
+
+        Whoever does not acknowledge a batch gets the next one all the same, and must acknowledge them in order later.
+        """
+        while True:
+            batch = self.get()
+            if batch:
+                yield batch
+            else:
+                self.wait(POLL)
+
+    def __enter__(self) -> Self:
+        """Hold it while the block runs."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go."""
+        self.close()
+
+    @property
+    def _holder(self) -> str:
+        return self.cursor.lease.holder if self.cursor.lease else ""
+
+    def _end(self) -> tuple[Point, tuple[OpenTransaction, ...]]:
+        """Return where the next batch begins, and what is open there."""
+        if self._in_flight:
+            return self._in_flight[-1].stop, self._in_flight[-1].opened
+        return standing(self.cursor), self.cursor.prepared
+
+    def _drained_to(self) -> Point | None:
+        drain = self.cursors.load(self.cursor.source, DRAIN)
+        return None if drain is None else standing(drain)
+
+    def _handed_out(self, found: _Collected) -> Batch:
+        nothing = Batch(None, (), self.interest, self.store, self.ack)
+        if not found.parts:
+            return nothing
+        start, _ = self._end()
+        batch = Batch(_id(start, found.at), found.parts, self.interest, self.store, self.ack)
+        if not self._in_flight and found.rows == 0 and not batch.ddl:
+            # Nobody could do anything with it, and a cursor that stands still would keep batches from being collected.
+            self._move(batch, found.opened)
+            return nothing
+        self._in_flight.append(_Flight(batch, found.at, found.opened))
+        return batch
+
+    def _move(self, batch: Batch, opened: tuple[OpenTransaction, ...]) -> None:
+        moved = consumed(self.cursor, batch.parts, opened, at=self.clock.now(), by=self._holder)
+        self._swap(leased(moved, self._renewed()))
+
+    def _hold(self) -> None:
+        """Renew the lease when half of it is over."""
+        self._refuse_closed()
+        lease = self.cursor.lease
+        if lease is None or lease.until - self.clock.now() < self.lease_for / 2:
+            self._swap(leased(self.cursor, self._renewed()))
+
+    def _renewed(self) -> Lease:
+        lease = self.cursor.lease
+        if lease is None:
+            raise AssertionError("a subscription that is open has a lease")
+        return Lease(lease.holder, lease.token, self.clock.now() + self.lease_for)
+
+    def _swap(self, new: Cursor) -> None:
+        self.cursor = self.cursors.swap(self.cursor, new)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise AckError("the subscription is closed", hint="Subscribe again.", consumer=self.cursor.consumer)
+
+
+def _id(start: Point, stop: Point) -> str:
+    begin = f"{start.epoch:06d}-{start.file:06d}.{start.offset:012d}"
+    return f"{begin}-{stop.epoch:06d}-{stop.file:06d}.{stop.offset:012d}"
