@@ -83,23 +83,26 @@ class Consuming(RuleBasedStateMachine):
     names = st.sampled_from(sorted(INTERESTS))
 
     @precondition(lambda self: self.drained < WINDOWS)
-    @rule()
-    def drain(self):
-        held = self.cursors.load("shop", DRAIN)
-        window = Window("shop", 1, held.position, at(held.position.offset + STEP))
-        self.cursors.swap(held, held.acked(window, at=DAWN, event_time=None))
-        self.drained += 1
+    @rule(windows=st.integers(1, 5))
+    def drain(self, windows):
+        for _ in range(min(windows, WINDOWS - self.drained)):
+            held = self.cursors.load("shop", DRAIN)
+            window = Window("shop", 1, held.position, at(held.position.offset + STEP))
+            self.cursors.swap(held, held.acked(window, at=DAWN, event_time=None))
+            self.drained += 1
 
     @rule(seconds=st.sampled_from([1, 20, 40, 70]))
     def time_passes(self, seconds):
         self.clock.go(seconds)
 
-    @rule(name=names)
-    def take(self, name):
+    @rule(name=names, start=st.sampled_from(["earliest", "latest"]))
+    def take(self, name, start):
         held = self.cursors.load("shop", name)
         free = held is None or held.lease is None or held.lease.until <= self.clock.now()
         arguments = (STORE, self.cursors, "shop", name, INTERESTS[name])
-        options = {"clock": self.clock, "lease": timedelta(seconds=LEASE)}
+        options = {"clock": self.clock, "lease": timedelta(seconds=LEASE), "start": start}
+        if held is None and start == "latest":
+            self.acked[name] = self.drained
         if not free:
             with pytest.raises(ConsumerHeld):
                 subscribe(*arguments, **options)
@@ -193,4 +196,4 @@ def plain(rows):
 
 
 TestConsuming = Consuming.TestCase
-TestConsuming.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestConsuming.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
