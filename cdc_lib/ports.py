@@ -47,6 +47,23 @@ class ObjectInfo:
     modified: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What a writer that died left behind.
+
+    Args:
+        key: of the object that it was to become, as far as that is known; else of its folder.
+        name: by which the store knows it.
+        size: bytes; 0 where the store does not tell.
+        modified: time of its last write (UTC).
+    """
+
+    key: str
+    name: str
+    size: int
+    modified: datetime
+
+
 class ObjectStore(Protocol):
     """Objects under keys such as ``shop/batches/...``; a key never starts with a slash.
 
@@ -83,6 +100,14 @@ class ObjectStore(Protocol):
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; one that is not there is no error."""
+        ...
+
+    def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
+        """Return what writers left behind that never became an object: begun under the prefix, and not touched since."""
+        ...
+
+    def discard(self, writes: Iterable[Unfinished]) -> None:
+        """Remove such leftovers; one that is gone is no error."""
         ...
 
     def url(self, key: str) -> str:

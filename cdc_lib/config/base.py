@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
 
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_DURATION = re.compile(r"^(\d{1,6})([mhd])$")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 class Section(BaseModel):
@@ -27,3 +30,16 @@ VariableName = Annotated[str, StringConstraints(pattern=re.compile(_VARIABLE))]
 
 Text = Annotated[str, BeforeValidator(_as_text)]
 """A text that YAML may have read as a number or a truth value: settings of other programs."""
+
+
+def _as_duration(value: object) -> object:
+    if isinstance(value, timedelta):
+        return value
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError("a duration is a number and m, h or d: 90m, 36h, 7d")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+Duration = Annotated[timedelta, BeforeValidator(_as_duration)]
+"""``90m``, ``36h``, ``7d``."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal, Self, cast
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from cdc_lib.config.base import Section, VariableName
+from cdc_lib.config.base import Duration, Section, VariableName
 
 _BUCKET = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 
@@ -28,6 +29,10 @@ class StoreConfig(Section):
     access_key_env: VariableName | None = Field(default=None, description="environment variable with the access key")
     secret_key_env: VariableName | None = Field(default=None, description="environment variable with the secret key")
     path_style: bool = Field(default=True, description="true: bucket in the path; false: bucket in the host name")
+    keep_batches_for: Duration = Field(
+        default=timedelta(days=7),
+        description="a number and m, h or d, such as 7d: batches that all have read stay so long",
+    )
 
     @field_validator("url")
     @classmethod

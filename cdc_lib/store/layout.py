@@ -129,6 +129,11 @@ def beside(manifest: str, path: str) -> str:
     return f"{folder}/{path}"
 
 
+def manifest_in(folder: str) -> str:
+    """Return the key of the manifest of a batch that lies in a folder."""
+    return f"{folder}/{MANIFEST}"
+
+
 def cursors_prefix(source: str) -> str:
     """Return what the keys of all cursors of a source begin with."""
     return f"{_name('source', source)}/cursors/"

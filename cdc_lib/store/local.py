@@ -13,14 +13,14 @@ import hashlib
 import io
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
-from cdc_lib.ports import ObjectInfo, StoredObject
+from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
 from cdc_lib.store.keys import check_key, check_prefix
 from cdc_lib.store.probe import refuse_broken_conditions
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _HIDDEN = "."
+_TEMPORARY = ".tmp-"
 _WRITE_BUFFER = 1 << 20
 _TRY_AGAIN = {errno.EIO, errno.EAGAIN, errno.EBUSY, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOLCK}
 
@@ -130,6 +131,18 @@ class LocalStore:
                 path.unlink()
                 self._remove_empty(path.parent)
 
+    def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
+        """Return the temporary files below a folder that nobody has written to since."""
+        folder, _, _ = check_prefix(prefix).rpartition("/")
+        with _told("list temporary files", prefix):
+            return [found for found in _leftovers(self.root / folder, self.root) if found.modified < before]
+
+    def discard(self, writes: Iterable[Unfinished]) -> None:
+        """Remove temporary files; one that is gone is no error."""
+        for one in writes:
+            with _told("remove a temporary file", one.name):
+                (self.root / one.name).unlink(missing_ok=True)
+
     def url(self, key: str) -> str:
         """Return the address by which Spark reads the object; Hadoop wants it without percent signs."""
         return f"file://{self._path(key)}"
@@ -202,7 +215,7 @@ def _open_beside(path: Path, key: str, attempts: int = 100) -> _File:
     """Open a new temporary file in the folder of the path, which is made if need be."""
     try:
         _make_folder(path.parent)
-        file = _File(str(path.with_name(f".tmp-{secrets.token_hex(8)}")), "xb")
+        file = _File(str(path.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}")), "xb")
     except FileNotFoundError:
         # The last object of the folder was deleted, and the folder with it, between the two lines above.
         if attempts == 1:
@@ -260,6 +273,16 @@ def _walk(folder: Path, key: str, prefix: str) -> Iterator[ObjectInfo]:
             except FileNotFoundError:
                 continue  # deleted since the folder was read
             yield ObjectInfo(name, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC))
+
+
+def _leftovers(folder: Path, root: Path) -> Iterator[Unfinished]:
+    for path in sorted(folder.rglob(f"{_TEMPORARY}*")):
+        try:
+            stat = path.stat()
+        except FileNotFoundError:
+            continue  # it became an object since the folder was read
+        modified = datetime.fromtimestamp(stat.st_mtime, UTC)
+        yield Unfinished(str(path.parent.relative_to(root)), str(path.relative_to(root)), stat.st_size, modified)
 
 
 @contextmanager

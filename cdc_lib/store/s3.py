@@ -10,9 +10,9 @@ import hashlib
 import io
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypedDict, cast
@@ -31,7 +31,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
-from cdc_lib.ports import ObjectInfo, StoredObject
+from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
 from cdc_lib.store.keys import check_key, check_prefix
 from cdc_lib.store.probe import refuse_broken_conditions
 from cdc_lib.store.s3_faults import CONFLICT, NOT_FOUND, PRECONDITION_FAILED, fault_of
@@ -157,6 +157,28 @@ class S3Store:
             for fault in answer.get("Errors", []):
                 code, said, key = fault.get("Code", ""), fault.get("Message", ""), fault.get("Key")
                 raise fault_of(code, 200, said, deed="delete an object", bucket=self.bucket, key=key)
+
+    def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
+        """Return multipart uploads that were begun before and neither completed nor aborted."""
+        base, found = self._s3.base, []
+        with self._s3.told("list uploads", prefix):
+            pages = self._s3.client.get_paginator("list_multipart_uploads")
+            for page in pages.paginate(Bucket=self.bucket, Prefix=base + check_prefix(prefix)):
+                for upload in page.get("Uploads", []):
+                    key, begun = upload["Key"].removeprefix(base), upload["Initiated"].astimezone(UTC)
+                    if begun < before and upload["Key"].startswith(base + prefix):
+                        found.append(Unfinished(key, upload["UploadId"], 0, begun))
+        return found
+
+    def discard(self, writes: Iterable[Unfinished]) -> None:
+        """Abort uploads; one that is gone is no error."""
+        for one in writes:
+            with self._s3.told("abort an upload", one.key):
+                try:
+                    self._s3.client.abort_multipart_upload(**self._s3.named(one.key), UploadId=one.name)
+                except ClientError as error:
+                    if _code(error) != "NoSuchUpload":
+                        raise
 
     def url(self, key: str) -> str:
         """Return the address by which Spark reads the object."""

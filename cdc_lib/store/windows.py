@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from cdc_lib.model.lake import Point
-from cdc_lib.ports import ObjectStore
+from cdc_lib.ports import ObjectInfo, ObjectStore
 from cdc_lib.store import layout
 
 _ID = re.compile(r"^(\d{6,})-(\d{6,})\.(\d{12,})-(\d{6,})\.(\d{12,})$")
@@ -32,9 +33,14 @@ class StoredWindow:
 
 def stored_windows(store: ObjectStore, source: str) -> list[StoredWindow]:
     """Return every window of a source whose manifest is stored, in the stream's order."""
+    return windows_among(store.list(layout.batches_prefix(source)))
+
+
+def windows_among(objects: Iterable[ObjectInfo]) -> list[StoredWindow]:
+    """Return the windows whose manifests are among some objects, in the stream's order."""
     found = (
         StoredWindow(info.key, *bounds, info.modified)
-        for info in store.list(layout.batches_prefix(source))
+        for info in objects
         if info.key.endswith(f"/{layout.MANIFEST}") and (bounds := bounds_of(info.key.split("/")[-2])) is not None
     )
     return sorted(found, key=lambda window: (window.start, window.stop))

@@ -1,0 +1,50 @@
+"""What lies in the store, by the folders of batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_lib.errors import CorruptBatch
+from cdc_lib.model.batch import Manifest
+from cdc_lib.ports import ObjectInfo, ObjectStore
+from cdc_lib.store import documents, layout
+from cdc_lib.store.windows import StoredWindow, windows_among
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything of one source but its cursors, cuts and schemas.
+
+    Args:
+        folders: the objects of each batch, or would-be batch, by its folder.
+        windows: the windows among them, in the stream's order.
+        manifests: by folder.
+    """
+
+    folders: dict[str, list[ObjectInfo]]
+    windows: list[StoredWindow]
+    manifests: dict[str, Manifest]
+
+
+def list_batches(store: ObjectStore, source: str) -> Listing:
+    """List the batches of a source and read their manifests.
+
+    Raises:
+        CorruptBatch: a manifest cannot be read: what it names is not known then.
+        StoreUnavailable: the store gives no answer.
+    """
+    folders: dict[str, list[ObjectInfo]] = {}
+    # source/batches/<epoch>/<window>/..., source/snapshots/<id>/<table>/<chunk>/...
+    for prefix, depth in ((layout.batches_prefix(source), 4), (layout.snapshots_prefix(source), 5)):
+        for info in store.list(prefix):
+            folders.setdefault("/".join(info.key.split("/")[:depth]), []).append(info)
+    named = [folder for folder, found in folders.items() if any(i.key == layout.manifest_in(folder) for i in found)]
+    manifests = {folder: _manifest(store, layout.manifest_in(folder)) for folder in named}
+    return Listing(folders, windows_among(info for found in folders.values() for info in found), manifests)
+
+
+def _manifest(store: ObjectStore, key: str) -> Manifest:
+    found = store.get(key)
+    if found is None:
+        raise CorruptBatch("a manifest was there a moment ago and is gone", hint="Collect again.", key=key)
+    return documents.load(Manifest, found.data, key)
