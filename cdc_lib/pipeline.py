@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.consumers.states import states
 from cdc_lib.draining import Drainer
 from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceUnavailable, UnsupportedServer
 from cdc_lib.histories import Histories
@@ -319,7 +320,8 @@ class Pipeline:
         batches = tuple(m for m in map(self._drainer.manifest, last) if m is not None)
         cut = last_cut(self.store, self.config.source)
         head, pending = self._head_and_pending(lake)
-        return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut)
+        consumers = tuple(states(self.store, self.cursors, self.config.source, self.config.store.keep_batches_for))
+        return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut, consumers)
 
     def _head_and_pending(self, lake: Cursor | None) -> tuple[Position | None, int | None]:
         try:

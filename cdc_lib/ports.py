@@ -134,6 +134,14 @@ class CursorStore(Protocol):
         """
         ...
 
+    def remove(self, cursor: Cursor) -> None:
+        """Remove a cursor as it was loaded; nobody who loaded it can swap it afterwards.
+
+        Raises:
+            CursorMoved: the stored generation is no longer that of ``cursor``.
+        """
+        ...
+
     def consumers(self, source: str) -> Sequence[str]:
         """Return the names of all consumers of a source."""
         ...

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli import doctor, head, rounds, stages, status
+from cdc_lib.cli import consumers, cursors, doctor, gc, head, rounds, stages, status, tail
 from cdc_lib.cli.context import DEFAULT_SOURCES, Settings
 from cdc_lib.cli.errors import Commands
 from cdc_lib.cli.output import say
@@ -47,8 +47,11 @@ for command in (
     status.status,
     doctor.doctor,
     head.head,
+    tail.tail,
+    consumers.consumers,
+    gc.gc,
     version,
 ):
     app.command()(command)
 app.add_typer(stages.ack, name="ack")
-app.add_typer(status.cursor, name="cursor")
+app.add_typer(cursors.cursor, name="cursor")

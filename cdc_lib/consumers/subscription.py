@@ -16,17 +16,15 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
-from cdc_lib.consumers.backlog import following
-from cdc_lib.consumers.batch import Batch, Part
+from cdc_lib.consumers.batch import Batch
+from cdc_lib.consumers.collecting import Collected, collect
 from cdc_lib.consumers.cursors import consumed, leased, standing
-from cdc_lib.consumers.loading import load_part
-from cdc_lib.errors import AckError, BatchesGone, CursorMoved
-from cdc_lib.model.cursor import DRAIN, Cursor
+from cdc_lib.errors import AckError, CursorMoved
+from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake import Point
 from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import Clock, CursorStore, ObjectStore
-from cdc_lib.store.windows import stored_windows
 
 POLL = 0.5
 """Seconds between two looks at the drain cursor while a consumer waits."""
@@ -42,16 +40,6 @@ class _Flight:
     batch: Batch
     stop: Point
     opened: tuple[OpenTransaction, ...]
-
-
-@dataclass(slots=True)
-class _Collected:
-    """What a ``get`` has found so far: windows, where they end, what is open there, and their rows."""
-
-    parts: list[Part]
-    at: Point
-    opened: tuple[OpenTransaction, ...]
-    rows: int = 0
 
 
 @dataclass(slots=True)
@@ -106,34 +94,15 @@ class Subscription:
         """
         self._hold()
         until = time.monotonic() + (timeout or 0.0)
-        collected = _Collected([], *self._end())
-        while not self._collect(collected, batch_size):
+        at, opened = self._end()
+        found = Collected(at, at, opened)
+        while not collect(self.store, self.cursors, self.cursor.source, self.interest, found, batch_size):
             left = until - time.monotonic()
             if left <= 0:
                 break
             self.wait(min(POLL, left))
             self._hold()
-        return self._handed_out(collected)
-
-    def _collect(self, found: _Collected, batch_size: int) -> bool:
-        """Take what is there behind what was collected; tells whether the batch is full."""
-        end = self._drained_to()
-        if end is None or end <= found.at:
-            return False
-        stored = stored_windows(self.store, self.cursor.source)
-        try:
-            for step in following(stored, found.at, end, self.cursor.source):
-                part, found.opened = load_part(self.store, step, found.opened, stored)
-                found.parts.append(part)
-                found.at = step.window.stop
-                found.rows += part.most_rows(self.interest)
-                if found.rows >= batch_size:
-                    return True
-        except BatchesGone:
-            if not found.parts:
-                raise
-            return True  # what stands before the gap is whole; the next call raises
-        return False
+        return self._handed_out(found)
 
     def ack(self, batch_id: str) -> None:
         """Move the cursor over a batch.
@@ -227,16 +196,11 @@ class Subscription:
             return self._in_flight[-1].stop, self._in_flight[-1].opened
         return standing(self.cursor), self.cursor.prepared
 
-    def _drained_to(self) -> Point | None:
-        drain = self.cursors.load(self.cursor.source, DRAIN)
-        return None if drain is None else standing(drain)
-
-    def _handed_out(self, found: _Collected) -> Batch:
+    def _handed_out(self, found: Collected) -> Batch:
         nothing = Batch(None, (), self.interest, self.store, self.ack)
         if not found.parts:
             return nothing
-        start, _ = self._end()
-        batch = Batch(_id(start, found.at), found.parts, self.interest, self.store, self.ack)
+        batch = Batch(found.id, found.parts, self.interest, self.store, self.ack)
         if not self._in_flight and found.rows == 0 and not batch.ddl:
             # Nobody could do anything with it, and a cursor that stands still would keep batches from being collected.
             self._move(batch, found.opened)
@@ -267,8 +231,3 @@ class Subscription:
     def _refuse_closed(self) -> None:
         if self._closed:
             raise AckError("the subscription is closed", hint="Subscribe again.", consumer=self.cursor.consumer)
-
-
-def _id(start: Point, stop: Point) -> str:
-    begin = f"{start.epoch:06d}-{start.file:06d}.{start.offset:012d}"
-    return f"{begin}-{stop.epoch:06d}-{stop.file:06d}.{stop.offset:012d}"

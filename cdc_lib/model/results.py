@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
@@ -53,6 +54,31 @@ class AckResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumerState:
+    """Where one consumer of the batches stands, the lake included.
+
+    Args:
+        name: of the consumer.
+        epoch: of its position.
+        position: everything before it is acknowledged.
+        behind: windows that it has not acknowledged.
+        lag_seconds: how long the oldest of them has been there; 0 when there is none.
+        holding: how many of them are old enough to be collected: they stay for this consumer.
+        holder: who has the subscription; empty when nobody has, and for the lake.
+        moved_at: when its cursor moved last.
+    """
+
+    name: str
+    epoch: int
+    position: Position
+    behind: int
+    lag_seconds: float
+    holding: int
+    holder: str
+    moved_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """Where a source stands.
 
@@ -65,6 +91,7 @@ class Status:
         pending_bytes: bytes of binlog between the lake cursor and the head; None when unknown.
         last_batches: manifests of the last windows, oldest first.
         last_cut: what the lake shows; None before the first merge.
+        consumers: every consumer of the batches.
     """
 
     source: str
@@ -75,3 +102,4 @@ class Status:
     pending_bytes: int | None
     last_batches: tuple[Manifest, ...]
     last_cut: Cut | None
+    consumers: tuple[ConsumerState, ...] = ()

@@ -41,7 +41,7 @@ class ObjectCursorStore:
 
     def swap(self, old: Cursor | None, new: Cursor) -> Cursor:
         """Put ``new`` in the place of ``old``; see :class:`cdc_lib.ports.CursorStore`."""
-        mine = _successor(old, new)
+        mine = successor(old, new)
         try:
             if self._write(old, mine):
                 return mine
@@ -53,7 +53,13 @@ class ObjectCursorStore:
         held = self.load(mine.source, mine.consumer)
         if held is not None and held.writer == mine.writer:
             return mine
-        raise _moved(old, mine, held)
+        raise moved(old, mine, held)
+
+    def remove(self, cursor: Cursor) -> None:
+        """Remove a cursor as it was loaded; see :class:`cdc_lib.ports.CursorStore`."""
+        # Stores have no conditional delete: whoever loaded it is fenced by a generation of its own first.
+        fenced = self.swap(cursor, cursor)
+        self._store.delete([layout.cursor_key(fenced.source, fenced.consumer)])
 
     def consumers(self, source: str) -> Sequence[str]:
         """Return the names of all consumers of a source, in the order of the alphabet."""
@@ -79,7 +85,7 @@ class ObjectCursorStore:
         if old is None:
             return self._store.put_if_absent(key, data)
         found = self._find(mine.source, mine.consumer)
-        if found is None or not _same(found[0], old):
+        if found is None or not is_same(found[0], old):
             return False
         return self._store.put_if_match(key, data, found[1]) is not None
 
@@ -106,15 +112,25 @@ class MemoryCursorStore:
 
     def swap(self, old: Cursor | None, new: Cursor) -> Cursor:
         """Put ``new`` in the place of ``old``; see :class:`cdc_lib.ports.CursorStore`."""
-        mine = _successor(old, new)
+        mine = successor(old, new)
         name = (mine.source, mine.consumer)
         layout.cursor_key(*name)
         with self._lock:
             held = self._cursors.get(name)
-            if (held is None) != (old is None) or (held and old and not _same(held, old)):
-                raise _moved(old, mine, held)
+            if (held is None) != (old is None) or (held and old and not is_same(held, old)):
+                raise moved(old, mine, held)
             self._cursors[name] = mine
         return mine
+
+    def remove(self, cursor: Cursor) -> None:
+        """Remove a cursor as it was loaded; see :class:`cdc_lib.ports.CursorStore`."""
+        name = (cursor.source, cursor.consumer)
+        layout.cursor_key(*name)
+        with self._lock:
+            held = self._cursors.get(name)
+            if held is None or not is_same(held, cursor):
+                raise moved(cursor, cursor, held)
+            del self._cursors[name]
 
     def consumers(self, source: str) -> Sequence[str]:
         """Return the names of all consumers of a source, in the order of the alphabet."""
@@ -122,7 +138,12 @@ class MemoryCursorStore:
             return sorted(consumer for held_source, consumer in self._cursors if held_source == source)
 
 
-def _successor(old: Cursor | None, new: Cursor) -> Cursor:
+def successor(old: Cursor | None, new: Cursor) -> Cursor:
+    """Return what is written when ``new`` takes the place of ``old``: the next generation, with a writer of its own.
+
+    Raises:
+        ConfigError: they are of different sources or consumers.
+    """
     if old is not None and (old.source, old.consumer) != (new.source, new.consumer):
         raise ConfigError(
             f"the {old.consumer} cursor of source {old.source} cannot become another one",
@@ -133,12 +154,14 @@ def _successor(old: Cursor | None, new: Cursor) -> Cursor:
     return replace(new, generation=old.generation + 1 if old else 1, writer=secrets.token_hex(16))
 
 
-def _same(held: Cursor, old: Cursor) -> bool:
+def is_same(held: Cursor, old: Cursor) -> bool:
+    """Whether a stored cursor is the one that was loaded."""
     # The writer too: a cursor that was removed and made anew counts its generations from one again.
     return (held.generation, held.writer) == (old.generation, old.writer)
 
 
-def _moved(old: Cursor | None, mine: Cursor, held: Cursor | None) -> CursorMoved:
+def moved(old: Cursor | None, mine: Cursor, held: Cursor | None) -> CursorMoved:
+    """Return the error of a swap that lost, with who won."""
     last = held.moves[-1] if held and held.moves else None
     return CursorMoved(
         f"the {mine.consumer} cursor is no longer the one that this task loaded",

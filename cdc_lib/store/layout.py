@@ -8,6 +8,7 @@
     <source>/snapshots/<snapshot id>/<database.table>/<chunk>/manifest.json
     <source>/snapshots/<snapshot id>/<database.table>/<chunk>/part-00000.parquet
     <source>/cursors/<consumer>.json
+    <source>/cursors/replaced/<consumer>/<generation>-<writer>.json
     <source>/cuts/<merge id>.json
     <source>/schemas/<epoch>/tables/<database.table>/<file>.<offset>-<kind>.json
     <source>/schemas/<epoch>/databases/<database>/<file>.<offset>-<kind>.json
@@ -23,6 +24,7 @@ from typing import Literal
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.batch import Manifest
+from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.history import SchemaVersion
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import SnapshotTask, Window
@@ -142,6 +144,12 @@ def cursors_prefix(source: str) -> str:
 def cursor_key(source: str, consumer: str) -> str:
     """Return the key of a consumer's cursor."""
     return f"{cursors_prefix(source)}{_name('consumer', consumer)}.json"
+
+
+def replaced_cursor_key(cursor: Cursor) -> str:
+    """Return where a cursor document is kept after another took its place."""
+    folder = f"{cursors_prefix(cursor.source)}replaced/{_name('consumer', cursor.consumer)}"
+    return f"{folder}/{cursor.generation:06d}-{cursor.writer[:8] or 'nobody'}.json"
 
 
 def cuts_prefix(source: str) -> str:

@@ -47,9 +47,9 @@ def swap_local(root: Path, number: int) -> bool:
     return swaps(ObjectCursorStore(LocalStore(root)), number)
 
 
-def swaps(cursors: CursorStore, number: int) -> bool:
-    """Swap the drain cursor of ``shop`` as it stands when all have loaded it; tell whether it was this one who did."""
-    old = cursors.load("shop", "drain")
+def swaps(cursors: CursorStore, number: int, consumer: str = "drain") -> bool:
+    """Swap a cursor of ``shop`` as it stands when all have loaded it; tell whether it was this one who did."""
+    old = cursors.load("shop", consumer)
     assert old is not None
     try:
         cursors.swap(old, old)

@@ -12,6 +12,7 @@ from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.merge import Cut, MergePlan, TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.model.xa import Decision, OpenTransaction, Prepared
 
@@ -63,6 +64,8 @@ CURSORS = st.builds(
     moves=tuples(MOVES),
     prepared=tuples(OPEN_TRANSACTIONS),
     writer=st.text(),
+    lease=st.none() | st.builds(Lease, st.text(max_size=5), st.text(max_size=5), TIMES),
+    interest=st.none() | st.builds(Interest, *[tuples(st.text(max_size=5))] * 3),
 )
 SCHEMAS = st.builds(
     TableSchema,

@@ -1,0 +1,90 @@
+"""``cdc tail``: changes as lines of JSON, in the shape of alibaba canal's entries."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_store_pipeline
+from cdc_lib.consumers.batch import Batch
+from cdc_lib.consumers.entries import entries
+from cdc_lib.consumers.subscribe import From, subscribe
+from cdc_lib.consumers.subscription import POLL, Subscription
+from cdc_lib.consumers.watch import Watch
+from cdc_lib.model.subscription import Interest
+from cdc_lib.pipeline import Pipeline
+
+_ROWS = 10_000
+"""Rows that are read before they are printed."""
+
+
+def tail(
+    context: typer.Context,
+    source: SourceName,
+    consumer: Annotated[
+        str | None, typer.Option("--consumer", metavar="NAME", help="Go on where this consumer stands, and remember.")
+    ] = None,
+    tables: Annotated[
+        list[str] | None, typer.Option("--tables", help="Pattern of database.table; may be given several times.")
+    ] = None,
+    start: Annotated[
+        From, typer.Option("--from", help="Where to begin: the oldest stored batch, or behind the newest.")
+    ] = "earliest",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
+) -> None:
+    """Print changes and statements as JSON, one entry of alibaba canal's shape on each line.
+
+    Batches hold the row after each change, and the row before it for deletes alone: beforeColumns is empty for updates, and
+    updated is null where the binlog does not tell whether a column changed. Cells that a change does not carry are left out.
+    Statements are printed whatever their table; values are text, binary ones in hex. Without --consumer nothing is
+    remembered; with it, what was printed is acknowledged after each batch.
+    """
+    pipeline = open_store_pipeline(config_of(find(context, source)))
+    interest = Interest(tables=tuple(tables or ()))
+    try:
+        if consumer is None:
+            _watch(pipeline, interest, start, follow=follow)
+        else:
+            _consume(pipeline, consumer, interest if tables else None, start, follow=follow)
+    except BrokenPipeError:
+        # Whoever read has gone, as `head` does. Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _watch(pipeline: Pipeline, interest: Interest, start: From, *, follow: bool) -> None:
+    watch = Watch(pipeline.store, pipeline.cursors, pipeline.config.source, interest, start)
+    for batch in _batches(watch, follow=follow):
+        _print(batch)
+
+
+def _consume(pipeline: Pipeline, consumer: str, interest: Interest | None, start: From, *, follow: bool) -> None:
+    source, by = pipeline.config.source, caller("tail")
+    with subscribe(
+        pipeline.store, pipeline.cursors, source, consumer, interest, start=start, holder=by
+    ) as subscription:
+        for batch in _batches(subscription, follow=follow):
+            _print(batch)
+            batch.ack()
+
+
+def _batches(where: Watch | Subscription, *, follow: bool) -> Iterator[Batch]:
+    while True:
+        batch = where.get(_ROWS)
+        if batch:
+            yield batch
+        elif follow:
+            time.sleep(POLL)
+        else:
+            return
+
+
+def _print(batch: Batch) -> None:
+    for entry in entries(batch):
+        sys.stdout.write(json.dumps(entry, ensure_ascii=False) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,78 @@
+"""Taking windows from the store until there are enough rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cdc_lib.consumers.backlog import following
+from cdc_lib.consumers.batch import Part
+from cdc_lib.consumers.cursors import standing
+from cdc_lib.consumers.loading import load_part
+from cdc_lib.errors import BatchesGone
+from cdc_lib.model.cursor import DRAIN
+from cdc_lib.model.lake import Point
+from cdc_lib.model.subscription import Interest
+from cdc_lib.model.xa import OpenTransaction
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.store.windows import stored_windows
+
+
+@dataclass(slots=True)
+class Collected:
+    """What was found so far.
+
+    Args:
+        start: where it begins.
+        at: where it ends; what comes next begins there.
+        opened: XA transactions that are open there.
+        parts: the windows.
+        rows: how many rows of interest they have at most.
+    """
+
+    start: Point
+    at: Point
+    opened: tuple[OpenTransaction, ...]
+    parts: list[Part] = field(default_factory=list)
+    rows: int = 0
+
+    @property
+    def id(self) -> str:
+        """The id of a batch with these bounds."""
+        begin = f"{self.start.epoch:06d}-{self.start.file:06d}.{self.start.offset:012d}"
+        return f"{begin}-{self.at.epoch:06d}-{self.at.file:06d}.{self.at.offset:012d}"
+
+
+def collect(
+    store: ObjectStore, cursors: CursorStore, source: str, interest: Interest, found: Collected, batch_size: int
+) -> bool:
+    """Take what is there behind what was collected, up to the drain cursor; tells whether it is enough.
+
+    Args:
+        store: where batches lie.
+        cursors: where cursors lie.
+        source: name of the source.
+        interest: whose rows are counted.
+        found: what was collected; grows.
+        batch_size: rows that are enough.
+
+    Raises:
+        BatchesGone: the next window is no longer stored, and nothing was collected.
+        StoreError: the store cannot be read.
+    """
+    drain = cursors.load(source, DRAIN)
+    if drain is None or standing(drain) <= found.at:
+        return False
+    stored = stored_windows(store, source)
+    try:
+        for step in following(stored, found.at, standing(drain), source):
+            part, found.opened = load_part(store, step, found.opened, stored)
+            found.parts.append(part)
+            found.at = step.window.stop
+            found.rows += part.most_rows(interest)
+            if found.rows >= batch_size:
+                return True
+    except BatchesGone:
+        if not found.parts:
+            raise
+        return True  # what stands before the gap is whole; the next call raises
+    return False

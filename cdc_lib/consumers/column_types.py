@@ -1,0 +1,43 @@
+"""What JDBC and MySQL call a column's type, as canal's columns say it.
+
+The numbers are constants of java.sql.Types. An unsigned integer has the next wider type, as canal has it.
+"""
+
+from __future__ import annotations
+
+from cdc_lib.model.schema import SourceType
+
+_INTEGERS = {1: (-6, 5), 2: (5, 4), 3: (4, 4), 4: (4, -5), 8: (-5, 3)}
+"""By width: TINYINT -6, SMALLINT 5, INTEGER 4, BIGINT -5, DECIMAL 3; signed, unsigned."""
+_TYPES = {
+    "decimal": 3, "float": 7, "double": 8, "bit": -7, "string": 12, "bytes": 2004, "date": 91, "time": 92, "datetime": 93,
+    "timestamp": 93, "year": 12, "enum": 1, "set": 1, "json": 12,
+}  # fmt: skip
+"""DECIMAL, REAL, DOUBLE, BIT, VARCHAR, BLOB, DATE, TIME, TIMESTAMP, CHAR."""
+_OTHER = 1111
+_FRACTIONS = frozenset({"time", "datetime", "timestamp"})
+_PLAIN = frozenset({"float", "double", "date", "year", "json"})
+_INTEGER_NAMES = {1: "tinyint", 2: "smallint", 3: "mediumint", 4: "int", 8: "bigint"}
+
+
+def sql_type(of: SourceType) -> int:
+    """Return the type's number in java.sql.Types."""
+    if of.kind == "int":
+        return _INTEGERS[of.width][of.unsigned]
+    return _TYPES.get(of.kind, _OTHER)
+
+
+def mysql_type(of: SourceType) -> str | None:
+    """Return the type as the server writes it; None where neither the binlog nor the server told it."""
+    unsigned = " unsigned" if of.unsigned else ""
+    derived = {
+        "int": f"{_INTEGER_NAMES.get(of.width, '')}{unsigned}",
+        "decimal": f"decimal({of.precision},{of.scale}){unsigned}",
+        "bit": f"bit({of.width})",
+    }
+    if of.kind in _FRACTIONS:
+        derived[of.kind] = f"{of.kind}({of.scale})" if of.scale else of.kind
+    elif of.kind in _PLAIN:
+        derived[of.kind] = of.kind
+    # Whether it is CHAR or VARCHAR, BINARY or BLOB, the binlog's kind alone does not say.
+    return of.text or derived.get(of.kind)

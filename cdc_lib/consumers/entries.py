@@ -1,0 +1,129 @@
+"""Changes as the entries of alibaba canal (its CanalEntry.proto): header, eventType, rowDatas with columns.
+
+Batches hold after images, and before images of deletes alone: ``beforeColumns`` is empty for updates, and whether an update
+changed a column (``updated``) is null where the binlog does not tell. Values are text, as in canal; binary ones in hex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from cdc_lib.consumers.batch import Batch, Part
+from cdc_lib.consumers.column_types import mysql_type, sql_type
+from cdc_lib.consumers.rows import ORDER, TableRows
+from cdc_lib.model.batch import ABSENT, CELL_ABSENT, CELL_HERE, EPOCH, FILE, GTID, OFFSET, OP, TS, Ddl
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
+
+_EVENTS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}
+_STATEMENTS = {
+    ("CREATE", "TABLE"): "CREATE", ("ALTER", "TABLE"): "ALTER", ("DROP", "TABLE"): "ERASE", ("RENAME", "TABLE"): "RENAME",
+    ("CREATE", "INDEX"): "CINDEX", ("DROP", "INDEX"): "DINDEX",
+}  # fmt: skip
+_DAWN = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def entries(batch: Batch) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a batch in the order of changes: one for the rows of one event, one for a statement."""
+    parts = {part.manifest.epoch: part for part in batch.parts}
+    found: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+        (place, entry) for rows in batch.changes() for place, entry in _row_entries(rows, parts)
+    ]
+    for part in batch.parts:
+        for ddl in part.manifest.ddl:
+            if ddl in batch.ddl:
+                place = (part.manifest.epoch, ddl.position.file_number, ddl.position.offset, 0)
+                found.append((place, _ddl_entry(ddl, part.manifest.identity)))
+    yield from (entry for _, entry in sorted(found, key=itemgetter(0)))
+
+
+def _row_entries(changes: TableRows, parts: Mapping[int, Part]) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+    event = itemgetter(EPOCH, FILE, OFFSET, OP)
+    for (epoch, file, offset, op), rows in groupby(changes.rows.to_pylist(), event):
+        some = list(rows)
+        manifest = parts[epoch].manifest
+        base = manifest.window.start.file if manifest.window else ""
+        entry = {
+            "header": _header(manifest.identity, _file(base, file), offset, changes.schema, _EVENTS[op], some[0]),
+            "entryType": "ROWDATA",
+            "eventType": _EVENTS[op],
+            "isDdl": False,
+            "sql": None,
+            "rowDatas": [_row_data(changes.schema, row) for row in some],
+        }
+        yield tuple(some[0][name] for name in ORDER), entry
+
+
+def _header(
+    identity: ServerIdentity, file: str, offset: int, schema: TableSchema | None, event: str, row: Mapping[str, Any]
+) -> dict[str, Any]:
+    at = row.get(TS)
+    return {
+        "logfileName": file,
+        "logfileOffset": offset,
+        "serverId": identity.server_id,
+        "executeTime": (at - _DAWN) // timedelta(milliseconds=1) if at else None,
+        "schemaName": schema.database if schema else None,
+        "tableName": schema.table if schema else None,
+        "eventType": event,
+        "gtid": row.get(GTID),
+    }
+
+
+def _row_data(schema: TableSchema, row: Mapping[str, Any]) -> dict[str, Any]:
+    marks = row[ABSENT] or CELL_HERE * len(schema.columns)
+    inserted = row[OP] == "c"
+    columns = [
+        _column(schema, index, row, mark, inserted=inserted) for index, mark in enumerate(marks) if mark != CELL_ABSENT
+    ]
+    before: Sequence[dict[str, Any]] = columns if row[OP] == "d" else []
+    return {"beforeColumns": before, "afterColumns": [] if row[OP] == "d" else columns}
+
+
+def _column(schema: TableSchema, index: int, row: Mapping[str, Any], mark: str, *, inserted: bool) -> dict[str, Any]:
+    column = schema.columns[index]
+    value = row[column.name]
+    told = mark == CELL_HERE
+    updated = True if inserted or not told else False if row[OP] == "d" else None
+    return {
+        "index": index,
+        "name": column.name,
+        "sqlType": sql_type(column.type),
+        "mysqlType": mysql_type(column.type),
+        "isKey": column.name in schema.primary_key,
+        "updated": updated,
+        "isNull": value is None if told else None,
+        "value": None if value is None else _text(value),
+    }
+
+
+def _text(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(sep=" ")
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _ddl_entry(ddl: Ddl, identity: ServerIdentity) -> dict[str, Any]:
+    words = ddl.statement.upper().split(maxsplit=3)[:2]
+    first = words[0] if words else ""
+    event = "TRUNCATE" if first == "TRUNCATE" else _STATEMENTS.get((first, words[1] if len(words) > 1 else ""), "QUERY")
+    header = _header(identity, ddl.position.file, ddl.position.offset, None, event, {})
+    return {
+        "header": {**header, "schemaName": ddl.database or None},
+        "entryType": "ROWDATA",
+        "eventType": event,
+        "isDdl": True,
+        "sql": ddl.statement,
+        "rowDatas": [],
+    }
+
+
+def _file(like: str, number: int) -> str:
+    """Return the name of a binlog file beside another one of the same server."""
+    base, _, digits = like.rpartition(".")
+    return str(Position(f"{base}.{number:0{len(digits)}d}", 4).file)

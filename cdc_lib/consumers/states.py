@@ -1,0 +1,42 @@
+"""How far each consumer of the batches is, and for whom old batches stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from cdc_lib.consumers.cursors import standing
+from cdc_lib.model.cursor import DRAIN
+from cdc_lib.model.results import ConsumerState
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.store.windows import stored_windows
+
+
+def states(store: ObjectStore, cursors: CursorStore, source: str, keep_for: timedelta) -> Iterator[ConsumerState]:
+    """Yield where every consumer stands, the lake included, by name.
+
+    Args:
+        store: where batches lie.
+        cursors: where cursors lie.
+        source: name of the source.
+        keep_for: how long batches stay.
+    """
+    now = datetime.now(UTC)
+    drain = cursors.load(source, DRAIN)
+    acked = [w for w in stored_windows(store, source) if drain is not None and w.stop <= standing(drain)]
+    for name in cursors.consumers(source):
+        cursor = cursors.load(source, name)
+        if cursor is None or name == DRAIN:
+            continue
+        behind = [window for window in acked if window.stop > standing(cursor)]
+        held = cursor.lease is not None and not cursor.lease.is_over(now)
+        yield ConsumerState(
+            name=name,
+            epoch=cursor.epoch,
+            position=cursor.position,
+            behind=len(behind),
+            lag_seconds=(now - min(w.modified for w in behind)).total_seconds() if behind else 0.0,
+            holding=sum(window.modified < now - keep_for for window in behind),
+            holder=cursor.lease.holder if cursor.lease is not None and held else "",
+            moved_at=cursor.moves[-1].at if cursor.moves else None,
+        )

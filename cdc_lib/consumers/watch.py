@@ -1,0 +1,50 @@
+"""Looking at batches without a cursor: nothing is remembered, nobody is kept away."""
+
+from __future__ import annotations
+
+from cdc_lib.consumers.batch import Batch
+from cdc_lib.consumers.collecting import Collected, collect
+from cdc_lib.consumers.interest import checked
+from cdc_lib.consumers.subscribe import From, drain_cursor, first_place
+from cdc_lib.model.lake import Point
+from cdc_lib.model.subscription import Interest
+from cdc_lib.ports import CursorStore, ObjectStore
+
+
+class Watch:
+    """A place in the batches of a source that moves with each look.
+
+    Args:
+        store: where batches lie.
+        cursors: where cursors lie.
+        source: name of the source.
+        interest: which tables and columns are wanted.
+        start: where to begin.
+
+    Raises:
+        ConfigError: a pattern is wrong.
+        CursorMoved: the source was never planned.
+    """
+
+    def __init__(
+        self, store: ObjectStore, cursors: CursorStore, source: str, interest: Interest, start: From = "earliest"
+    ) -> None:
+        self._store = store
+        self._cursors = cursors
+        self._source = source
+        self._interest = checked(interest)
+        place = first_place(store, drain_cursor(cursors, source), start)
+        at = Point.at(place.epoch, place.position)
+        self._end = Collected(at, at, ())
+
+    def get(self, batch_size: int) -> Batch:
+        """Return the next windows that are there, as many as make a batch full; one without an id when there are none.
+
+        Raises:
+            BatchesGone: the next batch is no longer stored.
+            StoreError: the store cannot be read.
+        """
+        found = Collected(self._end.at, self._end.at, self._end.opened)
+        collect(self._store, self._cursors, self._source, self._interest, found, batch_size)
+        self._end = found
+        return Batch(found.id if found.parts else None, found.parts, self._interest, self._store, lambda _: None)
