@@ -176,6 +176,23 @@ def test_an_aborted_stream_leaves_nothing(store):
         assert keys(store) == []
 
 
+def test_what_a_writer_that_died_left_behind_is_found_and_discarded(store):
+    """By when it was touched last and by where its object would be; what others write goes on."""
+    now = datetime.now(UTC)
+    died = store.open_write("shop/big/file")
+    died.__enter__().write(os.urandom(40 << 20))  # and never comes to its end
+    store.put("shop/whole", b"data")
+    assert store.unfinished("shop/", now - timedelta(days=1)) == []
+    assert store.unfinished("stock/", now + timedelta(days=1)) == []
+    (found,) = store.unfinished("shop/", now + timedelta(days=1))
+    assert found.key.startswith("shop/big")
+    assert abs(found.modified - now) < timedelta(minutes=10)
+    store.discard([found])
+    store.discard([found])
+    assert store.unfinished("shop/", now + timedelta(days=1)) == []
+    assert keys(store) == ["shop/whole"]
+
+
 def test_an_aborted_stream_leaves_the_old_object(store):
     """What stood there before stands there still."""
     store.put("big/file", b"old")
