@@ -53,6 +53,21 @@ scheduled on it start.
 * **Mark success**: the cursor stays and nothing is announced; the next run merges nothing twice and moves it.
 """
 
+COLLECT = """
+Removes the source's batches that the lake and every other consumer have acknowledged and that are older than
+`store.keep_batches_for`, and what no manifest names. The log says what stays, and for whom. `cdc gc` shows the same.
+
+* **Retry, clear**: removes what is left; what is gone is gone.
+* **Mark success**: removes nothing; the next day's run does.
+"""
+
+MAINTENANCE = """
+### Maintenance
+
+One task for each source removes batches that nobody needs any more. A consumer that has not acknowledged for long is named
+in the task's log: it holds batches back until it goes on, or until `cdc consumers SOURCE --drop NAME`.
+"""
+
 _DAG = """
 ### {source}
 

@@ -10,6 +10,7 @@ from airflow.sdk import DAG, TriggerRule, get_parsing_context
 
 from cdc_airflow import docs
 from cdc_airflow.assets import changed_tables
+from cdc_airflow.maintenance import CollectOperator
 from cdc_airflow.merge import MergeOperator
 from cdc_airflow.operators import AckDrainOperator, AckLakeOperator, DrainOperator, PlanMergeOperator, PlanOperator
 from cdc_lib.config import Loaded, SourceConfig, load_sources
@@ -17,6 +18,9 @@ from cdc_lib.errors import ConfigError
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 """Airflow wants a date before the first run; with catchup off it makes no run for the time since."""
+
+MAINTENANCE = "cdc_maintenance"
+"""Id of the DAG that looks after all sources."""
 
 RETRIES = {
     "retries": 3,
@@ -46,6 +50,36 @@ def make_dags(folder: Path) -> dict[str, DAG]:
         for loaded in right
         if loaded.config is not None and wanted in (None, dag_id(loaded.source))
     }
+
+
+def make_maintenance(folder: Path) -> dict[str, DAG]:
+    """Return the DAG that collects old batches every day, by id, with a task for each right source; none without sources.
+
+    The tasks are independent: a source whose store is away keeps no other from being collected.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    if get_parsing_context().dag_id not in (None, MAINTENANCE):
+        return {}
+    right = [loaded for loaded in load_sources(folder) if loaded.config is not None]
+    if not right:
+        return {}
+    with DAG(
+        MAINTENANCE,
+        description="Removes batches that nobody needs any more",
+        doc_md=docs.MAINTENANCE,
+        schedule="17 3 * * *",
+        start_date=SINCE,
+        catchup=False,
+        max_active_runs=1,
+        default_args=RETRIES,
+        tags=["cdc"],
+    ) as dag:
+        for loaded in right:
+            file = str(loaded.path.resolve())
+            CollectOperator(task_id=f"collect_{loaded.source}", doc_md=docs.COLLECT, source_file=file)
+    return {MAINTENANCE: dag}
 
 
 def refuse_wrong_sources(folder: Path) -> None:

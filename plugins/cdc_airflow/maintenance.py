@@ -1,0 +1,38 @@
+"""The tasks of the maintenance DAG."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from cdc_airflow.operators import CdcOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from cdc_airflow.hooks import CdcHook
+
+
+class CollectOperator(CdcOperator):
+    """Remove the batches of a source that nobody needs any more, and what no manifest names."""
+
+    def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:  # noqa: ARG002 - every task gets one
+        """Return how much was removed, why the rest stays, and who holds batches back."""
+        from cdc_lib.retention.collect import carry_out, plan_collection
+
+        pipeline, config = hook.lake_pipeline(), hook.config
+        keep_for = config.store.keep_batches_for
+        planned = plan_collection(pipeline.store, pipeline.cursors, config.source, keep_for, datetime.now(UTC))
+        carry_out(pipeline.store, planned)
+        for one in planned.removals:
+            self.log.info("removed: %s %s, %d bytes", one.what, one.folder, one.size)
+        for why, count in sorted(planned.kept.items()):
+            self.log.info("%d windows stay: %s", count, why)
+        for name, count in sorted(planned.holding.items()):
+            self.log.warning("%s holds back %d windows that are old enough to go", name, count)
+        return {
+            "removed": len(planned.removals) + len(planned.unfinished),
+            "bytes": planned.size,
+            "kept": planned.kept,
+            "holding": planned.holding,
+        }
