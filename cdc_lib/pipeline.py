@@ -174,16 +174,28 @@ class Pipeline:
     def drain(self, unit: Unit) -> DrainResult:
         """Read one unit and write its batches; what is there already is not written again.
 
+        What was acknowledged and is no longer stored was collected since: it is no work.
+
         Raises:
             DecodeError: something in the binlog is not understood.
             SourceError: the server cannot be reached, or is another one.
             StoreError: the batch cannot be written.
         """
         cursor = self._cursor(DRAIN)
+        if self._is_collected(unit, cursor):
+            return DrainResult(unit.id, batches=0, rows=0, bytes=0, events=0, seconds=0.0)
         if isinstance(unit, Window):
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
             return self._drainer.window(unit, cursor.identity, earlier)
         return self._drainer.snapshot(unit, cursor.identity)
+
+    def _is_collected(self, unit: Unit, cursor: Cursor) -> bool:
+        """Tell whether a unit was acknowledged and its batch removed since."""
+        if isinstance(unit, Window):
+            acked = Point.at(unit.epoch, unit.stop) <= Point.at(cursor.epoch, cursor.position)
+            return acked and unit.start < unit.stop and self._drainer.manifest(layout.manifest_key(unit)) is None
+        acked = any(task.id == unit.id and task.complete for task in cursor.snapshots)
+        return acked and self._drainer.manifest(layout.chunk_manifest_key(unit, 0)) is None
 
     def ack_drain(self, *, by: str) -> AckResult:
         """Move the drain cursor over every window in flight whose manifest is there, in order.

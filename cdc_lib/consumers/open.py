@@ -1,0 +1,58 @@
+"""The front door: the subscription of a consumer, from a source file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.consumers.subscribe import LEASE, From, subscribe
+from cdc_lib.consumers.subscription import Subscription
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.subscription import Interest
+from cdc_lib.ports import CursorStore
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.open import open_store
+from cdc_lib.store.periodic import PeriodicCursorStore
+
+
+@contextmanager
+def subscribe_to(
+    config: SourceConfig,
+    consumer: str,
+    interest: Interest | None = None,
+    *,
+    start: From = "earliest",
+    holder: str = "",
+    lease: timedelta = LEASE,
+    flush_every: float | None = None,
+) -> Iterator[Subscription]:
+    """Hold the subscription of a consumer while the block runs.
+
+    Args:
+        config: the source, as :func:`cdc_lib.config.load_source` gives it.
+        consumer: name of the consumer, whose cursor is made when there is none.
+        interest: which tables and columns it wants from now on; what it wanted before without it, at first everything.
+        start: where it begins when it has no cursor.
+        holder: who takes it, for people.
+        lease: how long it stays this one's without a sign of life.
+        flush_every: seconds between two writes of the cursor; without it, each ack is written at once.
+
+    Raises:
+        ConsumerHeld: another process holds it.
+        ConfigError: a pattern, the name or ``flush_every`` is wrong.
+        CursorMoved: the source was never planned.
+    """
+    store = open_store(config.store)
+    cursors: CursorStore = ObjectCursorStore(store)
+    with ExitStack() as stack:
+        if flush_every is not None:
+            if flush_every <= 0 or timedelta(seconds=flush_every) > lease / 3:
+                raise ConfigError(
+                    f"flush_every {flush_every} is not between 0 and a third of the lease ({lease / 3})",
+                    hint="The lease is renewed with the cursor: it would run out while the consumer is at work.",
+                )
+            cursors = stack.enter_context(PeriodicCursorStore(cursors, flush_every))
+        made = subscribe(store, cursors, config.source, consumer, interest, start=start, holder=holder, lease=lease)
+        yield stack.enter_context(made)
