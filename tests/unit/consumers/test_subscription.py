@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import re
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -201,3 +203,16 @@ def test_only_the_last_hundred_moves_are_kept(store):
         assert len(subscription.cursor.moves) == 100
         assert subscription.cursor.moves[-1].stop == at(424)
     assert subscription.cursor.moves[-1].at <= datetime.now(UTC)
+
+
+def test_the_example_of_the_readme_runs_as_it_stands(config, store, tmp_path, monkeypatch, capsys):
+    """With the source file in its place."""
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    (example,) = [code for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "subscribe_to" in code]
+    folder = tmp_path / "dags" / "sources"
+    folder.mkdir(parents=True)
+    (tmp_path / "shop.yaml").rename(folder / "shop.yaml")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "README.md", "exec"), {})  # noqa: S102 - this project's own file
+    assert capsys.readouterr().out == "shop.a 2\nshop.b 1\n"
+    assert ObjectCursorStore(store).load("shop", "audit").position == at(304)
