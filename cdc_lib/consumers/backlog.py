@@ -6,7 +6,7 @@ over it does, and its rows before the point are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cdc_lib.errors import BatchesGone
@@ -27,28 +27,29 @@ class Step:
     floor: Point | None = None
 
 
-def following(windows: Sequence[StoredWindow], at: Point, end: Point, source: str) -> Iterator[Step]:
+def following(windows: Sequence[StoredWindow], at: Point, ends: Mapping[int, Point], source: str) -> Iterator[Step]:
     """Yield what follows a point, up to where the drain cursor stands.
 
     Args:
         windows: all that are stored, in the stream's order.
         at: everything before it was read.
-        end: where the drain cursor stands; what lies behind it is not acknowledged and not seen.
+        ends: by epoch, up to where the drain acknowledged it: its own epoch, and those before it as far as it knows them. What
+            lies behind is not seen.
         source: for messages.
 
     Raises:
         BatchesGone: a window in between is not stored.
     """
-    acked = [window for window in windows if window.start < window.stop <= end]
+    end = max(ends.values())
+    acked = [window for window in windows if window.start < window.stop <= ends.get(window.start.epoch, end)]
     while at < end:
         step = _next(acked, at)
         if step is None:
-            later = [window for window in acked if window.start.epoch > at.epoch]
-            if any(window.stop > at for window in acked if window.start.epoch == at.epoch):
+            here = [window.stop for window in acked if window.start.epoch == at.epoch]
+            if at < max([*here, ends.get(at.epoch, at)]):
                 raise _gone(at, source)
+            later = [window for window in acked if window.start.epoch > at.epoch]
             if not later:
-                if end.epoch == at.epoch:
-                    raise _gone(at, source)
                 return  # the drain went on to another server, and nothing of that is durable yet
             step = Step(min(later, key=lambda window: window.start))
         yield step
@@ -63,13 +64,16 @@ def _next(acked: Sequence[StoredWindow], at: Point) -> Step | None:
     return Step(max(over, key=lambda window: window.stop), at) if over else None
 
 
-def earliest(windows: Sequence[StoredWindow], end: Point) -> Point:
-    """Return the first point from which the stream is stored without a gap up to ``end``; ``end`` where nothing is."""
-    first = end
+def earliest(windows: Sequence[StoredWindow], ends: Mapping[int, Point]) -> Point:
+    """Return the first point from which the stream is stored without a gap; where the drain stands when nothing is."""
+    first = end = max(ends.values())
     for window in sorted(windows, key=lambda window: window.stop, reverse=True):
-        if window.stop > end:
+        if window.stop > ends.get(window.start.epoch, end):
             continue
-        joins = window.stop >= first if window.stop.epoch == first.epoch else window.stop.epoch < first.epoch
+        if window.stop.epoch == first.epoch:
+            joins = window.stop >= first
+        else:
+            joins = window.stop == ends.get(window.stop.epoch, window.stop)
         if not joins:
             break
         first = min(first, window.start)

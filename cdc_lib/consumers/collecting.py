@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cdc_lib.consumers.backlog import following
 from cdc_lib.consumers.batch import Part
-from cdc_lib.consumers.cursors import standing
+from cdc_lib.consumers.cursors import ends, standing
 from cdc_lib.consumers.loading import load_part
 from cdc_lib.errors import BatchesGone
 from cdc_lib.model.cursor import DRAIN
@@ -64,7 +64,7 @@ def collect(
         return False
     stored = stored_windows(store, source)
     try:
-        for step in following(stored, found.at, standing(drain), source):
+        for step in following(stored, found.at, ends(drain), source):
             part, found.opened = load_part(store, step, found.opened, stored)
             found.parts.append(part)
             found.at = step.window.stop

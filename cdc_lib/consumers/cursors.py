@@ -20,6 +20,11 @@ def standing(cursor: Cursor) -> Point:
     return Point.at(cursor.epoch, cursor.position)
 
 
+def ends(drain: Cursor) -> dict[int, Point]:
+    """Return by epoch up to where the drain acknowledged the stream."""
+    return {drain.epoch: standing(drain)}
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """An epoch, a position in it, and the server that it belongs to."""

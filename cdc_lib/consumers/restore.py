@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.consumers.backlog import following
-from cdc_lib.consumers.cursors import standing
+from cdc_lib.consumers.cursors import ends, standing
 from cdc_lib.consumers.loading import load_manifest
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import DRAIN, KEPT_MOVES, Cursor, Move
@@ -80,7 +80,7 @@ def _refuse_gone(store: ObjectStore, cursors: CursorStore, wanted: Cursor) -> No
     if wanted.consumer == DRAIN or drain is None:
         return
     windows = stored_windows(store, wanted.source)
-    for _ in following(windows, standing(wanted), standing(drain), wanted.source):
+    for _ in following(windows, standing(wanted), ends(drain), wanted.source):
         pass
     for transaction in wanted.prepared:
         load_manifest(store, transaction.manifest)

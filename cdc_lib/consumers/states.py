@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from cdc_lib.consumers.cursors import standing
+from cdc_lib.consumers.cursors import ends, standing
 from cdc_lib.model.cursor import DRAIN
+from cdc_lib.model.lake import Point
 from cdc_lib.model.results import ConsumerState
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.windows import stored_windows
@@ -23,7 +24,9 @@ def states(store: ObjectStore, cursors: CursorStore, source: str, keep_for: time
     """
     now = datetime.now(UTC)
     drain = cursors.load(source, DRAIN)
-    acked = [w for w in stored_windows(store, source) if drain is not None and w.stop <= standing(drain)]
+    known = ends(drain) if drain is not None else {}
+    last = max(known.values(), default=Point(0, 0, 0))
+    acked = [window for window in stored_windows(store, source) if window.stop <= known.get(window.start.epoch, last)]
     for name in cursors.consumers(source):
         cursor = cursors.load(source, name)
         if cursor is None or name == DRAIN:

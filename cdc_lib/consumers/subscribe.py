@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from cdc_lib.consumers.backlog import earliest
-from cdc_lib.consumers.cursors import Place, fresh, leased, standing
+from cdc_lib.consumers.cursors import Place, ends, fresh, leased
 from cdc_lib.consumers.interest import checked
 from cdc_lib.consumers.loading import load_manifest
 from cdc_lib.consumers.subscription import Subscription
@@ -120,7 +120,7 @@ def first_place(store: ObjectStore, drain: Cursor, start: From) -> Place:
     if start == "latest":
         return at
     windows = stored_windows(store, drain.source)
-    point = earliest(windows, standing(drain))
+    point = earliest(windows, ends(drain))
     first = next((window for window in windows if window.start == point), None)
     manifest = load_manifest(store, first.key) if first is not None else None
     if manifest is None or manifest.window is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
@@ -13,6 +14,8 @@ from cdc_lib.retention.listing import Listing
 from cdc_lib.retention.removal import Removal, removal
 from cdc_lib.store import documents, layout
 from cdc_lib.store.windows import bounds_of
+
+_ROWS = re.compile(r"/(part|prepared)-[^/]*\.parquet$")
 
 
 def unnamed(listing: Listing, cursors: Sequence[Cursor], going: Collection[str], before: datetime) -> Iterator[Removal]:
@@ -29,8 +32,10 @@ def unnamed(listing: Listing, cursors: Sequence[Cursor], going: Collection[str],
         manifest = listing.manifests.get(folder)
         if folder in going or (manifest is None and _is_busy(drain, folder)):
             continue
-        named = {layout.manifest_in(folder), *_named(manifest, folder)} if manifest else set()
-        left = [info for info in objects if info.key not in named and info.modified < before]
+        named = _named(manifest, folder) if manifest else set()
+        # Beside a manifest only files of rows: what else a release may put there is none of this one's business.
+        loose = [info for info in objects if manifest is None or _ROWS.search(info.key)]
+        left = [info for info in loose if info.key not in named and info.modified < before]
         if left:
             yield removal(folder, "unnamed file", left)
 

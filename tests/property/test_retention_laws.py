@@ -75,7 +75,7 @@ def draw_cursors(draw, windows, manifests) -> list[Cursor]:
     end = windows[-1].stop
     found = [Cursor("shop", DRAIN, 1, 1, IDENTITY, at(end.offset))]
     for name in (LAKE, *draw(st.sets(st.sampled_from(["audit", "export"])))):
-        steps = list(following(windows, windows[0].start, end, "shop"))
+        steps = list(following(windows, windows[0].start, {1: end}, "shop"))
         read = [step.window.key for step in steps[: draw(st.integers(0, len(steps)))]]
         open_ = settle((), [(key, manifests[key]) for key in read]).open
         stop = manifests[read[-1]].window.stop if read else manifests[windows[0].key].window.start
@@ -94,8 +94,8 @@ def test_every_consumer_reads_on_as_if_nothing_had_been_collected(stream):
     keys = {window.key for window in kept}
     for cursor in stream.cursors:
         point, end = Point.at(1, cursor.position), stream.windows[-1].stop
-        before = [step.window.key for step in following(stream.windows, point, end, "shop")]
-        assert [step.window.key for step in following(kept, point, end, "shop")] == before
+        before = [step.window.key for step in following(stream.windows, point, {1: end}, "shop")]
+        assert [step.window.key for step in following(kept, point, {1: end}, "shop")] == before
         if cursor.consumer != DRAIN:
             settled = settle(cursor.prepared, [(key, stream.manifests[key]) for key in before])
             assert {commit.manifest for found in settled.commits.values() for commit in found} <= keys
@@ -107,7 +107,7 @@ def test_a_consumer_that_comes_later_reads_what_is_left_without_a_gap(stream):
     """From the earliest place on; what an XA transaction commits there is found by looking back."""
     kept = left(stream)
     end = stream.windows[-1].stop
-    steps = list(following(kept, earliest(kept, end), end, "shop"))
+    steps = list(following(kept, earliest(kept, {1: end}), {1: end}, "shop"))
     older_first = [(window.key, stream.manifests[window.key]) for window in kept]
     opened = ()
     for step in steps:

@@ -24,9 +24,13 @@ def tiles(bounds, epoch: int = 1) -> list[StoredWindow]:
     return [window(start, stop, epoch) for start, stop in pairwise(bounds)]
 
 
-def read(windows, start: Point, end: Point) -> list[tuple[str, Point | None]]:
+def up_to(*ends: Point) -> dict[int, Point]:
+    return {end.epoch: end for end in ends}
+
+
+def read(windows, start: Point, *ends: Point) -> list[tuple[str, Point | None]]:
     ordered = sorted(windows, key=lambda one: (one.start, one.stop))
-    return [(step.window.key, step.floor) for step in following(ordered, start, end, "shop")]
+    return [(step.window.key, step.floor) for step in following(ordered, start, up_to(*ends), "shop")]
 
 
 @given(BOUNDS, BOUNDS, st.data())
@@ -36,7 +40,9 @@ def test_every_point_is_read_once_however_the_drain_cut_the_stream_and_cut_it_an
     both = tiles(sorted({low, high, *one})) + tiles(sorted({low, high, *other}))
     at = data.draw(st.integers(low, high))
     read_points: list[int] = []
-    for step in following(sorted(both, key=lambda w: (w.start, w.stop)), Point(1, 1, at), Point(1, 1, high), "shop"):
+    for step in following(
+        sorted(both, key=lambda w: (w.start, w.stop)), Point(1, 1, at), up_to(Point(1, 1, high)), "shop"
+    ):
         begin = step.floor or step.window.start
         read_points += range(begin.offset, step.window.stop.offset)
     assert read_points == list(range(at, high))
@@ -48,11 +54,11 @@ def test_a_gap_stops_the_reader_where_it_begins_and_is_never_jumped(bounds, data
     windows = tiles(bounds)
     gone = data.draw(st.integers(0, len(windows) - 1))
     left = windows[:gone] + windows[gone + 1 :]
-    steps = following(left, windows[0].start, windows[-1].stop, "shop")
+    steps = following(left, windows[0].start, up_to(windows[-1].stop), "shop")
     assert [next(steps).window for _ in range(gone)] == windows[:gone]
     with pytest.raises(BatchesGone):
         next(steps)
-    assert earliest(left, windows[-1].stop) == (windows[gone].stop)
+    assert earliest(left, up_to(windows[-1].stop)) == (windows[gone].stop)
 
 
 def test_what_the_drain_has_not_acknowledged_is_not_seen():
@@ -78,6 +84,17 @@ def test_the_next_epoch_begins_where_the_last_one_has_no_more_windows():
 def test_the_earliest_place_is_in_the_oldest_epoch_that_is_stored():
     """And behind the newest gap."""
     windows = [*tiles([400, 500]), *tiles([4, 10, 20], epoch=2)]
-    assert earliest(windows, Point(2, 1, 20)) == Point(1, 1, 400)
-    assert earliest([], Point(2, 1, 20)) == Point(2, 1, 20)
-    assert earliest([window(4, 10), window(20, 30)], Point(1, 1, 30)) == Point(1, 1, 20)
+    assert earliest(windows, up_to(Point(2, 1, 20))) == Point(1, 1, 400)
+    assert earliest([], up_to(Point(2, 1, 20))) == Point(2, 1, 20)
+    assert earliest([window(4, 10), window(20, 30)], up_to(Point(1, 1, 30))) == Point(1, 1, 20)
+
+
+def test_what_an_epoch_left_behind_its_end_is_not_seen_and_a_gap_before_its_end_is():
+    """A window that was drained, and never acknowledged before the drain went to another server."""
+    windows = [*tiles([400, 500, 600]), *tiles([4, 10], epoch=2)]
+    ends = (Point(1, 1, 500), Point(2, 1, 10))
+    assert read(windows, Point(1, 1, 400), *ends) == [("1-400-500", None), ("2-4-10", None)]
+    assert earliest(windows, up_to(*ends)) == Point(1, 1, 400)
+    with pytest.raises(BatchesGone):
+        read(windows[2:], Point(1, 1, 400), *ends)
+    assert earliest([windows[0], windows[2]], up_to(Point(1, 1, 600), Point(2, 1, 10))) == Point(2, 1, 4)
