@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import timedelta
 
 import pytest
 
@@ -180,6 +181,23 @@ def test_zero_dates_may_be_written_as_a_bare_null(write):
 def test_a_store_is_a_folder_or_a_bucket(write, url):
     """Nothing else is guessed."""
     assert "store.url" in refused(write(GOOD.replace("file:///var/lib/cdc", url)))
+
+
+@pytest.mark.parametrize(("text", "hours"), [("90m", 1.5), ("36h", 36), ("14d", 14 * 24), ("0d", 0)])
+def test_batches_stay_for_a_number_of_minutes_hours_or_days(write, text, hours):
+    """A week where nothing is said."""
+    assert load_source(write(GOOD), {}).store.keep_batches_for == timedelta(days=7)
+    path = write(GOOD.replace('url: "file:///var/lib/cdc"', f'url: "file:///var/lib/cdc", keep_batches_for: {text}'))
+    assert load_source(path, {}).store.keep_batches_for == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize("text", ["7", "-1d", "1w", "1.5h", "P7D", "true", "[7d]"])
+def test_another_word_for_a_duration_is_refused_with_what_is_allowed(write, text):
+    """A bare number would be of nobody knows what."""
+    path = write(GOOD.replace('url: "file:///var/lib/cdc"', f'url: "file:///var/lib/cdc", keep_batches_for: {text}'))
+    said = refused(path)
+    assert "store.keep_batches_for" in said
+    assert "90m, 36h, 7d" in said
 
 
 def test_a_store_tells_its_parts(write):
