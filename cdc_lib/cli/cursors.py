@@ -78,10 +78,11 @@ def restore(
     """Put exported cursors in the place of those that stand; what is replaced stays in the store.
 
     Going back means that batches are drained, merged or read once more, which changes nothing. Going forward leaves out what
-    lies in between.
+    lies in between, as when a restore is taken back.
     """
     pipeline = open_store_pipeline(config_of(find(context, source)))
     wanted = [one for one in _read(pipeline, document) if consumer in (None, one.consumer)]
+    wanted.sort(key=lambda one: one.consumer == DRAIN)  # the drain does not go back behind the lake
     if not wanted:
         raise ConfigError(f"there is no {consumer or ''} cursor in {document}", hint="cdc cursor export makes one.")
     for one in wanted:

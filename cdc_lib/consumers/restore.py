@@ -12,7 +12,7 @@ from cdc_lib.consumers.backlog import following
 from cdc_lib.consumers.cursors import ends, standing
 from cdc_lib.consumers.loading import load_manifest
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.cursor import DRAIN, KEPT_MOVES, Cursor, Move
+from cdc_lib.model.cursor import DRAIN, KEPT_MOVES, LAKE, Cursor, Move
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import documents, layout
 from cdc_lib.store.windows import stored_windows
@@ -48,7 +48,7 @@ def restore(
         at: the time, for the record.
 
     Raises:
-        ConfigError: the document is of another source.
+        ConfigError: the document is of another source, or a drain cursor's of another epoch or before the lake.
         BatchesGone: batches that the consumer would have to read are no longer stored.
         CursorMoved: somebody moved the cursor at this moment.
     """
@@ -58,8 +58,11 @@ def restore(
             hint=f"Positions of another server mean nothing to {source}.",
             source=source,
         )
-    _refuse_gone(store, cursors, wanted)
     held = cursors.load(source, wanted.consumer)
+    if wanted.consumer == DRAIN:
+        _refuse_drain(held, cursors.load(source, LAKE), wanted)
+    else:
+        _refuse_gone(store, cursors, wanted)
     key = keep(store, held) if held is not None else ""
     past = held.moves if held is not None else wanted.moves
     move = Move(at, "restore", held.position if held is not None else None, wanted.position, by, why)
@@ -74,10 +77,27 @@ def keep(store: ObjectStore, cursor: Cursor) -> str:
     return key
 
 
+def _refuse_drain(held: Cursor | None, lake: Cursor | None, wanted: Cursor) -> None:
+    """Refuse to put the drain where its windows would mean something else, or would pass the lake by."""
+    if held is not None and held.epoch != wanted.epoch:
+        raise ConfigError(
+            f"the document is of epoch {wanted.epoch}, and the drain cursor stands in epoch {held.epoch}",
+            hint="The epochs since would be counted twice. Restore a document of this epoch.",
+            source=wanted.source,
+        )
+    if lake is not None and standing(lake) > standing(wanted):
+        raise ConfigError(
+            f"the lake cursor stands at {lake.position}, behind the place to which the drain would go back",
+            hint="What is drained from there on need not begin where the lake goes on. Restore both: name no consumer.",
+            source=wanted.source,
+            position=str(wanted.position),
+        )
+
+
 def _refuse_gone(store: ObjectStore, cursors: CursorStore, wanted: Cursor) -> None:
-    """Refuse to put a consumer where it could not read on. The drain cursor's next plan looks at the server."""
+    """Refuse to put a consumer where it could not read on."""
     drain = cursors.load(wanted.source, DRAIN)
-    if wanted.consumer == DRAIN or drain is None:
+    if drain is None:
         return
     windows = stored_windows(store, wanted.source)
     for _ in following(windows, standing(wanted), ends(drain), wanted.source):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -223,6 +224,27 @@ def test_a_cursor_is_not_restored_to_where_batches_are_gone(cdc, batches, store,
     assert refused.exit_code == 1
     assert "no longer stored" in refused.stderr
     assert ObjectCursorStore(store).load("shop", "audit").position == at(300)
+
+
+def test_the_drain_does_not_go_back_behind_the_lake_unless_both_do(cdc, batches, store, tmp_path):
+    """Windows that are cut anew need not begin where the lake goes on; nor does it go back to an epoch that is over."""
+    cursors = ObjectCursorStore(store)
+    for name in (DRAIN, LAKE):
+        held = cursors.load("shop", name)
+        cursors.swap(held, replace(held, position=at(200)))
+    document = tmp_path / "both.json"
+    document.write_text(cdc("cursor", "export", "shop").stdout)
+    for name in (DRAIN, LAKE):
+        held = cursors.load("shop", name)
+        cursors.swap(held, replace(held, position=at(300)))
+    refused = cdc("cursor", "restore", "shop", DRAIN, "--from", document, "--yes")
+    assert (refused.exit_code, "lake cursor stands" in refused.stderr) == (2, True)
+    assert cdc("cursor", "restore", "shop", "--from", document, "--yes").exit_code == 0
+    assert [cursors.load("shop", name).position for name in (DRAIN, LAKE)] == [at(200), at(200)]
+    held = cursors.load("shop", DRAIN)
+    cursors.swap(held, replace(held, epoch=2))
+    refused = cdc("cursor", "restore", "shop", DRAIN, "--from", document, "--yes")
+    assert (refused.exit_code, "epoch" in refused.stderr) == (2, True)
 
 
 def test_two_tails_of_one_consumer_are_kept_apart(sources, cdc, batches, store):
