@@ -14,8 +14,9 @@ from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.consumers.restore import restore as put_in_place
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.subscription import Interest
 from cdc_lib.pipeline import Pipeline
-from cdc_lib.store import documents
+from cdc_lib.store import documents, layout
 
 cursor = typer.Typer(no_args_is_help=True, help="The cursors of a source.")
 
@@ -29,7 +30,8 @@ IN_STORE = "store:"
 @cursor.command("show")
 def show(context: typer.Context, source: SourceName, consumer: ConsumerName = None, as_json: AsJson = False) -> None:
     """Show the cursors of a source, what is in flight, and their last moves."""
-    found = _load(open_store_pipeline(config_of(find(context, source))), source, consumer)
+    pipeline = open_store_pipeline(config_of(find(context, source)))
+    found = _load(pipeline, source, consumer)
     if as_json:
         print_json(found)
         return
@@ -37,6 +39,8 @@ def show(context: typer.Context, source: SourceName, consumer: ConsumerName = No
         say(f"{source} has no cursors yet; its first plan makes {DRAIN} and {LAKE}")
     for one in found:
         _show_cursor(one)
+        for info in pipeline.store.list(layout.replaced_cursors_prefix(source, one.consumer)):
+            say(f"  replaced at {info.modified:%Y-%m-%d %H:%M:%S} UTC: {IN_STORE}{info.key}")
 
 
 def _show_cursor(one: Cursor) -> None:
@@ -44,6 +48,10 @@ def _show_cursor(one: Cursor) -> None:
     say(f"  generation {one.generation}, last event {one.event_time or 'none'}, GTIDs {one.gtid_set or 'none'}")
     for window in one.in_flight:
         say(f"  in flight: {window.id}")
+    if one.lease is not None:
+        say(f"  held by {one.lease.holder} until {one.lease.until:%Y-%m-%d %H:%M:%S} UTC")
+    if one.interest is not None:
+        say(f"  wants {_patterns(one.interest)}")
     for task in one.snapshots:
         state = "complete" if task.complete else f"{task.chunks} chunks so far"
         say(f"  snapshot of {task.name}: {state}")
@@ -55,6 +63,12 @@ def _show_cursor(one: Cursor) -> None:
                 for move in one.moves[-10:]
             ),
         )
+
+
+def _patterns(interest: Interest) -> str:
+    tables = ", ".join(interest.tables) or "all tables"
+    exclude = f" but {', '.join(interest.exclude)}" if interest.exclude else ""
+    return f"{tables}{exclude}; columns: {', '.join(interest.columns) or 'all'}"
 
 
 @cursor.command("export")

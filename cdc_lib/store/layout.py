@@ -146,10 +146,14 @@ def cursor_key(source: str, consumer: str) -> str:
     return f"{cursors_prefix(source)}{_name('consumer', consumer)}.json"
 
 
+def replaced_cursors_prefix(source: str, consumer: str) -> str:
+    """Return what the keys of all documents begin with that stood in the place of a cursor before."""
+    return f"{cursors_prefix(source)}replaced/{_name('consumer', consumer)}/"
+
+
 def replaced_cursor_key(cursor: Cursor) -> str:
     """Return where a cursor document is kept after another took its place."""
-    folder = f"{cursors_prefix(cursor.source)}replaced/{_name('consumer', cursor.consumer)}"
-    return f"{folder}/{cursor.generation:06d}-{cursor.writer[:8] or 'nobody'}.json"
+    return f"{replaced_cursors_prefix(cursor.source, cursor.consumer)}{cursor.generation:06d}-{cursor.writer[:8] or 'nobody'}.json"
 
 
 def cuts_prefix(source: str) -> str:

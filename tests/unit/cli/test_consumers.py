@@ -204,6 +204,7 @@ def test_an_exported_cursor_is_restored_with_its_moves_on_record(cdc, batches, s
     assert "cdc cursor restore by" in held.moves[-1].by
     assert [move.kind for move in held.moves] == ["start", "ack", "ack", "ack", "restore"]
     key = told.strip().rpartition("--from ")[2]
+    assert f"UTC: {key}" in cdc("cursor", "show", "shop", "audit").stdout
     assert cdc("cursor", "restore", "shop", "--from", key, "--yes").exit_code == 0
     assert ObjectCursorStore(store).load("shop", "audit").position == at(300)
     document.write_text(document.read_text().replace('"source": "shop"', '"source": "stock"'))
@@ -251,6 +252,9 @@ def test_two_tails_of_one_consumer_are_kept_apart(sources, cdc, batches, store):
     """The second is told who holds it."""
     with subscribe(store, ObjectCursorStore(store), "shop", "audit", holder="the first one"):
         refused = cdc("tail", "shop", "--consumer", "audit")
+        shown = cdc("cursor", "show", "shop", "audit").stdout
+    assert "held by the first one until" in shown
+    assert "wants all tables; columns: all" in shown
     assert refused.exit_code == 1
     assert "held by the first one" in refused.stderr
     assert len(cdc("tail", "shop", "--consumer", "audit").stdout.splitlines()) == 4
