@@ -1,4 +1,4 @@
-"""``cdc cursor``: show, export and restore the cursors of a source."""
+"""``cdc cursor export`` and ``restore``: keeping cursors elsewhere, and taking them back."""
 
 from __future__ import annotations
 
@@ -9,76 +9,25 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, caller, config_of, find, open_store_pipeline
-from cdc_lib.cli.output import print_json, say, table
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_store_pipeline
+from cdc_lib.cli.output import print_json, say
+from cdc_lib.cli.status import ConsumerName
 from cdc_lib.consumers.restore import restore as put_in_place
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
-from cdc_lib.model.subscription import Interest
+from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.pipeline import Pipeline
-from cdc_lib.store import documents, layout
-
-cursor = typer.Typer(no_args_is_help=True, help="The cursors of a source.")
-
-ConsumerName = Annotated[str | None, typer.Argument(metavar="[CONSUMER]", help="drain, lake or another; all without.")]
-"""The second argument of the commands below."""
+from cdc_lib.store import documents
 
 IN_STORE = "store:"
 """What stands before the key of a document that lies in the store."""
 
 
-@cursor.command("show")
-def show(context: typer.Context, source: SourceName, consumer: ConsumerName = None, as_json: AsJson = False) -> None:
-    """Show the cursors of a source, what is in flight, and their last moves."""
-    pipeline = open_store_pipeline(config_of(find(context, source)))
-    found = _load(pipeline, source, consumer)
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        say(f"{source} has no cursors yet; its first plan makes {DRAIN} and {LAKE}")
-    for one in found:
-        _show_cursor(one)
-        for info in pipeline.store.list(layout.replaced_cursors_prefix(source, one.consumer)):
-            say(f"  replaced at {info.modified:%Y-%m-%d %H:%M:%S} UTC: {IN_STORE}{info.key}")
-
-
-def _show_cursor(one: Cursor) -> None:
-    say(f"{one.consumer}: {one.position} in epoch {one.epoch} of {one.identity}", style="bold")
-    say(f"  generation {one.generation}, last event {one.event_time or 'none'}, GTIDs {one.gtid_set or 'none'}")
-    for window in one.in_flight:
-        say(f"  in flight: {window.id}")
-    if one.lease is not None:
-        say(f"  held by {one.lease.holder} until {one.lease.until:%Y-%m-%d %H:%M:%S} UTC")
-    if one.interest is not None:
-        say(f"  wants {_patterns(one.interest)}")
-    for task in one.snapshots:
-        state = "complete" if task.complete else f"{task.chunks} chunks so far"
-        say(f"  snapshot of {task.name}: {state}")
-    if one.moves:
-        table(
-            ("moved at", "how", "from", "to", "by", "why"),
-            (
-                (f"{move.at:%Y-%m-%d %H:%M:%S}", move.kind, str(move.start or ""), str(move.stop), move.by, move.why)
-                for move in one.moves[-10:]
-            ),
-        )
-
-
-def _patterns(interest: Interest) -> str:
-    tables = ", ".join(interest.tables) or "all tables"
-    exclude = f" but {', '.join(interest.exclude)}" if interest.exclude else ""
-    return f"{tables}{exclude}; columns: {', '.join(interest.columns) or 'all'}"
-
-
-@cursor.command("export")
 def export(context: typer.Context, source: SourceName, consumer: ConsumerName = None) -> None:
     """Print cursors as a JSON list of documents, which restore takes."""
     found = _load(open_store_pipeline(config_of(find(context, source))), source, consumer)
     print_json([documents.to_plain(one) for one in found])
 
 
-@cursor.command("restore")
 def restore(
     context: typer.Context,
     source: SourceName,

@@ -54,4 +54,6 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(stages.ack, name="ack")
-app.add_typer(cursors.cursor, name="cursor")
+for command in (cursors.export, cursors.restore):
+    status.cursor.command()(command)
+app.add_typer(status.cursor, name="cursor")

@@ -1,4 +1,4 @@
-"""``cdc status``: where the sources stand."""
+"""``cdc status`` and ``cdc cursor show``: where the sources stand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from cdc_lib.cli.context import AsJson, config_of, find, open_pipeline, settings
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_pipeline, open_store_pipeline, settings
 from cdc_lib.cli.output import (
     duration,
     error_as_plain,
@@ -22,9 +22,16 @@ from cdc_lib.cli.output import (
 )
 from cdc_lib.config import Loaded, load_sources
 from cdc_lib.errors import CdcError
-from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.results import ConsumerState
+from cdc_lib.model.subscription import Interest
 from cdc_lib.pipeline import Status
+from cdc_lib.store import layout
+
+cursor = typer.Typer(no_args_is_help=True, help="The cursors of a source.")
+
+ConsumerName = Annotated[str | None, typer.Argument(metavar="[CONSUMER]", help="drain, lake or another; all without.")]
+"""The second argument of the commands about cursors."""
 
 
 def status(
@@ -106,3 +113,49 @@ def _in_flight(at: Cursor | None) -> str:
         return ""
     counts = ((len(at.in_flight), "windows"), (len(at.open_snapshots), "snapshots"))
     return ", ".join(f"{count} {what}" for count, what in counts if count) or "nothing"
+
+
+@cursor.command("show")
+def show(context: typer.Context, source: SourceName, consumer: ConsumerName = None, as_json: AsJson = False) -> None:
+    """Show the cursors of a source, what is in flight, and their last moves."""
+    pipeline = open_store_pipeline(config_of(find(context, source)))
+    names = [name for name in pipeline.cursors.consumers(source) if consumer in (None, name)]
+    cursors = [pipeline.cursors.load(source, name) for name in names]
+    found = [one for one in cursors if one is not None]
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        say(f"{source} has no cursors yet; its first plan makes {DRAIN} and {LAKE}")
+    for one in found:
+        _show_cursor(one)
+        for info in pipeline.store.list(layout.replaced_cursors_prefix(source, one.consumer)):
+            say(f"  replaced at {info.modified:%Y-%m-%d %H:%M:%S} UTC: store:{info.key}")
+
+
+def _show_cursor(one: Cursor) -> None:
+    say(f"{one.consumer}: {one.position} in epoch {one.epoch} of {one.identity}", style="bold")
+    say(f"  generation {one.generation}, last event {one.event_time or 'none'}, GTIDs {one.gtid_set or 'none'}")
+    for window in one.in_flight:
+        say(f"  in flight: {window.id}")
+    if one.lease is not None:
+        say(f"  held by {one.lease.holder} until {one.lease.until:%Y-%m-%d %H:%M:%S} UTC")
+    if one.interest is not None:
+        say(f"  wants {_patterns(one.interest)}")
+    for task in one.snapshots:
+        state = "complete" if task.complete else f"{task.chunks} chunks so far"
+        say(f"  snapshot of {task.name}: {state}")
+    if one.moves:
+        table(
+            ("moved at", "how", "from", "to", "by", "why"),
+            (
+                (f"{move.at:%Y-%m-%d %H:%M:%S}", move.kind, str(move.start or ""), str(move.stop), move.by, move.why)
+                for move in one.moves[-10:]
+            ),
+        )
+
+
+def _patterns(interest: Interest) -> str:
+    tables = ", ".join(interest.tables) or "all tables"
+    exclude = f" but {', '.join(interest.exclude)}" if interest.exclude else ""
+    return f"{tables}{exclude}; columns: {', '.join(interest.columns) or 'all'}"
