@@ -83,6 +83,7 @@ def test_the_maintenance_collects_each_source_by_itself(
     assert (state_of()[f"collect_{source.name}"], state_of()[f"collect_{broken.name}"]) == ("success", "failed")
     assert "lake.json" in station.task_log(MAINTENANCE, run_id, f"collect_{broken.name}")
     assert stored_windows(store, source.name) == []
+    station.pause(MAINTENANCE)
     run(station, source.dag)
 
 
