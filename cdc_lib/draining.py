@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
 
 from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.shape import is_shaped
+from cdc_lib.decode.aside import AsideTables, tables_at_fault
 from cdc_lib.decode.columns import CHANGE_TYPES, OP_LABELS
 from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.masking import Masker, Shape
@@ -20,8 +22,16 @@ from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.resultset import ResultSet
 from cdc_lib.decode.row_groups import ReadOptions
-from cdc_lib.errors import BatchMismatch, ConfigError, ServerSwitched, UnknownSchema
+from cdc_lib.errors import (
+    BatchMismatch,
+    ConfigError,
+    DecodeError,
+    ServerSwitched,
+    UnknownSchema,
+    UnsupportedValue,
+)
 from cdc_lib.histories import Histories
+from cdc_lib.model.aside import Fault, SetAside
 from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.policy import ValuePolicy
@@ -39,6 +49,7 @@ from cdc_lib.source.stream import binlog_dump, query
 from cdc_lib.source.watermark import low_watermark
 from cdc_lib.store import documents, layout
 from cdc_lib.store.parquet import BatchWriter
+from cdc_lib.store.raw_events import RawEventWriter
 from cdc_lib.window import chunks
 
 _READ_CODE = 3
@@ -63,13 +74,20 @@ class Drainer:
         """Which columns are stored, and behind which masks."""
         return shape_of(self.config, self.credentials)
 
-    def window(self, window: Window, identity: ServerIdentity, earlier: Sequence[Window] = ()) -> DrainResult:
+    def window(
+        self,
+        window: Window,
+        identity: ServerIdentity,
+        earlier: Sequence[Window] = (),
+        spared: Collection[str] = (),
+    ) -> DrainResult:
         """Read one window and write its batch, unless it is there already.
 
         Args:
             window: what to read.
             identity: server that the window's positions belong to.
             earlier: windows in flight before it; what those without a batch hold of DDL is read as well if need be.
+            spared: tables that were set aside when the window was planned.
 
         Raises:
             ServerSwitched: another server answers.
@@ -87,11 +105,7 @@ class Drainer:
             connection.close()
         histories = Histories(self.config, self.credentials, self.store, window.epoch, facts, charsets)
         undrained = [before for before in earlier if self.manifest(layout.manifest_key(before)) is None]
-        history = histories.of_window(window, undrained)
-        with self._writer(key, layout.part_path) as writer, self._writer(key, layout.prepared_path) as prepared:
-            summary = self._read(window, facts, charsets, (writer, prepared), history)
-        histories.keep(history)
-        manifest = _window_manifest(window, facts, summary, writer, prepared)
+        manifest = self._window_batch(window, histories, undrained, spared)
         stands = self._publish(key, manifest)
         if _contents(stands) != _contents(manifest):
             raise BatchMismatch(
@@ -107,20 +121,81 @@ class Drainer:
         level = self.config.drain.compression_level
         return BatchWriter(self.store, lambda path: layout.beside(key, path), path_of, level)
 
+    def _window_batch(
+        self, window: Window, histories: Histories, undrained: Sequence[Window], spared: Collection[str]
+    ) -> Manifest:
+        """Write a window's files; once more without the tables at fault, where those are set aside.
+
+        Which tables that are follows from the window's bytes alone, and all of their rows in the window are left out: rows
+        are decoded in portions, so that how many came before the fault was met would be chance.
+        """
+        aside: dict[str, Fault | None] = dict.fromkeys(spared)
+        while True:
+            try:
+                return self._read_and_write(window, histories, undrained, aside)
+            except DecodeError as error:
+                found = self._at_fault(error, window.start)
+                if found.keys() <= aside.keys():
+                    raise
+                aside = {**found, **aside}
+
+    def _at_fault(self, error: DecodeError, at: Position) -> dict[str, Fault]:
+        """Return the tables that are to be set aside for an error; none when it stops everything."""
+        if self.config.on_error != "quarantine":
+            return {}
+        file, offset = error.context.get("file"), error.context.get("offset")
+        if isinstance(file, str) and isinstance(offset, int):
+            at = Position(file, offset)
+        mend = error.hint.removeprefix("Nothing was acknowledged.").strip()
+        fault = Fault(at, type(error).__name__, error.message, mend)
+        return dict.fromkeys(tables_at_fault(error, self.config.tables.captures), fault)
+
+    def _read_and_write(
+        self, window: Window, histories: Histories, undrained: Sequence[Window], aside: Mapping[str, Fault | None]
+    ) -> Manifest:
+        key = layout.manifest_key(window)
+        history = histories.of_window(window, undrained)
+        level = self.config.drain.compression_level
+        with (
+            self._writer(key, layout.part_path) as writer,
+            self._writer(key, layout.prepared_path) as prepared,
+            RawEventWriter(self.store, key, level) as raw,
+        ):
+            left_out = self._left_out(aside, raw)
+            summary = self._read(window, histories, (writer, prepared), history, left_out)
+        histories.keep(history)
+        told = tuple(
+            SetAside(table, fault, raw.kept.get(table))
+            for table, fault in sorted(aside.items())
+            if fault is not None or table in raw.kept
+        )
+        return replace(_window_manifest(window, histories.facts, summary, writer, prepared), aside=told)
+
+    def _left_out(self, aside: Collection[str], raw: RawEventWriter) -> AsideTables | None:
+        """Return what keeps the events of tables that are left out; None where no table ever is."""
+        if not aside and self.config.on_error != "quarantine":
+            return None
+        names = [_name(table) for table in aside]
+        # Events hold every column as it is: what must not be stored keeps those of its whole table from it.
+        return AsideTables(names, [name for name in names if is_shaped(self.config, *name)], raw)
+
     def _read(
         self,
         window: Window,
-        facts: ServerFacts,
-        charsets: dict[int, str],
+        histories: Histories,
         writers: tuple[BatchWriter, BatchWriter],
         history: WindowHistory,
+        aside: AsideTables | None,
     ) -> WindowSummary:
-        server, drain = self.config.server, self.config.drain
-        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, charsets, self._untold(facts))
+        server, drain, facts = self.config.server, self.config.drain, histories.facts
+        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, self._untold(facts))
         options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
         with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
             wanted = self.config.tables.captures
-            return WindowReader(window, stream, stream_facts, wanted, *writers, options, history, self.shape).run()
+            reader = WindowReader(
+                window, stream, stream_facts, wanted, *writers, options, history, self.shape, aside
+            )  # fmt: skip
+            return reader.run()
 
     def _untold(self, facts: ServerFacts) -> Untold:
         """Return how to find the columns whose changes the server may leave out of an after image.
@@ -147,7 +222,11 @@ class Drainer:
         found = self.chunks(task)
         written = 0
         while not found or not _chunk(found[-1]).last:
-            found.append(self._next_chunk(task, identity, found[-1] if found else None, len(found)))
+            try:
+                chunk = self._next_chunk(task, identity, found[-1] if found else None, len(found))
+            except UnsupportedValue as error:
+                chunk = self._last_chunk_at_fault(task, identity, error, len(found))
+            found.append(chunk)
             written += 1
         return _result(task.id, found, began, written=written)
 
@@ -208,6 +287,28 @@ class Drainer:
         finally:
             connection.close()
 
+    def _last_chunk_at_fault(
+        self, task: SnapshotTask, identity: ServerIdentity, error: UnsupportedValue, number: int
+    ) -> Manifest:
+        """End a snapshot whose rows are not understood, where the table is set aside for that.
+
+        Raises:
+            UnsupportedValue: the error, where it stops the source.
+        """
+        connection = connect(self.config.server, self.credentials)
+        try:
+            facts = self._facts(connection, identity)
+        finally:
+            connection.close()
+        found = self._at_fault(error, facts.head) if facts.head is not None else {}
+        if task.name not in found or facts.head is None:
+            raise error
+        empty = TableSchema(task.database, task.table, ())
+        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.head, None, None, None, last=True)
+        manifest = _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC))
+        manifest = replace(manifest, aside=(SetAside(task.name, found[task.name]),))
+        return self._publish(layout.chunk_manifest_key(task, number), manifest)
+
     def _projection(self, schema: TableSchema, close: Callable[[], None]) -> Projection:
         """Return which columns to select; ``close`` is called when there is no saying."""
         try:
@@ -260,7 +361,13 @@ class Drainer:
 
 def _contents(manifest: Manifest) -> tuple[object, ...]:
     """Return what two drains of one window must agree on."""
-    return manifest.files, manifest.prepared_files, manifest.prepared, manifest.decided
+    aside = tuple((one.table, one.events) for one in manifest.aside)
+    return manifest.files, manifest.prepared_files, manifest.prepared, manifest.decided, aside
+
+
+def _name(table: str) -> tuple[str, str]:
+    database, _, name = table.partition(".")
+    return database, name
 
 
 def _window_manifest(
@@ -346,4 +453,5 @@ def _result(unit_id: str, manifests: list[Manifest], began: float, *, written: i
         bytes=sum(manifest.bytes for manifest in manifests),
         events=sum(manifest.events for manifest in manifests),
         seconds=time.monotonic() - began,
+        aside=tuple(one for manifest in manifests for one in manifest.aside),
     )

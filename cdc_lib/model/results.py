@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cdc_lib.model.aside import Aside, SetAside
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.merge import Cut
@@ -21,6 +22,7 @@ class DrainResult:
         bytes: bytes of their files.
         events: binlog events read.
         seconds: wall clock time.
+        aside: tables whose rows the batches leave out.
     """
 
     unit_id: str
@@ -29,6 +31,7 @@ class DrainResult:
     bytes: int
     events: int
     seconds: float
+    aside: tuple[SetAside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class AckResult:
         windows: windows acknowledged.
         chunks: snapshot chunks acknowledged.
         waiting: windows and snapshots in flight for which there is no evidence yet.
+        aside: tables that this ack has set aside.
     """
 
     consumer: str
@@ -50,6 +54,7 @@ class AckResult:
     windows: int
     chunks: int
     waiting: int
+    aside: tuple[Aside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
