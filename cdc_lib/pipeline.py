@@ -18,7 +18,7 @@ from cdc_lib.draining import Drainer
 from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceUnavailable, UnsupportedServer
 from cdc_lib.histories import Histories
 from cdc_lib.merge.prepared import check_in_snapshots, settle
-from cdc_lib.model.aside import Aside
+from cdc_lib.model.aside import Aside, standing
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.lake import Point
@@ -360,7 +360,9 @@ class Pipeline:
         batches = tuple(m for m in map(self._drainer.manifest, last) if m is not None)
         cut = last_cut(self.store, self.config.source)
         head, pending = self._head_and_pending(lake)
-        return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut)
+        merged = {task.snapshot_id for task in lake.snapshots if task.chunks} if lake else set()
+        aside = standing(drain.aside, merged) if drain else ()
+        return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut, aside)
 
     def _head_and_pending(self, lake: Cursor | None) -> tuple[Position | None, int | None]:
         try:
@@ -447,6 +449,10 @@ def _merge_plan(lake: Cursor) -> MergePlan:
     ]
     batches.extend(layout.manifest_key(window) for window in lake.in_flight)
     stop = lake.in_flight[-1].stop if lake.in_flight else lake.position
+    brought = {task.snapshot_id for task in (*lake.snapshots, *lake.in_flight_snapshots) if task.chunks}
+    behind = standing(lake.aside, brought)
     digest = hashlib.sha256("\n".join(batches).encode()).hexdigest()[:12]
     merge_id = f"{lake.epoch:06d}-{stop.file_number:06d}.{stop.offset:012d}-{digest}"
-    return MergePlan(lake.source, lake.epoch, merge_id, lake.position, stop, tuple(batches), lake.prepared, lake.aside)
+    return MergePlan(
+        lake.source, lake.epoch, merge_id, lake.position, stop, tuple(batches), lake.prepared, lake.aside, behind
+    )

@@ -6,6 +6,7 @@ remembers from where on the table is left out, so that later windows, whoever dr
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -72,7 +73,8 @@ class Aside:
     Args:
         table: ``database.table`` at the source.
         epoch: of ``start`` and ``unread``.
-        start: where it begins, a transaction boundary: the lake table stands as of this position.
+        start: where it begins, a transaction boundary.
+        stands: the lake table stands as of this position: ``start``, or where an earlier stretch began that this one goes on.
         unread: windows that start here or later were planned knowing of it, and do not decode the table at all.
         fault: why.
         behind: commit time of the first change that may be missing; None when it is not known.
@@ -88,6 +90,7 @@ class Aside:
     table: str
     epoch: int
     start: Position
+    stands: Position
     unread: Position
     fault: Fault
     behind: datetime | None
@@ -118,3 +121,35 @@ class Aside:
 
 def _point(epoch: int, position: Position) -> tuple[int, int, int]:
     return epoch, position.file_number, position.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A lake table that stands as of an earlier position than the others.
+
+    Args:
+        table: ``database.table`` at the source.
+        position: everything of the table before it is in the lake, nothing behind it.
+        last: the last record of the table.
+    """
+
+    table: str
+    position: Position
+    last: Aside
+
+
+def standing(records: Iterable[Aside], merged: Collection[str]) -> tuple[Standing, ...]:
+    """Return the tables that are set aside, and those that are released and wait for their snapshot, by name.
+
+    Args:
+        records: of a cursor, in the order in which they were made.
+        merged: ids of the snapshots that are in the lake, or are brought there.
+    """
+    found: dict[str, Standing] = {}
+    for one in records:
+        if one.open or (one.snapshot_id and one.snapshot_id not in merged):
+            first = found.get(one.table)
+            found[one.table] = Standing(one.table, first.position if first else one.stands, one)
+        else:
+            found.pop(one.table, None)
+    return tuple(found[table] for table in sorted(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from cdc_lib.model.aside import Aside
+from cdc_lib.model.aside import Aside, Standing
 from cdc_lib.model.position import Position
 from cdc_lib.model.xa import OpenTransaction
 
@@ -23,6 +23,7 @@ class MergePlan:
         batches: keys of the manifests in merge order: snapshot chunks first, then windows in the stream's order.
         prepared: XA transactions that are open at ``start``; the windows may commit them.
         aside: stretches of the binlog from which nothing of a table is merged.
+        standing: tables that stand as of an earlier position than ``stop`` afterwards.
     """
 
     source: str
@@ -33,6 +34,7 @@ class MergePlan:
     batches: tuple[str, ...]
     prepared: tuple[OpenTransaction, ...] = ()
     aside: tuple[Aside, ...] = ()
+    standing: tuple[Standing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

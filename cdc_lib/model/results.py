@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cdc_lib.model.aside import Aside, SetAside
+from cdc_lib.model.aside import Aside, SetAside, Standing
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.merge import Cut
@@ -70,6 +70,7 @@ class Status:
         pending_bytes: bytes of binlog between the lake cursor and the head; None when unknown.
         last_batches: manifests of the last windows, oldest first.
         last_cut: what the lake shows; None before the first merge.
+        aside: tables that are set aside, or released and not in the lake anew yet.
     """
 
     source: str
@@ -80,3 +81,4 @@ class Status:
     pending_bytes: int | None
     last_batches: tuple[Manifest, ...]
     last_cut: Cut | None
+    aside: tuple[Standing, ...] = ()

@@ -67,14 +67,16 @@ def set_aside(
     last, waiting = cursor.aside_of(found.table), unmerged.get(found.table)
     if last is not None and (last.open or (found.start is not None and last.covers(cursor.epoch, found.start))):
         return cursor
-    start = reached if found.start is None else found.start
+    start = stands = reached if found.start is None else found.start
     if waiting is not None and waiting.needs(found.start):
         # Of no chunk: neither the drain nor a merge goes on with it.
         cursor = cursor.with_snapshot(replace(waiting.task, chunks=0, complete=True))
-        again = last is not None and last.snapshot_id == waiting.task.snapshot_id
-        start = last.until if again and last is not None and last.until is not None else min(start, reached)
+        if last is not None and last.until is not None and last.snapshot_id == waiting.task.snapshot_id:
+            start, stands = last.until, last.stands
+        else:
+            start = stands = min(start, reached)
     unread = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
-    record = Aside(found.table, cursor.epoch, start, unread, found.fault, found.behind, at, by)
+    record = Aside(found.table, cursor.epoch, start, stands, unread, found.fault, found.behind, at, by)
     return replace(cursor, aside=(*cursor.aside, record))
 
 
