@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli import doctor, head, rounds, stages, status
+from cdc_lib.cli import doctor, head, release, rounds, stages, status
 from cdc_lib.cli.context import DEFAULT_SOURCES, Settings
 from cdc_lib.cli.errors import Commands
 from cdc_lib.cli.output import say
@@ -47,6 +47,7 @@ for command in (
     status.status,
     doctor.doctor,
     head.head,
+    release.release,
     version,
 ):
     app.command()(command)

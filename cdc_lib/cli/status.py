@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -22,8 +23,10 @@ from cdc_lib.cli.output import (
 )
 from cdc_lib.config import Loaded, load_sources
 from cdc_lib.errors import CdcError
+from cdc_lib.model.aside import Standing
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.pipeline import Status
+from cdc_lib.quarantine import way_back
 
 cursor = typer.Typer(no_args_is_help=True, help="The cursors of a source.")
 
@@ -68,6 +71,25 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
     for _, outcome in outcomes:
         if isinstance(outcome, CdcError):
             show_error(outcome)
+    asides = [(outcome, one) for _, outcome in outcomes if isinstance(outcome, Status) for one in outcome.aside]
+    if asides:
+        columns = ("set aside", "stands as of", "behind", "since", "fault at", "why", "what to do")
+        table(columns, (_aside(outcome, one) for outcome, one in asides))
+
+
+def _aside(outcome: Status, one: Standing) -> Sequence[str | Text]:
+    record = one.last
+    behind = record.behind or record.at
+    todo = way_back(record, outcome.source) if record.open else "its snapshot is on the way; nothing"
+    return (
+        Text(f"{outcome.source}: {one.table}", style="yellow"),
+        str(one.position),
+        duration(max(0.0, (datetime.now(UTC) - behind).total_seconds())),
+        f"{record.at:%Y-%m-%d %H:%M:%S} UTC",
+        str(record.fault.position),
+        f"{record.fault.error}: {record.fault.reason}",
+        todo,
+    )
 
 
 def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:
@@ -121,6 +143,9 @@ def _show_cursor(one: Cursor) -> None:
     for task in one.snapshots:
         state = "complete" if task.complete else f"{task.chunks} chunks so far"
         say(f"  snapshot of {task.name}: {state}")
+    for record in one.aside:
+        until = f"up to {record.until}, released by {record.released_by}" if record.until else "still"
+        say(f"  {record.table} set aside from {record.start} on, {until}")
     if one.moves:
         table(
             ("moved at", "how", "from", "to", "by", "why"),

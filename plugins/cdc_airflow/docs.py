@@ -53,6 +53,13 @@ scheduled on it start.
 * **Mark success**: the cursor stays and nothing is announced; the next run merges nothing twice and moves it.
 """
 
+_ON_ERROR = {
+    "stop": "What is not understood of one table stops the source (`on_error: stop`).",
+    "quarantine": "A table of which something is not understood is set aside, and the others go on (`on_error: quarantine`): "
+    "`drain` and `ack_drain` warn of it in their logs, `cdc status {source}` lists it, and `cdc release {source} TABLE` brings "
+    "it back with a new snapshot.",
+}
+
 _DAG = """
 ### {source}
 
@@ -72,6 +79,8 @@ Where things stand is kept in the store under `{source}/cursors/`, not in Airflo
 of any run loses nothing and doubles nothing**. The worst that marking success does is to leave work to the next run.
 Backfills are refused, because a run's date decides nothing. To begin anew at another place use `cdc seek` or `cdc rewind`.
 
+{on_error}
+
 A red task that Airflow does not try again needs a hand: its log ends with what happened, where, and what to do.
 """
 
@@ -83,4 +92,5 @@ def of_dag(config: SourceConfig) -> str:
         server=f"{config.server.host}:{config.server.port}",
         tables=", ".join(f"`{pattern}`" for pattern in config.tables.include),
         parallelism=config.drain.parallelism,
+        on_error=_ON_ERROR[config.on_error].format(source=config.source),
     )

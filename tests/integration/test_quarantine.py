@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -440,11 +442,14 @@ def test_rows_of_a_transaction_that_is_prepared_meanwhile_come_with_the_snapshot
     xa.prepare(capture.server, capture.database, "'x1'", "INSERT INTO bad VALUES (8, 'xa')")
     rounds(capture)
     capture.execute("DELETE FROM bad WHERE id = 2")
-    try:
-        xa.commit(capture.server, "'x1'")
-    finally:
-        xa.rollback_all(capture.server)
-    capture.pipeline.release(f"{capture.database}.bad", by="test")
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            release = pool.submit(capture.pipeline.release, f"{capture.database}.bad", by="test")
+            time.sleep(1)
+            assert not release.done()
+        finally:
+            xa.commit(capture.server, "'x1'")
+        release.result()
     rounds(capture, 2)
     (chunk,) = capture.drainer.chunks(cursor(capture).snapshots[-1])
     assert [row["id"] for row in capture.rows(chunk, "bad")] == [1, 8]
