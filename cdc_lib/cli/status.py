@@ -73,8 +73,8 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             show_error(outcome)
     asides = [(outcome, one) for _, outcome in outcomes if isinstance(outcome, Status) for one in outcome.aside]
     if asides:
-        columns = ("set aside", "stands as of", "behind", "since", "fault at", "why", "what to do")
-        table(columns, (_aside(outcome, one) for outcome, one in asides))
+        shown = ("set aside", "stands as of", "behind", "since", "fault at", "why", "what to do")
+        table(shown, (_aside(outcome, one) for outcome, one in asides))
 
 
 def _aside(outcome: Status, one: Standing) -> Sequence[str | Text]:
