@@ -71,25 +71,19 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
     for _, outcome in outcomes:
         if isinstance(outcome, CdcError):
             show_error(outcome)
-    asides = [(outcome, one) for _, outcome in outcomes if isinstance(outcome, Status) for one in outcome.aside]
-    if asides:
-        shown = ("set aside", "stands as of", "behind", "since", "fault at", "why", "what to do")
-        table(shown, (_aside(outcome, one) for outcome, one in asides))
+    for _, outcome in outcomes:
+        if isinstance(outcome, Status):
+            for one in outcome.aside:
+                _show_aside(outcome.source, one)
 
 
-def _aside(outcome: Status, one: Standing) -> Sequence[str | Text]:
-    record = one.last
-    behind = record.behind or record.at
-    todo = way_back(record, outcome.source) if record.open else "its snapshot is on the way; nothing"
-    return (
-        Text(f"{outcome.source}: {one.table}", style="yellow"),
-        str(one.position),
-        duration(max(0.0, (datetime.now(UTC) - behind).total_seconds())),
-        f"{record.at:%Y-%m-%d %H:%M:%S} UTC",
-        str(record.fault.position),
-        f"{record.fault.error}: {record.fault.reason}",
-        todo,
-    )
+def _show_aside(source: str, one: Standing) -> None:
+    record, fault = one.last, one.last.fault
+    behind = duration(max(0.0, (datetime.now(UTC) - (record.behind or record.at)).total_seconds()))
+    state = "set aside" if record.open else "released, and read anew"
+    say(f"{source}: {one.table} is {state}; it stands as of {one.position}, {behind} behind", style="yellow")
+    say(f"  since {record.at:%Y-%m-%d %H:%M:%S} UTC, at {fault.position}: {fault.error}: {fault.reason}")
+    say(f"  {way_back(record, source)}" if record.open else "  The next runs bring it back.", style="bold")
 
 
 def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:

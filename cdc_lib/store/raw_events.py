@@ -107,18 +107,25 @@ def read_events(file: BinaryIO, base: str) -> Iterator[RawEvent]:
         CorruptBatch: it is not such a file, or is cut short.
     """
     with zstandard.ZstdDecompressor().stream_reader(file) as stream:
-        if stream.read(len(_MAGIC)) != _MAGIC:
-            raise CorruptBatch("a file of raw events does not begin as one", hint="Drain the window again.")
-        while head := stream.read(_HEAD.size):
+        if _read(stream, len(_MAGIC)) != _MAGIC:
+            raise _broken("does not begin as one")
+        while head := _read(stream, _HEAD.size):
             if len(head) < _HEAD.size:
-                raise _cut_short()
+                raise _broken("is cut short")
             number, offset, row, micros, began, gtid_size, size = _HEAD.unpack(head)
-            gtid, event = stream.read(gtid_size), stream.read(size)
+            gtid, event = _read(stream, gtid_size), _read(stream, size)
             if len(gtid) < gtid_size or len(event) < size:
-                raise _cut_short()
+                raise _broken("is cut short")
             position = Position(f"{base}.{number:06d}", offset)
             yield RawEvent(position, row, _DAWN + micros * _MICROSECOND, gtid.decode(), began, event)
 
 
-def _cut_short() -> CorruptBatch:
-    return CorruptBatch("a file of raw events is cut short", hint="Drain the window again.")
+def _read(stream: zstandard.ZstdDecompressionReader, size: int) -> bytes:
+    try:
+        return stream.read(size)
+    except zstandard.ZstdError as error:
+        raise _broken(f"is not compressed as it says: {error}") from error
+
+
+def _broken(what: str) -> CorruptBatch:
+    return CorruptBatch(f"a file of raw events {what}", hint="Remove the window's manifest and drain it again.")
