@@ -93,10 +93,13 @@ class Quarantine:
         return found
 
     def _high(self, task: SnapshotTask) -> Position | None:
-        last = Drainer(self.config, self.credentials, self.store).manifest(
-            layout.chunk_manifest_key(task, max(task.chunks - 1, 0))
-        )
-        return last.chunk.low_watermark if task.complete and last is not None and last.chunk is not None else None
+        if not task.complete:
+            return None
+        drainer = Drainer(self.config, self.credentials, self.store)
+        last = drainer.manifest(layout.chunk_manifest_key(task, max(task.chunks - 1, 0)))
+        if last is None or last.chunk is None:
+            return None
+        return last.chunk.high_watermark or last.chunk.low_watermark
 
     # --- the way back
 

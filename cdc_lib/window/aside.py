@@ -40,7 +40,7 @@ class Unmerged:
 
     Args:
         task: the snapshot.
-        high: its last chunk's low watermark; None while it is unfinished.
+        high: its last chunk's high watermark; None while it is unfinished.
     """
 
     task: SnapshotTask
