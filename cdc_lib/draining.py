@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -12,26 +12,18 @@ import numpy as np
 import pyarrow as pa
 
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.config.shape import is_shaped
-from cdc_lib.decode.aside import AsideTables, tables_at_fault
 from cdc_lib.decode.columns import CHANGE_TYPES, OP_LABELS
-from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.masking import Masker, Shape
-from cdc_lib.decode.partial_rows import Untold, nothing_untold
-from cdc_lib.decode.progress import WindowSummary
-from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.resultset import ResultSet
-from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.errors import (
     BatchMismatch,
     ConfigError,
-    DecodeError,
     ServerSwitched,
     UnknownSchema,
     UnsupportedValue,
 )
 from cdc_lib.histories import Histories
-from cdc_lib.model.aside import Fault, SetAside
+from cdc_lib.model.aside import SetAside
 from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.policy import ValuePolicy
@@ -45,12 +37,11 @@ from cdc_lib.shaping import shape_of
 from cdc_lib.source.connect import Session, connect
 from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts, read_head
 from cdc_lib.source.schema import InformationSchema
-from cdc_lib.source.stream import binlog_dump, query
+from cdc_lib.source.stream import query
 from cdc_lib.source.watermark import low_watermark
 from cdc_lib.store import documents, layout
-from cdc_lib.store.parquet import BatchWriter
-from cdc_lib.store.raw_events import RawEventWriter
 from cdc_lib.window import chunks
+from cdc_lib.window_batches import WindowBatches, at_fault, batch_writer
 
 _READ_CODE = 3
 
@@ -73,6 +64,10 @@ class Drainer:
     def shape(self) -> Shape:
         """Which columns are stored, and behind which masks."""
         return shape_of(self.config, self.credentials)
+
+    @property
+    def _batches(self) -> WindowBatches:
+        return WindowBatches(self.config, self.credentials, self.store, self.shape)
 
     def window(
         self,
@@ -105,7 +100,7 @@ class Drainer:
             connection.close()
         histories = Histories(self.config, self.credentials, self.store, window.epoch, facts, charsets)
         undrained = [before for before in earlier if self.manifest(layout.manifest_key(before)) is None]
-        manifest = self._window_batch(window, histories, undrained, spared)
+        manifest = self._batches.write(window, histories, undrained, spared)
         stands = self._publish(key, manifest)
         if _contents(stands) != _contents(manifest):
             raise BatchMismatch(
@@ -115,102 +110,6 @@ class Drainer:
                 key=key,
             )
         return _result(window.id, [manifest], began, written=1)
-
-    def _writer(self, key: str, path_of: Callable[[str, int], str]) -> BatchWriter:
-        """Return a writer of files beside a manifest."""
-        level = self.config.drain.compression_level
-        return BatchWriter(self.store, lambda path: layout.beside(key, path), path_of, level)
-
-    def _window_batch(
-        self, window: Window, histories: Histories, undrained: Sequence[Window], spared: Collection[str]
-    ) -> Manifest:
-        """Write a window's files; once more without the tables at fault, where those are set aside.
-
-        Which tables that are follows from the window's bytes alone, and all of their rows in the window are left out: rows
-        are decoded in portions, so that how many came before the fault was met would be chance.
-        """
-        aside: dict[str, Fault | None] = dict.fromkeys(spared)
-        while True:
-            try:
-                return self._read_and_write(window, histories, undrained, aside)
-            except DecodeError as error:
-                found = self._at_fault(error, window.start)
-                if found.keys() <= aside.keys():
-                    raise
-                aside = {**found, **aside}
-
-    def _at_fault(self, error: DecodeError, at: Position) -> dict[str, Fault]:
-        """Return the tables that are to be set aside for an error; none when it stops everything."""
-        if self.config.on_error != "quarantine":
-            return {}
-        file, offset = error.context.get("file"), error.context.get("offset")
-        if isinstance(file, str) and isinstance(offset, int):
-            at = Position(file, offset)
-        mend = error.hint.removeprefix("Nothing was acknowledged.").strip()
-        fault = Fault(at, type(error).__name__, error.message, mend)
-        return dict.fromkeys(tables_at_fault(error, self.config.tables.captures), fault)
-
-    def _read_and_write(
-        self, window: Window, histories: Histories, undrained: Sequence[Window], aside: Mapping[str, Fault | None]
-    ) -> Manifest:
-        key = layout.manifest_key(window)
-        history = histories.of_window(window, undrained)
-        level = self.config.drain.compression_level
-        with (
-            self._writer(key, layout.part_path) as writer,
-            self._writer(key, layout.prepared_path) as prepared,
-            RawEventWriter(self.store, key, level) as raw,
-        ):
-            left_out = self._left_out(aside, raw)
-            summary = self._read(window, histories, (writer, prepared), history, left_out)
-        histories.keep(history)
-        told = tuple(
-            SetAside(table, fault, raw.kept.get(table))
-            for table, fault in sorted(aside.items())
-            if fault is not None or table in raw.kept
-        )
-        return replace(_window_manifest(window, histories.facts, summary, writer, prepared), aside=told)
-
-    def _left_out(self, aside: Collection[str], raw: RawEventWriter) -> AsideTables | None:
-        """Return what keeps the events of tables that are left out; None where no table ever is."""
-        if not aside and self.config.on_error != "quarantine":
-            return None
-        names = [_name(table) for table in aside]
-        # Events hold every column as it is: what must not be stored keeps those of its whole table from it.
-        return AsideTables(names, [name for name in names if is_shaped(self.config, *name)], raw)
-
-    def _read(
-        self,
-        window: Window,
-        histories: Histories,
-        writers: tuple[BatchWriter, BatchWriter],
-        history: WindowHistory,
-        aside: AsideTables | None,
-    ) -> WindowSummary:
-        server, drain, facts = self.config.server, self.config.drain, histories.facts
-        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, self._untold(facts))
-        options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
-        with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
-            wanted = self.config.tables.captures
-            reader = WindowReader(
-                window, stream, stream_facts, wanted, *writers, options, history, self.shape, aside
-            )  # fmt: skip
-            return reader.run()
-
-    def _untold(self, facts: ServerFacts) -> Untold:
-        """Return how to find the columns whose changes the server may leave out of an after image.
-
-        MariaDB logs a virtual column with MINIMAL only when an index needs it; MySQL whenever it changed.
-        """
-
-        def virtual(database: str, table: str) -> frozenset[str]:
-            connection = connect(self.config.server, self.credentials)
-            try:
-                return InformationSchema(connection).virtual_columns(database, table)
-            finally:
-                connection.close()
-
-        return virtual if facts.identity.flavor == "mariadb" else nothing_untold
 
     def snapshot(self, task: SnapshotTask, identity: ServerIdentity) -> DrainResult:
         """Read the chunks of one table that are not there yet, each into a batch of its own.
@@ -266,7 +165,7 @@ class Drainer:
         path = layout.chunk_part_path(0).replace(".parquet", f"-{token}.parquet")
         with (
             query(self.config.server, connection, sql) as stream,
-            self._writer(key, lambda *_: path) as writer,
+            batch_writer(self.config, self.store, key, lambda *_: path) as writer,
         ):
             result = ResultSet(projection, stream, self.shape.masker, self.config.values)
             for table in result.groups():
@@ -300,7 +199,7 @@ class Drainer:
             facts = self._facts(connection, identity)
         finally:
             connection.close()
-        found = self._at_fault(error, facts.head) if facts.head is not None else {}
+        found = at_fault(self.config, error, facts.head) if facts.head is not None else {}
         if task.name not in found or facts.head is None:
             raise error
         empty = TableSchema(task.database, task.table, ())
@@ -363,35 +262,6 @@ def _contents(manifest: Manifest) -> tuple[object, ...]:
     """Return what two drains of one window must agree on."""
     aside = tuple((one.table, one.events) for one in manifest.aside)
     return manifest.files, manifest.prepared_files, manifest.prepared, manifest.decided, aside
-
-
-def _name(table: str) -> tuple[str, str]:
-    database, _, name = table.partition(".")
-    return database, name
-
-
-def _window_manifest(
-    window: Window, facts: ServerFacts, summary: WindowSummary, writer: BatchWriter, prepared: BatchWriter
-) -> Manifest:
-    return Manifest(
-        source=window.source,
-        epoch=window.epoch,
-        identity=facts.identity,
-        window=window,
-        chunk=None,
-        gtid_first=summary.gtid_first,
-        gtid_last=summary.gtid_last,
-        first_time=summary.first_time,
-        last_time=summary.last_time,
-        transactions=summary.transactions,
-        events=summary.events,
-        files=writer.files,
-        schemas={**prepared.schemas, **writer.schemas},
-        ddl=tuple(summary.ddl),
-        prepared=summary.prepared,
-        decided=summary.decided,
-        prepared_files=prepared.files,
-    )
 
 
 def _chunk_manifest(

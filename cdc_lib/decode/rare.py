@@ -84,9 +84,11 @@ class RareEvents:
 
     def _keep(self, data: Bytes, event: int, end: int, row: int) -> None:
         """Keep an event of a table that is left out, or that speaks of some."""
-        aside, told = self._tables.aside, self._aside_told
+        aside = self._tables.aside
         if aside is None:
             return
+        # Where some columns have masks, no statement is kept with its values.
+        told = [] if self._conceal else self._aside_told
         body = data[event + frame.HEADER : end]
         if data[event + 4] == events.TABLE_MAP or data[event + 4] in events.ROWS:
             owner = aside.table_of(body[:6].tobytes())

@@ -247,12 +247,14 @@ def test_a_table_with_masks_keeps_no_raw_events(any_server, database, tmp_path):
     """They hold every column as it is: what must not be stored is not stored here either, and no reason tells a value."""
     masks = [{"tables": "*.bad", "columns": ["v"], "mask": "redact"}]
     capture = capturing(any_server, database, tmp_path, masks=masks)
-    change(capture, "TRUNCATE TABLE bad", BAD_TEXT)
+    change(capture, "TRUNCATE TABLE bad", BAD_TEXT, "TRUNCATE TABLE good")
     window = planned(capture)
     capture.pipeline.drain(window)
-    (one,) = manifest_of(capture, window).aside
-    assert one.events is None
-    assert not [key for key in capture.visible() if "quarantine" in key]
+    bad, good = manifest_of(capture, window).aside
+    assert bad.events is None
+    assert not [one for one in kept(capture, manifest_of(capture, window), "good") if b"TRUNCATE" in one.event]
+    assert good.events.events == 4
+    assert not [key for key in capture.visible() if "quarantine" in key and "bad" in key]
     assert b"before" not in documents.dump(manifest_of(capture, window))
 
 
