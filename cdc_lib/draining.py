@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -13,15 +13,17 @@ import pyarrow as pa
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.decode.columns import CHANGE_TYPES, OP_LABELS
-from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.masking import Masker, Shape
-from cdc_lib.decode.partial_rows import Untold, nothing_untold
-from cdc_lib.decode.progress import WindowSummary
-from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.resultset import ResultSet
-from cdc_lib.decode.row_groups import ReadOptions
-from cdc_lib.errors import BatchMismatch, ConfigError, ServerSwitched, UnknownSchema
+from cdc_lib.errors import (
+    BatchMismatch,
+    ConfigError,
+    ServerSwitched,
+    UnknownSchema,
+    UnsupportedValue,
+)
 from cdc_lib.histories import Histories
+from cdc_lib.model.aside import SetAside
 from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.policy import ValuePolicy
@@ -35,11 +37,11 @@ from cdc_lib.shaping import shape_of
 from cdc_lib.source.connect import Session, connect
 from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts, read_head
 from cdc_lib.source.schema import InformationSchema
-from cdc_lib.source.stream import binlog_dump, query
+from cdc_lib.source.stream import query
 from cdc_lib.source.watermark import low_watermark
 from cdc_lib.store import documents, layout
-from cdc_lib.store.parquet import BatchWriter
 from cdc_lib.window import chunks
+from cdc_lib.window_batches import WindowBatches, at_fault, batch_writer
 
 _READ_CODE = 3
 
@@ -63,13 +65,24 @@ class Drainer:
         """Which columns are stored, and behind which masks."""
         return shape_of(self.config, self.credentials)
 
-    def window(self, window: Window, identity: ServerIdentity, earlier: Sequence[Window] = ()) -> DrainResult:
+    @property
+    def _batches(self) -> WindowBatches:
+        return WindowBatches(self.config, self.credentials, self.store, self.shape)
+
+    def window(
+        self,
+        window: Window,
+        identity: ServerIdentity,
+        earlier: Sequence[Window] = (),
+        spared: Collection[str] = (),
+    ) -> DrainResult:
         """Read one window and write its batch, unless it is there already.
 
         Args:
             window: what to read.
             identity: server that the window's positions belong to.
             earlier: windows in flight before it; what those without a batch hold of DDL is read as well if need be.
+            spared: tables that were set aside when the window was planned.
 
         Raises:
             ServerSwitched: another server answers.
@@ -87,11 +100,7 @@ class Drainer:
             connection.close()
         histories = Histories(self.config, self.credentials, self.store, window.epoch, facts, charsets)
         undrained = [before for before in earlier if self.manifest(layout.manifest_key(before)) is None]
-        history = histories.of_window(window, undrained)
-        with self._writer(key, layout.part_path) as writer, self._writer(key, layout.prepared_path) as prepared:
-            summary = self._read(window, facts, charsets, (writer, prepared), history)
-        histories.keep(history)
-        manifest = _window_manifest(window, facts, summary, writer, prepared)
+        manifest = self._batches.write(window, histories, undrained, spared)
         stands = self._publish(key, manifest)
         if _contents(stands) != _contents(manifest):
             raise BatchMismatch(
@@ -101,41 +110,6 @@ class Drainer:
                 key=key,
             )
         return _result(window.id, [manifest], began, written=1)
-
-    def _writer(self, key: str, path_of: Callable[[str, int], str]) -> BatchWriter:
-        """Return a writer of files beside a manifest."""
-        level = self.config.drain.compression_level
-        return BatchWriter(self.store, lambda path: layout.beside(key, path), path_of, level)
-
-    def _read(
-        self,
-        window: Window,
-        facts: ServerFacts,
-        charsets: dict[int, str],
-        writers: tuple[BatchWriter, BatchWriter],
-        history: WindowHistory,
-    ) -> WindowSummary:
-        server, drain = self.config.server, self.config.drain
-        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, charsets, self._untold(facts))
-        options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
-        with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
-            wanted = self.config.tables.captures
-            return WindowReader(window, stream, stream_facts, wanted, *writers, options, history, self.shape).run()
-
-    def _untold(self, facts: ServerFacts) -> Untold:
-        """Return how to find the columns whose changes the server may leave out of an after image.
-
-        MariaDB logs a virtual column with MINIMAL only when an index needs it; MySQL whenever it changed.
-        """
-
-        def virtual(database: str, table: str) -> frozenset[str]:
-            connection = connect(self.config.server, self.credentials)
-            try:
-                return InformationSchema(connection).virtual_columns(database, table)
-            finally:
-                connection.close()
-
-        return virtual if facts.identity.flavor == "mariadb" else nothing_untold
 
     def snapshot(self, task: SnapshotTask, identity: ServerIdentity) -> DrainResult:
         """Read the chunks of one table that are not there yet, each into a batch of its own.
@@ -147,7 +121,11 @@ class Drainer:
         found = self.chunks(task)
         written = 0
         while not found or not _chunk(found[-1]).last:
-            found.append(self._next_chunk(task, identity, found[-1] if found else None, len(found)))
+            try:
+                chunk = self._next_chunk(task, identity, found[-1] if found else None, len(found))
+            except UnsupportedValue as error:
+                chunk = self._last_chunk_at_fault(task, identity, error, len(found))
+            found.append(chunk)
             written += 1
         return _result(task.id, found, began, written=written)
 
@@ -187,7 +165,7 @@ class Drainer:
         path = layout.chunk_part_path(0).replace(".parquet", f"-{token}.parquet")
         with (
             query(self.config.server, connection, sql) as stream,
-            self._writer(key, lambda *_: path) as writer,
+            batch_writer(self.config, self.store, key, lambda *_: path) as writer,
         ):
             result = ResultSet(projection, stream, self.shape.masker, self.config.values)
             for table in result.groups():
@@ -207,6 +185,28 @@ class Drainer:
             return read_head(connection, self._facts(connection, identity))
         finally:
             connection.close()
+
+    def _last_chunk_at_fault(
+        self, task: SnapshotTask, identity: ServerIdentity, error: UnsupportedValue, number: int
+    ) -> Manifest:
+        """End a snapshot whose rows are not understood, where the table is set aside for that.
+
+        Raises:
+            UnsupportedValue: the error, where it stops the source.
+        """
+        connection = connect(self.config.server, self.credentials)
+        try:
+            facts = self._facts(connection, identity)
+        finally:
+            connection.close()
+        found = at_fault(self.config, error, facts.head) if facts.head is not None else {}
+        if task.name not in found or facts.head is None:
+            raise error
+        empty = TableSchema(task.database, task.table, ())
+        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.head, None, None, None, last=True)
+        manifest = _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC))
+        manifest = replace(manifest, aside=(SetAside(task.name, found[task.name]),))
+        return self._publish(layout.chunk_manifest_key(task, number), manifest)
 
     def _projection(self, schema: TableSchema, close: Callable[[], None]) -> Projection:
         """Return which columns to select; ``close`` is called when there is no saying."""
@@ -260,31 +260,8 @@ class Drainer:
 
 def _contents(manifest: Manifest) -> tuple[object, ...]:
     """Return what two drains of one window must agree on."""
-    return manifest.files, manifest.prepared_files, manifest.prepared, manifest.decided
-
-
-def _window_manifest(
-    window: Window, facts: ServerFacts, summary: WindowSummary, writer: BatchWriter, prepared: BatchWriter
-) -> Manifest:
-    return Manifest(
-        source=window.source,
-        epoch=window.epoch,
-        identity=facts.identity,
-        window=window,
-        chunk=None,
-        gtid_first=summary.gtid_first,
-        gtid_last=summary.gtid_last,
-        first_time=summary.first_time,
-        last_time=summary.last_time,
-        transactions=summary.transactions,
-        events=summary.events,
-        files=writer.files,
-        schemas={**prepared.schemas, **writer.schemas},
-        ddl=tuple(summary.ddl),
-        prepared=summary.prepared,
-        decided=summary.decided,
-        prepared_files=prepared.files,
-    )
+    aside = tuple((one.table, one.events) for one in manifest.aside)
+    return manifest.files, manifest.prepared_files, manifest.prepared, manifest.decided, aside
 
 
 def _chunk_manifest(
@@ -346,4 +323,5 @@ def _result(unit_id: str, manifests: list[Manifest], began: float, *, written: i
         bytes=sum(manifest.bytes for manifest in manifests),
         events=sum(manifest.events for manifest in manifests),
         seconds=time.monotonic() - began,
+        aside=tuple(one for manifest in manifests for one in manifest.aside),
     )

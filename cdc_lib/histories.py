@@ -182,7 +182,7 @@ class Histories:
 
     def _shown(self, statement: str) -> str:
         """Return a statement as it may be kept and shown."""
-        return concealed(statement) if self.config.masks else statement
+        return concealed(statement) if self.config.masks or self.config.on_error == "quarantine" else statement
 
     def _gone(self, entity: Entity, lost: Lost, seen: list[Dated]) -> UnknownSchema:
         what = f"behind {self._shown(lost.statement)[:200]!r} ({lost.why})" if lost.statement else f"({lost.why})"

@@ -19,6 +19,7 @@ from cdc_lib.draining import Drainer
 from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceUnavailable, UnsupportedServer
 from cdc_lib.histories import Histories
 from cdc_lib.merge.prepared import check_in_snapshots, settle
+from cdc_lib.model.aside import Aside, standing
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.lake import Point
@@ -27,6 +28,8 @@ from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
 from cdc_lib.model.results import AckResult, DrainResult, Status
 from cdc_lib.model.window import SnapshotTask, Unit, Window
 from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.quarantine import Quarantine
+from cdc_lib.quarantine import findings as quarantine_findings
 from cdc_lib.shaping import check_tables
 from cdc_lib.shaping import findings as shape_findings
 from cdc_lib.source.connect import connect
@@ -38,6 +41,7 @@ from cdc_lib.store import layout
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import cut_of, last_cut
 from cdc_lib.store.open import open_store
+from cdc_lib.window.aside import bounded
 from cdc_lib.window.plan import Limits, bytes_between, check_resumable, plan_windows
 
 __all__ = ["AckResult", "DrainResult", "Finding", "Pipeline", "Status"]
@@ -72,6 +76,10 @@ class Pipeline:
     def _drainer(self) -> Drainer:
         return Drainer(self.config, self.credentials, self.store)
 
+    @property
+    def _quarantine(self) -> Quarantine:
+        return Quarantine(self.config, self.credentials, self.store)
+
     # --- plan
 
     def plan(self, *, by: str) -> list[Unit]:
@@ -100,7 +108,7 @@ class Pipeline:
             wait_for_decisions(self.config.server, self.credentials, facts)
         if not cursor.in_flight:
             limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
-            planned = planned.with_windows(plan_windows(planned, facts.files, _head(facts), limits))
+            planned = planned.with_windows(plan_windows(planned, facts.files, bounded(planned, _head(facts)), limits))
         if planned != cursor:
             cursor = self.cursors.swap(cursor, planned)
         return [*cursor.open_snapshots, *cursor.in_flight]
@@ -151,7 +159,15 @@ class Pipeline:
         position = first.window.start if first and first.window else drain.position
         move = Move(_now(), "start", None, position, drain.moves[-1].by if drain.moves else "")
         lake = replace(
-            drain, consumer=LAKE, generation=0, position=position, in_flight=(), snapshots=(), moves=(move,), writer=""
+            drain,
+            consumer=LAKE,
+            generation=0,
+            position=position,
+            in_flight=(),
+            snapshots=(),
+            moves=(move,),
+            writer="",
+            aside=(),
         )
         self.cursors.swap(None, lake)
 
@@ -159,7 +175,7 @@ class Pipeline:
         """Add a snapshot for each captured table that has none yet."""
         if self.config.start != "snapshot":
             return cursor
-        known = {task.name for task in cursor.snapshots}
+        known = {task.name for task in cursor.snapshots} | {one.table for one in cursor.tables_aside}
         at = _head(facts)
         snapshot_id = f"{cursor.epoch:06d}-{at.file_number:06d}.{at.offset:012d}"
         for database, table in tables:
@@ -186,7 +202,7 @@ class Pipeline:
             return DrainResult(unit.id, batches=0, rows=0, bytes=0, events=0, seconds=0.0)
         if isinstance(unit, Window):
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
-            return self._drainer.window(unit, cursor.identity, earlier)
+            return self._drainer.window(unit, cursor.identity, earlier, cursor.spared(unit))
         return self._drainer.snapshot(unit, cursor.identity)
 
     def _is_collected(self, unit: Unit, cursor: Cursor) -> bool:
@@ -206,16 +222,36 @@ class Pipeline:
         """
         cursor = self._cursor(DRAIN)
         moved = cursor
+        counted: list[Manifest] = []
         for window in cursor.in_flight:
             manifest = self._drainer.manifest(layout.manifest_key(window))
             if manifest is None:
                 break
+            counted.append(manifest)
             moved = moved.acked(window, at=_now(), event_time=manifest.last_time, by=by)
         for task in cursor.open_snapshots:
             found = self._drainer.chunks(task)
             complete = bool(found) and found[-1].chunk is not None and found[-1].chunk.last
             moved = moved.with_snapshot(replace(task, chunks=len(found), complete=complete))
+            counted += found[-1:]
+        lake = self.cursors.load(self.config.source, LAKE)
+        moved = self._quarantine.recorded(moved, lake, counted, at=_now(), by=by)
         return self._acknowledge(cursor, moved)
+
+    def release(self, table: str, *, by: str) -> Aside:
+        """Let a table that is set aside go on, with a new snapshot; returns the record of it.
+
+        Raises:
+            ConfigError: the table is not set aside, or cannot be read by SELECT.
+            SourceError: the server cannot be reached or is another one.
+            CursorMoved: somebody else moved the cursor at the same moment.
+        """
+        cursor = self._cursor(DRAIN)
+        released = self._quarantine.released(cursor, table, at=_now(), by=by)
+        record = self.cursors.swap(cursor, released).aside_of(table)
+        if record is None:
+            raise AssertionError(table)
+        return record
 
     def _acknowledge(self, cursor: Cursor, moved: Cursor) -> AckResult:
         """Swap the cursor if it moved and tell how far."""
@@ -235,8 +271,9 @@ class Pipeline:
             start=cursor.position,
             stop=moved.position,
             windows=len(cursor.in_flight) - len(moved.in_flight),
-            chunks=sum(t.chunks for t in moved.snapshots) - sum(t.chunks for t in cursor.snapshots),
+            chunks=max(0, sum(t.chunks for t in moved.snapshots) - sum(t.chunks for t in cursor.snapshots)),
             waiting=waiting,
+            aside=moved.aside[len(cursor.aside) :] if cursor.consumer == DRAIN else (),
         )
 
     # --- merge
@@ -253,20 +290,24 @@ class Pipeline:
         if drain is None or lake is None:
             return None
         if not lake.in_flight and not lake.in_flight_snapshots:
-            manifests = list(self._durable(drain, lake))
+            held = self._quarantine.held(drain, lake)
+            manifests = [] if held else list(self._durable(drain, lake))
             self._check_prepared(drain, lake, manifests)
             windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
-            planned = replace(lake, in_flight_snapshots=_new_chunks(drain, lake), in_flight=windows)
+            chunks = tuple(task for task in _new_chunks(drain, lake) if task.id not in held)
+            planned = replace(lake, in_flight_snapshots=chunks, in_flight=windows)
             if planned == lake:
                 return None
-            lake = self.cursors.swap(lake, planned)
+            lake = self.cursors.swap(lake, replace(planned, aside=drain.aside))
         return _merge_plan(lake)
 
     def _check_prepared(self, drain: Cursor, lake: Cursor, manifests: list[Manifest]) -> None:
         """Refuse commits of XA transactions that were prepared before the source began, unless snapshots have them."""
         unknown = settle(lake.prepared, [(layout.key_of(manifest), manifest) for manifest in manifests]).unknown
         if unknown:
-            firsts = [self._drainer.manifest(layout.chunk_manifest_key(task, 0)) for task in drain.snapshots]
+            firsts = [
+                self._drainer.manifest(layout.chunk_manifest_key(task, 0)) for task in drain.snapshots if task.chunks
+            ]
             reads = [Point.at(m.epoch, m.chunk.low_watermark) for m in firsts if m is not None and m.chunk is not None]
             check_in_snapshots(unknown, reads if len(reads) == len(firsts) else (), self.config.source)
 
@@ -333,7 +374,9 @@ class Pipeline:
         cut = last_cut(self.store, self.config.source)
         head, pending = self._head_and_pending(lake)
         consumers = tuple(states(self.store, self.cursors, self.config.source, self.config.store.keep_batches_for))
-        return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut, consumers)
+        merged = {task.snapshot_id for task in lake.snapshots if task.chunks} if lake else set()
+        aside = standing(drain.aside, merged) if drain else ()
+        return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut, consumers, aside)
 
     def _head_and_pending(self, lake: Cursor | None) -> tuple[Position | None, int | None]:
         try:
@@ -373,7 +416,8 @@ class Pipeline:
                     "error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them."
                 )
             )
-        return findings + shaped
+        aside = quarantine_findings(self.cursors.load(self.config.source, DRAIN))
+        return [*findings, *shaped, *aside]
 
     def _cursor(self, consumer: str) -> Cursor:
         cursor = self.cursors.load(self.config.source, consumer)
@@ -419,6 +463,10 @@ def _merge_plan(lake: Cursor) -> MergePlan:
     ]
     batches.extend(layout.manifest_key(window) for window in lake.in_flight)
     stop = lake.in_flight[-1].stop if lake.in_flight else lake.position
+    brought = {task.snapshot_id for task in (*lake.snapshots, *lake.in_flight_snapshots) if task.chunks}
+    behind = standing(lake.aside, brought)
     digest = hashlib.sha256("\n".join(batches).encode()).hexdigest()[:12]
     merge_id = f"{lake.epoch:06d}-{stop.file_number:06d}.{stop.offset:012d}-{digest}"
-    return MergePlan(lake.source, lake.epoch, merge_id, lake.position, stop, tuple(batches), lake.prepared)
+    return MergePlan(
+        lake.source, lake.epoch, merge_id, lake.position, stop, tuple(batches), lake.prepared, lake.aside, behind
+    )

@@ -6,7 +6,7 @@ Each has its implementations in one room: object stores and cursor stores in ``s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,10 +16,15 @@ import pyarrow as pa
 
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake import LakeTable, Marker, Point
+from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 
 Frame = TypeVar("Frame", contravariant=True)  # noqa: PLC0105 - the name is for readers
 """Rows on their way into a lake table: a Spark DataFrame, or what another engine calls so."""
+
+
+Wanted = Callable[[str, str], bool]
+"""Whether a table, by database and name, is captured."""
 
 
 class Clock(Protocol):
@@ -167,6 +172,35 @@ class RowGroupSink(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    """An event of the binlog as it came, with what it takes to decode it by itself.
+
+    Args:
+        position: where it starts; inside a compressed transaction, where that starts.
+        row: offset in a compressed transaction; 0 outside.
+        time: commit time of its transaction.
+        gtid: of its transaction; empty without one.
+        began: where the XA transaction began that it belongs to; 0 outside of one.
+        event: header and body, without the checksum.
+    """
+
+    position: Position
+    row: int
+    time: datetime
+    gtid: str
+    began: int
+    event: bytes
+
+
+class EventSink(Protocol):
+    """Takes the raw events of tables that are set aside, each table's in the order of the stream."""
+
+    def take(self, table: str, event: RawEvent) -> None:
+        """Take one event of ``database.table``."""
+        ...
+
+
 class SchemaReader(Protocol):
     """Reads table definitions from the source."""
 
@@ -181,15 +215,17 @@ class SchemaReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """Rows before a point that no snapshot brought.
+    """Rows before a point that a later snapshot brings anew, if they still exist.
 
     Args:
         before: the point.
         columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
+        reads: whether rows that an earlier snapshot brought are meant as well (append mode; others always are).
     """
 
     before: Point
     columns: Mapping[str, str]
+    reads: bool = False
 
 
 class MergeTarget(Protocol[Frame]):
@@ -212,7 +248,13 @@ class MergeTarget(Protocol[Frame]):
         ...
 
     def upsert(
-        self, changes: Frame, *, markers: Mapping[str, Marker], guard: bool, snapshot_to_come: bool = False
+        self,
+        changes: Frame,
+        *,
+        markers: Mapping[str, Marker],
+        guard: bool,
+        snapshot_to_come: bool = False,
+        supersedes: Sequence[Superseded] = (),
     ) -> int:
         """Apply the last change of each key and return how many there were.
 
@@ -222,6 +264,7 @@ class MergeTarget(Protocol[Frame]):
             markers: what the table holds afterwards of each source table; stands in the commit.
             guard: whether the table may hold rows newer than these changes; the newer ones stay.
             snapshot_to_come: a row that cannot be completed is left out, because a snapshot chunk will bring it.
+            supersedes: standing rows that are taken out in the same commit.
 
         Raises:
             MergeError: a row cannot be completed.

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import CorruptBatch, MergeError
+from cdc_lib.merge.aside import without_aside
 from cdc_lib.merge.plan import Batch, Piece, replayed_windows
 from cdc_lib.merge.prepared import Commit, opened_before, settle
+from cdc_lib.model.aside import Aside
 from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, DataFile, Manifest
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, LakeColumn, Point
 from cdc_lib.model.merge import MergePlan
@@ -46,12 +48,12 @@ ONE_TASK_ROWS = 20_000
 
 
 def load_plan(store: ObjectStore, plan: MergePlan) -> list[Batch]:
-    """Read the batches of a plan, with the XA transactions that they commit.
+    """Read the batches of a plan, with the XA transactions that they commit, without what is set aside.
 
     Raises:
         CorruptBatch: a manifest is not there, or is not a manifest.
     """
-    return _with_commits(store, load_batches(store, plan.batches), plan.prepared)
+    return without_aside(_with_commits(store, load_batches(store, plan.batches), plan.prepared), plan.aside)
 
 
 def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
@@ -73,8 +75,10 @@ def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
     return batches
 
 
-def replayed_batches(store: ObjectStore, source: str, table: str, replay: tuple[Point, Point]) -> list[Batch]:
-    """Read the batches of the windows that a late snapshot chunk must be merged with.
+def replayed_batches(
+    store: ObjectStore, source: str, table: str, replay: tuple[Point, Point], aside: Sequence[Aside] = ()
+) -> list[Batch]:
+    """Read the batches of the windows that a late snapshot chunk must be merged with, without what is set aside.
 
     Raises:
         CorruptBatch: a manifest is not there, or is not a manifest.
@@ -98,7 +102,7 @@ def replayed_batches(store: ObjectStore, source: str, table: str, replay: tuple[
             table=table,
             xids=", ".join(sorted(missing)),
         )
-    return _with_commits(store, batches, opened)
+    return without_aside(_with_commits(store, batches, opened), aside)
 
 
 def _with_commits(store: ObjectStore, batches: Sequence[Batch], before: Sequence[OpenTransaction]) -> list[Batch]:

@@ -139,11 +139,13 @@ class TableMerge:
             markers |= {part.share.table: part.work.marker for part, _ in group}
             frames = [self._frame(session, part, pieces, columns) for part, pieces in group]
             frame = reduce(_union, frames)
+            supersedes = self._superseded(lake, [part for part, _ in group], stands)
             if group[0][0].work.mode == "mirror":
                 guard = any(part.work.guard for part, _ in group)
-                applied += target.upsert(frame, markers=markers, guard=guard, snapshot_to_come=to_come)
+                applied += target.upsert(
+                    frame, markers=markers, guard=guard, snapshot_to_come=to_come, supersedes=supersedes
+                )
             else:
-                supersedes = self._superseded(lake, [part for part, _ in group], stands)
                 applied += target.append(frame, markers=markers, supersedes=supersedes)
         if len(due) == 1:
             return {due[0][0].share.table: applied}
@@ -167,7 +169,7 @@ class TableMerge:
         work, share = part.work, part.share
         if work.replay is None:
             return part, list(work.pieces)
-        again = replayed_batches(self.store, self.config.source, work.table, work.replay)
+        again = replayed_batches(self.store, self.config.source, work.table, work.replay, self.plan.aside)
         older = tuple(routed_schema(schema, share.target) for schema in schemas_of(work.table, again))
         pieces = [*work.pieces, *(Piece(batch, work.replay[0]) for batch in again)]
         return replace(part, schemas=(*older, *part.schemas)), pieces
@@ -181,22 +183,23 @@ class TableMerge:
         return filtered(frame, share.target.where, part.work.mode, share.table)
 
     def _superseded(self, lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None) -> list[Superseded]:
-        """Return the rows that late first snapshots bring themselves."""
+        """Return the rows that late first snapshots, and those of released tables, bring themselves."""
         shared = len(lake.shares) > 1 or bool(stands is not None and stands.carried)
         found = []
         for part in parts:
-            if part.work.supersedes is None:
+            before = part.work.anew or part.work.supersedes
+            if before is None:
                 continue
             whose = part.share.constants(self.config.source)
             if shared and not whose:
                 raise MergeError(
-                    "a snapshot of a table without a primary key comes after its changes, which cannot be told from those of "
-                    "the other tables that share the lake table",
+                    "a snapshot of a table comes after changes of it that it replaces, which cannot be told from those of the "
+                    "other tables that share the lake table",
                     hint="Add keys: [schema, table] to the route and begin with a new lake table.",
                     table=part.share.table,
                     lake_table=str(lake.name),
                 )
-            found.append(Superseded(part.work.supersedes, whose))
+            found.append(Superseded(before, whose, reads=part.work.anew is not None))
         return found
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli import consumers, cursors, doctor, gc, head, rounds, stages, status, tail
+from cdc_lib.cli import consumers, cursors, doctor, gc, head, release, rounds, stages, status, tail
 from cdc_lib.cli.context import DEFAULT_SOURCES, Settings
 from cdc_lib.cli.errors import Commands
 from cdc_lib.cli.output import say
@@ -50,6 +50,7 @@ for command in (
     tail.tail,
     consumers.consumers,
     gc.gc,
+    release.release,
     version,
 ):
     app.command()(command)

@@ -83,3 +83,8 @@ def show_ack(result: AckResult) -> None:
     moved = f"{result.start} → {result.stop}" if result.start != result.stop else f"at {result.stop}"
     waiting = f", {result.waiting} still waiting" if result.waiting else ""
     say(f"{result.consumer} cursor {moved}: {result.windows} windows, {result.chunks} chunks{waiting}")
+    for one in result.aside:
+        say(
+            f"set aside: {one.table}, which stands as of {one.stands}: {one.fault.reason} [{one.fault.position}]",
+            "yellow",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -22,10 +23,12 @@ from cdc_lib.cli.output import (
 )
 from cdc_lib.config import Loaded, load_sources
 from cdc_lib.errors import CdcError
+from cdc_lib.model.aside import Standing
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.results import ConsumerState
 from cdc_lib.model.subscription import Interest
 from cdc_lib.pipeline import Status
+from cdc_lib.quarantine import way_back
 from cdc_lib.store import layout
 
 cursor = typer.Typer(no_args_is_help=True, help="The cursors of a source.")
@@ -76,6 +79,8 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             show_error(outcome)
         else:
             say_who_holds(outcome.source, outcome.consumers)
+            for one in outcome.aside:
+                _show_aside(outcome.source, one)
 
 
 def say_who_holds(source: str, consumers: Sequence[ConsumerState]) -> None:
@@ -85,6 +90,15 @@ def say_who_holds(source: str, consumers: Sequence[ConsumerState]) -> None:
             since = f"{one.moved_at:%Y-%m-%d %H:%M:%S} UTC" if one.moved_at else "it was made"
             text = f"{source}: {one.holding} old batches stay for {one.name}, whose cursor has not moved since {since}"
             say(text, style="yellow")
+
+
+def _show_aside(source: str, one: Standing) -> None:
+    record, fault = one.last, one.last.fault
+    behind = duration(max(0.0, (datetime.now(UTC) - (record.behind or record.at)).total_seconds()))
+    state = "set aside" if record.open else "released, and read anew"
+    say(f"{source}: {one.table} is {state}; it stands as of {one.position}, {behind} behind", style="yellow")
+    say(f"  since {record.at:%Y-%m-%d %H:%M:%S} UTC, at {fault.position}: {fault.error}: {fault.reason}")
+    say(f"  {way_back(record, source)}" if record.open else "  The next runs bring it back.", style="bold")
 
 
 def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:
@@ -145,6 +159,9 @@ def _show_cursor(one: Cursor) -> None:
     for task in one.snapshots:
         state = "complete" if task.complete else f"{task.chunks} chunks so far"
         say(f"  snapshot of {task.name}: {state}")
+    for record in one.aside:
+        until = f"up to {record.until}, released by {record.released_by}" if record.until else "still"
+        say(f"  {record.table} set aside from {record.start} on, {until}")
     if one.moves:
         table(
             ("moved at", "how", "from", "to", "by", "why"),

@@ -16,7 +16,7 @@ from cdc_lib.config.server import ServerConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.config.tables import TablesConfig
 from cdc_lib.config.work import DrainConfig, MergeConfig, SnapshotConfig
-from cdc_lib.model.policy import InvalidText, OldTemporals, ValuePolicy, ZeroDates
+from cdc_lib.model.policy import InvalidText, OldTemporals, OnError, ValuePolicy, ZeroDates
 
 Start = Literal["snapshot", "earliest", "latest"]
 
@@ -41,6 +41,7 @@ class SourceConfig(Section):
         drain: cutting and reading the binlog.
         snapshot: reading tables by SELECT.
         merge: the Spark application.
+        on_error: whether what is not understood of one table stops the source, or sets that table aside.
         zero_dates: what becomes of ``0000-00-00``, which no date type can hold.
         invalid_text: what becomes of bytes that are no text of their column's character set.
         old_temporals: whether MariaDB's columns in the format before 5.6 may be read as having no fraction.
@@ -66,6 +67,7 @@ class SourceConfig(Section):
     drain: DrainConfig = Field(default=DrainConfig(), description="max_window_bytes, max_windows, parallelism, ...")
     snapshot: SnapshotConfig = Field(default=SnapshotConfig(), description="chunk_rows")
     merge: MergeConfig = Field(default=MergeConfig(), description="spark_master, driver_memory, parallelism, conf")
+    on_error: OnError = Field(default="stop", description="stop or quarantine")
     zero_dates: ZeroDates = Field(default="null", description="null, string or error")
     invalid_text: InvalidText = Field(default="error", description="error or replace")
     old_temporals: OldTemporals = Field(default="error", description="error or whole")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from cdc_lib.model.lake import Point
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.subscription import Interest
+from cdc_lib.model.window import Window
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
 
@@ -38,11 +39,24 @@ class Part:
     commits: tuple[tuple[Commit, str, Manifest], ...] = ()
 
     @property
-    def stop(self) -> Position:
-        """Where the window ends."""
+    def window(self) -> Window:
+        """Its bounds."""
         if self.manifest.window is None:
             raise AssertionError(self.key)
-        return self.manifest.window.stop
+        return self.manifest.window
+
+    @property
+    def stop(self) -> Position:
+        """Where the window ends."""
+        return self.window.stop
+
+    def without(self, tables: Collection[str]) -> Part:
+        """Return it as if it had no rows of some tables."""
+        if not tables:
+            return self
+        files = tuple(file for file in self.manifest.files if file.table not in tables)
+        commits = tuple((commit, key, _without_prepared(held, tables)) for commit, key, held in self.commits)
+        return replace(self, manifest=replace(self.manifest, files=files), commits=commits)
 
     def most_rows(self, interest: Interest) -> int:
         """Return how many rows a consumer gets of it at most, without opening a file."""
@@ -51,6 +65,10 @@ class Part:
             (key, f.path): f.rows for _, key, m in self.commits for f in m.prepared_files if wants(interest, f.table)
         }
         return sum(files) + sum(apart.values())
+
+
+def _without_prepared(held: Manifest, tables: Collection[str]) -> Manifest:
+    return replace(held, prepared_files=tuple(file for file in held.prepared_files if file.table not in tables))
 
 
 class Batch:

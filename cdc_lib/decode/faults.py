@@ -75,9 +75,9 @@ def rows_fault(status: int, table: str, place: Place) -> CdcError:
     )
 
 
-def inflate_fault(what: str, place: Place) -> CdcError:
+def inflate_fault(what: str, table: str, place: Place) -> CdcError:
     """Return the error of compressed rows that cannot be inflated."""
-    return DecodeError(f"compressed rows cannot be read: {what}", hint=events.LOOK_AT_FILE, **place)
+    return DecodeError(f"compressed rows cannot be read: {what}", hint=events.LOOK_AT_FILE, **place, table=table)
 
 
 def payload_fault(place: Place, inside: int) -> CdcError:

@@ -53,21 +53,23 @@ class RareEvents:
         self._xa = xa
         self._ddl = ddl
         self._conceal = conceal
+        self._aside_told: list[tuple[str, str]] = []  # tables left out that the statement at hand is about
 
-    def take(self, data: Bytes, event: int, end: int, *, inside: bool = False) -> None:
+    def take(self, data: Bytes, event: int, end: int, *, inside: int | None = None) -> None:
         """Act on one event and step over it.
 
         Args:
             data: bytes off the wire.
             event: where its header starts.
             end: where it ends, without its checksum.
-            inside: it is part of a compressed transaction and takes no bytes of the file by itself.
+            inside: offset in a compressed transaction that it is part of; it takes no bytes of the file by itself then.
 
         Raises:
             DecodeError: it is not understood.
         """
         try:
             length = self._take(data, event, end)
+            self._keep(data, event, end, inside or 0)
         except (ValueError, IndexError, KeyError, OverflowError, ConfigError) as error:
             if isinstance(error, ConfigError) and data[event + 4] == events.TABLE_MAP:
                 raise  # the bytes are right; the source file asks for what cannot be done to this table
@@ -78,7 +80,22 @@ class RareEvents:
                 hint=events.LOOK_AT_FILE,
                 **self._progress.place(),
             ) from error
-        self._progress.step_over(0 if inside else length)
+        self._progress.step_over(0 if inside is not None else length)
+
+    def _keep(self, data: Bytes, event: int, end: int, row: int) -> None:
+        """Keep an event of a table that is left out, or that speaks of some."""
+        aside = self._tables.aside
+        if aside is None:
+            return
+        # Where some columns have masks, no statement is kept with its values.
+        told = [] if self._conceal else self._aside_told
+        body = data[event + frame.HEADER : end]
+        if data[event + 4] == events.TABLE_MAP or data[event + 4] in events.ROWS:
+            owner = aside.table_of(body[:6].tobytes())
+            told = [owner] if owner is not None else []
+        for table in told:
+            aside.keep(table, self._progress, data[event:end].tobytes(), row)
+        self._aside_told = []
 
     def _take(self, data: Bytes, event: int, end: int) -> int:
         """Act on one event and return how many bytes of the file it takes."""
@@ -105,7 +122,7 @@ class RareEvents:
             self._query(plain, plain[_statement_at(plain) :])
         elif kind == events.XA_PREPARE:
             self._xa.prepare(body)
-        elif kind in events.ROWS and closes_statement(body):
+        elif kind in events.ROWS and (self._is_left_out(body) or closes_statement(body)):
             pass
         elif kind in events.ROWS:
             raise UnknownSchema(
@@ -161,15 +178,16 @@ class RareEvents:
             return
         shown = concealed(statement) if self._conceal else statement
         if means.effect == "rows":
-            self._statement(statement, database, shown)
+            self._statement(statement, database)
             return
         touched = [t for t in means.tables if self._tables.touches(*t)]
-        if means.effect == "lossy" and touched:
+        followed = self._followed(touched)
+        if means.effect == "lossy" and followed:
             raise UnknownEvent(
-                f"a statement whose effect on rows the binlog does not show: {shown[:120]!r}",
+                f"a statement whose effect on rows the binlog does not show: {self._told(statement)[:120]!r}",
                 hint="Nothing was acknowledged. Rewind the cursor behind it and take a new snapshot of the table.",
                 **self._progress.place(),
-                table=", ".join(f"{d}.{t}" for d, t in touched) or None,
+                table=", ".join(f"{d}.{t}" for d, t in followed) or None,
             )
         if touched:
             self._ddl.append(Ddl(self._progress.position, database, shown))
@@ -179,13 +197,28 @@ class RareEvents:
         if self._ends_transaction(means.effect, opens=means.opens_transaction):
             frame.end_transaction(self._progress.state)
 
-    def _statement(self, statement: str, database: str, shown: str) -> None:
+    def _told(self, statement: str) -> str:
+        """Return a statement as errors show it: what may be set aside is kept with its reason, which has no values."""
+        return concealed(statement) if self._conceal or self._tables.aside is not None else statement
+
+    def _is_left_out(self, body: bytes) -> bool:
+        return self._tables.aside is not None and self._tables.aside.table_of(body) is not None
+
+    def _followed(self, touched: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the tables that are not left out; the others' events are kept with this one among them."""
+        aside = self._tables.aside
+        if aside is None:
+            return touched
+        self._aside_told = [t for t in touched if aside.holds(*t)]
+        return [t for t in touched if not aside.holds(*t)]
+
+    def _statement(self, statement: str, database: str) -> None:
         """Look at rows changed by a statement: they may pass when none of the tables that it writes is captured."""
         written = written_tables(statement, database)
-        touched = [t for t in written or () if self._tables.touches(*t)]
+        touched = self._followed([t for t in written or () if self._tables.touches(*t)])
         if written is None or touched:
             raise UnknownEvent(
-                f"a statement that changed rows without writing them to the binlog: {shown[:120]!r}",
+                f"a statement that changed rows without writing them to the binlog: {self._told(statement)[:120]!r}",
                 hint="Set binlog_format=ROW at the source, also in sessions. Nothing was acknowledged: rewind the cursor "
                 "behind this place and take a new snapshot of the tables that it changed.",
                 **self._progress.place(),

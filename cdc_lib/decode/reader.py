@@ -14,6 +14,7 @@ import numpy as np
 import zstandard
 
 from cdc_lib.decode import events, frame
+from cdc_lib.decode.aside import AsideTables
 from cdc_lib.decode.bare import scan_bare
 from cdc_lib.decode.checksum import TABLES
 from cdc_lib.decode.faults import inflate_fault, payload_fault, scan_fault
@@ -69,6 +70,7 @@ class WindowReader:
         options: how to cut them.
         history: knows the columns that the stream does not name.
         shape: which columns are decoded, and their masks; all of them as they are without it.
+        aside: tables that are left out; given, even without any, where a table at fault is going to be.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class WindowReader:
         options: ReadOptions,
         history: WindowHistory | None = None,
         shape: Shape | None = None,
+        aside: AsideTables | None = None,
     ) -> None:
         """Stand at the window's start."""
         self._window = window
@@ -91,7 +94,7 @@ class WindowReader:
         self._shape = shape or Shape()
         self._tables = KnownTables(
             self._progress, wanted, facts.charsets, facts.untold, options.values,
-            history.schema if history else None, self._shape,
+            history.schema if history else None, self._shape, aside,
         )  # fmt: skip
         self._xa = XaTransactions(self._progress)
         defines = _defines(history, facts.charsets)
@@ -213,7 +216,7 @@ class WindowReader:
             self._count += found
             self._moved = self._count
             if status == frame.RARE:
-                self._rare.take(side.data, at, end, inside=True)
+                self._rare.take(side.data, at, end, inside=origin + int(at))
                 at = end
             elif status == frame.RECORDS_FULL:
                 self._decode_moved()
@@ -246,8 +249,8 @@ class WindowReader:
                 taken = self._side.take(data, found)
             except BrokenRows as broken:
                 record, what = broken.args
-                start = int(found[record, frame.START])
-                raise inflate_fault(what, self._progress.place(start)) from broken
+                table = self._tables.columns[int(found[record, frame.SLOT])].layout.schema.name
+                raise inflate_fault(what, table, self._progress.place(int(found[record, frame.START]))) from broken
             self._moved += taken
             if taken < found.shape[0]:
                 self._decode_moved()

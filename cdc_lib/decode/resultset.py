@@ -227,9 +227,10 @@ class ResultSet:
                 codec.append(data, self._pos[c], self._length[c], rows)
             except ValueFault as fault:
                 raise UnsupportedValue(
-                    f"column {self._schema.columns[c].name}: {fault.what}{self._shown(data, c, fault.row)}",
+                    f"column {self._schema.columns[c].name}: {fault.what}",
                     hint=fault.mend,
                     table=self._schema.name,
+                    value=self._shown(data, c, fault.row),
                 ) from None
         self.rows += rows
         self._rows += rows
@@ -238,12 +239,12 @@ class ResultSet:
         starts = [(int(self._pos[c, last]), int(self._length[c, last])) for c in self._key_columns]
         self.last_key = tuple(data[start : start + size].tobytes() for start, size in starts) or None
 
-    def _shown(self, data: Bytes, column: int, row: int) -> str:
-        """Return the cell for a message; nothing of a column that has a mask."""
+    def _shown(self, data: Bytes, column: int, row: int) -> str | None:
+        """Return the cell for an error; nothing of a column that has a mask."""
         if self._projection.masks[column] is not None:
-            return ""
+            return None
         start, size = int(self._pos[column, row]), int(self._length[column, row])
-        return f": {data[start : start + size].tobytes()!r}"
+        return f"{data[start : start + size].tobytes()!r}"
 
     def _refused(self, packet: bytes) -> None:
         number = int.from_bytes(packet[1:3], "little")

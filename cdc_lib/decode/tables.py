@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from cdc_lib.decode import frame
+from cdc_lib.decode.aside import AsideTables
 from cdc_lib.decode.columns import TableColumns
 from cdc_lib.decode.masking import Shape
 from cdc_lib.decode.partial_columns import PartialColumns
@@ -37,6 +38,7 @@ class KnownTables:
         values: what becomes of values that the lake cannot hold as they are.
         history: knows the columns that the stream does not name.
         shape: which columns of a table are decoded, and their masks.
+        aside: the tables that are left out.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class KnownTables:
         values: ValuePolicy,
         history: History | None,
         shape: Shape,
+        aside: AsideTables | None = None,
     ) -> None:
         """Know no table yet."""
         self._history = history
@@ -60,6 +63,7 @@ class KnownTables:
         self._untold = untold
         self._partial: dict[tuple[int, bool], PartialRows] = {}
         self._shape = shape
+        self.aside = aside
         self._by_layout: dict[tuple[object, ...], int] = {}
         self.forget()
 
@@ -68,6 +72,8 @@ class KnownTables:
         self.ids = np.full(1024, -1, np.int64)
         self.slots = np.zeros(1024, np.int64)
         self._known = 0
+        if self.aside is not None:
+            self.aside.forget()
 
     def take(self, body: bytes) -> None:
         """Learn the table that a TABLE_MAP introduces.
@@ -81,8 +87,12 @@ class KnownTables:
         """
         table_id = int.from_bytes(body[:6], "little")
         try:
-            if not self._wanted(*table_name(body)):
+            name = table_name(body)
+            if not self._wanted(*name):
                 self._learn(table_id, frame.UNWANTED)
+                return
+            if self.aside is not None and self.aside.holds(*name):
+                self.aside.introduce(table_id, *name)
                 return
             layout = parse(body, self._charsets, self._progress.flavor, self._history)
             key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes())

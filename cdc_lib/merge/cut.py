@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from cdc_lib.merge.aside import marked
 from cdc_lib.merge.plan import Batch
 from cdc_lib.model.merge import Cut, MergePlan, TableCut
 
@@ -31,5 +32,5 @@ def make_cut(
         position=plan.stop,
         event_time=max((time for time in times if time is not None), default=None),
         at=at,
-        tables=tuple(sorted(tables, key=lambda cut: (cut.table, cut.lake_table))),
+        tables=tuple(sorted(marked(tables, plan), key=lambda cut: (cut.table, cut.lake_table))),
     )

@@ -58,6 +58,8 @@ class TableWork:
         guard: whether the table may hold rows that are newer than some of the pieces.
         replay: windows from the first to the second point must be merged along, because a chunk comes late.
         supersedes: append mode: changes before this point are in the rows of a first snapshot that comes late.
+        anew: a snapshot brings the table anew after changes that were left out: rows before this point are not of the source
+            any more unless it brings them.
     """
 
     table: str
@@ -67,6 +69,7 @@ class TableWork:
     guard: bool = False
     replay: tuple[Point, Point] | None = None
     supersedes: Point | None = None
+    anew: Point | None = None
 
 
 def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
@@ -121,11 +124,21 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
     merged_to = max(filter(None, (marker.merged_to, Point.at(plan.epoch, plan.stop))))
     late = min(lows, default=None)
     work = TableWork(table, mode, pieces, replace(after, merged_to=merged_to), _needs_guard(pieces, marker))
+    work = replace(work, anew=_anew(table, taken, after, plan))
     if late is None or marker.merged_to is None or late >= marker.merged_to:
+        return work
+    if work.anew is not None:
         return work
     if mode == "mirror":
         return replace(work, replay=(late, marker.merged_to))
     return work if marker.snapshots else replace(work, supersedes=late)
+
+
+def _anew(table: str, taken: Sequence[Batch], after: Marker, plan: MergePlan) -> Point | None:
+    """Return from where on a released table's snapshot is read, when its chunks are among those taken."""
+    released = {one.snapshot_id for one in plan.aside if one.table == table and one.snapshot_id}
+    brought = {_chunk(batch.manifest).snapshot_id for batch in taken} & released
+    return max((mark.low for mark in after.snapshots if mark.snapshot_id in brought), default=None)
 
 
 def replayed_windows(windows: Sequence[tuple[str, Window]], replay: tuple[Point, Point], table: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from cdc_lib.model.aside import SetAside
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
@@ -130,6 +131,7 @@ class Manifest:
         prepared: XA transactions that are prepared in the window, in order.
         decided: XA transactions that are committed or rolled back in the window, in order.
         prepared_files: the rows of ``prepared``; they count only where a window commits them.
+        aside: tables whose rows are left out.
     """
 
     source: str
@@ -149,6 +151,7 @@ class Manifest:
     prepared: tuple[Prepared, ...] = ()
     decided: tuple[Decision, ...] = ()
     prepared_files: tuple[DataFile, ...] = ()
+    aside: tuple[SetAside, ...] = ()
 
     @property
     def id(self) -> str:

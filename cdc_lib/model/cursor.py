@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.errors import CursorMoved
+from cdc_lib.model.aside import Aside
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
 from cdc_lib.model.subscription import Interest, Lease
@@ -66,6 +67,8 @@ class Cursor:
         in_flight_snapshots: lake only: per table, the chunks that the merge in flight reaches.
         moves: the last hundred moves, oldest first.
         prepared: lake only: XA transactions that are prepared before the position and not decided, by their xids.
+        aside: tables that are or were set aside, in the order in which it was recorded; the lake's cursor has what the drain
+            cursor had when its merge in flight was planned.
         writer: random text of the task that wrote this generation; tells one's own write after a lost answer.
         lease: other consumers only: who holds the subscription.
         interest: other consumers only: what the consumer asked for.
@@ -84,6 +87,7 @@ class Cursor:
     in_flight_snapshots: tuple[SnapshotTask, ...] = ()
     moves: tuple[Move, ...] = ()
     prepared: tuple[OpenTransaction, ...] = ()
+    aside: tuple[Aside, ...] = ()
     writer: str = ""
     lease: Lease | None = None
     interest: Interest | None = None
@@ -141,3 +145,16 @@ class Cursor:
     def open_snapshots(self) -> tuple[SnapshotTask, ...]:
         """Snapshot tasks whose last chunk is not acknowledged."""
         return tuple(s for s in self.snapshots if not s.complete)
+
+    def aside_of(self, table: str) -> Aside | None:
+        """Return the last record of a table that is or was set aside."""
+        return next((one for one in reversed(self.aside) if one.table == table), None)
+
+    @property
+    def tables_aside(self) -> tuple[Aside, ...]:
+        """The tables that are set aside now."""
+        return tuple(one for one in self.aside if one.open)
+
+    def spared(self, window: Window) -> tuple[str, ...]:
+        """Return the tables that a window does not decode: they were set aside when it was planned."""
+        return tuple(sorted({one.table for one in self.aside if one.spares(window.epoch, window.start)}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.aside import Aside, Standing
 from cdc_lib.model.position import Position
 from cdc_lib.model.xa import OpenTransaction
 
@@ -21,6 +22,8 @@ class MergePlan:
         stop: where it will stand; equal to ``start`` when only snapshot chunks are merged.
         batches: keys of the manifests in merge order: snapshot chunks first, then windows in the stream's order.
         prepared: XA transactions that are open at ``start``; the windows may commit them.
+        aside: stretches of the binlog from which nothing of a table is merged.
+        standing: tables that stand as of an earlier position than ``stop`` afterwards.
     """
 
     source: str
@@ -30,6 +33,8 @@ class MergePlan:
     stop: Position
     batches: tuple[str, ...]
     prepared: tuple[OpenTransaction, ...] = ()
+    aside: tuple[Aside, ...] = ()
+    standing: tuple[Standing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +47,14 @@ class TableCut:
         lake_snapshot: id of the table's snapshot that holds everything up to the cut.
         changes: changes applied by this merge; 0 when the table was not touched. Where several source tables were merged
             into one lake table, rows of this one's batches.
+        aside: the table is set aside and stands as of this position, not the cut's; None when it stands as the cut says.
     """
 
     table: str
     lake_table: str
     lake_snapshot: int
     changes: int
+    aside: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)

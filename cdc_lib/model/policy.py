@@ -11,6 +11,9 @@ ZeroDates = Literal["null", "string", "error"]
 InvalidText = Literal["error", "replace"]
 OldTemporals = Literal["error", "whole"]
 
+OnError = Literal["stop", "quarantine"]
+"""What becomes of a table of which something is not understood: the whole window stops, or the table is set aside."""
+
 _DATES = ("date", "datetime", "timestamp")
 
 

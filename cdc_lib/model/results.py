@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.aside import Aside, SetAside, Standing
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.merge import Cut
@@ -22,6 +23,7 @@ class DrainResult:
         bytes: bytes of their files.
         events: binlog events read.
         seconds: wall clock time.
+        aside: tables whose rows the batches leave out.
     """
 
     unit_id: str
@@ -30,6 +32,7 @@ class DrainResult:
     bytes: int
     events: int
     seconds: float
+    aside: tuple[SetAside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class AckResult:
         windows: windows acknowledged.
         chunks: snapshot chunks acknowledged.
         waiting: windows and snapshots in flight for which there is no evidence yet.
+        aside: tables that this ack has set aside.
     """
 
     consumer: str
@@ -51,6 +55,7 @@ class AckResult:
     windows: int
     chunks: int
     waiting: int
+    aside: tuple[Aside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,7 @@ class Status:
         last_batches: manifests of the last windows, oldest first.
         last_cut: what the lake shows; None before the first merge.
         consumers: every consumer of the batches.
+        aside: tables that are set aside, or released and not in the lake anew yet.
     """
 
     source: str
@@ -103,3 +109,4 @@ class Status:
     last_batches: tuple[Manifest, ...]
     last_cut: Cut | None
     consumers: tuple[ConsumerState, ...] = ()
+    aside: tuple[Standing, ...] = ()

@@ -5,6 +5,7 @@
     <source>/batches/<epoch>/<window id>/manifest.json
     <source>/batches/<epoch>/<window id>/<database.table>/part-00000.parquet
     <source>/batches/<epoch>/<window id>/<database.table>/prepared-00000.parquet
+    <source>/batches/<epoch>/<window id>/quarantine/<database.table>.events.zst
     <source>/snapshots/<snapshot id>/<database.table>/<chunk>/manifest.json
     <source>/snapshots/<snapshot id>/<database.table>/<chunk>/part-00000.parquet
     <source>/cursors/<consumer>.json
@@ -118,6 +119,11 @@ def prepared_path(table: str, number: int) -> str:
 def chunk_part_path(number: int) -> str:
     """Return where a chunk's Parquet file lies below the folder of its manifest."""
     return f"part-{number:05d}.parquet"
+
+
+def events_path(table: str) -> str:
+    """Return where the raw events of a table that is set aside lie below the folder of a window's manifest."""
+    return f"quarantine/{table_folder(table)}.events.zst"
 
 
 def beside(manifest: str, path: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,34 +17,10 @@ from cdc_lib.model.batch import ABSENT, DataFile
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.encoding import choose
+from cdc_lib.store.hashed import HashedFile
 
 _GROUPS_IN_FLIGHT = 2
 """Row groups that wait for the encoder; bounds the memory."""
-
-
-class _Hashed(io.RawIOBase):
-    """A file that counts and hashes what goes through it."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__()
-        self._file = file
-        self.size = 0
-        self.sha256 = hashlib.sha256()
-        self.abandoned = False
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data)
-        self.size += view.nbytes
-        if not self.abandoned:
-            self.sha256.update(view)
-            self._file.write(view)
-        return view.nbytes
-
-    def tell(self) -> int:
-        return self.size
 
 
 @dataclass(slots=True)
@@ -55,7 +29,7 @@ class _Part:
 
     path: str
     schema: TableSchema
-    file: _Hashed
+    file: HashedFile
     writer: pq.ParquetWriter
     stack: ExitStack
     rows: int = 0
@@ -113,7 +87,7 @@ class BatchWriter:
         # Not by the order in which files are opened: which layout fills a group first depends on the wire's portions.
         path = self.path_of(schema.name, int(key))
         stack = ExitStack()
-        file = _Hashed(stack.enter_context(self.store.open_write(self.key_of(path))))
+        file = HashedFile(stack.enter_context(self.store.open_write(self.key_of(path))))
         encoding = choose(rows, self.level)
         writer = pq.ParquetWriter(
             file,

@@ -68,6 +68,13 @@ One task for each source removes batches that nobody needs any more. A consumer 
 in the task's log: it holds batches back until it goes on, or until `cdc consumers SOURCE --drop NAME`.
 """
 
+_ON_ERROR = {
+    "stop": "What is not understood of one table stops the source (`on_error: stop`).",
+    "quarantine": "A table of which something is not understood is set aside, and the others go on (`on_error: quarantine`): "
+    "`drain` and `ack_drain` warn of it in their logs, `cdc status {source}` lists it, and `cdc release {source} TABLE` brings "
+    "it back with a new snapshot.",
+}
+
 _DAG = """
 ### {source}
 
@@ -87,6 +94,8 @@ Where things stand is kept in the store under `{source}/cursors/`, not in Airflo
 of any run loses nothing and doubles nothing**. The worst that marking success does is to leave work to the next run.
 Backfills are refused, because a run's date decides nothing. To begin anew at another place use `cdc seek` or `cdc rewind`.
 
+{on_error}
+
 A red task that Airflow does not try again needs a hand: its log ends with what happened, where, and what to do.
 """
 
@@ -98,4 +107,5 @@ def of_dag(config: SourceConfig) -> str:
         server=f"{config.server.host}:{config.server.port}",
         tables=", ".join(f"`{pattern}`" for pattern in config.tables.include),
         parallelism=config.drain.parallelism,
+        on_error=_ON_ERROR[config.on_error].format(source=config.source),
     )

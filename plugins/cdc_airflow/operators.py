@@ -91,7 +91,10 @@ class DrainOperator(CdcOperator):
         self.log.info(
             "%d batches, %d rows, %d events, %d bytes", result.batches, result.rows, result.events, result.bytes
         )
-        return asdict(result)
+        for one in result.aside:
+            if one.fault is not None:
+                self.log.warning("%s is left out: %s [%s]", one.table, one.fault.reason, one.fault.position)
+        return {**asdict(result), "aside": [one.table for one in result.aside]}
 
 
 class AckDrainOperator(CdcOperator):
@@ -109,7 +112,13 @@ class AckDrainOperator(CdcOperator):
         )  # fmt: skip
         if result.waiting:
             self.log.warning("%d units in flight have no batch yet; the next run drains them", result.waiting)
-        return {**asdict(result), "start": str(result.start), "stop": str(result.stop)}
+        for one in result.aside:
+            self.log.warning(
+                "%s is set aside and stands as of %s: %s [%s]. See cdc status; cdc release brings it back",
+                one.table, one.stands, one.fault.reason, one.fault.position,
+            )  # fmt: skip
+        aside = [one.table for one in result.aside]
+        return {**asdict(result), "start": str(result.start), "stop": str(result.stop), "aside": aside}
 
 
 class PlanMergeOperator(CdcOperator):

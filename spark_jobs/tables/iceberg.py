@@ -141,7 +141,13 @@ class IcebergTable:
         return self._loaded() if changes else table
 
     def upsert(
-        self, changes: DataFrame, *, markers: Mapping[str, Marker], guard: bool, snapshot_to_come: bool = False
+        self,
+        changes: DataFrame,
+        *,
+        markers: Mapping[str, Marker],
+        guard: bool,
+        snapshot_to_come: bool = False,
+        supersedes: Sequence[Superseded] = (),
     ) -> int:
         """Apply the last change of each key and return how many there were."""
         table = self._loaded()
@@ -158,7 +164,7 @@ class IcebergTable:
                     completion.check(last)
                 last.createOrReplaceTempView(LAST_VIEW)
                 keys = key_range(self._session, LAST_VIEW, table)
-                self._write(table, last, keys, guard=guard)
+                self._write(table, last, keys, guard=guard, supersedes=supersedes)
                 return keys.rows
             finally:
                 last.unpersist()
@@ -182,17 +188,22 @@ class IcebergTable:
             finally:
                 rows.unpersist()
 
-    def _write(self, table: LakeTable, last: DataFrame, keys: KeyRange, *, guard: bool) -> None:
+    def _write(
+        self, table: LakeTable, last: DataFrame, keys: KeyRange, *, guard: bool, supersedes: Sequence[Superseded]
+    ) -> None:
         rows = last.where(f"{quoted(OP)} <> '{DELETE}'")
-        if table.empty or (keys.rows == 0 and not table.carried):
+        one_step = not (table.carried or supersedes)
+        if table.empty or (keys.rows == 0 and one_step):
             self._add(table, rows, None, keys.upserts)
-        elif keys.upserts == 0 and not table.carried:
+        elif keys.upserts == 0 and one_step:
             self._take_out(table, keys, None)
         else:
             if guard:
                 rows = self._without_outdated(table, rows, keys)
             # Also where one commit would do when other sources write here too: only a branch tells that they came first.
             with self._branch(table) as branch:
+                for rule in supersedes:
+                    self._sql(f"DELETE FROM {full_name(self._name, branch)} WHERE {_superseded(rule)}")
                 if keys.rows:
                     self._take_out(table, keys, branch)
                 self._add(table, rows, branch, keys.upserts)
@@ -280,10 +291,11 @@ class IcebergTable:
 
 
 def _superseded(rule: Superseded) -> str:
-    """Return the condition of the rows that a late first snapshot brings itself."""
-    older = f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(rule.before)} AND {quoted(OP)} <> 'r'"
+    """Return the condition of the rows that a later snapshot brings itself."""
+    older = [f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(rule.before)}"]
+    older += [] if rule.reads else [f"{quoted(OP)} <> 'r'"]
     whose = (f"{quoted(name)} = {text_literal(value)}" for name, value in rule.columns.items())
-    return " AND ".join((older, *whose))
+    return " AND ".join((*older, *whose))
 
 
 def _property(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cdc_lib.decode.aside import AsideTables
 from cdc_lib.decode.masking import Shape
 from cdc_lib.decode.partial_rows import nothing_untold
 from cdc_lib.decode.progress import Progress
@@ -53,6 +54,14 @@ class Nowhere:
         assert rows.num_columns >= 7 + len(schema.columns)
         rows.validate()
 
+    def take(self, table, event) -> None:
+        assert table.startswith("fixture.")
+        assert len(event.event) >= _HEADER
+        assert event.time.tzinfo is not None
+
+
+_LEFT_OUT = [("fixture", name) for name in ("numbers", "a", "documents", "images")]
+
 
 def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     """Run cases of whole streams; one in two has its checksums made right again."""
@@ -77,6 +86,7 @@ def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
                 Nowhere(),
                 Nowhere(),
                 ReadOptions(group_rows=chosen.choice([1, 3, 1 << 17]), values=chosen.choice(_POLICIES)),
+                aside=chosen.choice([None, AsideTables(_LEFT_OUT, (), Nowhere())]),
             ).run()
         except SourceUnavailable:
             pass

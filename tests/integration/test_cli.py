@@ -146,3 +146,24 @@ def test_a_whole_run_brings_the_rows_into_the_lake_and_the_next_one_their_change
     assert status["error"] is None
     assert status["last_cut"]["tables"][0]["table"] == f"{database_of_orders}.orders"
     assert "orders" in cdc("status")
+
+
+def test_a_table_that_is_set_aside_is_shown_and_released(cdc, sources, mysql_server, mysql_database):
+    """Drain, ack, status and doctor name it, and one command brings it back."""
+    file = sources / "orders.yaml"
+    file.write_text(file.read_text() + "start: latest\non_error: quarantine\n")
+    cdc("plan", "orders")
+    mysql_server.execute("TRUNCATE TABLE orders", database=mysql_database)
+    table = f"{mysql_database}.orders"
+    assert f"{table} is left out" in cdc("drain", "orders")
+    assert f"set aside: {table}" in cdc("ack", "drain", "orders")
+    (status,) = json.loads(cdc("status", "orders", "--json"))
+    (aside,) = status["aside"]
+    assert (aside["table"], aside["last"]["fault"]["error"]) == (table, "UnknownEvent")
+    assert "cdc release orders" in cdc("status", "orders")
+    assert "cdc release orders" in cdc("doctor", "--json")
+    assert "still" in cdc("cursor", "show", "orders")
+    assert "followed again" in cdc("release", "orders", table)
+    assert "released, and read anew" in cdc("status", "orders")
+    assert "released by cdc release" in cdc("cursor", "show", "orders")
+    assert "not set aside" in cdc("release", "orders", table, code=2)

@@ -6,6 +6,7 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
+from cdc_lib.model.aside import Aside, Fault, KeptEvents, SetAside, Standing
 from cdc_lib.model.batch import DataFile, Ddl, Manifest, SnapshotChunk
 from cdc_lib.model.cursor import Cursor, Move
 from cdc_lib.model.identity import ServerIdentity
@@ -47,6 +48,27 @@ TASKS = st.builds(
 PREPARED = st.builds(Prepared, st.text(max_size=5), positions(), positions(), tuples(st.text(max_size=5)))
 DECISIONS = st.builds(Decision, st.text(max_size=5), positions(), TIMES, st.text(max_size=5), st.booleans())
 OPEN_TRANSACTIONS = st.builds(OpenTransaction, st.text(max_size=5), PREPARED)
+FAULTS = st.builds(Fault, positions(), st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
+KEPT_EVENTS = st.builds(KeptEvents, st.text(), COUNTS, COUNTS, st.text(), positions(), positions())
+SET_ASIDE = st.builds(SetAside, st.text(max_size=5), st.none() | FAULTS, st.none() | KEPT_EVENTS)
+ASIDES = st.builds(
+    Aside,
+    table=st.sampled_from(["a.a", "a.b", "b.a"]),
+    epoch=st.integers(1, 3),
+    start=positions(),
+    stands=positions(),
+    unread=positions(),
+    fault=FAULTS,
+    behind=MAYBE_TIME,
+    at=TIMES,
+    by=st.text(max_size=5),
+    until=st.none() | positions(),
+    until_epoch=st.integers(0, 3),
+    snapshot_id=st.text(max_size=5),
+    released_at=MAYBE_TIME,
+    released_by=st.text(max_size=5),
+)
+STANDINGS = st.builds(Standing, st.text(max_size=5), positions(), ASIDES)
 MOVES = st.builds(Move, TIMES, st.text(max_size=5), st.none() | positions(), positions(), st.text(), st.text())
 CURSORS = st.builds(
     Cursor,
@@ -63,6 +85,7 @@ CURSORS = st.builds(
     in_flight_snapshots=tuples(TASKS),
     moves=tuples(MOVES),
     prepared=tuples(OPEN_TRANSACTIONS),
+    aside=tuples(ASIDES),
     writer=st.text(),
     lease=st.none() | st.builds(Lease, st.text(max_size=5), st.text(max_size=5), TIMES),
     interest=st.none() | st.builds(Interest, *[tuples(st.text(max_size=5))] * 3),
@@ -97,10 +120,20 @@ MANIFESTS = st.builds(
     prepared=tuples(PREPARED),
     decided=tuples(DECISIONS),
     prepared_files=tuples(DATA_FILES),
+    aside=tuples(SET_ASIDE),
 )
 PLANS = st.builds(
-    MergePlan, SOURCES, COUNTS, st.text(), positions(), positions(), tuples(st.text()), tuples(OPEN_TRANSACTIONS)
+    MergePlan,
+    SOURCES,
+    COUNTS,
+    st.text(),
+    positions(),
+    positions(),
+    tuples(st.text()),
+    tuples(OPEN_TRANSACTIONS),
+    tuples(ASIDES),
+    tuples(STANDINGS),
 )
-TABLE_CUTS = st.builds(TableCut, st.text(), st.text(), INT64, COUNTS)
+TABLE_CUTS = st.builds(TableCut, st.text(), st.text(), INT64, COUNTS, st.none() | positions())
 CUTS = st.builds(Cut, SOURCES, st.text(), COUNTS, positions(), MAYBE_TIME, TIMES, tuples(TABLE_CUTS))
 DOCUMENTS = st.one_of(CURSORS, MANIFESTS, PLANS, CUTS, windows(), TASKS)

@@ -148,6 +148,7 @@ def test_a_log_in_comes_from_a_variable_or_from_a_connection(write):
         ("merge: {driver_memory: lots}", "merge.driver_memory"),
         ("zero_dates: keep", "allowed: null, string or error"),
         ("invalid_text: ignore", "allowed: error or replace"),
+        ("on_error: skip", "allowed: stop or quarantine"),
         ("old_temporals: micro", "allowed: error or whole"),
         ("stroe: {}", "did you mean 'store'"),
     ],

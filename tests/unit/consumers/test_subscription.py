@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from cdc_lib.config import load_source
 from cdc_lib.consumers import Interest, subscribe_to
 from cdc_lib.consumers.subscribe import subscribe
 from cdc_lib.errors import AckError, ConfigError, ConsumerHeld, CursorMoved
+from cdc_lib.model.aside import Aside, Fault
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.local import LocalStore
@@ -42,6 +44,20 @@ def drained_to(store, stop):
 
 def take(store, name="audit", **how):
     return subscribe(store, ObjectCursorStore(store), "shop", name, **how)
+
+
+def test_rows_of_a_table_that_is_set_aside_are_left_out_from_there_on(store):
+    """A window that was drained before it was known holds some."""
+    cursors = ObjectCursorStore(store)
+    drain, fault = cursors.load("shop", DRAIN), Fault(at(210), "UnsupportedValue", "a text is not valid")
+    cursors.swap(
+        drain, replace(drain, aside=(Aside("shop.a", 1, at(104), at(104), at(304), fault, None, SetClock().now()),))
+    )
+    batch = take(store).get()
+    assert {table: rows.column("id").to_pylist() for table, rows in batch.tables().items()} == {
+        "shop.a": [0],
+        "shop.b": [1],
+    }
 
 
 def test_a_get_waits_until_the_batch_is_full(store):

@@ -1,0 +1,160 @@
+"""Tables that are set aside because something of them is not understood, while the others go on.
+
+A window leaves out the rows of such a table from its start on and keeps the table's raw events instead. The drain cursor
+remembers from where on the table is left out, so that later windows, whoever drained them and when, bring nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from cdc_lib.model.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a table was set aside.
+
+    Args:
+        position: of an event that is at fault; of several in a window it may be any. A snapshot's: its low watermark.
+        error: class of the error.
+        reason: its message, without any value of a row.
+        mend: what to do about it; empty when nothing can be said.
+    """
+
+    position: Position
+    error: str
+    reason: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEvents:
+    """The raw events of one table in one window, in a file of their own (see ``store/raw_events.py``).
+
+    Args:
+        path: key below the manifest's own folder.
+        events: how many, table maps and statements included.
+        bytes: size of the file.
+        sha256: hex digest of the file.
+        first: where the first event starts.
+        last: where the last event starts.
+    """
+
+    path: str
+    events: int
+    bytes: int
+    sha256: str
+    first: Position
+    last: Position
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A table whose rows a batch leaves out.
+
+    Args:
+        table: ``database.table`` at the source.
+        fault: what was found in this batch; None when the table was set aside before.
+        events: the table's raw events; None when there are none, or none may be kept (left out columns, masks).
+    """
+
+    table: str
+    fault: Fault | None
+    events: KeptEvents | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A stretch of the binlog in which nothing of one table reaches the lake.
+
+    Args:
+        table: ``database.table`` at the source.
+        epoch: of ``start`` and ``unread``.
+        start: where it begins, a transaction boundary.
+        stands: the lake table stands as of this position: ``start``, or where an earlier stretch began that this one goes on.
+        unread: windows that start here or later were planned knowing of it, and do not decode the table at all.
+        fault: why.
+        behind: commit time of the first change that may be missing; None when it is not known.
+        at: when it was recorded (UTC).
+        by: who recorded it.
+        until: where it ends: the table was released there; None while it is set aside.
+        until_epoch: of ``until``.
+        snapshot_id: the snapshot that was asked for at the release; empty when the table was gone by then.
+        released_at: when it was released (UTC).
+        released_by: who released it.
+    """
+
+    table: str
+    epoch: int
+    start: Position
+    stands: Position
+    unread: Position
+    fault: Fault
+    behind: datetime | None
+    at: datetime
+    by: str = ""
+    until: Position | None = None
+    until_epoch: int = 0
+    snapshot_id: str = ""
+    released_at: datetime | None = None
+    released_by: str = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether the table is set aside still."""
+        return self.until is None
+
+    def covers(self, epoch: int, start: Position) -> bool:
+        """Whether rows of windows that start here are left out."""
+        at = _point(epoch, start)
+        return _point(self.epoch, self.start) <= at and (
+            self.until is None or at < _point(self.until_epoch, self.until)
+        )
+
+    def spares(self, epoch: int, start: Position) -> bool:
+        """Whether a window that starts here does not decode the table; never changes for a planned window."""
+        return self.covers(epoch, start) and _point(self.epoch, self.unread) <= _point(epoch, start)
+
+
+def left_out(records: Iterable[Aside], epoch: int, start: Position) -> frozenset[str]:
+    """Return the tables of which nothing counts in a window that starts here."""
+    return frozenset(one.table for one in records if one.covers(epoch, start))
+
+
+def _point(epoch: int, position: Position) -> tuple[int, int, int]:
+    return epoch, position.file_number, position.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A lake table that stands as of an earlier position than the others.
+
+    Args:
+        table: ``database.table`` at the source.
+        position: everything of the table before it is in the lake, nothing behind it.
+        last: the last record of the table.
+    """
+
+    table: str
+    position: Position
+    last: Aside
+
+
+def standing(records: Iterable[Aside], merged: Collection[str]) -> tuple[Standing, ...]:
+    """Return the tables that are set aside, and those that are released and wait for their snapshot, by name.
+
+    Args:
+        records: of a cursor, in the order in which they were made.
+        merged: ids of the snapshots that are in the lake, or are brought there.
+    """
+    found: dict[str, Standing] = {}
+    for one in records:
+        if one.open or (one.snapshot_id and one.snapshot_id not in merged):
+            first = found.get(one.table)
+            found[one.table] = Standing(one.table, first.position if first else one.stands, one)
+        else:
+            found.pop(one.table, None)
+    return tuple(found[table] for table in sorted(found))

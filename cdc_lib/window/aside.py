@@ -1,0 +1,107 @@
+"""From where on a table is left out, and up to where: pure decisions over the drain cursor.
+
+Law: the lake table of a table that is set aside shows a state that the source table had at one position, and the record
+names it. So everything behind that position is left out until a snapshot brings the table anew, and a snapshot whose rows
+need changes that are left out is not merged at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from cdc_lib.model.aside import Aside, Fault
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.position import Position
+from cdc_lib.model.window import SnapshotTask
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A table at fault in something that is acknowledged.
+
+    Args:
+        table: ``database.table``.
+        fault: why.
+        start: of the window; None when a snapshot of the table is at fault.
+        behind: commit time of the window's first event.
+    """
+
+    table: str
+    fault: Fault
+    start: Position | None
+    behind: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmerged:
+    """A snapshot that the lake does not have.
+
+    Args:
+        task: the snapshot.
+        high: its last chunk's high watermark; None while it is unfinished.
+    """
+
+    task: SnapshotTask
+    high: Position | None
+
+    def needs(self, start: Position | None) -> bool:
+        """Whether its rows are those of one moment only together with the changes from a position on."""
+        return start is None or self.high is None or start < self.high
+
+
+def set_aside(
+    cursor: Cursor, found: Found, unmerged: Mapping[str, Unmerged], reached: Position, *, at: datetime, by: str
+) -> Cursor:
+    """Return the drain cursor with a table set aside.
+
+    Args:
+        cursor: behind the windows that are acknowledged.
+        found: the table and where it is at fault.
+        unmerged: by table, the last snapshot that the lake does not have.
+        reached: the lake has all windows before it, and none behind it.
+        at: now (UTC).
+        by: who asks.
+    """
+    last, waiting = cursor.aside_of(found.table), unmerged.get(found.table)
+    if last is not None and (last.open or (found.start is not None and last.covers(cursor.epoch, found.start))):
+        return cursor
+    start = stands = reached if found.start is None else found.start
+    if waiting is not None and waiting.needs(found.start):
+        # Of no chunk: neither the drain nor a merge goes on with it.
+        cursor = cursor.with_snapshot(replace(waiting.task, chunks=0, complete=True))
+        if last is not None and last.until is not None and last.snapshot_id == waiting.task.snapshot_id:
+            start, stands = last.until, last.stands
+        else:
+            start = stands = min(start, reached)
+    unread = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
+    record = Aside(found.table, cursor.epoch, start, stands, unread, found.fault, found.behind, at, by)
+    return replace(cursor, aside=(*cursor.aside, record))
+
+
+def release(
+    cursor: Cursor, record: Aside, until: Position, task: SnapshotTask | None, *, at: datetime, by: str
+) -> Cursor:
+    """Return the drain cursor with a table that goes on at a position.
+
+    Args:
+        cursor: whose windows in flight all end before it, or there.
+        record: of the table.
+        until: the position.
+        task: the snapshot that brings the table anew; None when the source has no such table any more.
+        at: now (UTC).
+        by: who asks.
+    """
+    released = replace(
+        record, until=until, until_epoch=cursor.epoch, snapshot_id=task.snapshot_id if task else "", released_at=at,
+        released_by=by,
+    )  # fmt: skip
+    cursor = replace(cursor, aside=tuple(released if one == record else one for one in cursor.aside))
+    return cursor if task is None else cursor.with_snapshot(task)
+
+
+def bounded(cursor: Cursor, head: Position) -> Position:
+    """Return up to where windows may be planned: one ends where a table goes on."""
+    ends = [one.until for one in cursor.aside if one.until is not None and one.until_epoch == cursor.epoch]
+    return min([head, *(end for end in ends if cursor.position < end)])

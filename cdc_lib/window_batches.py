@@ -1,0 +1,179 @@
+"""One window of the binlog into the files of a batch, without the tables that are set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.shape import is_shaped
+from cdc_lib.decode.aside import AsideTables, tables_at_fault
+from cdc_lib.decode.history.window import WindowHistory
+from cdc_lib.decode.masking import Shape
+from cdc_lib.decode.partial_rows import Untold, nothing_untold
+from cdc_lib.decode.progress import WindowSummary
+from cdc_lib.decode.reader import StreamFacts, WindowReader
+from cdc_lib.decode.row_groups import ReadOptions
+from cdc_lib.errors import DecodeError
+from cdc_lib.histories import Histories
+from cdc_lib.model.aside import Fault, SetAside
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.position import Position
+from cdc_lib.model.window import Window
+from cdc_lib.ports import ObjectStore
+from cdc_lib.source.connect import connect
+from cdc_lib.source.facts import ServerFacts
+from cdc_lib.source.schema import InformationSchema
+from cdc_lib.source.stream import binlog_dump
+from cdc_lib.store import layout
+from cdc_lib.store.parquet import BatchWriter
+from cdc_lib.store.raw_events import RawEventWriter
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBatches:
+    """Reads windows of one source.
+
+    Args:
+        config: of the source.
+        credentials: log-in of the source.
+        store: where batches go.
+        shape: which columns are stored, and behind which masks.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+    shape: Shape
+
+    def write(
+        self, window: Window, histories: Histories, undrained: Sequence[Window], spared: Collection[str]
+    ) -> Manifest:
+        """Write a window's files and return the manifest to be; once more without the tables at fault, where those are set aside.
+
+        Which tables that are follows from the window's bytes alone, and all of their rows in the window are left out: rows
+        are decoded in portions, so that how many came before the fault was met would be chance.
+        """
+        aside: dict[str, Fault | None] = dict.fromkeys(spared)
+        while True:
+            try:
+                return self._read_and_write(window, histories, undrained, aside)
+            except DecodeError as error:
+                found = at_fault(self.config, error, window.start)
+                if found.keys() <= aside.keys():
+                    raise
+                aside = {**found, **aside}
+
+    def _read_and_write(
+        self, window: Window, histories: Histories, undrained: Sequence[Window], aside: Mapping[str, Fault | None]
+    ) -> Manifest:
+        key = layout.manifest_key(window)
+        history = histories.of_window(window, undrained)
+        level = self.config.drain.compression_level
+        with (
+            batch_writer(self.config, self.store, key, layout.part_path) as writer,
+            batch_writer(self.config, self.store, key, layout.prepared_path) as prepared,
+            RawEventWriter(self.store, key, level) as raw,
+        ):
+            left_out = self._left_out(aside, raw)
+            summary = self._read(window, histories, (writer, prepared), history, left_out)
+        histories.keep(history)
+        told = tuple(
+            SetAside(table, fault, raw.kept.get(table))
+            for table, fault in sorted(aside.items())
+            if fault is not None or table in raw.kept
+        )
+        return replace(_window_manifest(window, histories.facts, summary, writer, prepared), aside=told)
+
+    def _left_out(self, aside: Collection[str], raw: RawEventWriter) -> AsideTables | None:
+        """Return what keeps the events of tables that are left out; None where no table ever is."""
+        if not aside and self.config.on_error != "quarantine":
+            return None
+        names = [_name(table) for table in aside]
+        # Events hold every column as it is: what must not be stored keeps those of its whole table from it.
+        return AsideTables(names, [name for name in names if is_shaped(self.config, *name)], raw)
+
+    def _read(
+        self,
+        window: Window,
+        histories: Histories,
+        writers: tuple[BatchWriter, BatchWriter],
+        history: WindowHistory,
+        aside: AsideTables | None,
+    ) -> WindowSummary:
+        server, drain, facts = self.config.server, self.config.drain, histories.facts
+        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, self._untold(facts))
+        options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
+        with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
+            wanted = self.config.tables.captures
+            reader = WindowReader(
+                window, stream, stream_facts, wanted, *writers, options, history, self.shape, aside
+            )  # fmt: skip
+            return reader.run()
+
+    def _untold(self, facts: ServerFacts) -> Untold:
+        """Return how to find the columns whose changes the server may leave out of an after image.
+
+        MariaDB logs a virtual column with MINIMAL only when an index needs it; MySQL whenever it changed.
+        """
+
+        def virtual(database: str, table: str) -> frozenset[str]:
+            connection = connect(self.config.server, self.credentials)
+            try:
+                return InformationSchema(connection).virtual_columns(database, table)
+            finally:
+                connection.close()
+
+        return virtual if facts.identity.flavor == "mariadb" else nothing_untold
+
+
+def batch_writer(config: SourceConfig, store: ObjectStore, key: str, path_of: Callable[[str, int], str]) -> BatchWriter:
+    """Return a writer of files beside the manifest with this key."""
+    return BatchWriter(store, lambda path: layout.beside(key, path), path_of, config.drain.compression_level)
+
+
+def at_fault(config: SourceConfig, error: DecodeError, at: Position) -> dict[str, Fault]:
+    """Return the tables that are to be set aside for an error; none when it stops everything.
+
+    Args:
+        config: of the source.
+        error: that a window or a snapshot ended in.
+        at: where, as far as the error does not say.
+    """
+    if config.on_error != "quarantine":
+        return {}
+    file, offset = error.context.get("file"), error.context.get("offset")
+    if isinstance(file, str) and isinstance(offset, int):
+        at = Position(file, offset)
+    mend = error.hint.removeprefix("Nothing was acknowledged.").strip()
+    fault = Fault(at, type(error).__name__, error.message, mend)
+    return dict.fromkeys(tables_at_fault(error, config.tables.captures), fault)
+
+
+def _name(table: str) -> tuple[str, str]:
+    database, _, name = table.partition(".")
+    return database, name
+
+
+def _window_manifest(
+    window: Window, facts: ServerFacts, summary: WindowSummary, writer: BatchWriter, prepared: BatchWriter
+) -> Manifest:
+    return Manifest(
+        source=window.source,
+        epoch=window.epoch,
+        identity=facts.identity,
+        window=window,
+        chunk=None,
+        gtid_first=summary.gtid_first,
+        gtid_last=summary.gtid_last,
+        first_time=summary.first_time,
+        last_time=summary.last_time,
+        transactions=summary.transactions,
+        events=summary.events,
+        files=writer.files,
+        schemas={**prepared.schemas, **writer.schemas},
+        ddl=tuple(summary.ddl),
+        prepared=summary.prepared,
+        decided=summary.decided,
+        prepared_files=prepared.files,
+    )

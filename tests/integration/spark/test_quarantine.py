@@ -1,0 +1,122 @@
+"""A table that is set aside stands at its last good state in the lake, and equals the source again once it is released."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.merge.plan import tables_of
+from spark_jobs.application import merge, run
+from spark_jobs.batches import load_plan
+from tests.support.capture import Capture
+
+TABLES = ("bad", "good", "list")
+
+
+class Source:
+    """A captured database with three tables, one of them without a key, and its lake."""
+
+    def __init__(self, server, database, folder, lake):
+        self.capture = Capture(
+            server, database, folder, on_error="quarantine", lake=lake.config.lake.model_dump(),
+            snapshot={"chunk_rows": 2},
+        )  # fmt: skip
+        self.lake = lake
+        self.execute = self.capture.execute
+        self.execute("CREATE TABLE bad (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp1250)")
+        self.execute("CREATE TABLE good (id INT PRIMARY KEY, v VARCHAR(9))")
+        self.execute("CREATE TABLE list (id INT, v VARCHAR(9))")
+        for table in TABLES:
+            self.execute(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+
+    def round(self):
+        """Plan, drain, ack, merge, ack; returns the cut, or None when there was nothing to merge."""
+        pipeline = self.capture.pipeline
+        for unit in pipeline.plan(by="test"):
+            pipeline.drain(unit)
+        pipeline.ack_drain(by="test")
+        plan = pipeline.plan_merge(by="test")
+        if plan is None:
+            return None
+        config, store = self.capture.config, self.capture.store
+        if tables_of(load_plan(store, plan)):
+            cut = merge(self.lake.spark, config, plan, store, self.lake.said.append)
+        else:
+            cut = run(config, plan, store)
+        pipeline.ack_lake(by="test")
+        return cut
+
+    def lake_rows(self, table):
+        """Return the rows of a lake table; of the list of changes, the rows that it adds up to."""
+        name = f"{self.capture.database}.{table}"
+        if table != "list":
+            return self.lake.rows(name, "id", "v")
+        rows = []
+        order = ("_epoch", "_binlog", "_offset", "_row")
+        changes = self.lake.rows(name, *order, "_op", "id", "v")
+        for *_, op, id_, v in sorted(changes, key=lambda row: row[:4]):
+            rows.remove((id_, v)) if op == "d" else rows.append((id_, v))
+        return sorted(rows)
+
+    def source_rows(self, table):
+        return sorted(tuple(row) for row in self.execute(f"SELECT id, v FROM {table}"))
+
+    def asides(self, cut):
+        return {one.table.partition(".")[2]: one.aside for one in cut.tables if one.aside is not None}
+
+
+@pytest.fixture
+def source(any_server, database, tmp_path, lake):
+    return Source(any_server, database, tmp_path, lake)
+
+
+def test_a_released_table_equals_its_source_again(source):
+    """After a TRUNCATE, a text that is none, and changes in between, deletes among them."""
+    source.round()
+    before = {table: source.lake_rows(table) for table in TABLES}
+    assert before == {table: source.source_rows(table) for table in TABLES}
+    source.execute("UPDATE bad SET v = 'lost?' WHERE id = 1")
+    source.execute("INSERT INTO bad VALUES (9, _cp1250 X'81')")
+    source.execute("TRUNCATE TABLE list")
+    source.execute("UPDATE good SET v = 'x' WHERE id = 1")
+    cut = source.round()
+    assert set(source.asides(cut)) == {"bad", "list"}
+    source.execute("DELETE FROM bad WHERE id IN (2, 9)")
+    source.execute("INSERT INTO list VALUES (7, 'new')")
+    source.execute("DELETE FROM good WHERE id = 3")
+    cut = source.round()
+    assert set(source.asides(cut)) == {"bad", "list"}
+    assert {table: source.lake_rows(table) for table in ("bad", "list")} == {t: before[t] for t in ("bad", "list")}
+    assert source.lake_rows("good") == source.source_rows("good") == [(1, "x"), (2, "b")]
+    for table in ("bad", "list"):
+        source.capture.pipeline.release(f"{source.capture.database}.{table}", by="test")
+    source.execute("INSERT INTO bad VALUES (4, 'd'), (5, 'e')")
+    source.execute("INSERT INTO list VALUES (8, 'newer')")
+    source.execute("UPDATE good SET v = 'y' WHERE id = 1")
+    source.round()
+    source.execute("UPDATE bad SET v = 'f' WHERE id = 5")
+    source.execute("DELETE FROM list WHERE id = 7")
+    cut = source.round()
+    if cut is None or source.asides(cut):
+        cut = source.round()
+    assert source.asides(cut) == {}
+    assert {table: source.lake_rows(table) for table in TABLES} == {t: source.source_rows(t) for t in TABLES}
+    source.execute("INSERT INTO bad VALUES (6, 'g')")
+    source.execute("INSERT INTO list VALUES (6, 'g')")
+    source.round()
+    assert {table: source.lake_rows(table) for table in TABLES} == {t: source.source_rows(t) for t in TABLES}
+
+
+def test_an_emptied_table_is_empty_when_it_is_released(source):
+    """Its snapshot brings no row, and takes out those that the lake has."""
+    source.round()
+    source.execute("TRUNCATE TABLE bad")
+    cut = source.round()
+    assert set(source.asides(cut)) == {"bad"}
+    assert len(source.lake_rows("bad")) == 3
+    source.capture.pipeline.release(f"{source.capture.database}.bad", by="test")
+    for _ in range(2):
+        source.round()
+    assert source.lake_rows("bad") == []
+    source.execute("INSERT INTO bad VALUES (1, 'back')")
+    source.round()
+    assert source.lake_rows("bad") == [(1, "back")]

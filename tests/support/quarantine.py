@@ -1,0 +1,65 @@
+"""A source with two tables, of which one is going to be set aside."""
+
+from __future__ import annotations
+
+from cdc_lib.model.cursor import DRAIN
+from cdc_lib.store import layout
+from cdc_lib.store.raw_events import read_events
+from tests.support.capture import SOURCE, Capture
+
+BAD_TEXT = "INSERT INTO bad VALUES (2, _cp1250 X'6181C462')"
+"""0x81 of cp1250 is a byte without a character."""
+
+
+def capturing(server, database, folder, **settings):
+    """Follow two tables from now on: `bad`, of which rows can be broken, and `good`."""
+    capture = Capture(server, database, folder, **{"start": "latest", "on_error": "quarantine", **settings})
+    capture.execute("CREATE TABLE IF NOT EXISTS bad (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp1250)")
+    capture.execute("CREATE TABLE IF NOT EXISTS good (id INT PRIMARY KEY, v VARCHAR(9))")
+    assert not capture.pipeline.plan(by="test")
+    return capture
+
+
+def change(capture, *statements):
+    """Change both tables around some statements."""
+    capture.execute("INSERT INTO bad VALUES (1, 'before')")
+    capture.execute("INSERT INTO good VALUES (1, 'before')")
+    for statement in statements:
+        capture.execute(statement)
+    capture.execute("INSERT INTO good VALUES (3, 'behind')")
+
+
+def planned(capture):
+    (window,) = capture.pipeline.plan(by="test")
+    return window
+
+
+def manifest_of(capture, window):
+    found = capture.drainer.manifest(layout.manifest_key(window))
+    assert found is not None
+    return found
+
+
+def kept(capture, manifest, table="bad"):
+    """Return the raw events that a window kept of a table."""
+    (one,) = [one for one in manifest.aside if one.table == f"{capture.database}.{table}"]
+    if one.events is None:
+        return []
+    with capture.store.open_read(layout.beside(layout.key_of(manifest), one.events.path)) as file:
+        found = list(read_events(file, manifest.window.start.file.rpartition(".")[0]))
+    assert len(found) == one.events.events
+    assert (found[0].position, found[-1].position) == (one.events.first, one.events.last)
+    return found
+
+
+def rounds(capture, count=1):
+    """Plan, drain and ack so many times; returns the last ack."""
+    for _ in range(count):
+        for unit in capture.pipeline.plan(by="test"):
+            capture.pipeline.drain(unit)
+        ack = capture.pipeline.ack_drain(by="test")
+    return ack
+
+
+def cursor(capture):
+    return capture.pipeline.cursors.load(SOURCE, DRAIN)
