@@ -13,7 +13,7 @@ from tests.support.capture import Capture
 
 NAMES = ["a", "b", "cc", "x y", 'q"q', "é", "日本", "$d", "a.b", "[0]", "", "n\n", "zzzzzzzzzz"]
 SCALARS = [
-    "1", "-7", "70000", "3000000000", "18446744073709551615", "0.1", "1e20", "1.5e-7", "true", "false", "null",
+    "1", "-7", "70000", "3000000000", "18446744073709551615", "0.1", "1e20", "1.5e-7", "-1.2345678901234567e-15", "true", "false", "null",
     "'text'", "'q\"\\\\b\\n'", "REPEAT('é', 70)", "REPEAT('w', 300)", "CAST('1.50' AS DECIMAL(9, 2))", "CAST(-12.5 AS DECIMAL(4, 1))",
     "CAST('2024-02-29' AS DATE)", "CAST('2024-02-29 01:02:03.4' AS DATETIME(6))", "CAST('-12:34:56' AS TIME)",
     "CAST(x'00FF' AS BINARY)", "JSON_ARRAY(1, 'x', JSON_OBJECT('k', NULL))", "JSON_OBJECT('long', 1, 's', JSON_ARRAY())",

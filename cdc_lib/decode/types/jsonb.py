@@ -5,11 +5,13 @@ Format (MySQL ``sql-common/json_binary.h``): one byte of type; objects and array
 offsets count from behind the type byte. Strings: a length of 7 bits a byte, low bits first. The server prints ``", "`` and
 ``": "`` between, doubles in their shortest form, integers as they are. MariaDB keeps JSON as text and does not come here.
 
-A double whose shortest text has more than fifteen digits or an exponent leaves a gap of 32 bytes, which Python's float
+A double whose shortest text has more than fifteen digits or an exponent leaves a gap of 40 bytes, which Python's float
 formatting fills afterwards: correct rounding of those is not worth a second implementation.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +25,8 @@ from cdc_lib.decode.wire import little, u16
 from cdc_lib.model.schema import SourceType
 
 DONE, NO_SPACE, MALFORMED, TOO_MANY_GAPS = range(4)
-GAP = 32
+GAP = 40
+"""Room for the longest text of a double, 34 bytes: a sign, ``0.``, fourteen zeros and seventeen digits."""
 _DEPTH = 128
 """Levels that a document may nest; the server allows 100."""
 _GAPS = 65536
@@ -197,9 +200,9 @@ def _scalar(kind, b, p, end, out, o, gap_at, gap_value, gaps, hexes):
             return TOO_MANY_GAPS, o, gaps
         gap_at[gaps] = o
         gap_value[gaps] = value
-        for i in range(32):
+        for i in range(GAP):
             out[o + i] = 0
-        return DONE, o + 32, gaps + 1
+        return DONE, o + GAP, gaps + 1
     return DONE, write_unsigned(np.uint64(raw), out, o), gaps
 
 
@@ -281,7 +284,7 @@ def documents(b, pos, length, n, first, offsets, data, valid, at, gap_at, gap_va
         size = length[i]
         valid[at + i] = size >= 0
         if size >= 0:
-            # A byte of input makes at most six of output, a number of two bytes at most six, a double 32.
+            # A byte of input makes at most six of output, a number of two bytes at most six, a double GAP.
             if o + 12 * size + ROOM > data.shape[0]:
                 return NO_SPACE, i, gaps
             before = gaps
@@ -369,7 +372,10 @@ class JsonCodec:
             end = int(offsets[at + row + 1])
             while gap < gaps and self._gap_at[gap] < end:
                 hole = int(self._gap_at[gap])
-                text = print_double(float(self._gap_value[gap])).encode()
+                value = float(self._gap_value[gap])
+                if not math.isfinite(value):
+                    raise ValueFault(row, "the JSON document holds a double that is no number")
+                text = print_double(value).encode()
                 raw[target : target + hole - source] = raw[source:hole].copy()
                 target += hole - source
                 raw[target : target + len(text)] = np.frombuffer(text, np.uint8)

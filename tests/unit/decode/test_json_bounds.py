@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -32,6 +34,23 @@ def test_a_document_of_many_long_doubles_is_printed():
     before, text, behind = printed(short, long, short)
     assert before == behind == "0.1234567890123456"
     assert json.loads(text) == numbers
+
+
+@pytest.mark.parametrize("number", [-1.2345678901234567e-15, 1.2345678901234567e-15, -9.876543210987654e-15])
+def test_the_longest_text_of_a_double_leaves_what_stands_behind_it(number):
+    """MySQL prints up to fifteen places of zeros before it takes an exponent."""
+    values = (number, 1.5, number, number)
+    entries = b"".join(struct.pack("<BH", 11, 4 + 3 * 4 + 8 * i) for i in range(4))
+    body = struct.pack("<HH", 4, 4 + 3 * 4 + 4 * 8) + entries + struct.pack("<4d", *values)
+    (text,) = printed(b"\x02" + body)
+    assert text == f"[{', '.join(str(value) if value == 1.5 else format(Decimal(repr(value)), 'f') for value in values)}]"
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_double_that_is_no_number_is_refused(number):
+    """JSON has no word for it, and no server writes it."""
+    with pytest.raises(ValueFault, match="no number"):
+        printed(b"\x0b" + struct.pack("<d", 0.5), b"\x0b" + struct.pack("<d", number))
 
 
 def test_documents_nest_as_deeply_as_the_server_allows_and_no_deeper_than_there_is_room():
