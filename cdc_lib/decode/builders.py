@@ -21,6 +21,7 @@ _FIRST_ROWS = 1024
 _FIRST_BYTES = 16 * 1024
 MAX_TEXT_BYTES = 2**31 - 1
 """Bytes that the 32-bit offsets of an Arrow string column can address."""
+TOO_MUCH_TEXT = "more than 2 GiB of text, or what may become as much in UTF-8, in one column of one row group"
 
 
 class ValidityBuilder:
@@ -106,9 +107,7 @@ class TextBuilder:
             ValueFault: one row group would hold more text than 32-bit offsets address.
         """
         if self.used + size > MAX_TEXT_BYTES:
-            raise ValueFault(
-                0, "more than 2 GiB of text, or what may become as much in UTF-8, in one column of one row group"
-            )
+            raise ValueFault(0, TOO_MUCH_TEXT)
         self.offsets = grown(self.offsets, self.rows + rows + 1)
         self.data = grown(self.data, self.used + size)
         self.validity.reserve(self.rows + rows)

@@ -22,9 +22,12 @@ from tests.fuzz.mutation import Samples, begin, below, broken, fill
 from tests.fuzz.samples import cut
 
 
+_NOT_ENOUGH = "a document needs more room than it is given"
+
+
 @njit(cache=True, nogil=True)
 def drive_json(seed, first, cases, done, data, starts, room, hexes):
-    """Binary documents."""
+    """Binary documents, with enough room or with less, and at most that much."""
     rng = np.zeros(1, np.uint64)
     buffer, out = np.empty(room, np.uint8), np.empty(12 * room + jsonb.ROOM, np.uint8)
     pos, length, offsets, valid = (
@@ -40,21 +43,13 @@ def drive_json(seed, first, cases, done, data, starts, room, hexes):
         begin(rng, seed, case)
         size = broken(rng, data, starts, below(rng, starts.shape[0] - 1), buffer)
         length[0] = size
-        jsonb.documents(
-            buffer[:size],
-            pos,
-            length,
-            1,
-            0,
-            offsets,
-            out[: 12 * size + jsonb.ROOM],
-            valid,
-            0,
-            gap_at,
-            gap_value,
-            stack,
-            hexes,
+        enough = 12 * size + jsonb.ROOM
+        most = below(rng, enough) if below(rng, 4) == 0 else enough
+        status, _, _ = jsonb.documents(
+            buffer[:size], pos, length, 1, 0, offsets, out[:most], valid, 0, gap_at, gap_value, stack, hexes, most
         )
+        if status == jsonb.NO_SPACE and most == enough:
+            raise ValueError(_NOT_ENOUGH)
 
 
 @njit(cache=True, nogil=True)

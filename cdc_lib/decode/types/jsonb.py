@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from cdc_lib.decode.builders import TextBuilder, grown
+from cdc_lib.decode.builders import MAX_TEXT_BYTES, TOO_MUCH_TEXT, TextBuilder, grown
 from cdc_lib.decode.charsets.utf8 import first_bad
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.decode.types.jsonb_opaque import opaque
@@ -170,15 +170,19 @@ def _scalar(kind, b, p, end, out, o, gap_at, gap_value, gaps, hexes):
         return (MALFORMED if o < 0 else DONE), o, gaps
     if kind == 12:
         size, p = _length(b, p, end)
-        if size < 0 or size > end - p or o + 6 * size + ROOM > out.shape[0]:
+        if size < 0 or size > end - p:
             return MALFORMED, o, gaps
+        if o + 6 * size + ROOM > out.shape[0]:
+            return NO_SPACE, o, gaps
         return DONE, write_string(b, p, size, out, o, hexes), gaps
     if kind == 15:
         if p >= end:
             return MALFORMED, o, gaps
         size, q = _length(b, p + 1, end)
-        if size < 0 or size > end - q or o + 6 * size + ROOM > out.shape[0]:
+        if size < 0 or size > end - q:
             return MALFORMED, o, gaps
+        if o + 6 * size + ROOM > out.shape[0]:
+            return NO_SPACE, o, gaps
         o = opaque(np.int64(b[p]), b, q, size, out, o)
         return (MALFORMED if o < 0 else DONE), o, gaps
     width = 2 if kind <= 6 else (4 if kind <= 8 else 8)
@@ -208,20 +212,19 @@ def _scalar(kind, b, p, end, out, o, gap_at, gap_value, gaps, hexes):
 
 @njit(cache=True, nogil=True)
 def document(b, start, size, out, o, gap_at, gap_value, gaps, stack, hexes):
-    """Write one document; ``out`` has room for it. Returns status, byte behind it, number of gaps.
+    """Write one document, as far as ``out`` has room. Returns status, byte behind it, number of gaps.
 
     Rows of ``stack``: start of the container, its end, its count, next element, offset size, object or not.
     """
     if size == 0:
-        return DONE, _literal(0, out, o), gaps
+        return (DONE, _literal(0, out, o), gaps) if o + ROOM <= out.shape[0] else (NO_SPACE, o, gaps)
     kind = np.int64(b[start])
     p = start + 1
     end = start + size
     depth = -1
     while True:
-        # A sound document always fits; one whose entries point back at their container would print without end.
         if o + ROOM > out.shape[0]:
-            return MALFORMED, o, gaps
+            return NO_SPACE, o, gaps
         if kind <= 3:
             wide = 4 if kind & 1 else 2
             if end - p < 2 * wide:
@@ -259,8 +262,10 @@ def document(b, start, size, out, o, gap_at, gap_value, gaps, stack, hexes):
             entry += count * (wide + 2)
             at = base + little(b, key, wide)
             n = u16(b, key + wide)
-            if at + n > end or o + 6 * n + ROOM > out.shape[0]:
+            if at + n > end:
                 return MALFORMED, o, gaps
+            if o + 6 * n + ROOM > out.shape[0]:
+                return NO_SPACE, o, gaps
             o = write_string(b, at, n, out, o, hexes)
             out[o] = 58
             out[o + 1] = 32
@@ -276,8 +281,11 @@ def document(b, start, size, out, o, gap_at, gap_value, gaps, stack, hexes):
 
 
 @njit(cache=True, nogil=True)
-def documents(b, pos, length, n, first, offsets, data, valid, at, gap_at, gap_value, stack, hexes):
-    """Write documents from row ``first`` on; returns status, the row where it ended, number of gaps."""
+def documents(b, pos, length, n, first, offsets, data, valid, at, gap_at, gap_value, stack, hexes, most):
+    """Write documents from row ``first`` on; returns status, the row where it ended, number of gaps.
+
+    NO_SPACE: ``data`` must grow; when it has ``most`` bytes already, the documents are too large.
+    """
     gaps = np.int64(0)
     o = np.int64(offsets[at + first])
     for i in range(first, n):
@@ -285,12 +293,14 @@ def documents(b, pos, length, n, first, offsets, data, valid, at, gap_at, gap_va
         valid[at + i] = size >= 0
         if size >= 0:
             # A byte of input makes at most six of output, a number of two bytes at most six, a double GAP.
-            if o + 12 * size + ROOM > data.shape[0]:
+            enough = o + 12 * size + ROOM <= data.shape[0]
+            if not enough and data.shape[0] < most:
                 return NO_SPACE, i, gaps
             before = gaps
             status, behind, gaps = document(b, pos[i], size, data, o, gap_at, gap_value, gaps, stack, hexes)
-            if status == TOO_MANY_GAPS:
-                return status, i, before
+            if status == TOO_MANY_GAPS or status == NO_SPACE:
+                # A sound document fits where there is enough; one whose entries point back at their container never does.
+                return MALFORMED if status == NO_SPACE and enough else status, i, before
             if status != DONE:
                 return status, i, gaps
             o = behind
@@ -323,10 +333,12 @@ class JsonCodec:
 
     Args:
         source_type: of kind ``json``.
+        most: bytes of text that one row group may hold.
     """
 
-    def __init__(self, source_type: SourceType) -> None:
+    def __init__(self, source_type: SourceType, most: int = MAX_TEXT_BYTES) -> None:
         """Make the scratch space."""
+        self._most = most
         self.arrow_type = pa.string()
         self.source_type = source_type
         self._column = TextBuilder(self.arrow_type)
@@ -340,8 +352,9 @@ class JsonCodec:
         column.reserve(rows, 0)
         first = 0
         while first < rows:
-            target = (column.offsets, column.data, column.validity.bytes, column.rows)
-            scratch = (self._gap_at, self._gap_value, self._stack, _HEX)
+            out = column.data[: self._most]
+            target = (column.offsets, out, column.validity.bytes, column.rows)
+            scratch = (self._gap_at, self._gap_value, self._stack, _HEX, self._most)
             status, row, gaps = documents(data, pos, length, rows, first, *target, *scratch)
             if gaps:
                 self._fill_gaps(first, int(row), int(gaps))
@@ -350,8 +363,10 @@ class JsonCodec:
                 self._gap_value = np.empty(self._gap_at.shape[0], np.float64)
             first = int(row)
             if status == NO_SPACE:
+                if out.shape[0] == self._most and not gaps:  # gaps that were closed have made room
+                    raise ValueFault(first, TOO_MUCH_TEXT)
                 needed = int(column.offsets[column.rows + first]) + 12 * int(length[first]) + ROOM
-                column.data = grown(column.data, needed)
+                column.data = grown(column.data, min(needed, self._most))
             elif status == MALFORMED:
                 raise ValueFault(first, "the JSON document's offsets or types are wrong")
         bad = first_bad(column.data, column.offsets, column.rows, rows, 0xFF)

@@ -10,15 +10,16 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from cdc_lib.decode.builders import MAX_TEXT_BYTES
 from cdc_lib.decode.types.codec import ValueFault
-from cdc_lib.decode.types.jsonb import JsonCodec
+from cdc_lib.decode.types.jsonb import ROOM, JsonCodec
 from cdc_lib.model.schema import SourceType
 from tests.fuzz.samples import nested
 
 
-def printed(*documents: bytes) -> list[str]:
+def printed(*documents: bytes, most: int = MAX_TEXT_BYTES) -> list[str]:
     length = np.array([len(document) for document in documents])
-    codec = JsonCodec(SourceType("json"))
+    codec = JsonCodec(SourceType("json"), most)
     codec.append(np.frombuffer(b"".join(documents), np.uint8), np.cumsum([0, *length[:-1]]), length, len(documents))
     return codec.finish().to_pylist()
 
@@ -69,3 +70,35 @@ def test_a_document_whose_entries_all_name_the_same_container_is_refused(kind, c
     document = kind + struct.pack(form[0] + form[2] * 2, count, 2 * wide + len(body)) + body
     with pytest.raises(ValueFault):
         printed(document)
+
+
+def test_documents_may_fill_a_row_group_up_to_its_limit():
+    """The room is never more than 32-bit offsets address; short texts may need less of it than the worst would."""
+    text = b"\x0c\x64" + b"x" * 100
+    assert printed(*[text] * 50, most=50 * 102 + 6 * 100 + ROOM) == ['"' + "x" * 100 + '"'] * 50
+
+
+def test_gaps_of_long_doubles_do_not_count_for_the_limit():
+    """Once they are closed there is room again."""
+    double = b"\x0b" + struct.pack("<d", 1.5e300)
+    assert printed(*[double] * 200, most=200 * 8 + ROOM) == ["1.5e300"] * 200
+
+
+@pytest.mark.parametrize("start", [0, 40])
+def test_more_text_than_a_row_group_may_hold_is_refused_by_name(start):
+    """The first document that has no place is named, however the buffer grew before."""
+    text = b"\x0c\x64" + b"x" * 100
+    short = b"\x04\x01"
+    with pytest.raises(ValueFault, match="more than 2 GiB of text") as caught:
+        printed(*[short] * start, *[text] * 1000, most=1 << 15)
+    assert 0 < caught.value.row - start <= (1 << 15) // 102
+
+
+def test_a_document_that_would_print_without_end_is_refused_at_the_limit_too():
+    """There it cannot be told from one that is too large."""
+    body = struct.pack("<HH", 1, 7) + struct.pack("<BH", 2, 4)
+    looped = b"\x02" + struct.pack("<HH", 3, 13) + struct.pack("<BH", 2, 4) * 3
+    with pytest.raises(ValueFault):
+        printed(looped, most=ROOM + 20)
+    with pytest.raises(ValueFault):
+        printed(b"\x02" + body, most=ROOM + 20)
