@@ -12,6 +12,7 @@ from cdc_lib.decode.frame import (
     EVENTS,
     HEADER,
     IN_TRANSACTION,
+    LONGEST_EVENT,
     MALFORMED,
     NEED_MORE,
     NEEDED,
@@ -52,7 +53,7 @@ def scan_bare(b, begin, fill, origin, state, ids, slots, kinds, sids, records, s
             return NEED_MORE, n, p, p
         length = u32(b, p + 9)
         # Behind the end of its transaction a payload holds nothing.
-        if length < HEADER or state[IN_TRANSACTION] == 0:
+        if length < HEADER or length > LONGEST_EVENT or state[IN_TRANSACTION] == 0:
             return MALFORMED, n, p, p + HEADER
         if p + length > fill:
             state[NEEDED] = length

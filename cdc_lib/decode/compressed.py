@@ -12,6 +12,7 @@ import zlib
 import numpy as np
 from numba import njit
 
+from cdc_lib.decode.frame import LONGEST_EVENT
 from cdc_lib.decode.receive import Bytes
 from cdc_lib.decode.wire import big, u16
 
@@ -30,7 +31,7 @@ def inflated_size(b, p, end):
         return wrong
     size = big(b, p + 1, width)
     start = p + 1 + width
-    return (size, start) if size <= (end - start) * _DENSEST else wrong
+    return (size, start) if size <= min((end - start) * _DENSEST, LONGEST_EVENT) else wrong
 
 
 @njit(cache=True, nogil=True)

@@ -67,6 +67,8 @@ FIRST_SIDS = 64
 """Room for GTID sources at the beginning; it grows."""
 UNWANTED = -2
 UNKNOWN = -1
+LONGEST_EVENT = 0x7F000000
+"""Cells are found by 32-bit numbers, in a buffer that may hold 16 MiB more. Servers send events of 1 GiB at most."""
 _MAX_PAYLOAD = 0xFFFFFF
 
 
@@ -377,7 +379,11 @@ def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, sc
                 return NEED_MORE, n, p, p, p, p
             length = u32(b, h + 9)
             wire = length + 1 + 4 * ((length + 1) // _MAX_PAYLOAD + 1)
-            if length + 1 < _MAX_PAYLOAD or (p + wire <= fill and not _join_packets(b, p, wire)):
+            if (
+                length + 1 < _MAX_PAYLOAD
+                or length > LONGEST_EVENT
+                or (p + wire <= fill and not _join_packets(b, p, wire))
+            ):
                 return MALFORMED, n, p, h, h, p
         else:
             length = payload - 1

@@ -25,10 +25,12 @@ class SideBuffer:
 
     Args:
         size: bytes that it holds before what it has must be decoded; one event that is longer makes it grow.
+        most: bytes that it never grows beyond, more than LONGEST_EVENT: cells are found by 32-bit numbers.
     """
 
-    def __init__(self, size: int = 8 << 20) -> None:
+    def __init__(self, size: int = 8 << 20, most: int = (1 << 31) - 1) -> None:
         """Take no memory before it is needed."""
+        self._most = most
         self.data: Bytes = np.empty(0, np.uint8)
         self.fill = 0
         self._size = size
@@ -49,7 +51,7 @@ class SideBuffer:
 
     def double(self) -> None:
         """Make room for an event that is longer than the buffer: only for bytes that have really come."""
-        self._grow(2 * self.data.shape[0])
+        self._grow(min(2 * self.data.shape[0], self._most))
 
     def take(self, source: Bytes, records: npt.NDArray[np.int64]) -> int:
         """Bring the rows of records here, as many records as fit, and at least one when nothing is in use.
@@ -67,7 +69,7 @@ class SideBuffer:
         plan = np.empty((records.shape[0], 3), np.int64)
         count, wrong = _plan(source, records, self.room(0), self.fill == 0, plan)
         if wrong >= 0:
-            raise BrokenRows(wrong, "the compressed part of its rows does not follow the format")
+            raise BrokenRows(wrong, "their compressed part does not follow the format, or is of 2 GiB or more")
         if count == 0:
             return 0
         self.room(int(plan[:count, 0].sum()))

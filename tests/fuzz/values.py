@@ -21,7 +21,6 @@ from cdc_lib.decode.types import (
 from tests.fuzz.mutation import Samples, begin, below, broken, fill
 from tests.fuzz.samples import cut
 
-
 _NOT_ENOUGH = "a document needs more room than it is given"
 
 

@@ -12,6 +12,7 @@ import zlib
 import numpy as np
 import pyarrow as pa
 
+from cdc_lib.decode.builders import MAX_TEXT_BYTES
 from cdc_lib.decode.types.codec import Bytes, Cells, Codec, ValueFault
 
 _ZLIB = 8
@@ -65,6 +66,9 @@ def unpacked(cell: bytes) -> bytes:
         msg = f"its first byte is {head:#04x}"
         raise ValueError(msg)
     size = int.from_bytes(cell[1 : 1 + count], "big")
+    if size > MAX_TEXT_BYTES:
+        msg = f"it says that it holds {size} bytes, which no column of the lake can"
+        raise ValueError(msg)
     stream = zlib.decompressobj(-zlib.MAX_WBITS if head & _RAW else zlib.MAX_WBITS)
     # One byte more than declared is asked for, so that a length that lies is seen and costs no memory.
     text = stream.decompress(cell[1 + count :], size + 1)

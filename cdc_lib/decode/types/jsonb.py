@@ -298,9 +298,11 @@ def documents(b, pos, length, n, first, offsets, data, valid, at, gap_at, gap_va
                 return NO_SPACE, i, gaps
             before = gaps
             status, behind, gaps = document(b, pos[i], size, data, o, gap_at, gap_value, gaps, stack, hexes)
-            if status == TOO_MANY_GAPS or status == NO_SPACE:
-                # A sound document fits where there is enough; one whose entries point back at their container never does.
-                return MALFORMED if status == NO_SPACE and enough else status, i, before
+            # A sound document fits where there is enough; one whose entries point back at their container never does.
+            if status == NO_SPACE and enough:
+                return MALFORMED, i, before
+            if status in (TOO_MANY_GAPS, NO_SPACE):
+                return status, i, before
             if status != DONE:
                 return status, i, gaps
             o = behind

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import random
 
+import numpy as np
 import pytest
 
 from cdc_lib.decode import reader
+from cdc_lib.decode.compressed import inflated_size
+from cdc_lib.decode.frame import LONGEST_EVENT
 from cdc_lib.decode.side import SideBuffer
 from cdc_lib.errors import CdcError, DecodeError, UnknownEvent
 from tests.support.binlog import Binlog, read
@@ -68,6 +71,13 @@ def test_a_compressed_event_that_lies_stops_the_window(binlog):
     with pytest.raises(DecodeError) as caught:
         read(binlog.xid(), flavor="mariadb")
     assert caught.value.context["offset"] == start
+
+
+@pytest.mark.parametrize("size", [LONGEST_EVENT + 1, (1 << 31) - 1, (1 << 32) - 1])
+def test_rows_that_inflate_to_more_than_cells_can_be_found_in_are_refused(size):
+    """Though the compressed bytes could make as much; one byte less may."""
+    fronts = [np.frombuffer(b"\x84" + n.to_bytes(4, "big"), np.uint8) for n in (size, LONGEST_EVENT)]
+    assert [inflated_size(front, 0, 1 << 23) for front in fronts] == [(-1, -1), (LONGEST_EVENT, 5)]
 
 
 def test_a_compressed_statement_is_looked_at():

@@ -50,6 +50,14 @@ def test_a_window_ends_where_it_says():
     assert summary.transactions == 1
 
 
+def test_an_event_longer_than_cells_can_be_found_in_is_refused_by_its_header():
+    """Before its bytes have come; the longest one is waited for."""
+    for length, error in ((frame.LONGEST_EVENT + 1, DecodeError), (frame.LONGEST_EVENT, SourceUnavailable)):
+        header = struct.pack("<IBIIIH", 1, 30, 1, length, 0, 0)
+        with pytest.raises(error):
+            read(Binlog(), stop=100, data=b"\xff\xff\xff\0\0" + header)
+
+
 @pytest.mark.parametrize("extra", [-2, -1, 0, 1, 5000])
 def test_an_event_over_several_packets_is_put_together(extra):
     """Around the size at which a second packet begins, which is then empty."""

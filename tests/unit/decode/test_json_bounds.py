@@ -44,7 +44,9 @@ def test_the_longest_text_of_a_double_leaves_what_stands_behind_it(number):
     entries = b"".join(struct.pack("<BH", 11, 4 + 3 * 4 + 8 * i) for i in range(4))
     body = struct.pack("<HH", 4, 4 + 3 * 4 + 4 * 8) + entries + struct.pack("<4d", *values)
     (text,) = printed(b"\x02" + body)
-    assert text == f"[{', '.join(str(value) if value == 1.5 else format(Decimal(repr(value)), 'f') for value in values)}]"
+    assert (
+        text == f"[{', '.join(str(value) if value == 1.5 else format(Decimal(repr(value)), 'f') for value in values)}]"
+    )
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])

@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 from cdc_lib.decode import reader
+from cdc_lib.decode.frame import LONGEST_EVENT
 from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.decode.side import SideBuffer
 from cdc_lib.errors import CdcError, ChecksumMismatch, DecodeError, UnknownEvent, UnknownSchema
@@ -157,6 +158,27 @@ def test_an_inner_event_that_claims_more_than_the_payload_holds_stops_the_window
     with pytest.raises(DecodeError, match="compressed transaction") as caught:
         read(Binlog().gtid(1).payload(bytes(wire)))
     assert caught.value.context["inside"] == 0
+
+
+def test_an_inner_event_longer_than_cells_can_be_found_in_stops_the_window(monkeypatch):
+    """Though the payload says that it holds as much: by its header, before the rest is inflated."""
+    monkeypatch.setattr(reader, "SideBuffer", lambda: SideBuffer(40))
+    wire = bytearray(INNER)
+    wire[9:13] = struct.pack("<I", LONGEST_EVENT + 1)
+    with pytest.raises(DecodeError, match="compressed transaction") as caught:
+        read(Binlog().gtid(1).payload(bytes(wire), size=1 << 40))
+    assert caught.value.context["inside"] == 0
+
+
+def test_a_side_buffer_grows_to_its_limit_and_no_further():
+    """Events behind one that made it grow lie below the limit too."""
+    side = SideBuffer(40, most=100)
+    assert side.room(0) == 40
+    grown = []
+    for _ in range(3):
+        side.double()
+        grown.append(side.data.shape[0])
+    assert grown == [80, 100, 100]
 
 
 def test_a_compression_that_is_not_known_stops_the_window():

@@ -103,6 +103,12 @@ def test_a_small_value_that_unpacks_to_much_is_cut_at_its_declared_length():
         unpacked(b"\x81\x10" + bomb)
 
 
+def test_a_value_that_says_it_is_larger_than_any_column_is_not_unpacked():
+    """A column of a row group holds 2 GiB."""
+    with pytest.raises(ValueError, match="which no column of the lake can"):
+        unpacked(b"\x84\x80\0\0\0" + zlib.compress(b"four"))
+
+
 def old_datetime(text):
     return int(text).to_bytes(8, "little")
 
