@@ -20,6 +20,7 @@ from cdc_lib.errors import CdcError, SourceUnavailable
 from cdc_lib.model.policy import ValuePolicy
 from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import cut
+from tests.fuzz.streams import Portions, placed
 from tests.support.recorded import CHARSETS, recorded
 
 _HEADER = 19
@@ -28,23 +29,6 @@ _POLICIES = (
     ValuePolicy(zero_dates="error", old_temporals="whole"),
     ValuePolicy(zero_dates="string", invalid_text="replace"),
 )
-
-
-class Portions:
-    """A stream that gives its bytes in portions of random sizes and then ends."""
-
-    def __init__(self, data: bytes, chosen: random.Random) -> None:
-        self._data = data
-        self._at = 0
-        self._most = chosen.choice([1, 7, 100, 1 << 20]) if len(data) < 1 << 12 else 1 << 20
-        self._chosen = chosen
-
-    def read_into(self, view: memoryview) -> int:
-        size = min(self._chosen.randint(1, self._most), len(view))
-        piece = self._data[self._at : self._at + size]
-        view[: len(piece)] = piece
-        self._at += len(piece)
-        return len(piece)
 
 
 class Nowhere:
@@ -80,7 +64,7 @@ def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         try:
             WindowReader(
                 stream.window,
-                Portions(bytes(wire), chosen),
+                Portions(bytes(wire), chosen, _most(wire, chosen)),
                 stream.facts,
                 lambda *_: True,
                 Nowhere(),
@@ -91,7 +75,11 @@ def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         except SourceUnavailable:
             pass
         except CdcError as error:
-            _placed(error)
+            placed(error)
+
+
+def _most(wire: bytearray, chosen: random.Random) -> int:
+    return chosen.choice([1, 7, 100, 1 << 20]) if len(wire) < 1 << 12 else 1 << 20
 
 
 def _change(wire: bytearray, chosen: random.Random, others: np.ndarray) -> None:
@@ -117,12 +105,6 @@ def _change(wire: bytearray, chosen: random.Random, others: np.ndarray) -> None:
                     return
 
 
-def _placed(error: CdcError) -> None:
-    """Look that an error says where it happened."""
-    if not {"file", "offset"} <= error.context.keys():
-        raise AssertionError(f"{type(error).__name__} without a place: {error}") from error
-
-
 def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     """Run cases of table maps, statements, rotations and format descriptions."""
     samples = Samples.of(cut().rare)
@@ -146,5 +128,5 @@ def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         try:
             RareEvents(progress, tables, XaTransactions(progress), []).take(event, 0, size)
         except CdcError as error:
-            _placed(error)
+            placed(error)
             progress = make()

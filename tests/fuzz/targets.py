@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.fuzz import readers, values, walks
+from tests.fuzz import readers, transactions, values, walks
 
 Run = Callable[[int, int, int, np.ndarray], None]
 
@@ -42,4 +42,6 @@ TARGETS = {
     "charsets": Target(values.charsets, 0.02, 20_000),
     "rare": Target(readers.rare, 0.008, 2_000),
     "reader": Target(readers.reader, 0.002, 200),
+    "payload": Target(transactions.payload, 0.001, 200),
+    "deflated": Target(transactions.deflated, 0.001, 200),
 }

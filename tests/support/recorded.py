@@ -36,6 +36,10 @@ class Event:
         return self.whole[4]
 
     @property
+    def body(self) -> bytes:
+        return self.whole[19:]
+
+    @property
     def in_file(self) -> bool:
         made_up = self.kind in (ROTATE, FORMAT_DESCRIPTION) and not any(self.whole[13:17])
         return not (int.from_bytes(self.whole[17:19], "little") & _ARTIFICIAL or made_up)
@@ -46,6 +50,12 @@ class Event:
             return Event(self.whole[:-5] + b"\0" + self.whole[-4:])
         size = (len(self.whole) - 4).to_bytes(4, "little")
         return Event(self.whole[:9] + size + self.whole[13:-4])
+
+    def holding(self, body: bytes, kind: int | None = None) -> Event:
+        """Return it with another body, of another type if one is given."""
+        size = (19 + len(body)).to_bytes(4, "little")
+        kind = self.kind if kind is None else kind
+        return Event(self.whole[:4] + bytes([kind]) + self.whole[5:9] + size + self.whole[13:19] + body)
 
     def ending_at(self, offset: int) -> Event:
         """Return it with another end position, if it has one."""
@@ -90,6 +100,12 @@ class Recorded:
             yield here
             if event.in_file:
                 here = Position(here.file, here.offset + len(event.whole))
+
+    def laid_out(self) -> Recorded:
+        """Return the same events with the end positions that follow from their lengths now."""
+        places = zip(self.offsets(), self.events, strict=True)
+        told = (e.ending_at(at.offset + len(e.whole)) if e.in_file else e for at, e in places)
+        return Recorded(self.flavor, tuple(told), checksum=self.checksum)
 
     def without_checksums(self) -> Recorded:
         """Return the same events as a server without checksums sends them: nothing hides a lie then."""
