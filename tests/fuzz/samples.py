@@ -52,6 +52,17 @@ def cut() -> Cut:
     return into
 
 
+def table_slots(parts: Cut) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids of all tables and their slots, as the kernels look them up."""
+    ids, slots = np.full(1024, -1, np.int64), np.zeros(1024, np.int64)
+    for table_id, slot in parts.ids.items():
+        i = (table_id * 0x9E3779B1) & 1023
+        while ids[i] != -1:
+            i = (i + 1) & 1023
+        ids[i], slots[i] = table_id, slot
+    return ids, slots
+
+
 def _transactions(stream: Recorded, into: Cut) -> None:
     """Cut at GTIDs; what stands before the first one is left out."""
     pieces: list[tuple[int, list[Event]]] = []

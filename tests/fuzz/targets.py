@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.fuzz import readers, transactions, values, walks
+from tests.fuzz import packed, readers, transactions, values, walks
 
 Run = Callable[[int, int, int, np.ndarray], None]
 
@@ -40,6 +40,9 @@ TARGETS = {
     "texts": Target(values.texts, 0.06),
     "doubles": Target(values.doubles, 0.04),
     "charsets": Target(values.charsets, 0.02, 20_000),
+    "fronts": Target(packed.fronts, 0.06),
+    "bare": Target(packed.events_inside, 0.1),
+    "side": Target(packed.placed, 0.08),
     "rare": Target(readers.rare, 0.008, 2_000),
     "reader": Target(readers.reader, 0.002, 200),
     "payload": Target(transactions.payload, 0.001, 200),

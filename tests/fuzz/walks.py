@@ -11,14 +11,14 @@ from cdc_lib.decode import events, frame, images, rows
 from cdc_lib.decode.checksum import TABLES
 from cdc_lib.decode.resultset import locate_text
 from tests.fuzz.mutation import Samples, begin, below, broken
-from tests.fuzz.samples import Cut, cut
+from tests.fuzz.samples import Cut, cut, table_slots
 
 _ROWS = 64
-_CELLS_OUTSIDE = "a cell lies outside of its event"
+CELLS_OUTSIDE = "a cell lies outside of its event"
 
 
 @njit(cache=True, nogil=True)
-def _inside(pos, length, rows_, columns, start, end):
+def inside(pos, length, rows_, columns, start, end):
     """Whether every cell lies in its event."""
     for r in range(rows_):
         for c in range(columns):
@@ -50,8 +50,8 @@ def drive_locate(seed, first, cases, done, data, starts, kinds, tables, prefix, 
             buffer[:size], records, chosen, 0, prefix[table, :n], width[table, :n], keys[table, : key_counts[table]],
             1 << 20, 1 << 30, pos[:n], length[:n], op, event, image,
         )  # fmt: skip
-        if not _inside(pos, length, found, n, 0, size):
-            raise ValueError(_CELLS_OUTSIDE)
+        if not inside(pos, length, found, n, 0, size):
+            raise ValueError(CELLS_OUTSIDE)
 
 
 @njit(cache=True, nogil=True)
@@ -84,12 +84,12 @@ def drive_images(seed, first, cases, done, data, starts, kinds, tables, prefix, 
             b, records, chosen, 0, prefix[table, :n], width[table, :n], traits[:n], keys[table, : key_counts[table]],
             1 << 20, 1 << 30, pos[:n], length[:n], op, event, image, patches[: json * _ROWS], sizes[:n],
         )  # fmt: skip
-        if not _inside(pos, length, found, n, 0, size):
-            raise ValueError(_CELLS_OUTSIDE)
+        if not inside(pos, length, found, n, 0, size):
+            raise ValueError(CELLS_OUTSIDE)
         for k in range(patched):
             for start in (images.DOCUMENT, images.DIFFS):
                 if patches[k, start] < 0 or patches[k, start] + patches[k, start + 1] > size:
-                    raise ValueError(_CELLS_OUTSIDE)
+                    raise ValueError(CELLS_OUTSIDE)
 
 
 @njit(cache=True, nogil=True)
@@ -147,11 +147,11 @@ def drive_scan(
                     b, records, chosen, 0, prefix[slot, :n], width[slot, :n], keys[:0], 1 << 20, 1 << 30,
                     pos[:n], length[:n], op, event, image,
                 )  # fmt: skip
-                if not _inside(pos, length, count, n, records[i, frame.BODY], records[i, frame.END]):
-                    raise ValueError(_CELLS_OUTSIDE)
+                if not inside(pos, length, count, n, records[i, frame.BODY], records[i, frame.END]):
+                    raise ValueError(CELLS_OUTSIDE)
             if status == frame.RARE:
                 if behind <= at or end < start or end > size:
-                    raise ValueError(_CELLS_OUTSIDE)
+                    raise ValueError(CELLS_OUTSIDE)
                 state[frame.OFFSET] += end - start
                 at = behind
             elif status != frame.RECORDS_FULL:
@@ -169,11 +169,11 @@ def drive_text_rows(seed, first, cases, done, data, starts, room):
         begin(rng, seed, case)
         size = broken(rng, data, starts, below(rng, starts.shape[0] - 1), buffer)
         _, found, at, _ = locate_text(buffer[:size], 0, size, 3, pos, length)
-        if not _inside(pos, length, found, 3, 0, size) or at > size:
-            raise ValueError(_CELLS_OUTSIDE)
+        if not inside(pos, length, found, 3, 0, size) or at > size:
+            raise ValueError(CELLS_OUTSIDE)
 
 
-def _layouts(parts: Cut) -> tuple[np.ndarray, ...]:
+def layouts(parts: Cut) -> tuple[np.ndarray, ...]:
     """Return prefixes and widths of all layouts, padded to the widest, and how many columns each has."""
     most = max(layout.prefix.shape[0] for layout in parts.layouts)
     prefix, width = np.zeros((2, len(parts.layouts), most), np.int64)
@@ -201,7 +201,7 @@ def _rows(drive, seed: int, first: int, cases: int, done: np.ndarray) -> None:
     keys = np.zeros((len(parts.layouts), counts.max()), np.int64)
     for i, layout in enumerate(parts.layouts):
         keys[i, : counts[i]] = layout.keys
-    prefix, width, columns = _layouts(parts)
+    prefix, width, columns = layouts(parts)
     drive(
         seed, first, cases, done, samples.data, samples.starts, kinds, tables, prefix, width, columns, keys, counts, samples.room
     )  # fmt: skip
@@ -211,13 +211,8 @@ def scan(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     """Run cases of whole transactions."""
     parts = cut()
     samples = Samples.of(parts.transactions)
-    ids, slots = np.full(1024, -1, np.int64), np.zeros(1024, np.int64)
-    for table_id, slot in parts.ids.items():
-        i = (table_id * 0x9E3779B1) & 1023
-        while ids[i] != -1:
-            i = (i + 1) & 1023
-        ids[i], slots[i] = table_id, slot
-    prefix, width, columns = _layouts(parts)
+    ids, slots = table_slots(parts)
+    prefix, width, columns = layouts(parts)
     drive_scan(
         seed, first, cases, done, samples.data, samples.starts, np.array(parts.offsets), np.array(parts.checksums), ids, slots,
         events.actions(), columns, prefix, width, TABLES, samples.room,
