@@ -4,6 +4,9 @@ The group of a prepared transaction ends in an XA_PREPARE event: one phase 1 (1:
 gtrid 4, length of bqual 4, both (MySQL ``libs/mysql/binlog/event/control_events.h``, XA_prepare_event; MariaDB
 ``sql/log_event.h``, XA_prepare_log_event). It begins with the statement XA START on MySQL, and with a flag of the GTID event
 on MariaDB. XA COMMIT and XA ROLLBACK are statements, each a group of its own, in a spelling that the server makes.
+
+MySQL takes formats of up to 63 bits; its statements have all of them, the event the lower 32. So the id of a transaction is that
+of its XA START, where there is one.
 """
 
 from __future__ import annotations
@@ -19,9 +22,13 @@ from cdc_lib.errors import DecodeError, UnknownEvent
 from cdc_lib.model.position import Position
 from cdc_lib.model.xa import Decision, Prepared, xid_text
 
-_STATEMENT = re.compile(r"XA (START|END|COMMIT|ROLLBACK) X'((?:[0-9a-fA-F]{2})*)',X'((?:[0-9a-fA-F]{2})*)',(\d+)\s*")
 _LONGEST_PART = 64
 """Bytes of gtrid and of bqual at most, by the XA specification."""
+_PART = rf"X'((?:[0-9a-fA-F]{{2}}){{0,{_LONGEST_PART}}})'"
+_STATEMENT = re.compile(rf"XA (START|END|COMMIT|ROLLBACK) {_PART},{_PART},([0-9]{{1,19}})\s*")
+_LARGEST_FORMAT = (1 << 63) - 1
+_Id = tuple[bytes, bytes, int]
+"""gtrid, bqual and format."""
 
 
 class XaTransactions:
@@ -34,6 +41,7 @@ class XaTransactions:
     def __init__(self, progress: Progress) -> None:
         """Know no transaction yet."""
         self._progress = progress
+        self._started: dict[tuple[str, int], _Id] = {}
         self._events: list[Prepared | Decision] = []
         self._tables: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
 
@@ -43,22 +51,33 @@ class XaTransactions:
         Raises:
             DecodeError: it does not read as servers write it, or stands where none does.
         """
-        match = _STATEMENT.fullmatch(text)
-        state = self._progress.state
-        decides = match is not None and match[1] in ("COMMIT", "ROLLBACK")
-        # A decision inside the transaction itself would say something of its rows that is not known here.
-        if match is None or (decides and state[frame.XA] != 0):
+        read = _read(text)
+        if read is None or not self._fits(*read):
             raise UnknownEvent(
                 f"an XA statement that is not understood: {text[:120]!r}",
                 hint="Nothing was acknowledged. Start the source anew with a snapshot to go on behind it.",
                 **self._progress.place(),
             )
-        if match[1] == "START":
+        verb, told = read
+        state = self._progress.state
+        if verb == "START":
             state[frame.XA] = state[frame.OFFSET]
-        elif decides:
-            xid = xid_text(int(match[4]), bytes.fromhex(match[2]), bytes.fromhex(match[3]))
-            self._decide(xid, committed=match[1] == "COMMIT")
+            self._started = {self._place(): told}
+        elif verb != "END":
+            self._decide(_text(told), committed=verb == "COMMIT")
             frame.end_transaction(state)
+
+    def _fits(self, verb: str, told: _Id) -> bool:
+        """Whether a statement can stand here: only XA END stands in a transaction, which must be its own."""
+        # A decision inside the transaction itself would say something of its rows that is not known here.
+        return self._begun(told) == told if verb == "END" else self._progress.state[frame.XA] == 0
+
+    def _begun(self, told: _Id) -> _Id:
+        """Return the id that the transaction began with, or ``told`` when its beginning does not say."""
+        return self._started.get(self._place(), told)
+
+    def _place(self) -> tuple[str, int]:
+        return self._progress.file, int(self._progress.state[frame.XA])
 
     def prepare(self, body: bytes) -> None:
         """Take an XA_PREPARE event, which ends its group; ``body`` is without header and checksum.
@@ -74,11 +93,19 @@ class XaTransactions:
                 hint="Nothing was acknowledged. Check the file at the source: mysqlbinlog reads it?",
                 **place,
             )
-        xid = xid_text(int.from_bytes(body[1:5], "little"), body[13 : 13 + gtrid], body[13 + gtrid :])
+        told = (body[13 : 13 + gtrid], body[13 + gtrid :], int.from_bytes(body[1:5], "little"))
+        begun = self._begun(told)
+        xid = _text(begun)
         if state[frame.XA] == 0:
             raise DecodeError(
                 f"an XA PREPARE of {xid} without the beginning of its transaction",
                 hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
+                **place,
+            )
+        if told != (*begun[:2], begun[2] & 0xFFFFFFFF):
+            raise DecodeError(
+                f"an XA PREPARE of another transaction than {xid}, which began",
+                hint="Nothing was acknowledged. Check the file at the source: mysqlbinlog reads it?",
                 **place,
             )
         began = Position(self._progress.file, int(state[frame.XA]))
@@ -133,3 +160,16 @@ class XaTransactions:
                     hint="Nothing was acknowledged. Start the source anew with a snapshot to go on behind it.",
                     **place,
                 )
+
+
+def _read(text: str) -> tuple[str, _Id] | None:
+    """Return verb and id of a statement; None when no server writes it like this."""
+    match = _STATEMENT.fullmatch(text)
+    if match is None or int(match[4]) > _LARGEST_FORMAT:
+        return None
+    return match[1], (bytes.fromhex(match[2]), bytes.fromhex(match[3]), int(match[4]))
+
+
+def _text(told: _Id) -> str:
+    gtrid, bqual, number = told
+    return xid_text(number, gtrid, bqual)

@@ -57,6 +57,17 @@ def test_a_transaction_prepared_and_committed_in_one_window_lies_apart(capture):
     assert {(row["_file"], row["_offset"]) for row in rows} == {(prepared.began.file_number, prepared.began.offset)}
 
 
+def test_a_format_of_more_than_32_bits_is_prepared_and_committed_as_one_transaction(capture):
+    """MySQL takes it, and leaves the upper bits out of the event; MariaDB takes 31 bits."""
+    if capture.server.flavor != "mysql":
+        pytest.skip("MariaDB refuses the statement")
+    start = capture.head()
+    prepare(capture, "'x1','',8589934593", "INSERT INTO a VALUES (3, 'p')")
+    xa.commit(capture.server, "'x1','',8589934593")
+    manifest = capture.drain(capture.window_from(start))
+    assert told(manifest) == (["X'7831',X'',8589934593"], ["X'7831',X'',8589934593"], [])
+
+
 def test_prepare_and_commit_in_two_windows_and_two_files(capture):
     """Each window tells its half, whichever is drained first."""
     start = capture.head()

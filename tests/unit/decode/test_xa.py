@@ -108,6 +108,10 @@ def test_a_lying_xa_prepare_stops_the_window(walk, body):
         "XA RECOVER",
         "XA PREPARE X'61',X'',1",
         "XA COMMIT X'61',X'',1; DROP TABLE t",
+        "XA COMMIT X'61',X'',9223372036854775808",
+        "XA COMMIT X'61',X'',\u0663",
+        f"XA COMMIT X'{'61' * 65}',X'',1",
+        f"XA COMMIT X'61',X'{'61' * 65}',1",
         "xa",
     ],
 )
@@ -123,6 +127,39 @@ def test_a_decision_inside_its_transaction_stops_the_window(walk, decision):
     begin(walk, 100, touched=True)
     with pytest.raises(UnknownEvent):
         walk[1].statement(f"XA {decision} {XID}")
+
+
+def test_a_format_of_more_than_32_bits_is_that_of_the_statements(walk):
+    """MySQL takes it, and leaves the upper bits out of the event."""
+    progress, xa = walk
+    xid = f"X'672778',X'62',{7 + (5 << 32)}"
+    go_to(progress, 100)
+    xa.statement(f"XA START {xid}")
+    xa.statement(f"XA END {xid}")
+    xa.prepare(BODY)
+    go_to(progress, 300)
+    xa.statement(f"XA ROLLBACK {xid}")
+    summary = finished(walk)
+    assert (summary.prepared, summary.decided) == ((), ())
+
+
+@pytest.mark.parametrize("other", ["X'672778',X'62',8", "X'672778',X'',7", "X'67',X'2778',7"])
+def test_a_preparation_of_another_transaction_than_began_stops_the_window(walk, other):
+    """Its commit would bring rows that are not its own."""
+    progress, xa = walk
+    go_to(progress, 100)
+    xa.statement(f"XA START {other}")
+    with pytest.raises(UnknownEvent, match="XA statement"):
+        xa.statement(f"XA END {XID}")
+    with pytest.raises(DecodeError, match="another transaction"):
+        xa.prepare(BODY)
+
+
+def test_a_beginning_inside_a_transaction_stops_the_window(walk):
+    """The rows before it would belong to nothing."""
+    begin(walk, 100, touched=False)
+    with pytest.raises(UnknownEvent, match="XA statement"):
+        walk[1].statement("XA START X'61',X'',1")
 
 
 def test_an_xa_prepare_without_its_beginning_stops_the_window(walk):
