@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.fuzz import packed, readers, transactions, values, walks
+from tests.fuzz import packed, prepared, readers, transactions, values, walks
 
 Run = Callable[[int, int, int, np.ndarray], None]
 
@@ -47,4 +47,5 @@ TARGETS = {
     "reader": Target(readers.reader, 0.002, 200),
     "payload": Target(transactions.payload, 0.001, 200),
     "deflated": Target(transactions.deflated, 0.001, 200),
+    "xa": Target(prepared.prepared, 0.002, 400),
 }
