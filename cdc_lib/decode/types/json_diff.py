@@ -9,12 +9,16 @@ server printed, members stand in the server's order (by length of the name, then
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 REPLACE, INSERT, REMOVE = range(3)
 
+_INDEX = re.compile(r"\[([0-9]{1,10})\]")
+_NAME = re.compile(r"\.((?:[\w$]|[^\x00-\x7f])+)")
+"""A name without quotes, which servers write only for identifiers; what else one may hold of Unicode is left to them."""
 _LENGTHS = {252: 2, 253: 3, 254: 8}
 """Bytes behind the first one of a length-encoded integer."""
 
@@ -87,26 +91,28 @@ def _legs(path: bytes) -> Iterator[str | int]:
     """Yield member names and element indexes of a path."""
     try:
         text = path.decode()
-        if not text.startswith("$"):
-            raise BadDiff(f"the path {text!r} is not known")
         at = 1
         while at < len(text):
-            if text[at] == "[":
-                end = text.index("]", at)
-                if not text[at + 1 : end].isdecimal():
-                    raise BadDiff(f"the path {text!r} is not known")
-                leg: str | int = int(text[at + 1 : end])
-                at = end + 1
-            elif text.startswith('."', at):
-                leg, at = json.JSONDecoder(strict=False).raw_decode(text, at + 1)
-            elif text[at] == ".":
-                end = min((i for i in (text.find(".", at + 1), text.find("[", at + 1)) if i >= 0), default=len(text))
-                leg, at = text[at + 1 : end], end
-            else:
-                raise BadDiff(f"the path {text!r} is not known")
+            leg, at = _leg(text, at)
             yield leg
     except ValueError as error:
-        raise BadDiff(f"the path {path!r} is not known: {error}") from error
+        raise BadDiff(f"the path {path[:100]!r} is not known: {error}") from error
+    if not text.startswith("$"):
+        raise BadDiff(f"the path {path[:100]!r} is not known")
+
+
+def _leg(text: str, at: int) -> tuple[str | int, int]:
+    """Return the name or index that stands at a place of a path, and the place behind it."""
+    if index := _INDEX.match(text, at):
+        return int(index[1]), index.end()
+    if name := _NAME.match(text, at):
+        return name[1], name.end()
+    if not text.startswith('."', at):
+        msg = f"neither a name nor an index stands at {at}"
+        raise ValueError(msg)
+    quoted, end = json.JSONDecoder(strict=False).raw_decode(text, at + 1)
+    quoted.encode()  # half of a character is no name
+    return quoted, end
 
 
 def apply(document: str, diffs: list[tuple[Diff, str | None]]) -> str:
