@@ -14,13 +14,12 @@ from cdc_lib.decode import events
 from cdc_lib.decode.row_groups import ReadOptions
 from tests.fuzz.streams import Kept, Outcome, outcome
 from tests.fuzz.transactions import bent
-from tests.support.binlog import FILE, SID
-from tests.support.recorded import Event, Recorded
+from tests.support.binlog import SID
+from tests.support.recorded import Event, Recorded, first_rotate
 
 _NUMBERS = (0, 1, 7, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40 + 7, 2**63 - 1)
 _EVENT_BITS = 2**32 - 1
 """Of a format that stand in the event; only MySQL takes larger ones."""
-_ROTATE = bytes.fromhex("00000000 04 01000000 28000000 00000000 2000 0400000000000000") + FILE.encode()
 _TABLE = b"\2db\0\1a\0\2\x03\xfc\1\2\2\1\1\0\2\1\x3f\4\5\2id\1v\x08\1\0"
 
 
@@ -58,9 +57,8 @@ class Story:
     def stream(self) -> Recorded:
         """Return it as a stream without checksums."""
         like = Event(struct.pack("<IBIIIH", 1_700_000_000, 0, 1, 19, 1, 0))
-        rotate = Event(_ROTATE[:9] + len(_ROTATE).to_bytes(4, "little") + _ROTATE[13:])
         laid = [like.holding(body, kind) for kind, body in self.parts]
-        return Recorded(self.flavor, (rotate, *laid), checksum=False).laid_out()
+        return Recorded(self.flavor, (first_rotate(), *laid), checksum=False).laid_out()
 
 
 def story(chosen: random.Random) -> Story:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -103,6 +103,7 @@ def outcome(
     chosen: random.Random,
     *,
     options: ReadOptions | None = None,
+    untold: frozenset[str] = frozenset(),
     side: int = 8 << 20,
     most: int = 1 << 20,
 ) -> Outcome:
@@ -112,6 +113,7 @@ def outcome(
         stream: to read.
         chosen: for the portions.
         options: of the reader.
+        untold: columns whose changes the server may leave out.
         side: bytes of the side buffer.
         most: bytes of a portion.
     """
@@ -119,7 +121,7 @@ def outcome(
     reader = WindowReader(
         stream.window,
         Portions(stream.wire, chosen, most),
-        stream.facts,
+        replace(stream.facts, untold=lambda *_: untold),
         lambda *_: True,
         found.plain,
         found.prepared,

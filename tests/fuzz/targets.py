@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.fuzz import packed, prepared, readers, transactions, values, walks
+from tests.fuzz import images, packed, prepared, readers, transactions, values, walks
 
 Run = Callable[[int, int, int, np.ndarray], None]
 
@@ -28,24 +28,27 @@ class Target:
 
 
 TARGETS = {
-    "scan": Target(walks.scan, 0.2),
-    "locate": Target(walks.locate, 0.12),
+    "scan": Target(walks.scan, 0.16),
+    "locate": Target(walks.locate, 0.1),
     "partial": Target(walks.partial, 0.1),
-    "text_rows": Target(walks.text_rows, 0.06),
-    "json": Target(values.json, 0.18),
-    "members": Target(values.members, 0.04),
-    "numbers": Target(values.numbers, 0.05),
-    "times": Target(values.times, 0.06),
-    "decimals": Target(values.decimals, 0.06),
-    "texts": Target(values.texts, 0.06),
-    "doubles": Target(values.doubles, 0.04),
+    "text_rows": Target(walks.text_rows, 0.05),
+    "json": Target(values.json, 0.15),
+    "members": Target(values.members, 0.03),
+    "numbers": Target(values.numbers, 0.04),
+    "times": Target(values.times, 0.05),
+    "decimals": Target(values.decimals, 0.05),
+    "texts": Target(values.texts, 0.05),
+    "doubles": Target(values.doubles, 0.03),
     "charsets": Target(values.charsets, 0.02, 20_000),
-    "fronts": Target(packed.fronts, 0.06),
-    "bare": Target(packed.events_inside, 0.1),
-    "side": Target(packed.placed, 0.08),
+    "fronts": Target(packed.fronts, 0.04),
+    "bare": Target(packed.events_inside, 0.06),
+    "side": Target(packed.placed, 0.05),
     "rare": Target(readers.rare, 0.008, 2_000),
-    "reader": Target(readers.reader, 0.002, 200),
+    "documents": Target(images.documents, 0.004, 1_000),
+    "diffs": Target(images.differences, 0.002, 400),
+    "images": Target(images.images, 0.001, 200),
+    "xa": Target(prepared.prepared, 0.002, 400),
     "payload": Target(transactions.payload, 0.001, 200),
     "deflated": Target(transactions.deflated, 0.001, 200),
-    "xa": Target(prepared.prepared, 0.002, 400),
+    "reader": Target(readers.reader, 0.001, 200),
 }

@@ -121,6 +121,12 @@ class Recorded:
         return Recorded(self.flavor, tuple(bare), checksum=False)
 
 
+def first_rotate() -> Event:
+    """Return the event that a server makes up in front of a stream, without a checksum."""
+    body = (4).to_bytes(8, "little") + b"binlog.000001"
+    return Event(bytes(4) + bytes([ROTATE]) + bytes(8) + bytes(4) + _ARTIFICIAL.to_bytes(2, "little")).holding(body)
+
+
 def recorded() -> dict[str, Recorded]:
     """Return every recorded stream by its name."""
     return {path.stem: _read(path) for path in sorted(FIXTURES.glob("*.wire"))}
