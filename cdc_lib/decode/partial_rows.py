@@ -20,8 +20,6 @@ from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.decode.types.jsonb import JsonCodec
 from cdc_lib.model.schema import SourceType
 
-_WALK_ROWS = 16 * 253
-
 Untold = Callable[[str, str], frozenset[str]]
 """Names of a table's columns whose changes the server may leave out of an after image."""
 
@@ -44,16 +42,12 @@ class PartialRows:
         self.columns = columns
         self._traits = _traits(columns.layout, untold)
         self._sizes = np.zeros(self._traits.shape[0], np.int64)
-        self._make_room(_WALK_ROWS)
+        self._make_room(rows.WALK_ROWS)
 
     def _make_room(self, capacity: int) -> None:
-        count = self._traits.shape[0]
         json_columns = int(np.count_nonzero(self._traits & images.JSON))
-        self._cells: tuple[np.ndarray, np.ndarray] = (
-            np.empty((count, capacity), np.int32),
-            np.empty((count, capacity), np.int32),
-        )
-        self._marks = (np.empty(capacity, np.uint8), np.empty(capacity, np.int64), np.empty(capacity, np.int64))
+        self._cells = rows.scratch_cells(self._traits.shape[0], capacity)
+        self._marks = rows.scratch_marks(capacity)
         self._patches = np.empty((json_columns * capacity, images.PATCH_SIZE), np.int64)
 
     def take(

@@ -18,9 +18,6 @@ from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.ports import RowGroupSink
 
-_WALK_ROWS = 16 * 253
-"""Rows located at a time: their cells should stay in the processor's cache until they are decoded. Columns lie an odd number
-of cache lines apart, because at a power of two the cells of one row would push each other out."""
 _PARTIAL_FILES = 100_000
 """Added to a layout's number in the name of the file of its rows that may lack cells."""
 
@@ -70,8 +67,8 @@ class RowGroups:
         self._summary = summary
         self._records = np.empty((0, frame.RECORD_SIZE), np.int64)
         self._gtids = GtidPrefixes()
-        self._cells = _scratch_cells(64, _WALK_ROWS)
-        self._marks = _scratch_marks(_WALK_ROWS)
+        self._cells = rows.scratch_cells(64, rows.WALK_ROWS)
+        self._marks = rows.scratch_marks(rows.WALK_ROWS)
 
     def decode(self, data: Bytes, records: np.ndarray) -> None:
         """Decode row events, layout by layout, each in the order of the stream.
@@ -111,7 +108,7 @@ class RowGroups:
             self._xa.touch(layout.schema.name, self._records[chosen])
         columns = layout.prefix.shape[0]
         if self._cells[0].shape[0] < columns:
-            self._cells = _scratch_cells(columns, self._cells[0].shape[1])
+            self._cells = rows.scratch_cells(columns, self._cells[0].shape[1])
         first = 0
         while first < chosen.shape[0]:
             limits = (self._options.group_rows - table.rows, self._options.group_bytes - table.bytes)
@@ -122,8 +119,8 @@ class RowGroups:
             )  # fmt: skip
             if status == rows.SPACE_FULL and found == 0:
                 wider = 2 * self._marks[0].shape[0]
-                self._cells = _scratch_cells(pos.shape[0], wider)
-                self._marks = _scratch_marks(wider)
+                self._cells = rows.scratch_cells(pos.shape[0], wider)
+                self._marks = rows.scratch_marks(wider)
                 continue
             if status in (rows.BAD_LENGTH, rows.BAD_COLUMNS):
                 raise rows_fault(status, layout.schema.name, self._place(int(chosen[next_])))
@@ -164,11 +161,3 @@ class RowGroups:
 
     def _place(self, record: int) -> Place:
         return self._progress.place(int(self._records[record, frame.START]))
-
-
-def _scratch_cells(columns: int, capacity: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.empty((columns, capacity), np.int32), np.empty((columns, capacity), np.int32)
-
-
-def _scratch_marks(capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return np.empty(capacity, np.uint8), np.empty(capacity, np.int64), np.empty(capacity, np.int64)

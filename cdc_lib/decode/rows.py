@@ -22,6 +22,20 @@ ALL_READ, GROUP_FULL, SPACE_FULL, BAD_LENGTH, BAD_COLUMNS, PARTIAL_IMAGE = range
 INSERT, UPDATE, DELETE, READ = range(4)
 """Codes of the ``_op`` column: c, u, d, r."""
 
+WALK_ROWS = 16 * 253
+"""Rows located at a time: their cells should stay in the processor's cache until they are decoded. Columns lie an odd number
+of cache lines apart, because at a power of two the cells of one row would push each other out."""
+
+
+def scratch_cells(columns: int, capacity: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return room for start and length of cells, (columns, capacity) both."""
+    return np.empty((columns, capacity), np.int32), np.empty((columns, capacity), np.int32)
+
+
+def scratch_marks(capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return room for op code, record and image index of rows."""
+    return np.empty(capacity, np.uint8), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+
 
 @njit(cache=True, nogil=True, inline="always")
 def _image(b, p, end, prefix, width, columns, pos, length, r):
