@@ -14,7 +14,8 @@ from numba import njit
 
 from cdc_lib.decode.frame import LONGEST_EVENT
 from cdc_lib.decode.receive import Bytes
-from cdc_lib.decode.wire import big, u16
+from cdc_lib.decode.rows import step_into
+from cdc_lib.decode.wire import big
 
 _DENSEST = 1040
 """Bytes that zlib makes of one at the most (1032), and some for the ends."""
@@ -38,20 +39,11 @@ def inflated_size(b, p, end):
 def end_of_bitmaps(b, p, end, kind):
     """Return where the compressed part of a row event starts; ``p`` is behind the table id and flags. -1 when it leaves.
 
-    Types 30 to 32 have extra data first, whose length counts itself; then come the number of columns (one byte up to 250,
-    else 0xFC and two bytes) and a bitmap of them, for updates two.
+    It stands behind a bitmap of the columns, for updates behind two.
     """
-    if kind >= 30:
-        if p + 2 > end:
-            return np.int64(-1)
-        p += u16(b, p)
-    if p + 3 > end:
+    count, p = step_into(b, p, end, kind)
+    if count < 0:
         return np.int64(-1)
-    count = np.int64(b[p])
-    p += 1
-    if count == 0xFC:
-        count = u16(b, p)
-        p += 2
     p += ((count + 7) >> 3) * (2 if kind == 24 or kind == 31 else 1)
     return p if p <= end else np.int64(-1)
 

@@ -25,8 +25,9 @@ from cdc_lib.decode.rows import (
     SPACE_FULL,
     UPDATE,
     same_key,
+    step_into,
 )
-from cdc_lib.decode.wire import little, u16
+from cdc_lib.decode.wire import little
 
 ABSENT, UNKNOWN, PATCHED = -2, -3, -4
 """Lengths of cells that are not in the event: unchanged, changed to what the binlog does not tell, changed by differences."""
@@ -47,16 +48,11 @@ def is_partial(b, records, chosen, columns, flags):
     for i in range(chosen.shape[0]):
         e = chosen[i]
         kind = records[e, TYPE]
-        p = records[e, BODY]
         end = records[e, END]
         flags[i] = kind == 39
-        if kind >= 30:
-            if p + 2 > end:
-                continue
-            p += u16(b, p)
-        if p + 3 > end:
+        count, p = step_into(b, records[e, BODY], end, kind)
+        if count < 0:
             continue
-        p += 3 if b[p] == 0xFC else 1
         bitmap = (columns + 7) >> 3
         for _ in range(2 if kind == 24 or kind == 31 or kind == 39 else 1):
             if p + bitmap > end:
@@ -189,19 +185,10 @@ def locate_images(
     for i in range(first, chosen.shape[0]):
         e = chosen[i]
         kind = records[e, TYPE]
-        p = records[e, BODY]
         end = records[e, END]
-        if kind >= 30:
-            if p + 2 > end:
-                return BAD_LENGTH, n, i, taken, patched
-            p += u16(b, p)
-        if p + 3 > end:
+        count, p = step_into(b, records[e, BODY], end, kind)
+        if count < 0:
             return BAD_LENGTH, n, i, taken, patched
-        count = np.int64(b[p])
-        p += 1
-        if count == 0xFC:
-            count = u16(b, p)
-            p += 2
         if count != columns:
             return BAD_COLUMNS, n, i, taken, patched
         update = kind == 24 or kind == 31 or kind == 39

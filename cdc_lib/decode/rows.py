@@ -38,6 +38,24 @@ def scratch_marks(capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @njit(cache=True, nogil=True, inline="always")
+def step_into(b, p, end, kind):
+    """Return the number of columns of a row event, whose body starts at ``p``, and where its bitmaps start.
+
+    Both are -1 when they lie outside of the event. Types 30 and up have extra data first, whose length counts itself; the
+    number is one byte up to 250, else 0xFC and two bytes.
+    """
+    if kind >= 30:
+        if p + 2 > end:
+            return np.int64(-1), np.int64(-1)
+        p += u16(b, p)
+    if p + 3 > end:
+        return np.int64(-1), np.int64(-1)
+    if b[p] == 0xFC:
+        return u16(b, p + 1), p + 3
+    return np.int64(b[p]), p + 1
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _image(b, p, end, prefix, width, columns, pos, length, r):
     """Locate the cells of one row image; returns the byte behind it, or -1 when a length leaves the event."""
     nulls = p
@@ -109,24 +127,14 @@ def locate(b, records, chosen, first, prefix, width, keys, group_rows, group_byt
     for i in range(first, chosen.shape[0]):
         e = chosen[i]
         kind = records[e, TYPE]
-        p = records[e, BODY]
         end = records[e, END]
-        if kind >= 30:
-            if p + 2 > end:
-                return BAD_LENGTH, n, i, taken
-            p += u16(b, p)
         if kind == 39:
             return PARTIAL_IMAGE, n, i, taken
         bitmap = (columns + 7) >> 3
         update = kind == 24 or kind == 31
-        # The count is one byte up to 250, else 0xFC and two bytes.
-        if p + 3 > end:
+        count, p = step_into(b, records[e, BODY], end, kind)
+        if count < 0:
             return BAD_LENGTH, n, i, taken
-        count = np.int64(b[p])
-        p += 1
-        if count == 0xFC:
-            count = u16(b, p)
-            p += 2
         if count != columns:
             return BAD_COLUMNS, n, i, taken
         bitmaps = 2 if update else 1
