@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from cdc_lib.decode import gather
 from cdc_lib.decode.charsets import registry
 from cdc_lib.decode.types import (
     date_text,
@@ -15,7 +16,6 @@ from cdc_lib.decode.types import (
     jsonb,
     long_decimal,
     temporal,
-    text,
     time,
 )
 from tests.fuzz.mutation import Samples, begin, below, broken, fill
@@ -181,8 +181,8 @@ def drive_texts(seed, first, cases, done, data, starts, room):
         b = buffer[:size]
         length[0] = size
         width = below(rng, room)
-        total = text.total(length, 1, width)
-        text.gather(b, pos, length, 1, offsets, out[:total], valid, 0, width)
+        total = gather.total(length, 1, width)
+        gather.gather(b, pos, length, 1, offsets, out[:total], valid, 0, width)
         decimal.text(b, pos, length, 1, values, valid, 0)
         integer.text(b, pos, length, 1, values[:1], valid, 0)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from cdc_lib.decode.charsets.transcoder import Transcoder, put
+from cdc_lib.decode.gather import gather
 from cdc_lib.decode.machine import load64
 from cdc_lib.decode.wire import copy
 
@@ -123,14 +124,7 @@ def first_bad(data, offsets, at, n, highest):
 @njit(cache=True, nogil=True)
 def utf8(b, pos, length, n, offsets, data, valid, at, replace, highest):
     """Copy cells; see :data:`cdc_lib.decode.charsets.transcoder.Kernel`."""
-    o = np.int64(offsets[at])
-    for i in range(n):
-        size = length[i]
-        valid[at + i] = size >= 0
-        if size > 0:
-            copy(b, pos[i], data, o, size)
-            o += size
-        offsets[at + i + 1] = o
+    gather(b, pos, length, n, offsets, data, valid, at, 0)
     bad = first_bad(data, offsets, at, n, highest)
     if bad < 0 or not replace:
         return bad
