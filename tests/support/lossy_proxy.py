@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
-from typing import Self
 from urllib.parse import urlsplit
 
+from tests.support.proxy import Proxy
 
-class LossyProxy:
+
+class LossyProxy(Proxy):
     """Stands before a server and passes everything on, unless it is told to lose something.
 
     Args:
@@ -18,8 +19,7 @@ class LossyProxy:
 
     def __init__(self, target: str) -> None:
         parts = urlsplit(target)
-        self._target = (parts.hostname or "", parts.port or 80)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        super().__init__(parts.hostname or "", parts.port or 80)
         self._lock = threading.Lock()
         self._method = b""
         self._left = 0
@@ -28,38 +28,22 @@ class LossyProxy:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        return f"http://127.0.0.1:{self.own_port}"
 
     def lose_answers(self, method: str, times: int, after_bytes: int = 0) -> None:
         """Let the next requests of a method reach the server, and break the connection in the middle of its answer."""
         with self._lock:
             self._method, self._left, self._after = method.encode(), times, after_bytes
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):  # the listener is closed in the end
-            while True:
-                client, _ = self._listener.accept()
-                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with client, socket.create_connection(self._target) as server, suppress(OSError):
-            seen = bytearray()
-            back = threading.Thread(target=self._answer, args=(client, server, seen), daemon=True)
-            back.start()
-            while data := client.recv(1 << 16):
-                seen[:] = data[:8] if data.split(b" ", 1)[0] in {b"GET", b"PUT", b"POST", b"HEAD", b"DELETE"} else seen
-                server.sendall(data)
-            server.shutdown(socket.SHUT_WR)
-            back.join(10)
+    def _serve(self, client: socket.socket, server: socket.socket) -> None:
+        seen = bytearray()
+        back = threading.Thread(target=self._answer, args=(client, server, seen), daemon=True)
+        back.start()
+        while data := client.recv(1 << 16):
+            seen[:] = data[:8] if data.split(b" ", 1)[0] in {b"GET", b"PUT", b"POST", b"HEAD", b"DELETE"} else seen
+            server.sendall(data)
+        server.shutdown(socket.SHUT_WR)
+        back.join(10)
 
     def _answer(self, client: socket.socket, server: socket.socket, seen: bytearray) -> None:
         with suppress(OSError):

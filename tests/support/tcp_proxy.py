@@ -6,8 +6,8 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Self
+
+from tests.support.proxy import Proxy
 
 _COM_BINLOG_DUMP = 0x12
 _CLIENT_SSL = 0x0800
@@ -24,8 +24,7 @@ def _without_tls(greeting: bytes) -> bytes:
     return greeting[:at] + capabilities.to_bytes(2, "little") + greeting[at + 2 :]
 
 
-@dataclass
-class TcpProxy:
+class TcpProxy(Proxy):
     """Passes everything on; only the answer to COM_BINLOG_DUMP is meddled with.
 
     Args:
@@ -38,50 +37,37 @@ class TcpProxy:
         stays: leave it open also behind that: a server ends its connection when it has sent a whole dump.
     """
 
-    host: str
-    port: int
-    portion: int = 1 << 16
-    pause: float = 0.0
-    cut_after: int | None = None
-    stall_after: int | None = None
-    stays: bool = False
-    stalled: threading.Event = field(default_factory=threading.Event)
-
-    def __post_init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        portion: int = 1 << 16,
+        pause: float = 0.0,
+        cut_after: int | None = None,
+        stall_after: int | None = None,
+        stays: bool = False,
+    ) -> None:
+        super().__init__(host, port)
+        self.portion = portion
+        self.pause = pause
+        self.cut_after = cut_after
+        self.stall_after = stall_after
+        self.stays = stays
+        self.stalled = threading.Event()
         self.sent = 0
 
-    @property
-    def own_port(self) -> int:
-        return int(self._listener.getsockname()[1])
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):  # the listener is closed in the end
-            while True:
-                client, _ = self._listener.accept()
-                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
+    def _serve(self, client: socket.socket, server: socket.socket) -> None:
         dumping = threading.Event()
-        with client, socket.create_connection((self.host, self.port)) as server, suppress(OSError):
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            back = threading.Thread(target=self._answer, args=(client, server, dumping), daemon=True)
-            back.start()
-            while data := client.recv(1 << 16):
-                if len(data) > 4 and data[3] == 0 and data[4] == _COM_BINLOG_DUMP:
-                    dumping.set()
-                server.sendall(data)
-            server.shutdown(socket.SHUT_RDWR)
-            back.join(10)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        back = threading.Thread(target=self._answer, args=(client, server, dumping), daemon=True)
+        back.start()
+        while data := client.recv(1 << 16):
+            if len(data) > 4 and data[3] == 0 and data[4] == _COM_BINLOG_DUMP:
+                dumping.set()
+            server.sendall(data)
+        server.shutdown(socket.SHUT_RDWR)
+        back.join(10)
 
     def _answer(self, client: socket.socket, server: socket.socket, dumping: threading.Event) -> None:
         sent = 0

@@ -1,0 +1,49 @@
+"""What stands between a client and a server: it listens, and serves each connection in a thread of its own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Self
+
+
+class Proxy:
+    """Passes on what a subclass's ``_serve`` passes on, while its block runs.
+
+    Args:
+        host: of the server.
+        port: of the server.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+
+    @property
+    def own_port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # the listener is closed in the end
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._connect, args=(client,), daemon=True).start()
+
+    def _connect(self, client: socket.socket) -> None:
+        with client, socket.create_connection((self.host, self.port)) as server, suppress(OSError):
+            self._serve(client, server)
+
+    def _serve(self, client: socket.socket, server: socket.socket) -> None:
+        """Pass on what both say until one of them ends the connection."""
+        raise NotImplementedError
