@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.bench.processes import ROOT, ReaderFailed, copy_raw, read_in_python
-from tests.bench.readers import Job, Measured
+from tests.bench.processes import ROOT, ReaderFailed, copy_raw, job_of, read_in_python
+from tests.bench.readers import Measured
 from tests.bench.report import DRAIN, PEER, RAW, Reading, figures, save, show, show_stages, stage_figures
 from tests.bench.workloads import WORKLOADS, Workload, Written, prepare, write
 from tests.support.servers import MariaDbServer, MySqlServer, SqlServer
@@ -76,7 +76,10 @@ def _workload(
     written = write(server, workload, options.scale)
     size, seconds = f"{written.bytes / 1e6:,.0f} MB", f"{time.monotonic() - began:.0f} s"
     console.print(f"{workload.name} {workload.title}: {written.rows:,} row changes, {size}, written in {seconds}")
-    whole, sliced = (_job(server, written, rows) for rows in (written.rows, min(written.rows, workload.slice_rows)))
+    whole, sliced = (
+        job_of(server, written.start, written.stop, written.warm, rows)
+        for rows in (written.rows, min(written.rows, workload.slice_rows))
+    )
     peer = [read_in_python(PEER, sliced) if workload.slice_rows else None for _ in range(options.runs)]
     raw = [copy_raw(whole) for _ in range(options.runs)]
     drained = [read_in_python("drain", whole) for _ in range(options.runs)]
@@ -88,22 +91,6 @@ def _workload(
 def _best(runs: Sequence[Measured | None]) -> Measured | None:
     """Return the run with the least CPU, which others on the machine disturbed least; None when the reader is not there."""
     return min((run for run in runs if run), key=lambda run: run.cpu, default=None)
-
-
-def _job(server: SqlServer, written: Written, rows: int) -> Job:
-    return Job(
-        flavor=server.flavor,
-        host=server.host,
-        port=server.port,
-        user=server.cdc_user,
-        password=server.cdc_password,
-        file=written.start.file,
-        start=written.start.offset,
-        stop=written.stop.offset,
-        rows=rows,
-        warm_file=written.warm[0].file,
-        warm_stop=written.warm[1].offset,
-    )
 
 
 def _reading(written: Written, reader: str, took: Measured) -> Reading:

@@ -10,9 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
-from tests.bench.processes import ROOT, read_in_python
-from tests.bench.readers import Job
+from cdc_lib.model.position import Position
+from tests.bench.processes import ROOT, job_of, read_in_python
 from tests.bench.report import MEMORY_GOAL, Figure, save
 from tests.bench.workloads import DATABASE, prepare, stretch
 from tests.support.servers import MySqlServer, SqlServer
@@ -81,21 +80,7 @@ def _size(server: SqlServer, file: str) -> int:
 
 def _drained(server: SqlServer, start: Position, stop: Position) -> int:
     """Drain the stretch and return the process's peak in MiB."""
-    job = Job(
-        flavor=server.flavor,
-        host=server.host,
-        port=server.port,
-        user=server.cdc_user,
-        password=server.cdc_password,
-        file=start.file,
-        start=start.offset,
-        stop=stop.offset,
-        stop_file=stop.file,
-        rows=0,
-        warm_file=start.file,
-        warm_stop=FIRST_EVENT_OFFSET,
-    )
-    return round((read_in_python("drain", job).peak_rss or 0) / MIB)
+    return round((read_in_python("drain", job_of(server, start, stop)).peak_rss or 0) / MIB)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from cdc_lib.model.position import Position
-from tests.bench.processes import ROOT
+from tests.bench.processes import ROOT, job_of
 from tests.bench.readers import Job, cpu_now, drain_all
 from tests.bench.report import Figure, save
 from tests.bench.workloads import WORKLOADS, prepare, stretch
-from tests.support.servers import MySqlServer, SqlServer
+from tests.support.servers import MySqlServer
 
 WINDOWS = 8
 GOAL = 1.7
@@ -38,7 +37,7 @@ def main() -> int:
             server.execute(statement, database="bench")
         warm = stretch(server, lambda: workload.run(server, 1000))
         stretches = [stretch(server, lambda: workload.run(server, options.rows)) for _ in range(WINDOWS)]
-        jobs = [_job(server, start, stop, warm) for start, stop in stretches]
+        jobs = [job_of(server, start, stop, warm) for start, stop in stretches]
         took = {processes: _run(jobs, processes) for processes in (1, 2)}
         version = f"{server.flavor} {server.version}"
     ratio = took[1][0] / took[2][0]
@@ -84,22 +83,6 @@ def _child(jobs: list[Job], ready: Barrier, used: multiprocessing.Queue[float]) 
     before: list[float] = []
     drain_all(jobs, warmed)
     used.put(cpu_now() - before[0])
-
-
-def _job(server: SqlServer, start: Position, stop: Position, warm: tuple[Position, Position]) -> Job:
-    return Job(
-        flavor=server.flavor,
-        host=server.host,
-        port=server.port,
-        user=server.cdc_user,
-        password=server.cdc_password,
-        file=start.file,
-        start=start.offset,
-        stop=stop.offset,
-        rows=0,
-        warm_file=warm[0].file,
-        warm_stop=warm[1].offset,
-    )
 
 
 if __name__ == "__main__":

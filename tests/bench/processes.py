@@ -11,14 +11,43 @@ import tempfile
 import time
 from pathlib import Path
 
+from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
 from tests.bench.readers import Job, Measured, cpu_seconds
-from tests.support.servers import mysql_packages
+from tests.support.servers import SqlServer, mysql_packages
 
 ROOT = Path(__file__).parents[2]
 
 
 class ReaderFailed(Exception):
     """A reader ended badly, or read something else than was written."""
+
+
+def job_of(
+    server: SqlServer, start: Position, stop: Position, warm: tuple[Position, Position] | None = None, rows: int = 0
+) -> Job:
+    """Return what a reader is to read: a stretch of a server's binlog, behind a small one to warm up with.
+
+    Args:
+        server: to read.
+        start: of the stretch.
+        stop: of the stretch.
+        warm: both ends of the small one; nothing is read without it.
+        rows: stop behind this many row changes.
+    """
+    return Job(
+        flavor=server.flavor,
+        host=server.host,
+        port=server.port,
+        user=server.cdc_user,
+        password=server.cdc_password,
+        file=start.file,
+        start=start.offset,
+        stop=stop.offset,
+        stop_file=stop.file if stop.file != start.file else "",
+        rows=rows,
+        warm_file=warm[0].file if warm else start.file,
+        warm_stop=warm[1].offset if warm else FIRST_EVENT_OFFSET,
+    )
 
 
 def read_in_python(reader: str, job: Job) -> Measured:
