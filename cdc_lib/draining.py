@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -75,6 +75,7 @@ class Drainer:
         identity: ServerIdentity,
         earlier: Sequence[Window] = (),
         spared: Collection[str] = (),
+        file_times: Mapping[str, datetime] | None = None,
     ) -> DrainResult:
         """Read one window and write its batch, unless it is there already.
 
@@ -83,9 +84,11 @@ class Drainer:
             identity: server that the window's positions belong to.
             earlier: windows in flight before it; what those without a batch hold of DDL is read as well if need be.
             spared: tables that were set aside when the window was planned.
+            file_times: when binlog files were made, of those that are known.
 
         Raises:
             ServerSwitched: another server answers.
+            PositionNotFound: a file was made at another time: the server's binlog was reset meanwhile.
             BatchMismatch: somebody else wrote the same window with other contents.
         """
         began = time.monotonic()
@@ -100,7 +103,7 @@ class Drainer:
             connection.close()
         histories = Histories(self.config, self.credentials, self.store, window.epoch, facts, charsets)
         undrained = [before for before in earlier if self.manifest(layout.manifest_key(before)) is None]
-        manifest = self._batches.write(window, histories, undrained, spared)
+        manifest = self._batches.write(window, histories, undrained, spared, file_times or {})
         stands = self._publish(key, manifest)
         if _contents(stands) != _contents(manifest):
             raise BatchMismatch(

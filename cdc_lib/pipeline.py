@@ -9,23 +9,24 @@ Every step can be called again at any time: it finds in the cursors and in the s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.start import StartAt
 from cdc_lib.consumers.states import states
 from cdc_lib.draining import Drainer
-from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceUnavailable, UnsupportedServer
+from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, SourceUnavailable, UnsupportedServer
 from cdc_lib.histories import Histories
-from cdc_lib.merge.prepared import check_in_snapshots, settle
+from cdc_lib.merge.prepared import check_in_snapshots, not_replayed, settle
 from cdc_lib.model.aside import Aside, standing
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.lake import Point
 from cdc_lib.model.merge import MergePlan
-from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
-from cdc_lib.model.results import AckResult, DrainResult, Status
+from cdc_lib.model.position import Position
+from cdc_lib.model.results import AckResult, DrainResult, Found, Status
 from cdc_lib.model.window import SnapshotTask, Unit, Window
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine import Quarantine
@@ -37,14 +38,15 @@ from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
 from cdc_lib.source.preflight import Finding, judge
 from cdc_lib.source.prepared import facts_without_prepared, judge_prepared, wait_for_decisions
 from cdc_lib.source.schema import InformationSchema
+from cdc_lib.starting import Starter, address_of, reachable
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import cut_of, last_cut
 from cdc_lib.store.open import open_store
 from cdc_lib.window.aside import bounded
-from cdc_lib.window.plan import Limits, bytes_between, check_resumable, plan_windows
+from cdc_lib.window.plan import Limits, bytes_between, plan_windows
 
-__all__ = ["AckResult", "DrainResult", "Finding", "Pipeline", "Status"]
+__all__ = ["AckResult", "DrainResult", "Finding", "Found", "Pipeline", "Status"]
 
 _MERGE_WINDOWS = 64
 """Most windows in one merge."""
@@ -83,6 +85,18 @@ class Pipeline:
     # --- plan
 
     def plan(self, *, by: str) -> list[Unit]:
+        """Return the units to drain, of the server or the first standby that can be reached; see :meth:`plan_here`."""
+        return self._at(reachable(self.config, self.credentials, self._address())).plan_here(by=by)
+
+    def _at(self, address: tuple[str, int]) -> Pipeline:
+        """Return the pipeline of the same source over one of its servers."""
+        return self if address == self.config.addresses[0] else replace(self, config=self.config.at(*address))
+
+    def _address(self) -> tuple[str, int]:
+        """Return where the server is that the drain cursor stands on."""
+        return address_of(self.config, self.cursors.load(self.config.source, DRAIN) if self.config.standbys else None)
+
+    def plan_here(self, *, by: str) -> list[Unit]:
         """Return the units to drain: what is in flight, else new windows up to the head; and unfinished snapshots.
 
         Raises:
@@ -94,10 +108,12 @@ class Pipeline:
         if cursor is None:
             if self.config.start == "latest":
                 facts = facts_without_prepared(self.config.server, self.credentials, facts)
-            cursor = self._begin(facts, by)
+            cursor = self.cursors.swap(None, Starter(self.config, self.credentials, facts).begin(by))
         if self.cursors.load(self.config.source, LAKE) is None:
             self._begin_lake(cursor)
-        check_resumable(cursor, facts.identity, facts.files)
+        starter = Starter(self.config, self.credentials, facts)
+        if (found := starter.go_on(cursor, self._over_durable(by), by)) != cursor:
+            cursor = self.cursors.swap(cursor, found)
         histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
         if histories.needed:
             jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
@@ -108,7 +124,8 @@ class Pipeline:
             wait_for_decisions(self.config.server, self.credentials, facts)
         if not cursor.in_flight:
             limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
-            planned = planned.with_windows(plan_windows(planned, facts.files, bounded(planned, _head(facts)), limits))
+            windows = plan_windows(planned, facts.files, bounded(planned, _head(facts)), limits)
+            planned = starter.with_file_times(planned.with_windows(windows), {w.stop.file for w in windows})
         if planned != cursor:
             cursor = self.cursors.swap(cursor, planned)
         return [*cursor.open_snapshots, *cursor.in_flight]
@@ -136,23 +153,6 @@ class Pipeline:
             )
         return facts, tables, charsets
 
-    def _begin(self, facts: ServerFacts, by: str) -> Cursor:
-        """Make the drain cursor of a source that has none."""
-        position = _head(facts)
-        if self.config.start == "earliest":
-            position = Position(facts.files[0][0], FIRST_EVENT_OFFSET)
-        cursor = Cursor(
-            source=self.config.source,
-            consumer=DRAIN,
-            generation=0,
-            epoch=1,
-            identity=facts.identity,
-            position=position,
-            gtid_set=facts.gtid_set if position == facts.head else "",
-            moves=(Move(_now(), "start", None, position, by, f"start: {self.config.start}"),),
-        )
-        return self.cursors.swap(None, cursor)
-
     def _begin_lake(self, drain: Cursor) -> None:
         """Make the lake cursor; it begins with the first batch, or where the drain cursor stands."""
         first = next(self._manifests(), None)
@@ -168,6 +168,9 @@ class Pipeline:
             moves=(move,),
             writer="",
             aside=(),
+            epoch=first.epoch if first else drain.epoch,
+            identity=first.identity if first else drain.identity,
+            switches=(),
         )
         self.cursors.swap(None, lake)
 
@@ -188,6 +191,10 @@ class Pipeline:
     # --- drain
 
     def drain(self, unit: Unit) -> DrainResult:
+        """Read one unit from the server that the cursor stands on; see :meth:`drain_here`."""
+        return self._at(self._address()).drain_here(unit)
+
+    def drain_here(self, unit: Unit) -> DrainResult:
         """Read one unit and write its batches; what is there already is not written again.
 
         What was acknowledged and is no longer stored was collected since: it is no work.
@@ -198,11 +205,18 @@ class Pipeline:
             StoreError: the batch cannot be written.
         """
         cursor = self._cursor(DRAIN)
+        if unit.epoch != cursor.epoch:
+            raise CursorMoved(
+                f"the unit belongs to epoch {unit.epoch}, and the cursor stands in epoch {cursor.epoch}",
+                hint="Another server took over, or somebody moved the cursor: plan again.",
+                source=unit.source,
+                unit=unit.id,
+            )
         if self._is_collected(unit, cursor):
             return DrainResult(unit.id, batches=0, rows=0, bytes=0, events=0, seconds=0.0)
         if isinstance(unit, Window):
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
-            return self._drainer.window(unit, cursor.identity, earlier, cursor.spared(unit))
+            return self._drainer.window(unit, cursor.identity, earlier, cursor.spared(unit), cursor.file_times)
         return self._drainer.snapshot(unit, cursor.identity)
 
     def _is_collected(self, unit: Unit, cursor: Cursor) -> bool:
@@ -221,6 +235,13 @@ class Pipeline:
             BatchNotDurable: work is in flight, and none of it has left a batch.
         """
         cursor = self._cursor(DRAIN)
+        return self._acknowledge(cursor, self._over_durable(by)(cursor))
+
+    def _over_durable(self, by: str) -> Callable[[Cursor], Cursor]:
+        """Return what moves a drain cursor over all that is durable of what it has in flight."""
+        return lambda cursor: self._moved_over_durable(cursor, by)
+
+    def _moved_over_durable(self, cursor: Cursor, by: str) -> Cursor:
         moved = cursor
         counted: list[Manifest] = []
         for window in cursor.in_flight:
@@ -228,15 +249,14 @@ class Pipeline:
             if manifest is None:
                 break
             counted.append(manifest)
-            moved = moved.acked(window, at=_now(), event_time=manifest.last_time, by=by)
+            moved = _acked(moved, window, manifest, by)
         for task in cursor.open_snapshots:
             found = self._drainer.chunks(task)
             complete = bool(found) and found[-1].chunk is not None and found[-1].chunk.last
             moved = moved.with_snapshot(replace(task, chunks=len(found), complete=complete))
             counted += found[-1:]
         lake = self.cursors.load(self.config.source, LAKE)
-        moved = self._quarantine.recorded(moved, lake, counted, at=_now(), by=by)
-        return self._acknowledge(cursor, moved)
+        return self._quarantine.recorded(moved, lake, counted, at=_now(), by=by)
 
     def release(self, table: str, *, by: str) -> Aside:
         """Let a table that is set aside go on, with a new snapshot; returns the record of it.
@@ -247,7 +267,8 @@ class Pipeline:
             CursorMoved: somebody else moved the cursor at the same moment.
         """
         cursor = self._cursor(DRAIN)
-        released = self._quarantine.released(cursor, table, at=_now(), by=by)
+        here = Quarantine(self.config.at(*self._address()), self.credentials, self.store)
+        released = here.released(cursor, table, at=_now(), by=by)
         record = self.cursors.swap(cursor, released).aside_of(table)
         if record is None:
             raise AssertionError(table)
@@ -290,6 +311,7 @@ class Pipeline:
         if drain is None or lake is None:
             return None
         if not lake.in_flight and not lake.in_flight_snapshots:
+            lake = self._in_its_epoch(drain, lake)
             held = self._quarantine.held(drain, lake)
             manifests = [] if held else list(self._durable(drain, lake))
             self._check_prepared(drain, lake, manifests)
@@ -301,9 +323,16 @@ class Pipeline:
             lake = self.cursors.swap(lake, replace(planned, aside=drain.aside))
         return _merge_plan(lake)
 
+    def _in_its_epoch(self, drain: Cursor, lake: Cursor) -> Cursor:
+        """Let the lake cursor follow into the next epoch when all that was acknowledged before it is merged."""
+        while (followed := lake.following(drain)) is not lake:
+            lake = self.cursors.swap(lake, followed)
+        return lake
+
     def _check_prepared(self, drain: Cursor, lake: Cursor, manifests: list[Manifest]) -> None:
         """Refuse commits of XA transactions that were prepared before the source began, unless snapshots have them."""
         unknown = settle(lake.prepared, [(layout.key_of(manifest), manifest) for manifest in manifests]).unknown
+        unknown = not_replayed(unknown, drain.switches)
         if unknown:
             firsts = [
                 self._drainer.manifest(layout.chunk_manifest_key(task, 0)) for task in drain.snapshots if task.chunks
@@ -316,12 +345,13 @@ class Pipeline:
 
         A row that a snapshot still has to bring could otherwise come back after its delete was merged.
         """
-        if drain.open_snapshots or lake.position == drain.position:
+        end = drain.end_of_epoch(lake.epoch)
+        if drain.open_snapshots or end is None or lake.position == end:
             return
         at = lake.position
         for manifest in self._manifests(lake.epoch, at):
             window = manifest.window
-            if window is None or window.start != at or drain.position < window.stop:
+            if window is None or window.start != at or end < window.stop:
                 continue
             yield manifest
             at = window.stop
@@ -353,14 +383,70 @@ class Pipeline:
                 for window in lake.in_flight:
                     key = layout.manifest_key(window)
                     manifest = self._drainer.manifest(key)
-                    event_time = manifest.last_time if manifest else None
-                    moved = moved.acked(window, at=_now(), event_time=event_time, by=by)
+                    moved = _acked(moved, window, manifest, by)
                     merged += [(key, manifest)] if manifest else []
                 moved = replace(moved, prepared=settle(lake.prepared, merged).open)
                 for task in lake.in_flight_snapshots:
                     moved = moved.with_snapshot(task)
                 moved = replace(moved, in_flight_snapshots=())
         return self._acknowledge(lake, moved)
+
+    # --- moving by hand
+
+    def seek(self, start: StartAt) -> Found:
+        """Find a place at the server; nothing is moved.
+
+        Raises:
+            SourceError: the server does not have it.
+        """
+        return self._starter(self._address()).found(start, self.cursors.load(self.config.source, DRAIN))
+
+    def rewind(self, start: StartAt | None, *, by: str, why: str) -> Cursor:
+        """Move the drain cursor to a place at the server, in a new epoch, and return it; the lake follows.
+
+        Args:
+            start: the place; None for the one that the cursor left at its last switch or rewind.
+            by: who moves it.
+            why: the reason; both are kept in the cursor.
+
+        Raises:
+            CursorMoved: there is no cursor, or somebody moved it at the same moment.
+            ConfigError: there is nothing to go back to.
+            SourceError: the server does not have the place.
+        """
+        cursor = self._cursor(DRAIN)
+        starter = self._starter(self._address())
+        if start is None:
+            start = starter.left_by(cursor)
+        place = starter.find(start)
+        moved = self._moved_over_durable(cursor, by).switched(place, "rewind", at=_now(), by=by, why=why)
+        return self.cursors.swap(cursor, moved)
+
+    def switch(self, host: str, port: int, *, by: str) -> Cursor:
+        """Let the source go on at another of its servers from now on, and return the drain cursor.
+
+        Raises:
+            ConfigError: the source file does not name it.
+            SourceError: it cannot be reached, or the cursor cannot go on there.
+        """
+        if (host, port) not in self.config.addresses:
+            known = ", ".join(f"{host}:{port}" for host, port in self.config.addresses)
+            raise ConfigError(
+                f"{host}:{port} is none of the servers of {self.config.source}",
+                hint=f"They are {known}; add it under standbys: in the source file.",
+            )
+        cursor = self._cursor(DRAIN)
+        found = self._starter((host, port)).go_on(cursor, self._over_durable(by), by)
+        return self.cursors.swap(cursor, found) if found != cursor else cursor
+
+    def _starter(self, address: tuple[str, int]) -> Starter:
+        config = self.config.at(*address)
+        connection = connect(config.server, self.credentials)
+        try:
+            facts = read_facts(connection, config.server)
+        finally:
+            connection.close()
+        return Starter(config, self.credentials, facts)
 
     # --- looking
 
@@ -380,15 +466,11 @@ class Pipeline:
 
     def _head_and_pending(self, lake: Cursor | None) -> tuple[Position | None, int | None]:
         try:
-            connection = connect(self.config.server, self.credentials)
-            try:
-                facts = read_facts(connection, self.config.server)
-            finally:
-                connection.close()
+            facts = self._starter(self._address()).facts
         except SourceUnavailable:
             # Status must also be seen while the server is down; a head of None says so.
             return None, None
-        if facts.head is None or lake is None:
+        if facts.head is None or lake is None or not facts.identity.is_same_server(lake.identity):
             return facts.head, None
         return facts.head, bytes_between(lake.position, facts.files, facts.head)
 
@@ -436,6 +518,14 @@ def _head(facts: ServerFacts) -> Position:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _acked(cursor: Cursor, window: Window, manifest: Manifest | None, by: str) -> Cursor:
+    """Move a cursor over a window, with what its manifest tells."""
+    if manifest is None:
+        return cursor.acked(window, at=_now(), event_time=None, by=by)
+    told, has_gtids = manifest.gtid_set, bool(manifest.gtid_set and manifest.gtid_last)
+    return cursor.acked(window, at=_now(), event_time=manifest.last_time, by=by, gtids=told, has_gtids=has_gtids)
 
 
 def _lag(lake: Cursor | None, head: Position | None) -> float | None:

@@ -24,10 +24,10 @@ from cdc_lib.source.preflight import Finding
 from cdc_lib.source.prepared import wait_for_decisions
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.source.watermark import low_watermark
+from cdc_lib.starting import Starter
 from cdc_lib.store import layout
 from cdc_lib.window.aside import Found, Unmerged, release, set_aside
 from cdc_lib.window.chunks import refuse_masked_keys
-from cdc_lib.window.plan import check_resumable
 
 _TRIES = 20
 _PAUSE = 0.5
@@ -117,7 +117,7 @@ class Quarantine:
         database, _, name = table.partition(".")
         with closing(connect(self.config.server, self.credentials)) as connection:
             facts = read_facts(connection, self.config.server)
-            check_resumable(cursor, facts.identity, facts.files)
+            Starter(self.config, self.credentials, facts).check_resumable(cursor)
             reader = InformationSchema(connection)
             exists = self.config.tables.captures(database, name) and (database, name) in reader.tables()
             if exists and (schema := reader.schema(database, name)) is not None:

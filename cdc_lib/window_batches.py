@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.shape import is_shaped
@@ -14,7 +15,7 @@ from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.row_groups import ReadOptions
-from cdc_lib.errors import DecodeError
+from cdc_lib.errors import DecodeError, PositionNotFound
 from cdc_lib.histories import Histories
 from cdc_lib.model.aside import Fault, SetAside
 from cdc_lib.model.batch import Manifest
@@ -47,7 +48,12 @@ class WindowBatches:
     shape: Shape
 
     def write(
-        self, window: Window, histories: Histories, undrained: Sequence[Window], spared: Collection[str]
+        self,
+        window: Window,
+        histories: Histories,
+        undrained: Sequence[Window],
+        spared: Collection[str],
+        file_times: Mapping[str, datetime],
     ) -> Manifest:
         """Write a window's files and return the manifest to be; once more without the tables at fault, where those are set aside.
 
@@ -57,7 +63,7 @@ class WindowBatches:
         aside: dict[str, Fault | None] = dict.fromkeys(spared)
         while True:
             try:
-                return self._read_and_write(window, histories, undrained, aside)
+                return self._read_and_write(window, histories, undrained, aside, file_times)
             except DecodeError as error:
                 found = at_fault(self.config, error, window.start)
                 if found.keys() <= aside.keys():
@@ -65,7 +71,12 @@ class WindowBatches:
                 aside = {**found, **aside}
 
     def _read_and_write(
-        self, window: Window, histories: Histories, undrained: Sequence[Window], aside: Mapping[str, Fault | None]
+        self,
+        window: Window,
+        histories: Histories,
+        undrained: Sequence[Window],
+        aside: Mapping[str, Fault | None],
+        file_times: Mapping[str, datetime],
     ) -> Manifest:
         key = layout.manifest_key(window)
         history = histories.of_window(window, undrained)
@@ -77,6 +88,7 @@ class WindowBatches:
         ):
             left_out = self._left_out(aside, raw)
             summary = self._read(window, histories, (writer, prepared), history, left_out)
+        _check_files(window, summary.file_times, file_times)
         histories.keep(history)
         told = tuple(
             SetAside(table, fault, raw.kept.get(table))
@@ -155,6 +167,18 @@ def _name(table: str) -> tuple[str, str]:
     return database, name
 
 
+def _check_files(window: Window, read: Mapping[str, datetime], known: Mapping[str, datetime]) -> None:
+    """Refuse what was read from files of another binlog than the one that was planned."""
+    for file, made in read.items():
+        if made != known.get(file, made):
+            raise PositionNotFound(
+                f"{file} was made at {made:%Y-%m-%d %H:%M:%S} UTC, and the window was planned for another of that name",
+                hint="The server's binlog was reset or restored meanwhile. Nothing was acknowledged: plan again.",
+                source=window.source,
+                window=window.id,
+            )
+
+
 def _window_manifest(
     window: Window, facts: ServerFacts, summary: WindowSummary, writer: BatchWriter, prepared: BatchWriter
 ) -> Manifest:
@@ -176,4 +200,5 @@ def _window_manifest(
         prepared=summary.prepared,
         decided=summary.decided,
         prepared_files=prepared.files,
+        gtid_set=summary.gtid_set,
     )

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli import consumers, cursors, doctor, gc, head, release, rounds, stages, status, tail
+from cdc_lib.cli import consumers, cursors, doctor, gc, head, places, release, rounds, stages, status, tail
 from cdc_lib.cli.context import DEFAULT_SOURCES, Settings
 from cdc_lib.cli.errors import Commands
 from cdc_lib.cli.output import say
@@ -45,6 +45,9 @@ for command in (
     stages.drain,
     stages.merge,
     status.status,
+    places.seek,
+    places.rewind,
+    places.switch,
     doctor.doctor,
     head.head,
     tail.tail,

@@ -81,6 +81,14 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             say_who_holds(outcome.source, outcome.consumers)
             for one in outcome.aside:
                 _show_aside(outcome.source, one)
+            say_switch(outcome)
+
+
+def say_switch(outcome: Status) -> None:
+    """Tell since when the epoch is, why, and who began it; nothing in the first."""
+    if outcome.drain and outcome.drain.switches:
+        last = outcome.drain.switches[-1]
+        say(f"{outcome.source}: epoch {last.epoch} since {last.at:%Y-%m-%d %H:%M:%S} UTC: {last.why} ({last.by})")
 
 
 def say_who_holds(source: str, consumers: Sequence[ConsumerState]) -> None:
@@ -162,6 +170,13 @@ def _show_cursor(one: Cursor) -> None:
     for record in one.aside:
         until = f"up to {record.until}, released by {record.released_by}" if record.until else "still"
         say(f"  {record.table} set aside from {record.start} on, {until}")
+    for switch in one.switches:
+        say(
+            f"  epoch {switch.epoch} since {switch.at:%Y-%m-%d %H:%M:%S} UTC ({switch.kind} by {switch.by}): {switch.why}"
+        )
+        say(
+            f"    from {switch.left.position} of {switch.left.identity} to {switch.began.position} of {switch.began.identity}"
+        )
     if one.moves:
         table(
             ("moved at", "how", "from", "to", "by", "why"),

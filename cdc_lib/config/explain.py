@@ -35,7 +35,9 @@ def _one(problem: Any, model: type[BaseModel], given: Mapping[str, Any]) -> tupl
         return path, f"is missing{_allowed(model, path)}"
     shown = f" (given {_shown(path, given)})"
     if kind == "value_error":  # our own validators say themselves what is allowed
-        return path, f"{said}{shown if _value(path, given) is not None and not _is_section(model, path) else ''}"
+        value = _value(path, given)
+        whole = _is_section(model, path) and isinstance(value, Mapping)  # too much to be shown
+        return path, f"{said}{'' if value is None or whole else shown}"
     return path, f"{said[:1].lower()}{said[1:]}{shown}{_allowed(model, path)}"
 
 

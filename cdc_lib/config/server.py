@@ -30,6 +30,13 @@ class TlsConfig(Section):
         return self
 
 
+class Address(Section):
+    """Where a standby is; everything else is as for ``server:``."""
+
+    host: str = Field(min_length=1, description="name or address of the standby")
+    port: int = Field(default=3306, ge=1, le=65535, description="1 to 65535")
+
+
 class ServerConfig(Section):
     """Address and log-in.
 

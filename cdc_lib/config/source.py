@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,13 +12,12 @@ from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.patterns import database_of
 from cdc_lib.config.routes import FilterRule, RouteRule
 from cdc_lib.config.schedule import problem
-from cdc_lib.config.server import ServerConfig
+from cdc_lib.config.server import Address, ServerConfig
+from cdc_lib.config.start import ALLOWED, Start, SwitchConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.config.tables import TablesConfig
 from cdc_lib.config.work import DrainConfig, MergeConfig, SnapshotConfig
 from cdc_lib.model.policy import InvalidText, OldTemporals, OnError, ValuePolicy, ZeroDates
-
-Start = Literal["snapshot", "earliest", "latest"]
 
 
 class SourceConfig(Section):
@@ -27,6 +26,7 @@ class SourceConfig(Section):
     Args:
         source: the source's name; stands in object keys, DAG ids and lake namespaces.
         server: how the server is reached.
+        standbys: servers that take over in this order when ``server`` cannot be reached; log-in and TLS are the same.
         tables: which tables are captured.
         columns: which of their columns are taken; all where nothing is said.
         masks: columns that are stored behind a mask.
@@ -35,6 +35,7 @@ class SourceConfig(Section):
         routes: lake tables other than those of the same name.
         filters: rows that the lake keeps.
         start: where a source without a cursor begins.
+        switch: what happens when another server answers.
         schedule: cron expression of the DAG; None for runs by hand only.
         store: where batches and cursors live.
         lake: the catalog that is written to.
@@ -51,6 +52,7 @@ class SourceConfig(Section):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="letters, digits, - and _; equal to the file's name"
     )
     server: ServerConfig = Field(description="host, port, user, password_env or connection, ...")
+    standbys: tuple[Address, ...] = Field(default=(), description="list of host, port")
     tables: TablesConfig = Field(description='a list of patterns such as ["shop.*"], or include and exclude')
     columns: tuple[ColumnsRule, ...] = Field(default=(), description="list of tables, include, exclude")
     masks: tuple[MaskRule, ...] = Field(default=(), description="list of tables, columns, mask, text, characters")
@@ -60,7 +62,10 @@ class SourceConfig(Section):
     mask_key_connection: str | None = Field(default=None, min_length=1, description="id of an Airflow connection")
     routes: tuple[RouteRule, ...] = Field(default=(), description="list of tables, into, keys, columns, where")
     filters: tuple[FilterRule, ...] = Field(default=(), description="list of tables, where")
-    start: Start = Field(default="snapshot", description="snapshot, earliest or latest")
+    start: Start = Field(default="snapshot", description=ALLOWED)
+    switch: SwitchConfig = Field(
+        default=SwitchConfig(), description="fallback_interval, lost_transactions, attempts, ..."
+    )
     schedule: str | None = Field(default="*/5 * * * *", description='cron expression such as "*/5 * * * *", or null')
     store: StoreConfig = Field(description="url and, for S3, endpoint_url, region, ...")
     lake: LakeConfig = Field(description="catalog, type, uri, warehouse, namespace, properties")
@@ -85,6 +90,15 @@ class SourceConfig(Section):
         if wrong:
             raise ValueError(wrong)
         return expression
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """Host and port of the server and its standbys, in the order in which they take over."""
+        return ((self.server.host, self.server.port), *((one.host, one.port) for one in self.standbys))
+
+    def at(self, host: str, port: int) -> SourceConfig:
+        """Return the same source read from one of its addresses."""
+        return self.model_copy(update={"server": self.server.model_copy(update={"host": host, "port": port})})
 
     @property
     def values(self) -> ValuePolicy:

@@ -22,7 +22,8 @@ def standing(cursor: Cursor) -> Point:
 
 def ends(drain: Cursor) -> dict[int, Point]:
     """Return by epoch up to where the drain acknowledged the stream."""
-    return {drain.epoch: standing(drain)}
+    before = {switch.epoch - 1: Point.at(switch.epoch - 1, switch.left.position) for switch in drain.switches}
+    return {**before, drain.epoch: standing(drain)}
 
 
 @dataclass(frozen=True, slots=True)

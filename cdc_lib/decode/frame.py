@@ -48,9 +48,15 @@ PASS, LOOK, ASK, REFUSE = range(4)
     LAST_SID,
     LAST_GNO,
     XA,  # where the XA transaction began whose rows come now; 0 outside of one
-    STATE_SIZE,
-) = range(21)
-"""Slots of the state that goes from scan to scan."""
+    RUNS,  # runs of GTIDs noted behind the other slots
+    SLOTS,
+) = range(22)
+"""Slots of the state that goes from scan to scan; :data:`MOST_RUNS` runs of three numbers stand behind them."""
+
+MOST_RUNS = 256
+STATE_SIZE = SLOTS + 3 * MOST_RUNS
+_RUNS_LOOKED_AT = 8
+"""Newest runs that a GTID may go on: as many sources may take turns without a run for each transaction."""
 
 BODY, END, TYPE, SLOT, START, TIME, TXN, SOURCE, FILE, ROW, PACKED, BEGAN, RECORD_SIZE = range(13)
 """Fields of a record: one row event of a wanted table.
@@ -141,6 +147,47 @@ def _take_sid(key, sids, state):
 
 
 @njit(cache=True, nogil=True)
+def note_gtid(state, base, sid, number):
+    """Note a GTID in the runs whose count stands at ``state[base]``: source, first and last number of each behind it.
+
+    Returns False when there is no room; nothing is noted then.
+    """
+    n = state[base]
+    for i in range(n - 1, max(n - 1 - _RUNS_LOOKED_AT, -1), -1):
+        r = base + 1 + 3 * i
+        if state[r] == sid and state[r + 1] <= number <= state[r + 2] + 1:
+            state[r + 2] = max(state[r + 2], number)
+            return True
+    r = base + 1 + 3 * n
+    if r + 3 > state.shape[0]:
+        return False
+    state[r] = sid
+    state[r + 1] = number
+    state[r + 2] = number
+    state[base] = n + 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _note(state):
+    """Note the GTID that a transaction begins with; SIDS_FULL when there is no room, and the event comes again."""
+    if state[GNO] <= 0:
+        return MALFORMED
+    if note_gtid(state, RUNS, state[SID], state[GNO]):
+        return TAKEN
+    return SIDS_FULL
+
+
+@njit(cache=True, nogil=True)
+def _take_gtid(key, sids, state):
+    """Set SID to the row of a GTID source, and note the GTID."""
+    status = _take_sid(key, sids, state)
+    if status != TAKEN:
+        return status
+    return _note(state)
+
+
+@njit(cache=True, nogil=True)
 def _begin_mysql(b, h, end, sids, state, scratch):
     """GTID or ANONYMOUS_GTID: flag 1, source 16, number 8, type 1, clock 16, then commit times of 7 bytes.
 
@@ -162,11 +209,11 @@ def _begin_mysql(b, h, end, sids, state, scratch):
         return TAKEN
     state[GNO] = u64(b, p + 17)
     if _is_untagged(sids, state[SID], b, p + 1):
-        return TAKEN
+        return _note(state)
     scratch[:SID_SIZE] = 0
     for i in range(16):
         scratch[i] = b[p + 1 + i]
-    return _take_sid(scratch, sids, state)
+    return _take_gtid(scratch, sids, state)
 
 
 @njit(cache=True, nogil=True)
@@ -181,7 +228,7 @@ def _begin_tagged(b, h, end, sids, state, scratch):
     state[XA] = 0
     state[COMMIT_TIME] = fields[COMMITTED] or u32(b, h) * 1_000_000
     state[GNO] = fields[NUMBER]
-    return _take_sid(scratch, sids, state)
+    return _take_gtid(scratch, sids, state)
 
 
 @njit(cache=True, nogil=True)
@@ -203,7 +250,7 @@ def _begin_mariadb(b, h, end, sids, state, scratch):
     for i in range(4):
         scratch[i] = b[p + 8 + i]
         scratch[4 + i] = b[h + 5 + i]
-    return _take_sid(scratch, sids, state)
+    return _take_gtid(scratch, sids, state)
 
 
 @njit(cache=True, nogil=True)

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import numpy.typing as npt
 
 from cdc_lib.decode import frame
 from cdc_lib.errors import PositionNotFound
 from cdc_lib.model.batch import Ddl
+from cdc_lib.model.gtid import GtidSet, Interval
 from cdc_lib.model.identity import Flavor
 from cdc_lib.model.position import Position, file_number
 from cdc_lib.model.window import Window
@@ -33,6 +35,8 @@ class WindowSummary:
     last_time: datetime | None = None
     gtid_first: str = ""
     gtid_last: str = ""
+    gtid_set: str = ""
+    file_times: dict[str, datetime] = field(default_factory=dict)
     ddl: list[Ddl] = field(default_factory=list)
     prepared: tuple[Prepared, ...] = ()
     decided: tuple[Decision, ...] = ()
@@ -56,6 +60,8 @@ class Progress:
         self.state[frame.CHECKSUM_BYTES] = 4 if checksum else 0
         self.state[frame.SID] = self.state[frame.FIRST_SID] = self.state[frame.LAST_SID] = -1
         self.sids = np.zeros((frame.FIRST_SIDS, frame.SID_SIZE), np.uint8)
+        self.file_times: dict[str, datetime] = {}
+        self._noted = GtidSet(flavor, {})
         self.enter_file(window.start.file, window.start.offset)
 
     @property
@@ -118,36 +124,55 @@ class Progress:
         self.state[frame.EVENTS] += 1
         self.state[frame.OFFSET] += length
 
-    def make_room_for_sids(self) -> None:
-        """Let the table of GTID sources hold twice as many."""
+    def make_room_for_gtids(self) -> None:
+        """Take up the runs of GTIDs, and let the table of GTID sources hold twice as many if it is full."""
+        self._noted = self.gtids
+        self.state[frame.RUNS] = 0
+        if self.state[frame.SID_COUNT] < self.sids.shape[0]:
+            return
         wider = np.zeros((2 * self.sids.shape[0], frame.SID_SIZE), np.uint8)
         wider[: self.sids.shape[0]] = self.sids
         self.sids = wider
 
+    @property
+    def gtids(self) -> GtidSet:
+        """The GTIDs of all transactions that began so far."""
+        runs = self.state[frame.SLOTS : frame.SLOTS + 3 * int(self.state[frame.RUNS])].reshape(-1, 3)
+        sources = gtid_sources(self.sids[: self.state[frame.SID_COUNT]], self.flavor)
+        found: list[tuple[str, Interval]] = [(sources[sid], (first, last)) for sid, first, last in runs.tolist()]
+        return self._noted.union(GtidSet.of(self.flavor, found)) if found else self._noted
+
     def gtid_prefixes(self) -> list[bytes]:
         """Return what stands before the number in the GTIDs of each source seen."""
-        seen = self.sids[: self.state[frame.SID_COUNT]]
-        if self.flavor == "mysql":
-            return [_prefix(sid.tobytes()) for sid in seen]
-        return [f"{domain}-{server}-".encode() for domain, server in seen[:, :8].copy().view("<u4")]
+        between = ":" if self.flavor == "mysql" else "-"
+        sources = gtid_sources(self.sids[: self.state[frame.SID_COUNT]], self.flavor)
+        return [f"{source}{between}".encode() for source in sources]
 
     def summarize(self, summary: WindowSummary) -> WindowSummary:
         """Fill in counts, times and GTIDs."""
         state = self.state
         summary.events = int(state[frame.EVENTS])
         summary.transactions = int(state[frame.TRANSACTIONS])
+        summary.file_times = self.file_times
         if summary.transactions:
             summary.first_time = _EPOCH + timedelta(microseconds=int(state[frame.FIRST_TIME]))
             summary.last_time = _EPOCH + timedelta(microseconds=int(state[frame.LAST_TIME]))
             summary.gtid_first = self._gtid(int(state[frame.FIRST_SID]), int(state[frame.FIRST_GNO]))
             summary.gtid_last = self._gtid(int(state[frame.LAST_SID]), int(state[frame.LAST_GNO]))
+            summary.gtid_set = str(self.gtids)
         return summary
 
     def _gtid(self, sid: int, number: int) -> str:
         return f"{self.gtid_prefixes()[sid].decode()}{number}" if sid >= 0 else ""
 
 
-def _prefix(sid: bytes) -> bytes:
-    """Return the source of a MySQL GTID as it is written, with its tag if it has one."""
-    tag = sid[17 : 17 + sid[16]]
-    return f"{uuid.UUID(bytes=sid[:16])}:".encode() + (tag + b":" if tag else b"")
+def gtid_sources(sids: npt.NDArray[np.uint8], flavor: Flavor) -> list[str]:
+    """Return each source of GTIDs as it is written; the tag of one of MySQL stands behind its UUID."""
+    if flavor == "mariadb":
+        return [f"{domain}-{server}" for domain, server in sids[:, :8].copy().view("<u4").tolist()]
+    return [_mysql_source(sid.tobytes()) for sid in sids]
+
+
+def _mysql_source(sid: bytes) -> str:
+    tag = sid[17 : 17 + sid[16]].decode("ascii", "replace")
+    return f"{uuid.UUID(bytes=sid[:16])}:{tag}" if tag else str(uuid.UUID(bytes=sid[:16]))

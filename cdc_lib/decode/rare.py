@@ -6,6 +6,7 @@ Python looks at these, one at a time. What is not understood here stops the wind
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -153,6 +154,7 @@ class RareEvents:
                 **progress.place(),
             )
         progress.state[frame.CHECKSUM_BYTES] = 4 * algorithm
+        progress.file_times[progress.file] = datetime.fromtimestamp(int.from_bytes(event[:4], "little"), UTC)
         stored = int.from_bytes(event[-4:], "little")
         calculated = crc32(np.frombuffer(event, np.uint8), 0, len(event) - 4, TABLES)
         if algorithm == 1 and stored != calculated:

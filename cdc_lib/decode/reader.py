@@ -170,7 +170,7 @@ class WindowReader:
                     self._rare.take(data, event, end)
                 at = behind
             elif status == frame.SIDS_FULL:
-                progress.make_room_for_sids()
+                progress.make_room_for_gtids()
             elif status in (frame.NEED_MORE, frame.STOPPED, frame.RECORDS_FULL):
                 self._flush(data)
                 if status != frame.RECORDS_FULL:

@@ -8,17 +8,20 @@ events, character sets of several bytes) is still compiled where it is first met
 from __future__ import annotations
 
 import struct
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from cdc_lib.decode import events
+from cdc_lib.decode.boundary_scan import BoundaryScan
 from cdc_lib.decode.checksum import TABLES, crc32
 from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.resultset import locate_text
 from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.decode.types.registry import codec_for
+from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import SourceType, TableSchema
@@ -59,6 +62,10 @@ def warm() -> None:
     window = Window("warm", 1, Position(_FILE, 4), Position(_FILE, stream.offset))
     facts = StreamFacts("mysql", checksum=False, charsets={})
     WindowReader(window, stream, facts, lambda *_: True, stream, stream, ReadOptions()).run()
+    for wanted in (datetime(2026, 1, 1, tzinfo=UTC), GtidSet("mysql", {}), window.start):
+        again = _Stream()
+        scan = BoundaryScan("warm", "mysql", _FILE, window.stop, wanted, checksum=False)
+        scan.run(again)
     data = np.zeros(64, np.uint8)
     for source_type in TYPES:
         for from_text, width in ((False, np.int32), (True, np.int64)):

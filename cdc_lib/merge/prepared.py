@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 from cdc_lib.errors import MergeError
 from cdc_lib.model.batch import Manifest
+from cdc_lib.model.cursor import Switch
+from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.lake import Point
+from cdc_lib.model.place import Place
 from cdc_lib.model.position import Position
 from cdc_lib.model.xa import Decision, OpenTransaction, Prepared
 
@@ -79,6 +82,34 @@ def settle(before: Iterable[OpenTransaction], windows: Iterable[tuple[str, Manif
         if found:
             commits[key] = tuple(found)
     return Settlement(commits, tuple(opened[xid] for xid in sorted(opened)), tuple(unknown))
+
+
+def not_replayed(
+    unknown: Sequence[tuple[int, Decision]], switches: Iterable[Switch]
+) -> tuple[tuple[int, Decision], ...]:
+    """Leave out commits that were merged in an epoch before.
+
+    An epoch begins before the place where the one before it ended, so that a transaction whose commit was merged is committed
+    again; its prepare may lie before the beginning. Its GTID tells, or without one its time.
+
+    Args:
+        unknown: of a :class:`Settlement`.
+        switches: of the drain cursor.
+    """
+    lefts = [(switch.epoch, switch.left) for switch in switches]
+    return tuple(
+        (epoch, decision)
+        for epoch, decision in unknown
+        if not any(began <= epoch and _is_before(decision, left) for began, left in lefts)
+    )
+
+
+def _is_before(decision: Decision, left: Place) -> bool:
+    if decision.gtid and left.gtid_set:
+        flavor = left.identity.flavor
+        own = GtidSet.parse(flavor, decision.gtid)
+        return not GtidSet.parse(flavor, left.gtid_set).lacks(own)
+    return left.time is not None and decision.time <= left.time
 
 
 def check_in_snapshots(unknown: Sequence[tuple[int, Decision]], first_reads: Sequence[Point], source: str) -> None:

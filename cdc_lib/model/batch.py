@@ -132,6 +132,7 @@ class Manifest:
         decided: XA transactions that are committed or rolled back in the window, in order.
         prepared_files: the rows of ``prepared``; they count only where a window commits them.
         aside: tables whose rows are left out.
+        gtid_set: GTIDs of all of the window's transactions; empty when it has none, and in batches of older releases.
     """
 
     source: str
@@ -152,6 +153,7 @@ class Manifest:
     decided: tuple[Decision, ...] = ()
     prepared_files: tuple[DataFile, ...] = ()
     aside: tuple[SetAside, ...] = ()
+    gtid_set: str = ""
 
     @property
     def id(self) -> str:

@@ -7,13 +7,16 @@ cursor and give the next one; a cursor store swaps the two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Literal
 
 from cdc_lib.errors import CursorMoved
 from cdc_lib.model.aside import Aside
+from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.identity import ServerIdentity
-from cdc_lib.model.position import Position
+from cdc_lib.model.place import Place
+from cdc_lib.model.position import Position, file_number
 from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.model.xa import OpenTransaction
@@ -34,7 +37,7 @@ class Move:
 
     Args:
         at: wall clock (UTC) of the move; for people only, nothing is decided by it.
-        kind: ``start``, ``ack``, ``rewind`` or ``restore``.
+        kind: ``start``, ``ack``, ``switch``, ``rewind`` or ``restore``.
         start: where the cursor stood; None for the first move.
         stop: where it stands after it.
         by: who moved it: a task, a command, a person.
@@ -49,6 +52,33 @@ class Move:
     why: str = ""
 
 
+SwitchKind = Literal["switch", "rewind"]
+"""Another server answered; or somebody moved the cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """How one epoch ended and the next began. Batches of the old epoch behind its end count for nothing.
+
+    Args:
+        epoch: the new one.
+        kind: why there is one.
+        at: wall clock (UTC); for people only.
+        by: who.
+        why: the reason, in words.
+        left: where the epoch before ended.
+        began: where this one begins.
+    """
+
+    epoch: int
+    kind: SwitchKind
+    at: datetime
+    by: str
+    why: str
+    left: Place
+    began: Place
+
+
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """What a consumer of a source has acknowledged, and what it has in flight.
@@ -60,8 +90,11 @@ class Cursor:
         epoch: counts the source's switches to another server, from 1.
         identity: server that the position belongs to.
         position: everything before it is acknowledged.
-        gtid_set: executed GTIDs at the position, where they are known; else empty.
-        event_time: commit time of the last acknowledged event; None before the first.
+        gtid_set: GTIDs of all transactions before the position.
+        gtids_known: whether ``gtid_set`` is exact and the last transaction before the position has a GTID.
+        event_time: commit time of the last acknowledged event, or of the last one before the place where the cursor began.
+        file_times: by binlog file, when it was made: those in which the position and the ends of windows in flight lie.
+        switches: drain only: every beginning of an epoch but the first, oldest first.
         in_flight: windows that are planned and not yet acknowledged; they tile the stream from the position on.
         snapshots: per table, the chunks that are acknowledged.
         in_flight_snapshots: lake only: per table, the chunks that the merge in flight reaches.
@@ -91,6 +124,69 @@ class Cursor:
     writer: str = ""
     lease: Lease | None = None
     interest: Interest | None = None
+    gtids_known: bool = False
+    file_times: dict[str, datetime] = field(default_factory=dict)
+    switches: tuple[Switch, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """Where it stands."""
+        made = self.file_times.get(self.position.file)
+        return Place(self.identity, self.position, self.event_time, self.gtid_set, self.gtids_known, made)
+
+    def standing_at(self, place: Place) -> Cursor:
+        """Return the same cursor at a place, with nothing in flight."""
+        return replace(
+            self,
+            identity=place.identity,
+            position=place.position,
+            event_time=place.time,
+            gtid_set=place.gtid_set,
+            gtids_known=place.gtids_known,
+            file_times={place.position.file: place.file_time} if place.file_time else {},
+            in_flight=(),
+        )
+
+    def with_file_times(self, times: dict[str, datetime]) -> Cursor:
+        """Note when files were made."""
+        return replace(self, file_times=dict(sorted({**self.file_times, **times}.items())))
+
+    def switched(self, place: Place, kind: SwitchKind, *, at: datetime, by: str, why: str) -> Cursor:
+        """Begin a new epoch at a place. What is in flight is dropped, and snapshots that are not complete begin anew in it."""
+        switch = Switch(self.epoch + 1, kind, at, by, why, left=self.place, began=place)
+        at_place = f"{switch.epoch:06d}-{place.position.file_number:06d}.{place.position.offset:012d}"
+        dropped = {(task.name, task.snapshot_id) for task in self.open_snapshots}
+        tasks = {
+            again.id: again
+            for task in self.snapshots
+            for again in [task if task.complete else replace(task, epoch=switch.epoch, snapshot_id=at_place, chunks=0)]
+        }
+        aside = tuple(
+            replace(one, snapshot_id=at_place) if (one.table, one.snapshot_id) in dropped else one for one in self.aside
+        )
+        snapshots = tuple(sorted(tasks.values(), key=lambda task: task.id))
+        return replace(self._into(switch), switches=(*self.switches, switch), snapshots=snapshots, aside=aside)
+
+    def following(self, drain: Cursor) -> Cursor:
+        """Go over to the next epoch, if there is one and everything of this one is acknowledged.
+
+        Args:
+            drain: the drain cursor, which knows where epochs end and begin.
+        """
+        for switch in drain.switches:
+            if switch.epoch == self.epoch + 1 and self.position == switch.left.position and not self.in_flight:
+                return self._into(switch)
+        return self
+
+    def end_of_epoch(self, epoch: int) -> Position | None:
+        """Return how far an epoch goes by now; None for one that this cursor does not know."""
+        if epoch == self.epoch:
+            return self.position
+        return next((s.left.position for s in self.switches if s.epoch == epoch + 1), None)
+
+    def _into(self, switch: Switch) -> Cursor:
+        move = Move(switch.at, switch.kind, self.position, switch.began.position, switch.by, switch.why)
+        return replace(self.standing_at(switch.began), epoch=switch.epoch, moves=(*self.moves, move)[-KEPT_MOVES:])
 
     def with_windows(self, windows: tuple[Window, ...]) -> Cursor:
         """Put windows in flight.
@@ -111,9 +207,24 @@ class Cursor:
         return replace(self, in_flight=(*self.in_flight, *windows))
 
     def acked(
-        self, window: Window, *, at: datetime, event_time: datetime | None, by: str = "", gtid_set: str = ""
+        self,
+        window: Window,
+        *,
+        at: datetime,
+        event_time: datetime | None,
+        by: str = "",
+        gtids: str = "",
+        has_gtids: bool = False,
     ) -> Cursor:
         """Move over a window that starts where the cursor stands.
+
+        Args:
+            window: acknowledged.
+            at: wall clock (UTC).
+            event_time: commit time of its last transaction; None when it has none.
+            by: who.
+            gtids: of its transactions.
+            has_gtids: whether these are all of them, and the last transaction has one.
 
         Raises:
             CursorMoved: it starts elsewhere, or belongs to another source or epoch.
@@ -127,10 +238,14 @@ class Cursor:
             )
         move = Move(at=at, kind="ack", start=self.position, stop=window.stop, by=by)
         left = tuple(w for w in self.in_flight if window.stop <= w.start and w != window)
+        known = GtidSet.parse(self.identity.flavor, self.gtid_set) if gtids else None
+        more = known.union(GtidSet.parse(self.identity.flavor, gtids)) if known is not None else None
         return replace(
             self,
             position=window.stop,
-            gtid_set=gtid_set or self.gtid_set,
+            gtid_set=self.gtid_set if more is None else str(more),
+            gtids_known=self.gtids_known and (has_gtids or event_time is None),
+            file_times={f: t for f, t in self.file_times.items() if file_number(f) >= window.stop.file_number},
             event_time=event_time or self.event_time,
             in_flight=left if left and left[0].start == window.stop else (),
             moves=(*self.moves, move)[-KEPT_MOVES:],

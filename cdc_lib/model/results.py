@@ -9,6 +9,7 @@ from cdc_lib.model.aside import Aside, SetAside, Standing
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.merge import Cut
+from cdc_lib.model.place import Place
 from cdc_lib.model.position import Position
 
 
@@ -110,3 +111,22 @@ class Status:
     last_cut: Cut | None
     consumers: tuple[ConsumerState, ...] = ()
     aside: tuple[Standing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A place that was sought.
+
+    Args:
+        place: what was found.
+        head: end of the binlog.
+        to_head_bytes: binlog between the place and the head.
+        cursor: where the drain cursor stands; None before the first plan, or on another server.
+        back_bytes: binlog between the place and the cursor; negative when the place lies behind it; None without a cursor.
+    """
+
+    place: Place
+    head: Position
+    to_head_bytes: int
+    cursor: Position | None
+    back_bytes: int | None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import ssl
+import time
 from typing import Any, TypeAlias
 
 import pymysql
 from pymysql.connections import Connection
 
 from cdc_lib.config import Credentials, ServerConfig
+from cdc_lib.config.start import SwitchConfig
 from cdc_lib.errors import Context, SourceError, SourceUnavailable, UnsupportedServer
 
 _ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
@@ -45,6 +47,23 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
         )
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error, server) from error
+
+
+def can_be_reached(server: ServerConfig, credentials: Credentials, rules: SwitchConfig) -> bool:
+    """Whether one of as many log-ins as the rules say succeeds.
+
+    Raises:
+        UnsupportedServer: the log-in is refused, which no other try will change.
+    """
+    for attempt in range(rules.attempts):
+        if attempt:
+            time.sleep(rules.pause)
+        try:
+            connect(server, credentials).close()
+        except SourceUnavailable:
+            continue
+        return True
+    return False
 
 
 class _Connection(Connection):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pymysql
@@ -33,6 +34,8 @@ class ServerFacts:
         head: end of the binlog; None when the binlog is off or must not be looked at.
         gtid_set: executed GTIDs at the head; empty when the server has none.
         files: binlog files and their sizes in bytes, oldest first.
+        gtid_purged: executed GTIDs that are in no binlog file any more; MySQL only, else empty.
+        clock: the server's time (UTC), read before the end of the binlog.
     """
 
     identity: ServerIdentity
@@ -41,6 +44,8 @@ class ServerFacts:
     head: Position | None
     gtid_set: str
     files: tuple[tuple[str, int], ...]
+    gtid_purged: str = ""
+    clock: datetime = datetime(1970, 1, 1, tzinfo=UTC)
 
     @property
     def checksum(self) -> bool:
@@ -64,6 +69,11 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
         variables = read_variables(connection)
         mariadb = "mariadb" in variables["version"].lower()
         version = tuple(int(part) for part in variables["version"].split("-")[0].split("."))
+        clock = rows_of(connection, "SELECT UTC_TIMESTAMP(6)")[0][0].replace(tzinfo=UTC)
+        # Before the end of the binlog is read: a set that lacks what lies before a position does no harm.
+        purged = (
+            "" if mariadb else str(rows_of(connection, "SELECT @@GLOBAL.gtid_purged")[0][0] or "").replace("\n", "")
+        )
         head, gtid_set = _head(connection, version, mariadb=mariadb)
         files = tuple((str(row[0]), int(row[1])) for row in rows_of(connection, "SHOW BINARY LOGS")) if head else ()
     except pymysql.MySQLError as error:
@@ -76,7 +86,7 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
         host=server.host,
         port=server.port,
     )
-    return ServerFacts(identity, version, variables, head, gtid_set, files)
+    return ServerFacts(identity, version, variables, head, gtid_set, files, purged, clock)
 
 
 def rows_of(connection: Connection[Any], sql: str, arguments: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
@@ -95,13 +105,12 @@ def read_variables(connection: Connection[Any]) -> dict[str, str]:
 
 def _head(connection: Connection[Any], version: tuple[int, ...], *, mariadb: bool) -> tuple[Position | None, str]:
     statement = "SHOW MASTER STATUS" if mariadb or version < (8, 2) else "SHOW BINARY LOG STATUS"
+    gtid_set = str(rows_of(connection, "SELECT @@GLOBAL.gtid_binlog_state")[0][0] or "") if mariadb else ""
     rows = rows_of(connection, statement)
     if not rows:
         return None, ""
     file, offset = rows[0][0], rows[0][1]
-    if mariadb:
-        gtid_set = rows_of(connection, "SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or ""
-    else:
+    if not mariadb:
         gtid_set = (rows[0][4] or "").replace("\n", "") if len(rows[0]) > 4 else ""  # fifth column
     return Position(file, int(offset)), str(gtid_set)
 

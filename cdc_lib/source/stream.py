@@ -107,9 +107,16 @@ class ServerStream:
 
 
 def binlog_dump(
-    server: ServerConfig, credentials: Credentials, identity: ServerIdentity, start: Position
+    server: ServerConfig, credentials: Credentials, identity: ServerIdentity, start: Position, purpose: str = ""
 ) -> ServerStream:
     """Ask for the binlog from a position to its end.
+
+    Args:
+        server: to ask.
+        credentials: for the log-in.
+        identity: of the server.
+        start: where the stream begins.
+        purpose: empty for a window; whatever reads the same place beside it needs a replica number of its own.
 
     Raises:
         SourceUnavailable: the server cannot be reached.
@@ -125,7 +132,7 @@ def binlog_dump(
             if identity.flavor == "mysql":
                 cursor.execute("SET @source_binlog_checksum = @@GLOBAL.binlog_checksum")
         flags = _NON_BLOCKING | (_SEND_ANNOTATIONS if identity.flavor == "mariadb" else 0)
-        replica = server.server_id or replica_id(server, start)
+        replica = replica_id(server, start, purpose) if purpose else server.server_id or replica_id(server, start)
         arguments = struct.pack("<IHI", start.offset, flags, replica) + start.file.encode()
         connection._execute_command(COMMAND.COM_BINLOG_DUMP, arguments)  # noqa: SLF001 - no public way
     except (pymysql.MySQLError, OSError) as error:
@@ -134,13 +141,13 @@ def binlog_dump(
     return ServerStream(connection, server)
 
 
-def replica_id(server: ServerConfig, start: Position) -> int:
+def replica_id(server: ServerConfig, start: Position, purpose: str = "") -> int:
     """Return a replica number that differs between windows read at the same time.
 
     A server ends a dump when another replica of the same number asks for one, so windows drained in parallel need numbers
     of their own. Derived, not random: a retried window replaces its own dead connection.
     """
-    text = f"{server.host}:{server.port}:{start}".encode()
+    text = f"{server.host}:{server.port}:{start}{purpose}".encode()
     return 1 << 30 | (zlib.crc32(text) & 0x3FFFFFFF)
 
 

@@ -1,13 +1,11 @@
-"""Where to start and which windows to read next: pure decisions over what the server said."""
+"""Which windows to read next: pure decisions over what the server said."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cdc_lib.errors import PositionNotFound, PositionPurged, ServerSwitched
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position, file_number
 from cdc_lib.model.window import Window
 
@@ -23,39 +21,6 @@ class Limits:
 
     window_bytes: int
     windows: int
-
-
-def check_resumable(cursor: Cursor, identity: ServerIdentity, files: Sequence[tuple[str, int]]) -> None:
-    """Refuse a cursor that cannot go on at this server.
-
-    Raises:
-        ServerSwitched: it belongs to another server.
-        PositionPurged: the server no longer has its file.
-        PositionNotFound: the file is shorter than the position.
-    """
-    place = {"source": cursor.source, "position": str(cursor.position)}
-    if not cursor.identity.is_same_server(identity):
-        raise ServerSwitched(
-            f"the cursor belongs to {cursor.identity}, but {identity} answers",
-            hint="Point the source file at the former server, or start a new source with a snapshot.",
-            **place,
-        )
-    sizes = {file_number(name): size for name, size in files}
-    at = cursor.position.file_number
-    if at not in sizes:
-        oldest = files[0][0] if files else "none"
-        raise PositionPurged(
-            f"the server no longer has the cursor's binlog file; its oldest is {oldest}",
-            hint="Changes in between are gone: start the source anew with a snapshot, and raise the server's retention "
-            "(binlog_expire_logs_seconds).",
-            **place,
-        )
-    if cursor.position.offset > sizes[at]:
-        raise PositionNotFound(
-            f"the cursor's binlog file has only {sizes[at]} bytes",
-            hint="The server was reset or restored from a backup: start the source anew with a snapshot.",
-            **place,
-        )
 
 
 def plan_windows(

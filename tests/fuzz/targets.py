@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.fuzz import images, packed, prepared, readers, transactions, values, walks
+from tests.fuzz import boundaries, images, packed, prepared, readers, transactions, values, walks
 
 Run = Callable[[int, int, int, np.ndarray], None]
 
@@ -51,4 +51,5 @@ TARGETS = {
     "payload": Target(transactions.payload, 0.001, 200),
     "deflated": Target(transactions.deflated, 0.001, 200),
     "reader": Target(readers.reader, 0.001, 200),
+    "boundaries": Target(boundaries.boundaries, 0.004, 400),
 }

@@ -47,7 +47,7 @@ def cdc(sources, mysql_server):
     """Call ``cdc``, which must end well unless told otherwise, and return what it printed."""
 
     def _cdc(*arguments, code=0):
-        result = CliRunner().invoke(app, ["--sources", str(sources), *arguments])
+        result = CliRunner().invoke(app, ["--sources", str(sources), *arguments], input="n\n")
         assert result.exit_code == code, result.output + repr(result.exception)
         assert mysql_server.cdc_password not in result.output
         return result.output
@@ -167,3 +167,24 @@ def test_a_table_that_is_set_aside_is_shown_and_released(cdc, sources, mysql_ser
     assert "released, and read anew" in cdc("status", "orders")
     assert "released by cdc release" in cdc("cursor", "show", "orders")
     assert "not set aside" in cdc("release", "orders", table, code=2)
+
+
+def test_a_place_is_shown_and_the_cursor_moves_only_when_somebody_says_so(cdc):
+    """And back again; both are kept with who and why."""
+    cdc("plan", "orders")
+    start = cursors(cdc)["drain"]["position"]
+    at = f"{start['file']}:{start['offset']}"
+    found = json.loads(cdc("seek", "orders", "--position", at, "--json"))
+    assert found["place"]["position"] == start
+    assert found["back_bytes"] == 0
+    assert "from the cursor" in cdc("seek", "orders", "--position", at)
+    generation = cursors(cdc)["drain"]["generation"]
+    assert "nothing was moved" in cdc("rewind", "orders", "--position", at)
+    assert cursors(cdc)["drain"]["generation"] == generation
+    assert "in epoch 2" in cdc("rewind", "orders", "--position", f"{start['file']}:4", "--why", "a try", "--yes")
+    (switch,) = cursors(cdc)["drain"]["switches"]
+    assert (switch["kind"], switch["why"], switch["left"]["position"]) == ("rewind", "a try", start)
+    assert "a try" in cdc("status", "orders")
+    assert "a try" in cdc("cursor", "show", "orders")
+    cdc("rewind", "orders", "--undo", "--yes")
+    assert cursors(cdc)["drain"]["position"] == start

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from cdc_lib.model.aside import Aside, Fault, KeptEvents, SetAside, Standing
 from cdc_lib.model.batch import DataFile, Ddl, Manifest, SnapshotChunk
-from cdc_lib.model.cursor import Cursor, Move
+from cdc_lib.model.cursor import Cursor, Move, Switch
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.merge import Cut, MergePlan, TableCut
+from cdc_lib.model.place import Place
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.subscription import Interest, Lease
@@ -70,6 +71,8 @@ ASIDES = st.builds(
 )
 STANDINGS = st.builds(Standing, st.text(max_size=5), positions(), ASIDES)
 MOVES = st.builds(Move, TIMES, st.text(max_size=5), st.none() | positions(), positions(), st.text(), st.text())
+PLACES = st.builds(Place, IDENTITIES, positions(), MAYBE_TIME, st.text(max_size=5), st.booleans(), MAYBE_TIME)
+SWITCHES = st.builds(Switch, COUNTS, st.sampled_from(["switch", "rewind"]), TIMES, st.text(), st.text(), PLACES, PLACES)
 CURSORS = st.builds(
     Cursor,
     source=SOURCES,
@@ -89,6 +92,9 @@ CURSORS = st.builds(
     writer=st.text(),
     lease=st.none() | st.builds(Lease, st.text(max_size=5), st.text(max_size=5), TIMES),
     interest=st.none() | st.builds(Interest, *[tuples(st.text(max_size=5))] * 3),
+    gtids_known=st.booleans(),
+    file_times=st.dictionaries(st.text(max_size=5), TIMES, max_size=2),
+    switches=tuples(SWITCHES),
 )
 SCHEMAS = st.builds(
     TableSchema,
@@ -121,6 +127,7 @@ MANIFESTS = st.builds(
     decided=tuples(DECISIONS),
     prepared_files=tuples(DATA_FILES),
     aside=tuples(SET_ASIDE),
+    gtid_set=st.text(max_size=5),
 )
 PLANS = st.builds(
     MergePlan,

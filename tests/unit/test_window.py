@@ -1,17 +1,16 @@
-"""Which windows are planned, when a cursor cannot go on, and how a table is read in chunks: pure decisions."""
+"""Which windows are planned, and how a table is read in chunks: pure decisions."""
 
 from __future__ import annotations
 
 import pytest
 
-from cdc_lib.errors import PositionNotFound, PositionPurged, ServerSwitched
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.source.schema import source_type
 from cdc_lib.window import chunks
-from cdc_lib.window.plan import Limits, bytes_between, check_resumable, plan_windows
+from cdc_lib.window.plan import Limits, bytes_between, plan_windows
 
 SERVER = ServerIdentity("mysql", "6f9619ff-8b86-d011-b42d-00cf4fc964ff", 1)
 FILES = [("binlog.000009", 1000), ("binlog.000010", 500), ("binlog.000011", 800)]
@@ -65,21 +64,6 @@ def test_bytes_between_are_those_of_the_files_between():
     assert bytes_between(Position("binlog.000009", 100), FILES, HEAD) == 900 + 500 + 700
     assert bytes_between(Position("binlog.000011", 100), FILES, HEAD) == 600
     assert bytes_between(HEAD, FILES, HEAD) == 0
-
-
-def test_a_cursor_that_cannot_go_on_is_told_why():
-    """Each reason has its own error."""
-    check_resumable(cursor("binlog.000010", 500), SERVER, FILES)
-    with pytest.raises(PositionPurged):
-        check_resumable(cursor("binlog.000008"), SERVER, FILES)
-    with pytest.raises(PositionPurged):
-        check_resumable(cursor(), SERVER, [])
-    with pytest.raises(PositionNotFound):
-        check_resumable(cursor("binlog.000010", 501), SERVER, FILES)
-    with pytest.raises(ServerSwitched):
-        check_resumable(cursor(), ServerIdentity("mysql", "other", 1), FILES)
-    with pytest.raises(ServerSwitched):
-        check_resumable(cursor(), ServerIdentity("mariadb", "", 1), FILES)
 
 
 INT = SourceType("int", width=4)

@@ -77,7 +77,7 @@ def test_every_problem_of_a_file_is_told_at_once_with_line_key_value_and_what_is
     assert "(given 'abc'); allowed: 1 to 65535" in text
     assert "shop.yaml, line 1: server.host: is missing" in text
     assert "line 6: tables.include" in text
-    assert "line 7: start: input should be 'snapshot', 'earliest' or 'latest' (given 'never')" in text
+    assert "line 7: start: is not a start; write snapshot, earliest, latest, {timestamp: " in text
     assert "store: is missing" in text
     assert "lake: is missing" in text
 
@@ -322,3 +322,34 @@ def test_a_missing_folder_is_told(tmp_path):
     """With the two ways to name another."""
     with pytest.raises(ConfigError, match="CDC_SOURCES"):
         load_sources(tmp_path / "none", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{timestamp: 2026-11-21T06:00:00Z}", "timestamp 2026-11-21T06:00:00+00:00"),
+        ('{timestamp: "2026-11-21T07:00:00+01:00"}', "timestamp 2026-11-21T06:00:00+00:00"),
+        ("{position: binlog.000012:4}", "position binlog.000012:4"),
+        ("{gtid: 0-1-77}", "gtid 0-1-77"),
+        ("earliest", "earliest"),
+    ],
+)
+def test_a_start_is_a_word_or_a_place(write, text, expected):
+    """As it stands in the cursor's record afterwards."""
+    assert str(load_source(write(GOOD + f"start: {text}\n")).start) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{timestamp: 2026-11-21T06:00:00}", "start: timestamp is not a time with its zone"),
+        ("{timestamp: yesterday}", "start: timestamp is not a time with its zone"),
+        ("{position: binlog}", "start: position is not file:offset"),
+        ("{time: 5}", "start: 'time' is not a start; write snapshot, earliest, latest, {timestamp:"),
+        ("{gtid: 0-1-1, position: b.1:4}", "start: is not a start"),
+        ("[latest]", "start: is not a start"),
+    ],
+)
+def test_a_wrong_start_is_told_with_what_to_write(write, text, told):
+    """One sentence for each mistake."""
+    assert told in refused(write(GOOD + f"start: {text}\n"))

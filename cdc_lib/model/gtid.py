@@ -1,0 +1,179 @@
+"""Sets of global transaction ids of both flavors, and what can be asked of two of them.
+
+MySQL writes ``uuid:1-7:9`` and ``uuid:tag:1-3``: numbers of a source, with gaps. MariaDB writes ``domain-server-number``,
+which stands for that transaction and all before it that the same server wrote in that domain: here numbers 1 to ``number`` of
+the source ``domain-server``. (MySQL manual, "GTID Sets"; MariaDB documentation, "gtid_binlog_state".)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.identity import Flavor
+
+Interval = tuple[int, int]
+"""First and last number of a run."""
+
+LAST_NUMBER = 2**63 - 1
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,31}")
+_RUN = re.compile(r"(\d{1,19})(?:-(\d{1,19}))?")
+_MARIADB = re.compile(r"(\d{1,10})-(\d{1,10})-(\d{1,20})")
+_U32 = 2**32
+
+
+@dataclass(frozen=True, slots=True)
+class GtidSet:
+    """Transactions by source; intervals are sorted and neither touch nor overlap.
+
+    Args:
+        flavor: of the server that wrote them.
+        runs: by source: ``uuid``, ``uuid:tag``, or ``domain-server``.
+    """
+
+    flavor: Flavor
+    runs: Mapping[str, tuple[Interval, ...]]
+
+    @classmethod
+    def of(cls, flavor: Flavor, runs: Iterable[tuple[str, Interval]]) -> GtidSet:
+        """Return the set of intervals in any order; on MariaDB each reaches back to the first number."""
+        found: dict[str, list[Interval]] = {}
+        for source, (first, last) in runs:
+            found.setdefault(source, []).append((1 if flavor == "mariadb" else first, last))
+        return cls(flavor, {source: _joined(found[source]) for source in sorted(found)})
+
+    @classmethod
+    def parse(cls, flavor: Flavor, text: str) -> GtidSet:
+        """Read a set as the servers write it.
+
+        Raises:
+            ConfigError: it is none of this flavor.
+        """
+        parts = [part for part in re.sub(r"\s", "", text).split(",") if part]
+        read = _mariadb_part if flavor == "mariadb" else _mysql_part
+        return cls.of(flavor, (run for part in parts for run in read(part, text)))
+
+    def __str__(self) -> str:
+        """Write the set as the servers do; the same set gives the same text."""
+        if self.flavor == "mariadb":
+            order = sorted(self.runs, key=lambda source: [int(part) for part in source.split("-")])
+            return ",".join(f"{source}-{self.runs[source][-1][1]}" for source in order)
+        shown = (f"{source}:{':'.join(_run_text(run) for run in runs)}" for source, runs in self.runs.items())
+        return ",".join(shown)
+
+    def __bool__(self) -> bool:
+        """Whether it has any transaction."""
+        return bool(self.runs)
+
+    def union(self, other: GtidSet) -> GtidSet:
+        """Return what is in either."""
+        return GtidSet.of(self.flavor, (*_flat(self.runs), *_flat(other.runs)))
+
+    def minus(self, other: GtidSet) -> GtidSet:
+        """Return what is not in the other set; on MariaDB whole sources that go further here."""
+        left: list[tuple[str, Interval]] = []
+        for source, runs in self.runs.items():
+            for run in runs:
+                left += [(source, part) for part in _without(run, other.runs.get(source, ()))]
+        return GtidSet.of(self.flavor, left)
+
+    def lacks(self, other: GtidSet) -> GtidSet:
+        """Return what the other set has and a server with this one has not.
+
+        MariaDB counts on through the servers of a domain, so the last transaction of a domain says that those before it are
+        there too, also of servers that this one never heard of.
+        """
+        return other.last_of_domains().minus(self) if self.flavor == "mariadb" else other.minus(self)
+
+    def last_of_domains(self) -> GtidSet:
+        """Return only the source that goes furthest in each domain; the set itself on MySQL."""
+        if self.flavor == "mysql":
+            return self
+        last: dict[str, str] = {}
+        for source in self.runs:
+            domain = source.partition("-")[0]
+            best = last.setdefault(domain, source)
+            if self.runs[source][-1][1] > self.runs[best][-1][1]:
+                last[domain] = source
+        return GtidSet(self.flavor, {source: self.runs[source] for source in sorted(last.values())})
+
+    def widened(self, known: GtidSet) -> GtidSet:
+        """Return the set with all servers that are known to have written into its domains.
+
+        People and ``gtid_slave_pos`` name one server for a domain, and mean all that came before in it.
+        """
+        if self.flavor == "mysql":
+            return self
+        upto = {source.partition("-")[0]: runs[-1] for source, runs in self.last_of_domains().runs.items()}
+        more = (
+            (s, (1, min(r[-1][1], upto[d][1]))) for s, r in known.runs.items() if (d := s.partition("-")[0]) in upto
+        )
+        return GtidSet.of(self.flavor, (*_flat(self.runs), *more))
+
+    @property
+    def count(self) -> int:
+        """How many transactions it has."""
+        return sum(last - first + 1 for runs in self.runs.values() for first, last in runs)
+
+
+def _flat(runs: Mapping[str, tuple[Interval, ...]]) -> list[tuple[str, Interval]]:
+    return [(source, run) for source, found in runs.items() for run in found]
+
+
+def _joined(runs: Iterable[Interval]) -> tuple[Interval, ...]:
+    joined: list[Interval] = []
+    for first, last in sorted(runs):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+def _without(run: Interval, others: Iterable[Interval]) -> list[Interval]:
+    first, last = run
+    left: list[Interval] = []
+    for begin, end in others:
+        if end < first or begin > last:
+            continue
+        if begin > first:
+            left.append((first, begin - 1))
+        first = end + 1
+    return [*left, (first, last)] if first <= last else left
+
+
+def _run_text(run: Interval) -> str:
+    return str(run[0]) if run[0] == run[1] else f"{run[0]}-{run[1]}"
+
+
+def _mysql_part(part: str, text: str) -> list[tuple[str, Interval]]:
+    source, *rest = part.split(":")
+    if not _UUID.fullmatch(source) or not rest:
+        raise _wrong(text, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77")
+    uuid = source.lower()
+    name, found = uuid, []
+    for piece in rest:
+        if match := _RUN.fullmatch(piece):
+            run = int(match[1]), int(match[2] or match[1])
+            if not 1 <= run[0] <= run[1] < LAST_NUMBER:
+                raise _wrong(text, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77")
+            found.append((name, run))
+        elif _TAG.fullmatch(piece):
+            name = f"{uuid}:{piece.lower()}"
+        else:
+            raise _wrong(text, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77")
+    return found
+
+
+def _mariadb_part(part: str, text: str) -> list[tuple[str, Interval]]:
+    match = _MARIADB.fullmatch(part)
+    if match is None or int(match[1]) >= _U32 or int(match[2]) >= _U32 or not 1 <= int(match[3]) <= LAST_NUMBER:
+        raise _wrong(text, "0-1-77")
+    return [(f"{int(match[1])}-{int(match[2])}", (1, int(match[3])))]
+
+
+def _wrong(text: str, example: str) -> ConfigError:
+    return ConfigError(f"{text[:200]!r} is not a set of GTIDs of this server", hint=f"It looks like {example}.")

@@ -1,0 +1,76 @@
+"""Sets of GTIDs against plain sets of (source, number)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.gtid import GtidSet
+
+ONE, TWO = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "3e11fa47-71ca-11e1-9e33-c80aa9429563"
+SOURCES = st.sampled_from([ONE, TWO, f"{ONE}:blue"])
+RUNS = st.lists(st.tuples(SOURCES, st.tuples(st.integers(1, 20), st.integers(0, 5)).map(lambda r: (r[0], sum(r)))))
+MARIADB = st.dictionaries(st.sampled_from(["0-1", "0-2", "7-1"]), st.integers(1, 20).map(lambda n: ((1, n),)))
+
+
+def plain(gtids: GtidSet) -> set[tuple[str, int]]:
+    return {(source, n) for source, runs in gtids.runs.items() for first, last in runs for n in range(first, last + 1)}
+
+
+@given(RUNS, RUNS)
+def test_sets_of_mysql_are_sets(one, other):
+    """Union, difference and what a server lacks, number by number."""
+    a, b = GtidSet.of("mysql", one), GtidSet.of("mysql", other)
+    assert plain(a.union(b)) == plain(a) | plain(b)
+    assert plain(a.minus(b)) == plain(a) - plain(b)
+    assert plain(a.lacks(b)) == plain(b) - plain(a)
+    assert a.count == len(plain(a))
+    assert bool(a) == bool(plain(a))
+
+
+@given(RUNS)
+def test_a_set_is_read_as_it_is_written(runs):
+    """And one set has one text, whatever order it was made in."""
+    made = GtidSet.of("mysql", runs)
+    assert GtidSet.parse("mysql", str(made)) == made
+    assert str(GtidSet.of("mysql", reversed(runs))) == str(made)
+
+
+@given(MARIADB, MARIADB)
+def test_sets_of_mariadb_reach_back_to_the_first_number(one, other):
+    """Their text names the last number of each server in each domain."""
+    a, b = GtidSet("mariadb", one), GtidSet("mariadb", other)
+    assert GtidSet.parse("mariadb", str(a)) == a
+    assert plain(a.union(b)) == plain(a) | plain(b)
+    assert a.lacks(a).count == 0
+
+
+def test_a_domain_is_there_when_its_last_transaction_is():
+    """A standby that was made from a dump never heard of the servers before."""
+    cursor = GtidSet.parse("mariadb", "0-5-20,0-1-100")
+    assert not GtidSet.parse("mariadb", "0-1-150").lacks(cursor)
+    assert str(GtidSet.parse("mariadb", "0-1-99,0-2-150").lacks(cursor)) == "0-1-100"
+
+
+def test_a_position_of_a_domain_means_all_servers_before_it():
+    """Which is how people name it."""
+    state = GtidSet.parse("mariadb", "0-1-50,0-2-120,3-1-9")
+    assert str(GtidSet.parse("mariadb", "0-2-100").widened(state)) == "0-1-50,0-2-100"
+
+
+@pytest.mark.parametrize(
+    ("flavor", "text"),
+    [("mysql", "0-1-2"), ("mysql", ONE), ("mysql", f"{ONE}:0"), ("mysql", f"{ONE}:5-4"), ("mysql", f"{ONE}:1-"),
+     ("mariadb", f"{ONE}:1"), ("mariadb", "0-1"), ("mariadb", "0-4294967296-1"), ("mariadb", "0-1-0")],
+)  # fmt: skip
+def test_what_is_no_set_is_refused_with_an_example(flavor, text):
+    """Instead of being taken for an empty one."""
+    with pytest.raises(ConfigError, match="It looks like"):
+        GtidSet.parse(flavor, text)
+
+
+def test_servers_break_long_sets_into_lines():
+    """SHOW BINARY LOG STATUS does."""
+    assert str(GtidSet.parse("mysql", f"{TWO.upper()}:1-3,\n{ONE}:5:blue:1")) == f"{ONE}:5,{ONE}:blue:1,{TWO}:1-3"

@@ -1,0 +1,90 @@
+"""A primary and its standby on real servers, and what happens to them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import pymysql
+
+from tests.support.servers import MariaDbServer, MySqlServer, SqlServer
+
+KINDS = ("mysql with GTIDs", "mysql without GTIDs", "mariadb")
+_WAIT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two servers of which the second follows the first."""
+
+    kind: str
+    primary: SqlServer
+    standby: SqlServer
+
+    @property
+    def has_gtids(self) -> bool:
+        return self.kind != "mysql without GTIDs"
+
+    def wait(self, table: str) -> None:
+        """Wait until the standby shows a row that is written to the primary now."""
+        mark = secrets.randbits(31)
+        self.primary.execute(f"REPLACE INTO {table} VALUES (0, {mark})")
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while not self._shows(table, mark):
+            assert time.monotonic() < deadline, self.standby.execute(self._word("SHOW REPLICA STATUS"))
+            time.sleep(0.05)
+
+    def _shows(self, table: str, mark: int) -> bool:
+        try:
+            return bool(self.standby.execute(f"SELECT v FROM {table} WHERE id = 0 AND v = {mark}"))
+        except pymysql.err.ProgrammingError:  # the table is on its way
+            return False
+
+    def hold(self) -> None:
+        """Let the standby fall behind: it does not apply what comes."""
+        self.standby.execute(self._word("STOP REPLICA SQL_THREAD"))
+
+    def promote(self) -> None:
+        """Kill the primary as a power cut would, and make the standby a primary with what it has received."""
+        self.primary._end(kill=True)
+        self.standby.execute(self._word("STOP REPLICA"))
+        reset = "RESET SLAVE ALL" if self.standby.flavor == "mariadb" else "RESET REPLICA ALL"
+        self.standby.execute(reset)
+
+    def _word(self, statement: str) -> str:
+        return statement.replace("REPLICA", "SLAVE") if self.standby.flavor == "mariadb" else statement
+
+
+@contextmanager
+def replicated(kind: str) -> Iterator[Pair]:
+    """Start both, the second following the first from its first event on."""
+    gtids = {"gtid-mode": "OFF", "enforce-gtid-consistency": "OFF"} if kind == "mysql without GTIDs" else {}
+    password = secrets.token_hex(12)
+    make = MariaDbServer if kind == "mariadb" else MySqlServer
+    follows = {"log-slave-updates": "ON"} if kind == "mariadb" else {}
+    with ExitStack() as stack:
+        primary = stack.enter_context(make(settings=gtids, cdc_password=password))
+        standby = stack.enter_context(make(settings={**gtids, **follows, "server-id": 2}, cdc_password=password))
+        _follow(kind, primary, standby)
+        yield Pair(kind, primary, standby)
+
+
+def _follow(kind: str, primary: SqlServer, standby: SqlServer) -> None:
+    if kind == "mariadb":
+        standby.execute(
+            f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {primary.port}, MASTER_USER = 'root', "
+            "MASTER_USE_GTID = slave_pos, MASTER_SSL = 0"
+        )
+        standby.execute("START SLAVE")
+        return
+    begin = "SOURCE_AUTO_POSITION = 1"
+    if kind == "mysql without GTIDs":
+        begin = "SOURCE_LOG_FILE = 'binlog.000001', SOURCE_LOG_POS = 4"
+    standby.execute(
+        f"CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {primary.port}, SOURCE_USER = 'root', "
+        f"SOURCE_CONNECT_RETRY = 1, GET_SOURCE_PUBLIC_KEY = 1, {begin}"
+    )
+    standby.execute("START REPLICA")
