@@ -32,11 +32,11 @@ def boundaries(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         _change(wire, chosen, np.asarray(wires.data))
         window, checksum = stream.window, stream.facts.checksum
         scan = BoundaryScan("shop", stream.flavor, "a.000001", window.stop, _wanted(stream, chosen), checksum=checksum)
-        whole = Portions(_entry(stream, checksum=checksum) + bytes(wire), chosen)
+        whole = Portions(_entry(stream, checksum=checksum) + bytes(wire), chosen, chosen.choice([7, 100, 1 << 20]))
         with suppress(DecodeError, SourceError):
             scan.run(whole)
         with suppress(DecodeError, SourceError):
-            read_file_head(Portions(bytes(wire), chosen), stream.flavor, window.start.file)
+            read_file_head(Portions(bytes(wire), chosen, 1 << 20), stream.flavor, window.start.file)
 
 
 def _wanted(stream: Recorded, chosen: random.Random) -> Wanted:
