@@ -45,7 +45,7 @@ def scan_fault(status: int, data: Bytes, event: int, end: int, place: Place, sto
             payload = data[event:end].tobytes()
             number = int.from_bytes(payload[:2], "little")
             text = payload[2:].decode("utf-8", "replace").removeprefix("#HY000")
-            return SourceError(f"the server refused to send the binlog: {text} (error {number})", hint="", **place)
+            return _refusal(number, text, place)
         case frame.END_OF_STREAM:
             return SourceUnavailable(
                 "the server has no binlog up to the window's end yet",
@@ -94,3 +94,21 @@ def payload_fault(place: Place, inside: int) -> CdcError:
 def value_fault(fault: ValueFault, table: str, place: Place) -> CdcError:
     """Return the error of a cell that has no exact place in the lake."""
     return UnsupportedValue(fault.what, hint=f"Nothing was acknowledged. {fault.mend}", **place, table=table)
+
+
+_INTERRUPTED = {1053, 1317, 1927, 3169}
+"""ER_SERVER_SHUTDOWN, ER_QUERY_INTERRUPTED, MariaDB's ER_CONNECTION_KILLED, MySQL's ER_SESSION_WAS_KILLED."""
+
+
+def _refusal(number: int, text: str, place: Place) -> SourceError:
+    """Return the error for one that the server sent in place of an event."""
+    message = f"the server refused to send the binlog: {text} (error {number})"
+    if "same server_uuid/server_id" in text:  # by which both flavors end the older of two dumps
+        hint = (
+            "Another attempt at this window has taken its place, or another replica has the same number: then set "
+            "server.server_id. The task can be tried again."
+        )
+        return SourceUnavailable(message, hint=hint, **place)
+    if number in _INTERRUPTED:
+        return SourceUnavailable(message, hint="The task can be tried again.", **place)
+    return SourceError(message, hint="", **place)

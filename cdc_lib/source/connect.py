@@ -97,6 +97,11 @@ def _tls(server: ServerConfig) -> ssl.SSLContext | None:
     return context
 
 
+def _refused_by_tls(cause: object) -> bool:
+    # A connection that breaks in the middle of the handshake is an SSLError too, and says nothing about the settings.
+    return isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+
+
 def translated(error: Exception, server: ServerConfig) -> SourceError:
     """Return the error of this project that a driver's error means."""
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
@@ -108,7 +113,7 @@ def translated(error: Exception, server: ServerConfig) -> SourceError:
         )
     # The driver keeps what broke a connection in an attribute of its own.
     causes = (error, error.__cause__, getattr(error, "original_exception", None))
-    if number in _AUTHENTICATION_ERRORS or any(isinstance(cause, ssl.SSLError) for cause in causes):
+    if number in _AUTHENTICATION_ERRORS or any(map(_refused_by_tls, causes)):
         return UnsupportedServer(f"log-in or TLS failed: {text}", hint="Check server.tls in the source file.", **place)
     if isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError | OSError):
         return SourceUnavailable(

@@ -1,0 +1,56 @@
+"""``./dev chaos``: many kills, on a server and a store of this run's own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.support.chaos.driver import Chaos
+from tests.support.chaos.settings import chaos_config
+from tests.support.servers import MariaDbServer, MySqlServer, S3Server
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run until so many steps were killed; the exit status is 1 when a fault was found."""
+    parser = argparse.ArgumentParser(prog="./dev chaos", description="Kill steps at random and compare every row.")
+    parser.add_argument("--kills", type=int, default=200, help="how many steps are killed (200)")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 20), help="random when not given")
+    parser.add_argument("--server", choices=("mysql", "mariadb"), default="mysql")
+    parser.add_argument("--store", choices=("local", "s3"), default="local")
+    wanted = parser.parse_args(arguments)
+    print(f"seed {wanted.seed}", flush=True)
+    began = time.monotonic()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lakecdc-chaos-")))
+        s3 = stack.enter_context(S3Server()) if wanted.store == "s3" else None
+        server = stack.enter_context(MySqlServer() if wanted.server == "mysql" else MariaDbServer())
+        config = chaos_config(server, "shop", folder, s3)
+        chaos = stack.enter_context(
+            Chaos(server, config, "shop", folder, wanted.seed, merge_kills=max(1, wanted.kills // 8), say=_say)
+        )
+        try:
+            chaos.run(wanted.kills)
+        except BaseException:
+            print(f"\nA FAULT; to run it again: ./dev chaos --kills {wanted.kills} --seed {wanted.seed}"
+                  f" --server {wanted.server} --store {wanted.store}", flush=True)  # fmt: skip
+            raise
+        finally:
+            print(chaos.killed.table())
+            print("\n".join(f"{name}: {count}" for name, count in sorted(chaos.events.items())))
+            print(f"{chaos.killed.total} kills in {time.monotonic() - began:.0f} s", flush=True)
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    sys.exit(main())

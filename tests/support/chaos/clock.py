@@ -1,0 +1,27 @@
+"""A wall clock that is wrong: by hours, and by others in every process."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, tzinfo
+from typing import Self
+
+import cdc_lib.draining
+import cdc_lib.pipeline
+import spark_jobs.application
+
+CLOCKED = (cdc_lib.draining, cdc_lib.pipeline, spark_jobs.application)
+"""The modules that look at the clock."""
+
+
+def jump(seconds: int) -> None:
+    """Let this process's clock be wrong by so many seconds."""
+    shift = timedelta(seconds=seconds)
+
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            right = datetime.now(tz) + shift
+            return cls(*right.timetuple()[:6], right.microsecond, right.tzinfo)
+
+    for module in CLOCKED:
+        module.datetime = Wrong

@@ -1,0 +1,36 @@
+"""Labelled points around every commit of a merge to the lake, put there from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from spark_jobs.tables import iceberg
+from tests.support.chaos.points import Points
+
+COMMITS: dict[str, tuple[Any, str]] = {
+    "the creation of a table": (iceberg.IcebergTable, "create"),
+    "the change of a table's columns": (iceberg.IcebergTable, "evolve"),
+    "the removal of left-over branches": (iceberg, "drop_left_over"),
+    "the start of a branch": (iceberg, "start_branch"),
+    "the commit of the deletes": (iceberg.IcebergTable, "_take_out"),
+    "the commit of the rows": (iceberg.IcebergTable, "_add"),
+    "the publication of a branch": (iceberg, "publish"),
+}
+"""What is committed, and the function that does it."""
+
+
+def label_commits(points: Points, step: str) -> None:
+    """Let this process pass a point before and after each commit."""
+    for deed, (owner, name) in COMMITS.items():
+        setattr(owner, name, _around(getattr(owner, name), points, step, deed))
+
+
+def _around(original: Callable[..., Any], points: Points, step: str, deed: str) -> Callable[..., Any]:
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        points.at(f"{step}: before {deed}")
+        result = original(*arguments, **named)
+        points.at(f"{step}: after {deed}")
+        return result
+
+    return wrapped

@@ -1,0 +1,124 @@
+"""The laws that hold after every step, whatever was killed; looked at in the store itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.draining import Drainer, _contents
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.position import Position
+from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import documents, layout
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.local import LocalStore
+
+
+class Laws:
+    """Remembers where the cursors stood and what the documents held.
+
+    Args:
+        store: the source's store, reached past all faults.
+        source: its name.
+    """
+
+    def __init__(self, store: ObjectStore, source: str) -> None:
+        self._store = store
+        self._source = source
+        self._cursors = ObjectCursorStore(store)
+        self._before: dict[str, Cursor] = {}
+        self._documents: dict[str, str] = {}
+        self.windows: list[Window] = []
+
+    def check(self) -> None:
+        """Look at both cursors; to be called after every step.
+
+        Raises:
+            AssertionError: a law is broken.
+        """
+        drain, lake = (self._cursors.load(self._source, consumer) for consumer in (DRAIN, LAKE))
+        if drain is not None:
+            self._moved(drain)
+            self._durable_chunks(drain.snapshots)
+        if lake is not None:
+            assert drain is not None
+            self._moved(lake)
+            assert lake.position <= drain.position, f"the lake's {lake.position} is ahead of {drain.position}"
+            self._durable(lake.in_flight)
+            assert all(window.stop <= drain.position for window in lake.in_flight)
+            self._durable_chunks(lake.in_flight_snapshots)
+
+    def check_documents(self) -> int:
+        """Look at every manifest and cut and at the files that manifests name; returns how many documents there are."""
+        for info in self._store.list(f"{self._source}/"):
+            manifest = info.key.endswith(f"/{layout.MANIFEST}")
+            if not manifest and not info.key.startswith(layout.cuts_prefix(self._source)):
+                continue
+            found = self._store.get(info.key)
+            assert found is not None
+            digest = hashlib.sha256(found.data).hexdigest()
+            assert self._documents.setdefault(info.key, digest) == digest, f"{info.key} has changed"
+            if manifest:
+                self._files(documents.load(Manifest, found.data, info.key), info.key)
+        return len(self._documents)
+
+    def drains_to_the_same(
+        self, window: Window, config: SourceConfig, credentials: Credentials, cursor: Cursor, empty: Path
+    ) -> None:
+        """Drain a window once more into an empty folder and compare."""
+        stands = self._manifest(window)
+        assert stands is not None
+        drainer = Drainer(config, credentials, LocalStore(empty))
+        drainer.window(window, cursor.identity)
+        again = drainer.manifest(layout.manifest_key(window))
+        assert again is not None
+        assert _contents(again) == _contents(stands), f"{window.id} gives other bytes the second time"
+
+    def _moved(self, cursor: Cursor) -> None:
+        """The cursor went forward, over windows that follow each other and have their manifests."""
+        before = self._before.get(cursor.consumer)
+        if before is not None:
+            assert cursor.generation >= before.generation
+            assert cursor.generation > before.generation or cursor == before, "another cursor of the same generation"
+            at = before.position
+            for move in cursor.moves:
+                if move.kind == "ack" and move.start is not None and move.start >= before.position:
+                    at = self._over(cursor, at, move.start, move.stop)
+            assert at == cursor.position, f"{cursor.consumer} went from {before.position} to {cursor.position}"
+        at = cursor.position
+        for window in cursor.in_flight:
+            assert window.start == at, f"{window.id} does not start at {at}"
+            at = window.stop
+        self._before[cursor.consumer] = cursor
+
+    def _over(self, cursor: Cursor, at: Position, start: Position, stop: Position) -> Position:
+        assert start == at, f"{cursor.consumer} jumped from {at} to {start}"
+        window = Window(cursor.source, cursor.epoch, start, stop)
+        self._durable([window])
+        if cursor.consumer == DRAIN:
+            self.windows.append(window)
+        return stop
+
+    def _durable(self, windows: Iterable[Window]) -> None:
+        for window in windows:
+            assert self._manifest(window) is not None, f"{window.id} has no manifest"
+
+    def _manifest(self, window: Window) -> Manifest | None:
+        key = layout.manifest_key(window)
+        found = self._store.get(key)
+        return None if found is None else documents.load(Manifest, found.data, key)
+
+    def _durable_chunks(self, tasks: Iterable[SnapshotTask]) -> None:
+        for task in tasks:
+            key = layout.chunk_manifest_key(task, max(task.chunks - 1, 0))
+            assert task.chunks == 0 or self._store.get(key) is not None, f"{key} is not there"
+
+    def _files(self, manifest: Manifest, key: str) -> None:
+        for file in (*manifest.files, *manifest.prepared_files):
+            found = self._store.get(layout.beside(key, file.path))
+            assert found is not None, f"{key} names {file.path}, which is not there"
+            assert hashlib.sha256(found.data).hexdigest() == file.sha256, f"{file.path} of {key} has other bytes"

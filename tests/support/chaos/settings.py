@@ -1,0 +1,38 @@
+"""The source under fire: small chunks and windows, so that there are many of each."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cdc_lib.config import SourceConfig
+from tests.support.servers import S3Server, SqlServer
+
+ACCESS, SECRET = "CDC_CHAOS_ACCESS_KEY", "CDC_CHAOS_SECRET_KEY"
+
+
+def chaos_config(server: SqlServer, database: str, folder: Path, s3: S3Server | None = None) -> SourceConfig:
+    """Return a source over one database; its batches lie in a folder or on S3, its lake in a folder."""
+    store: dict[str, str] = {"url": f"file://{folder}/store"}
+    if s3 is not None:
+        os.environ[ACCESS], os.environ[SECRET] = s3.access_key, s3.secret_key
+        url = f"s3://{s3.make_bucket('chaos')}/store"
+        keys = {"access_key_env": ACCESS, "secret_key_env": SECRET, "region": s3.region}
+        store = {"url": url, "endpoint_url": s3.endpoint, **keys}
+    lake = folder / "lake"
+    lake.mkdir(parents=True)
+    plain = {
+        "source": "chaos",
+        "server": {"host": server.host, "port": server.port, "user": server.cdc_user, "password_env": "NOT_USED"},
+        "tables": {"include": [f"{database}.*"]},
+        "store": store,
+        "lake": {
+            "type": "jdbc",
+            "uri": f"jdbc:sqlite:{lake}/catalog.db?busy_timeout=30000",
+            "warehouse": f"file://{lake}/warehouse",
+        },
+        "snapshot": {"chunk_rows": 70},
+        "drain": {"row_group_rows": 64, "max_window_bytes": 4096, "max_windows": 4},
+        "merge": {"driver_memory": "1g"},
+    }
+    return SourceConfig.model_validate(plain)

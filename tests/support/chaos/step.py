@@ -1,0 +1,69 @@
+"""One step of the pipeline in this process, with labelled ports."""
+
+from __future__ import annotations
+
+import json
+import traceback
+
+import cdc_lib.source.connect
+from cdc_lib.config.credentials import Credentials
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.errors import CdcError
+from cdc_lib.model.merge import MergePlan
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.store import documents
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.open import open_store
+from spark_jobs.application import run as merge
+from tests.support.chaos import clock
+from tests.support.chaos.job import Job
+from tests.support.chaos.labelled_merge import label_commits
+from tests.support.chaos.labelled_store import LabelledStore
+from tests.support.chaos.points import Points
+
+FAILED, BROKEN = 3, 4
+"""Exit statuses: an error of this project's, which is written down; any other."""
+
+
+def run(job: Job) -> int:
+    """Do the step; returns the exit status of its process."""
+    points = Points(job.log, job.label, job.nth, group=job.group)
+    if job.clock:
+        clock.jump(job.clock)
+    cdc_lib.source.connect.SILENCE_SECONDS = job.silence
+    if job.after is not None:
+        points.after(job.after, f"{job.step}: at any moment")
+    try:
+        _do(job, points)
+    except CdcError as error:
+        found = {"error": type(error).__name__, "retryable": error.retryable, "said": str(error)}
+        job.result.write_text(json.dumps(found))
+        return FAILED
+    except Exception:  # noqa: BLE001 - whoever started this reads it
+        traceback.print_exc()
+        return BROKEN
+    return 0
+
+
+def _do(job: Job, points: Points) -> None:
+    config = SourceConfig.model_validate_json(job.config)
+    store = LabelledStore(open_store(config.store), points, job.step, jumps=bool(job.clock))
+    pipeline = Pipeline(config, Credentials(job.user, job.password), store, ObjectCursorStore(store))
+    match job.step:
+        case "plan":
+            pipeline.plan(by="chaos")
+        case "drain":
+            assert job.unit is not None
+            pipeline.drain(documents.unit_from_plain(job.unit))
+        case "ack_drain":
+            pipeline.ack_drain(by="chaos")
+        case "plan_merge":
+            pipeline.plan_merge(by="chaos")
+        case "merge":
+            label_commits(points, job.step)
+            plan = documents.load(MergePlan, json.dumps(job.plan).encode(), "the job")
+            merge(config, plan, store)
+        case "ack_lake":
+            pipeline.ack_lake(by="chaos")
+        case _:
+            raise AssertionError(job.step)

@@ -1,0 +1,94 @@
+"""The network between the steps and their server: it breaks, or goes silent, in the middle of an answer."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Literal, Self
+
+from tests.support.servers import SqlServer
+
+Fault = Literal["cut", "half-open"]
+
+
+class Wire:
+    """A TCP proxy on loopback that passes everything on, encrypted or not, until it is told to fail once.
+
+    Args:
+        server: where it leads.
+    """
+
+    def __init__(self, server: SqlServer) -> None:
+        self._server = server
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._lock = threading.Lock()
+        self._fault: Fault | None = None
+        self._left = 0
+        self._released = threading.Event()
+        self.failed = False
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    def fail(self, fault: Fault, after: int) -> None:
+        """Let one connection fail, once so many bytes of the server's answers have passed."""
+        with self._lock:
+            self._fault, self._left, self.failed = fault, after, False
+            self._released = threading.Event()
+
+    def mend(self) -> bool:
+        """Pass everything on again; tells whether it failed since it was told to."""
+        with self._lock:
+            self._fault = None
+            self._released.set()
+            return self.failed
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.mend()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # the listener is closed in the end
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, suppress(OSError), socket.create_connection((self._server.host, self._server.port)) as server:
+            back = threading.Thread(target=self._answer, args=(client, server), daemon=True)
+            back.start()
+            while data := client.recv(1 << 16):
+                server.sendall(data)
+            server.shutdown(socket.SHUT_RDWR)
+            back.join(10)
+
+    def _answer(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(1 << 16):
+                kept = self._passing(len(data))
+                client.sendall(data[:kept])
+                if kept < len(data):
+                    break
+            client.shutdown(socket.SHUT_RDWR)
+
+    def _passing(self, size: int) -> int:
+        """Return how many bytes may pass; fewer than there are when it fails here, at once or after a silence."""
+        with self._lock:
+            if self._fault is None or self.failed:
+                return size
+            self._left -= size
+            if self._left > 0:
+                return size
+            self.failed = True
+            fault, released, left = self._fault, self._released, self._left
+        if fault == "half-open":
+            released.wait(60)
+        return min(size - 1, size + left)
