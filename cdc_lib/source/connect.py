@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import ssl
 import time
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias
 
 import pymysql
 from pymysql.connections import Connection
@@ -102,7 +104,36 @@ def _refused_by_tls(cause: object) -> bool:
     return isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
 
 
-def translated(error: Exception, server: ServerConfig) -> SourceError:
+class _Address(Protocol):
+    """Where a server is: a source's settings, or a connection."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+
+_INTERRUPTED = {0, 1053, 1317, 1927, 3169, *range(2000, 3000)}
+"""A connection that is closed here, a server that shuts down, a statement or session that is killed; the driver's own."""
+
+
+@contextmanager
+def answering(connection: Session) -> Iterator[None]:
+    """Tell a connection that breaks from a statement that the server refuses, whose error goes to the caller as it is.
+
+    Raises:
+        SourceUnavailable: the connection broke, or the server ended it.
+    """
+    try:
+        yield
+    except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
+        if not error.args or error.args[0] not in _INTERRUPTED:
+            raise
+        raise translated(error, connection) from error
+
+
+def translated(error: Exception, server: _Address) -> SourceError:
     """Return the error of this project that a driver's error means."""
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)

@@ -14,7 +14,7 @@ from cdc_lib.config import ServerConfig
 from cdc_lib.errors import SourceError, UnsupportedServer
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
-from cdc_lib.source.connect import translated
+from cdc_lib.source.connect import answering, translated
 
 _VARIABLES = (
     "version", "server_uuid", "server_id", "gtid_domain_id", "log_bin", "binlog_format", "binlog_row_image",
@@ -90,8 +90,12 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
 
 
 def rows_of(connection: Connection[Any], sql: str, arguments: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
-    """Run one statement and return all of its rows."""
-    with connection.cursor() as cursor:
+    """Run one statement and return all of its rows.
+
+    Raises:
+        SourceUnavailable: the connection broke.
+    """
+    with answering(connection), connection.cursor() as cursor:
         cursor.execute(sql, arguments)
         return list(cursor.fetchall())
 

@@ -8,6 +8,7 @@ from pymysql.connections import Connection
 from pymysql.cursors import DictCursor
 
 from cdc_lib.model.history import Key
+from cdc_lib.source.connect import answering
 
 
 def quoted(name: str) -> str:
@@ -19,10 +20,11 @@ def unique_keys(connection: Connection[Any], database: str, table: str) -> tuple
     """Return primary and unique keys.
 
     Raises:
-        pymysql.MySQLError: the statement fails.
+        SourceUnavailable: the connection broke.
+        pymysql.MySQLError: the server refuses the statement.
     """
     parts: dict[str, list[tuple[str, bool]]] = {}
-    with connection.cursor(DictCursor) as cursor:
+    with answering(connection), connection.cursor(DictCursor) as cursor:
         cursor.execute(f"SHOW INDEX FROM {quoted(database)}.{quoted(table)}")
         for row in cursor.fetchall():
             if not int(row["Non_unique"]):

@@ -42,7 +42,8 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         finally:
             print(chaos.killed.table())
-            print("\n".join(f"{name}: {count}" for name, count in sorted(chaos.events.items())))
+            for name, count in sorted(chaos.events.items()):
+                print(f"{name}: {count}" + (f" in {chaos.seconds[name]:.0f} s" if name in chaos.seconds else ""))
             print(f"{chaos.killed.total} kills in {time.monotonic() - began:.0f} s", flush=True)
     return 0
 

@@ -17,6 +17,10 @@ class Wire:
 
     Args:
         server: where it leads.
+
+    Attributes:
+        passed: bytes of the server's answers.
+        failed: whether it failed since it was told to.
     """
 
     def __init__(self, server: SqlServer) -> None:
@@ -27,6 +31,7 @@ class Wire:
         self._left = 0
         self._released = threading.Event()
         self.failed = False
+        self.passed = 0
 
     @property
     def port(self) -> int:
@@ -82,6 +87,7 @@ class Wire:
     def _passing(self, size: int) -> int:
         """Return how many bytes may pass; fewer than there are when it fails here, at once or after a silence."""
         with self._lock:
+            self.passed += size
             if self._fault is None or self.failed:
                 return size
             self._left -= size
