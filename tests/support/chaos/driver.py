@@ -208,7 +208,7 @@ class Chaos:
         self._judge(step, outcome, allowed={"SourceUnavailable"} if failed else set())
 
     def _step(
-        self, step: str, *, unit: Unit | None = None, plan: MergePlan | None = None, sure: bool = False
+        self, step: str, *, unit: Unit | None = None, plan: MergePlan | None = None, sure: bool = False, label: str = ""
     ) -> Outcome:
         job = self._job(
             step,
