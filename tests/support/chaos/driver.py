@@ -14,6 +14,7 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.window import Unit, Window
@@ -21,7 +22,8 @@ from cdc_lib.pipeline import Pipeline, _merge_plan
 from cdc_lib.store import documents
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.open import open_store
-from spark_jobs.application import merge
+from spark_jobs.application import merge, run
+from spark_jobs.batches import load_plan
 from spark_jobs.session import spark_session
 from tests.support.chaos.customers import Customers
 from tests.support.chaos.job import Job, Outcome
@@ -185,13 +187,13 @@ class Chaos:
         if killable and self.random.random() < CHANCE_OF_A_KILL:
             self._step("merge", plan=plan, sure=True)
         else:
-            merge(self._warm_spark(), self.config, plan, self.store, lambda _: None)
+            self._merge_well(plan)
 
     def _merge_an_old_plan(self) -> None:
         """A merge task that is cleared after everything went on."""
         if self._old_plans:
             plan = self.random.choice(self._old_plans)
-            merge(self._warm_spark(), self.config, plan, self.store, lambda _: None)
+            self._merge_well(plan)
 
     def _cut_or_silence(self) -> None:
         """A connection breaks in the middle of a step, or says no more."""
@@ -270,6 +272,14 @@ class Chaos:
             if allowed & {"SourceUnavailable"} and outcome.error == "SourceUnavailable" and not outcome.retryable:
                 raise Broken(f"{outcome.error} cannot be tried again")
 
+    def _merge_well(self, plan: MergePlan) -> None:
+        """Merge in the warm Spark; a plan without changes needs none."""
+        batches = load_plan(self.store, plan)
+        if tables_of(batches):
+            merge(self._warm_spark(), self.config, plan, self.store, lambda _: None, batches=batches)
+        else:
+            run(self.config, plan, self.store)
+
     # --- looking
 
     def _units(self) -> list[Unit]:
@@ -330,7 +340,7 @@ class Chaos:
         plan = pipeline.plan_merge(by="quiet")
         if plan is not None:
             self._old_plans.append(plan)
-            merge(self._warm_spark(), self.config, plan, self.store, lambda _: None)
+            self._merge_well(plan)
             pipeline.ack_lake(by="quiet")
         self.laws.check()
 
