@@ -7,15 +7,22 @@ from cdc_lib.model.merge import Cut
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
-LOOKED_AT = 3
-"""Clocks of stores are coarse: so many of the newest cuts are compared by their positions."""
-
 
 def last_cut(store: ObjectStore, source: str) -> Cut | None:
-    """Return the cut at the furthest position, or None before the first."""
-    newest = sorted(store.list(layout.cuts_prefix(source)), key=lambda info: info.modified)[-LOOKED_AT:]
-    cuts = [cut for info in newest if (cut := _load(store, info.key)) is not None]
-    return max(cuts, key=lambda cut: (cut.epoch, cut.position.file_number, cut.position.offset, cut.at), default=None)
+    """Return the cut at the furthest position, or None before the first.
+
+    Keys sort as positions do. Merges of snapshot chunks may publish several cuts at one position: tables only come to those,
+    and that is looked at before the time, because clocks jump.
+    """
+    keys = [info.key for info in store.list(layout.cuts_prefix(source))]
+    furthest = [key for key in keys if _place(key) == _place(max(keys, key=_place))]
+    cuts = [cut for key in furthest if (cut := _load(store, key)) is not None]
+    return max(cuts, key=lambda cut: (len(cut.tables), cut.at), default=None)
+
+
+def _place(key: str) -> str:
+    """Return a key without the hash that tells the merges of one position apart."""
+    return key.rpartition("-")[0]
 
 
 def cut_of(store: ObjectStore, source: str, merge_id: str) -> Cut | None:

@@ -6,6 +6,8 @@ import hashlib
 import secrets
 from typing import Any
 
+from cdc_lib.errors import MergeConflict
+
 PREFIX = "cdc_"
 """What the names of a merge's branches begin with."""
 
@@ -24,7 +26,10 @@ def _prefix(source: str) -> str:
 
 def start_branch(table: Any, branch: str, snapshot_id: int | None) -> None:
     """Create a branch that stands where the table stood when the merge looked at it."""
-    table.manageSnapshots().createBranch(branch, snapshot_id).commit()
+    manage = table.manageSnapshots()
+    # Of a table without a snapshot Iceberg makes an empty one for the branch.
+    created = manage.createBranch(branch) if snapshot_id is None else manage.createBranch(branch, snapshot_id)
+    created.commit()
 
 
 def drop_left_over(table: Any, source: str) -> None:
@@ -36,6 +41,27 @@ def drop_left_over(table: Any, source: str) -> None:
             manage.removeBranch(name)
         manage.commit()
         table.refresh()
+
+
+def refuse_moved(table: Any, snapshot_id: int | None, source_table: str) -> None:
+    """Refuse to go on when the table is no longer the one that a branch began with.
+
+    Iceberg looks no further than whether the branch follows the table. It would also do so when another merge had removed
+    the branch and moved the table: a write to a branch that is gone makes it anew, from the table as it is then.
+
+    Raises:
+        MergeConflict: it has another snapshot.
+    """
+    current = table.currentSnapshot()
+    found = current.snapshotId() if current is not None else None
+    if found != snapshot_id:
+        raise MergeConflict(
+            "another commit came first",
+            hint="Nothing was changed; the merge can be run again.",
+            table=source_table,
+            expected_snapshot=snapshot_id,
+            found_snapshot=found,
+        )
 
 
 def publish(table: Any, branch: str) -> None:

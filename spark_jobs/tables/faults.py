@@ -15,6 +15,8 @@ CONFLICTS = (
     "CommitStateUnknownException",
     "ValidationException",
     "AlreadyExistsException",
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+    "SQLITE_CONSTRAINT",
     "Cannot fast-forward",
     "SQLITE_BUSY",
     "database is locked",

@@ -1,8 +1,9 @@
 """A lake table in Apache Iceberg: format version 3, merge-on-read with deletion vectors.
 
 An upsert is two steps, which were measured to cost half of one MERGE: a MERGE that only deletes, against the broadcast key
-and order columns, then an append of the new rows. Both go to a branch that becomes the table in one commit. Where one step
-will do (an empty table, nothing but deletes) it goes to the table itself.
+and order columns, then an append of the new rows. Both go to a branch that becomes the table in one commit. A single step
+takes this way too: Iceberg lets two appends to a table pass beside each other, and only the branch tells that another merge
+of the same batches, perhaps one that was given up and still runs, came first.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from cdc_lib.model.lake import (
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Superseded
 from spark_jobs.sql import full_name, point, quoted, struct, text_literal
-from spark_jobs.tables.branches import drop_left_over, new_branch, publish, start_branch
+from spark_jobs.tables.branches import drop_left_over, new_branch, publish, refuse_moved, start_branch
 from spark_jobs.tables.complete import Completion, refuse_absent
 from spark_jobs.tables.faults import is_missing, told
 from spark_jobs.tables.keys import KeyRange, key_range, same_key
@@ -177,11 +178,8 @@ class IcebergTable:
             rows = changes.persist()
             try:
                 count = rows.count()
-                if table.empty or not (supersedes or table.carried):
-                    self._add(table, rows, None, count)
-                    return count
                 with self._branch(table) as branch:
-                    for rule in supersedes:
+                    for rule in () if table.empty else supersedes:
                         self._sql(f"DELETE FROM {full_name(self._name, branch)} WHERE {_superseded(rule)}")
                     self._add(table, rows, branch, count)
                 return count
@@ -192,23 +190,18 @@ class IcebergTable:
         self, table: LakeTable, last: DataFrame, keys: KeyRange, *, guard: bool, supersedes: Sequence[Superseded]
     ) -> None:
         rows = last.where(f"{quoted(OP)} <> '{DELETE}'")
-        one_step = not (table.carried or supersedes)
-        if table.empty or (keys.rows == 0 and one_step):
-            self._add(table, rows, None, keys.upserts)
-        elif keys.upserts == 0 and one_step:
-            self._take_out(table, keys, None)
-        else:
-            if guard:
-                rows = self._without_outdated(table, rows, keys)
-            # Also where one commit would do when other sources write here too: only a branch tells that they came first.
-            with self._branch(table) as branch:
-                for rule in supersedes:
-                    self._sql(f"DELETE FROM {full_name(self._name, branch)} WHERE {_superseded(rule)}")
-                if keys.rows:
-                    self._take_out(table, keys, branch)
+        stale = keys.rows > 0 and not table.empty
+        if guard and stale:
+            rows = self._without_outdated(table, rows, keys)
+        with self._branch(table) as branch:
+            for rule in () if table.empty else supersedes:
+                self._sql(f"DELETE FROM {full_name(self._name, branch)} WHERE {_superseded(rule)}")
+            if stale:
+                self._take_out(table, keys, branch)
+            if keys.upserts or not stale:
                 self._add(table, rows, branch, keys.upserts)
 
-    def _take_out(self, table: LakeTable, keys: KeyRange, branch: str | None) -> None:
+    def _take_out(self, table: LakeTable, keys: KeyRange, branch: str) -> None:
         """Delete what the table has of these keys, unless it is newer."""
         self._sql(
             f"MERGE INTO {full_name(self._name, branch)} AS t USING {keys.relation} AS s"
@@ -228,7 +221,7 @@ class IcebergTable:
         condition = same_key(table.primary_key)
         return self._sql(f"SELECT s.* FROM {SOURCE_VIEW} AS s LEFT ANTI JOIN {NEWER_VIEW} AS t ON {condition}")
 
-    def _add(self, table: LakeTable, rows: DataFrame, branch: str | None, count: int) -> None:
+    def _add(self, table: LakeTable, rows: DataFrame, branch: str, count: int) -> None:
         """Append rows, in key order; an append of none commits as well, and carries the marker."""
         kept = rows.select(*(quoted(column.name) for column in table.columns))
         order = [quoted(name) for name in table.primary_key or ORDER]
@@ -248,7 +241,9 @@ class IcebergTable:
         branch = new_branch(self._source)
         start_branch(java, branch, table.snapshot_id)
         yield branch
-        publish(self._java(), branch)
+        java = self._java()
+        refuse_moved(java, table.snapshot_id, self._table)
+        publish(java, branch)
 
     @contextmanager
     def _marked(self, table: LakeTable, markers: Mapping[str, Marker]) -> Iterator[None]:

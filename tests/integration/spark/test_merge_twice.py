@@ -1,0 +1,90 @@
+"""A merge that was given up and still runs, beside the one that took its place: the rows are there once."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.errors import MergeConflict
+from spark_jobs.tables.iceberg import IcebergTable
+from tests.support.batches import BIGINT, TEXT, Row, table
+from tests.support.races import at_once
+
+
+@pytest.fixture(params=["with a key", "without a key"])
+def orders(lake, request):
+    columns = {"id": BIGINT, "state": TEXT}
+    if request.param == "with a key":
+        return table(f"{lake.database}.orders", columns)
+    return table(f"{lake.database}.views", columns, key=())
+
+
+def rows_from(first):
+    return [Row("c", first + i * 10, {"id": first + i, "state": "new"}) for i in (1, 2, 3)]
+
+
+def ids(lake, orders):
+    return sorted(id_ for (id_,) in lake.rows(orders.name, "id"))
+
+
+def overtaken(lake, monkeypatch, deed, plan):
+    """Merge a plan; while its commit of rows or deletes is under way, another merge does all of the same plan."""
+    real, others = getattr(IcebergTable, deed), []
+
+    def after_the_other(*arguments, **named):
+        if not others:
+            others.append(True)
+            lake.merge(plan)
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(IcebergTable, deed, after_the_other)
+    lake.merge(plan)
+    assert others
+    monkeypatch.undo()
+
+
+def test_a_merge_that_is_overtaken_adds_no_row_twice(lake, orders, monkeypatch):
+    """Neither the first rows of a table nor later ones."""
+    overtaken(lake, monkeypatch, "_add", lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)})))
+    assert ids(lake, orders) == [11, 12, 13]
+    later = lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows_from(110)}))
+    overtaken(lake, monkeypatch, "_add", later)
+    assert ids(lake, orders) == [11, 12, 13, 111, 112, 113]
+
+
+def test_a_merge_of_deletes_that_is_overtaken_does_not_set_the_marker_back(lake, monkeypatch):
+    """Not even when the merge after it is through as well."""
+    orders = table(f"{lake.database}.orders", {"id": BIGINT, "state": TEXT})
+    lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)})))
+    gone = [Row("d", 150, {"id": 11, "state": "new"})]
+    deletes = lake.batches.plan(200, lake.batches.window(100, 200, {orders: gone}))
+    after = lake.batches.plan(300, lake.batches.window(200, 300, {orders: rows_from(210)}))
+    real, others = IcebergTable._take_out, []
+
+    def after_the_others(*arguments, **named):
+        if not others:
+            others.append(True)
+            lake.merge(deletes)
+            lake.merge(after)
+            others.append(lake.stands(orders.name).marker)
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(IcebergTable, "_take_out", after_the_others)
+    lake.merge(deletes)
+    assert lake.stands(orders.name).marker == others[1]
+    assert ids(lake, orders) == [12, 13, 211, 212, 213]
+
+
+def test_two_merges_of_one_plan_at_once_bring_its_rows_once(lake, orders):
+    """From the first moment, when there is neither namespace nor table; whoever loses may be told to try again."""
+    plan = lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)}))
+
+    def merged(_):
+        try:
+            lake.merge(plan)
+        except MergeConflict:
+            return False
+        return True
+
+    assert any(at_once(merged, writers=2))
+    lake.merge(plan)
+    assert ids(lake, orders) == [11, 12, 13]
