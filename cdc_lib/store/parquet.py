@@ -35,6 +35,11 @@ class _Part:
     rows: int = 0
     partial_rows: int = 0
 
+    def abandon(self) -> None:
+        """Close the writer into nothing: one that is still open writes its footer when it is forgotten."""
+        self.file.abandoned = True
+        self.writer.close()
+
 
 @dataclass(slots=True)
 class BatchWriter:
@@ -119,18 +124,26 @@ class BatchWriter:
     ) -> None:
         """Finish every file, or none."""
         try:
-            if error is None:
+            if error is not None:
+                self._give_up(error)
+                return
+            try:
                 self._collect(wait=True)
                 self.files = tuple(self._finish(self._parts[key]) for key in sorted(self._parts))
-                return
-            self._encoder.shutdown(wait=True, cancel_futures=True)
-            for part in self._parts.values():
-                # Closed into nothing: a writer that is still open writes its footer when it is forgotten.
-                part.file.abandoned = True
-                part.writer.close()
-                part.stack.__exit__(kind, error, trace)
+            except BaseException as fault:
+                self._give_up(fault)
+                raise
         finally:
             self._encoder.shutdown(wait=True, cancel_futures=True)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Leave no file behind, neither finished nor begun; each is given up, also when another cannot be."""
+        self._encoder.shutdown(wait=True, cancel_futures=True)
+        files = ExitStack()
+        for part in self._parts.values():
+            files.push(part.stack)
+            files.callback(part.abandon)
+        files.__exit__(type(error), error, error.__traceback__)
 
     def _finish(self, part: _Part) -> DataFile:
         part.writer.close()
