@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints
 
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _DURATION = re.compile(r"^(\d{1,6})([mhd])$")
@@ -41,5 +41,11 @@ def _as_duration(value: object) -> object:
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
-Duration = Annotated[timedelta, BeforeValidator(_as_duration)]
+def _from_duration(value: timedelta) -> str:
+    minutes = int(value.total_seconds()) // 60
+    name, size = next((name, size) for name, size in (("d", 1440), ("h", 60), ("m", 1)) if minutes % size == 0)
+    return f"{minutes // size}{name}"
+
+
+Duration = Annotated[timedelta, BeforeValidator(_as_duration), PlainSerializer(_from_duration, when_used="json")]
 """``90m``, ``36h``, ``7d``."""

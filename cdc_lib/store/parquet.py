@@ -137,7 +137,7 @@ class BatchWriter:
             self._encoder.shutdown(wait=True, cancel_futures=True)
 
     def _give_up(self, error: BaseException) -> None:
-        """Leave no file behind, neither finished nor begun; each is given up, also when another cannot be."""
+        """Leave no unfinished file behind; each is given up, also when another cannot be."""
         self._encoder.shutdown(wait=True, cancel_futures=True)
         files = ExitStack()
         for part in self._parts.values():
