@@ -130,10 +130,11 @@ def test_a_job_that_is_killed_takes_its_spark_along_and_the_next_one_finishes_th
     one, two = first_and_second(BatchWriter(open_store(config.store)))
     job = Job(tmp_path, config, {})
     job.run(one)
+    before = _metadata(tmp_path)
     process = job.start(two)
     with process:
         deadline = time.monotonic() + 60
-        while not _branch_is_there(tmp_path) and process.poll() is None and time.monotonic() < deadline:
+        while not _branch_is_there(tmp_path, before) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.002)
         spark = [pid for pid, _ in children(process.pid)]
         process.send_signal(signal.SIGKILL)
@@ -187,6 +188,10 @@ def test_the_command_merges_what_the_lake_cursor_has_in_flight(tmp_path):
     assert "hots" in said
 
 
-def _branch_is_there(folder):
-    """Whether a metadata file of the table names the branch of a merge."""
-    return any('"cdc_' in path.read_text() for path in folder.glob("warehouse/shop/orders/metadata/*.metadata.json"))
+def _metadata(folder):
+    return set(folder.glob("warehouse/shop/orders/metadata/*.metadata.json"))
+
+
+def _branch_is_there(folder, before):
+    """Whether a new metadata file of the table names the branch of a merge."""
+    return any('"cdc_' in path.read_text() for path in _metadata(folder) - before)

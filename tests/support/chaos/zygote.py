@@ -61,6 +61,8 @@ class Zygote:
 
 def _outcome(job: Job, status: int | None) -> Outcome:
     passed, killed_at = points.read(job.log)
+    if status == 0:
+        killed_at = None  # it was through before the signal came
     found = json.loads(job.result.read_text()) if job.result.exists() else {}
     said = found.get("said") or job.output.read_text(errors="replace")[-3000:]
     return Outcome(status, tuple(passed), killed_at, found.get("error", ""), found.get("retryable", False), said)
