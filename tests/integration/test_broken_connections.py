@@ -32,7 +32,7 @@ def capture(any_server, database, tmp_path):
 def through(wire, capture, folder):
     server = capture.server
     behind = SimpleNamespace(
-        host="127.0.0.1", port=wire.port, cdc_user=server.cdc_user, cdc_password=server.cdc_password
+        host="127.0.0.1", port=wire.own_port, cdc_user=server.cdc_user, cdc_password=server.cdc_password
     )
     return Capture(behind, capture.database, folder, snapshot={"chunk_rows": 100})
 

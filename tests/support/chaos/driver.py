@@ -203,7 +203,7 @@ class Chaos:
         unit = documents.to_plain(self.random.choice(units)) if step == "drain" else None
         self._wire.fail(fault, int(10 ** self.random.uniform(1, 4.7)))
         try:
-            (outcome,) = self._zygote.run(self._job(step, unit=unit, port=self._wire.port))
+            (outcome,) = self._zygote.run(self._job(step, unit=unit, port=self._wire.own_port))
         finally:
             failed = self._wire.mend()
         self.events[f"{fault} connection" if failed else "connection that was not cut"] += 1

@@ -5,14 +5,15 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
-from typing import Literal, Self
+from typing import Literal
 
+from tests.support.proxy import Proxy
 from tests.support.servers import SqlServer
 
 Fault = Literal["cut", "half-open"]
 
 
-class Wire:
+class Wire(Proxy):
     """A TCP proxy on loopback that passes everything on, encrypted or not, until it is told to fail once.
 
     Args:
@@ -24,18 +25,13 @@ class Wire:
     """
 
     def __init__(self, server: SqlServer) -> None:
-        self._server = server
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        super().__init__(server.host, server.port)
         self._lock = threading.Lock()
         self._fault: Fault | None = None
         self._left = 0
         self._released = threading.Event()
         self.failed = False
         self.passed = 0
-
-    @property
-    def port(self) -> int:
-        return int(self._listener.getsockname()[1])
 
     def fail(self, fault: Fault, after: int) -> None:
         """Let one connection fail, once so many bytes of the server's answers have passed."""
@@ -50,30 +46,17 @@ class Wire:
             self._released.set()
             return self.failed
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *caught: object) -> None:
         self.mend()
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        super().__exit__(*caught)
 
-    def _accept(self) -> None:
-        with suppress(OSError):  # the listener is closed in the end
-            while True:
-                client, _ = self._listener.accept()
-                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with client, suppress(OSError), socket.create_connection((self._server.host, self._server.port)) as server:
-            back = threading.Thread(target=self._answer, args=(client, server), daemon=True)
-            back.start()
-            while data := client.recv(1 << 16):
-                server.sendall(data)
-            server.shutdown(socket.SHUT_RDWR)
-            back.join(10)
+    def _serve(self, client: socket.socket, server: socket.socket) -> None:
+        back = threading.Thread(target=self._answer, args=(client, server), daemon=True)
+        back.start()
+        while data := client.recv(1 << 16):
+            server.sendall(data)
+        server.shutdown(socket.SHUT_RDWR)
+        back.join(10)
 
     def _answer(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):

@@ -353,3 +353,11 @@ def test_a_start_is_a_word_or_a_place(write, text, expected):
 def test_a_wrong_start_is_told_with_what_to_write(write, text, told):
     """One sentence for each mistake."""
     assert told in refused(write(GOOD + f"start: {text}\n"))
+
+
+def test_a_source_as_json_gives_the_same_source(write):
+    """What is written out for another process is read there as it was."""
+    config = load_source(
+        write(GOOD.replace('url: "file:///var/lib/cdc"', 'url: "file:///var/lib/cdc", keep_batches_for: 36h')), {}
+    )
+    assert type(config).model_validate_json(config.model_dump_json()) == config
