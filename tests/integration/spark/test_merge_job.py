@@ -170,20 +170,18 @@ def test_the_command_merges_what_the_lake_cursor_has_in_flight(tmp_path):
     pipeline.cursors.swap(None, replace(drain, consumer=LAKE, position=one.start))
 
     def command(name):
-        began = time.monotonic()
         line = [sys.executable, "-m", "spark_jobs.merge", "--source-dir", str(tmp_path), "--config", name]
         done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
-        return done.returncode, done.stdout + done.stderr, time.monotonic() - began
+        return done.returncode, done.stdout + done.stderr
 
-    code, said, _ = command("shop")
+    code, said = command("shop")
     assert code == 0, said
     assert "shop.orders: 3 changes into lake.shop.orders" in said
     assert pipeline.ack_lake(by="test").stop == one.stop
-    code, said, seconds = command("shop")
+    code, said = command("shop")
     assert (code, said) == (0, "shop: nothing to merge\n")
-    assert seconds < 5
     (tmp_path / "wrong.yaml").write_text("source: wrong\nserver: {hots: x}\n")
-    code, said, _ = command("wrong")
+    code, said = command("wrong")
     assert code == 2
     assert "hots" in said
 
