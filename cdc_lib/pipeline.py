@@ -8,19 +8,17 @@ Every step can be called again at any time: it finds in the cursors and in the s
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
-from cdc_lib.consumers.states import states
 from cdc_lib.draining import Drainer
-from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, SourceUnavailable, UnsupportedServer
+from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, UnsupportedServer
 from cdc_lib.histories import Histories
-from cdc_lib.merge.prepared import check_in_snapshots, not_replayed, settle
-from cdc_lib.model.aside import Aside, standing
+from cdc_lib.merging import Merging, plan_of
+from cdc_lib.model.aside import Aside
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.lake import Point
@@ -28,23 +26,22 @@ from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import Position
 from cdc_lib.model.results import AckResult, DrainResult, Found, Status
 from cdc_lib.model.window import SnapshotTask, Unit, Window
+from cdc_lib.overview import findings_of, status_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine import Quarantine
-from cdc_lib.quarantine import findings as quarantine_findings
 from cdc_lib.shaping import check_tables
-from cdc_lib.shaping import findings as shape_findings
 from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
 from cdc_lib.source.preflight import Finding, judge
-from cdc_lib.source.prepared import facts_without_prepared, judge_prepared, wait_for_decisions
+from cdc_lib.source.prepared import facts_without_prepared, wait_for_decisions
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.starting import Starter, address_of, reachable
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.cuts import cut_of, last_cut
 from cdc_lib.store.open import open_store
+from cdc_lib.window.ack import over_window
 from cdc_lib.window.aside import bounded
-from cdc_lib.window.plan import Limits, bytes_between, plan_windows
+from cdc_lib.window.plan import Limits, plan_windows
 
 __all__ = ["AckResult", "DrainResult", "Finding", "Found", "Pipeline", "Status"]
 
@@ -81,6 +78,10 @@ class Pipeline:
     @property
     def _quarantine(self) -> Quarantine:
         return Quarantine(self.config, self.credentials, self.store)
+
+    @property
+    def _merging(self) -> Merging:
+        return Merging(self._drainer, self._quarantine, self.cursors)
 
     # --- plan
 
@@ -155,8 +156,8 @@ class Pipeline:
 
     def _begin_lake(self, drain: Cursor) -> None:
         """Make the lake cursor; it begins with the first batch, or where the drain cursor stands."""
-        first = next(self._manifests(), None)
-        position = first.window.start if first and first.window else drain.position
+        manifest = self._merging.oldest_batch()
+        position = manifest.window.start if manifest and manifest.window else drain.position
         move = Move(_now(), "start", None, position, drain.moves[-1].by if drain.moves else "")
         lake = replace(
             drain,
@@ -168,8 +169,8 @@ class Pipeline:
             moves=(move,),
             writer="",
             aside=(),
-            epoch=first.epoch if first else drain.epoch,
-            identity=first.identity if first else drain.identity,
+            epoch=manifest.epoch if manifest else drain.epoch,
+            identity=manifest.identity if manifest else drain.identity,
             switches=(),
         )
         self.cursors.swap(None, lake)
@@ -249,7 +250,7 @@ class Pipeline:
             if manifest is None:
                 break
             counted.append(manifest)
-            moved = _acked(moved, window, manifest, by)
+            moved = over_window(moved, window, manifest, at=_now(), by=by)
         for task in cursor.open_snapshots:
             found = self._drainer.chunks(task)
             complete = bool(found) and found[-1].chunk is not None and found[-1].chunk.last
@@ -310,62 +311,9 @@ class Pipeline:
         lake = self.cursors.load(self.config.source, LAKE)
         if drain is None or lake is None:
             return None
-        if not lake.in_flight and not lake.in_flight_snapshots:
-            lake = self._in_its_epoch(drain, lake)
-            held = self._quarantine.held(drain, lake)
-            manifests = [] if held else list(self._durable(drain, lake))
-            self._check_prepared(drain, lake, manifests)
-            windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
-            chunks = tuple(task for task in _new_chunks(drain, lake) if task.id not in held)
-            planned = replace(lake, in_flight_snapshots=chunks, in_flight=windows)
-            if planned == lake:
-                return None
-            lake = self.cursors.swap(lake, replace(planned, aside=drain.aside))
-        return _merge_plan(lake)
-
-    def _in_its_epoch(self, drain: Cursor, lake: Cursor) -> Cursor:
-        """Let the lake cursor follow into the next epoch when all that was acknowledged before it is merged."""
-        while (followed := lake.following(drain)) is not lake:
-            lake = self.cursors.swap(lake, followed)
-        return lake
-
-    def _check_prepared(self, drain: Cursor, lake: Cursor, manifests: list[Manifest]) -> None:
-        """Refuse commits of XA transactions that were prepared before the source began, unless snapshots have them."""
-        unknown = settle(lake.prepared, [(layout.key_of(manifest), manifest) for manifest in manifests]).unknown
-        unknown = not_replayed(unknown, drain.switches)
-        if unknown:
-            firsts = [
-                self._drainer.manifest(layout.chunk_manifest_key(task, 0)) for task in drain.snapshots if task.chunks
-            ]
-            reads = [Point.at(m.epoch, m.chunk.low_watermark) for m in firsts if m is not None and m.chunk is not None]
-            check_in_snapshots(unknown, reads if len(reads) == len(firsts) else (), self.config.source)
-
-    def _durable(self, drain: Cursor, lake: Cursor) -> Iterator[Manifest]:
-        """Yield the manifests of acknowledged windows behind the lake cursor; none while a snapshot is unfinished.
-
-        A row that a snapshot still has to bring could otherwise come back after its delete was merged.
-        """
-        end = drain.end_of_epoch(lake.epoch)
-        if drain.open_snapshots or end is None or lake.position == end:
-            return
-        at = lake.position
-        for manifest in self._manifests(lake.epoch, at):
-            window = manifest.window
-            if window is None or window.start != at or end < window.stop:
-                continue
-            yield manifest
-            at = window.stop
-
-    def _manifests(self, epoch: int | None = None, start: Position | None = None) -> Iterator[Manifest]:
-        """Yield the manifests of windows in the stream's order, from a position on, as many as one merge takes."""
-        prefix = layout.batches_prefix(self.config.source, epoch)
-        keys = sorted(info.key for info in self.store.list(prefix) if info.key.endswith(f"/{layout.MANIFEST}"))
-        first = f"{epoch:06d}-{start.file_number:06d}.{start.offset:012d}" if start and epoch is not None else ""
-        wanted = [key for key in keys if key.split("/")[-2] >= first]
-        for key in wanted[:_MERGE_WINDOWS]:
-            manifest = self._drainer.manifest(key)
-            if manifest is not None:
-                yield manifest
+        if not _is_merging(lake):
+            lake = self._merging.planned(drain, lake)
+        return plan_of(lake) if _is_merging(lake) else None
 
     def ack_lake(self, *, by: str) -> AckResult:
         """Move the lake cursor over the merge in flight if its cut is published.
@@ -375,21 +323,7 @@ class Pipeline:
             CursorMoved: somebody else moved the cursor at the same moment.
         """
         lake = self._cursor(LAKE)
-        moved = lake
-        if lake.in_flight or lake.in_flight_snapshots:
-            plan = _merge_plan(lake)
-            if cut_of(self.store, lake.source, plan.merge_id) is not None:
-                merged: list[tuple[str, Manifest]] = []
-                for window in lake.in_flight:
-                    key = layout.manifest_key(window)
-                    manifest = self._drainer.manifest(key)
-                    moved = _acked(moved, window, manifest, by)
-                    merged += [(key, manifest)] if manifest else []
-                moved = replace(moved, prepared=settle(lake.prepared, merged).open)
-                for task in lake.in_flight_snapshots:
-                    moved = moved.with_snapshot(task)
-                moved = replace(moved, in_flight_snapshots=())
-        return self._acknowledge(lake, moved)
+        return self._acknowledge(lake, self._merging.acknowledged(lake, by))
 
     # --- moving by hand
 
@@ -452,27 +386,7 @@ class Pipeline:
 
     def status(self) -> Status:
         """Return where the source stands; a server that cannot be reached leaves head and lag open."""
-        drain = self.cursors.load(self.config.source, DRAIN)
-        lake = self.cursors.load(self.config.source, LAKE)
-        keys = [info.key for info in self.store.list(layout.batches_prefix(self.config.source))]
-        last = sorted(key for key in keys if key.endswith(f"/{layout.MANIFEST}"))[-5:]
-        batches = tuple(m for m in map(self._drainer.manifest, last) if m is not None)
-        cut = last_cut(self.store, self.config.source)
-        head, pending = self._head_and_pending(lake)
-        consumers = tuple(states(self.store, self.cursors, self.config.source, self.config.store.keep_batches_for))
-        merged = {task.snapshot_id for task in lake.snapshots if task.chunks} if lake else set()
-        aside = standing(drain.aside, merged) if drain else ()
-        return Status(self.config.source, drain, lake, head, _lag(lake, head), pending, batches, cut, consumers, aside)
-
-    def _head_and_pending(self, lake: Cursor | None) -> tuple[Position | None, int | None]:
-        try:
-            facts = self._starter(self._address()).facts
-        except SourceUnavailable:
-            # Status must also be seen while the server is down; a head of None says so.
-            return None, None
-        if facts.head is None or lake is None or not facts.identity.is_same_server(lake.identity):
-            return facts.head, None
-        return facts.head, bytes_between(lake.position, facts.files, facts.head)
+        return status_of(self._drainer, self.cursors)
 
     def preflight(self) -> list[Finding]:
         """Return what was looked at on the server, each with what mends it.
@@ -480,26 +394,7 @@ class Pipeline:
         Raises:
             SourceError: the server cannot be reached.
         """
-        connection = connect(self.config.server, self.credentials)
-        try:
-            facts = read_facts(connection, self.config.server)
-            findings = [*judge(facts), *judge_prepared(connection, facts)]
-            reader = InformationSchema(connection)
-            tables = [t for t in reader.tables() if self.config.tables.captures(*t)]
-            shaped = list(shape_findings(self.config, self._drainer.shape, reader, tables))
-        finally:
-            connection.close()
-        if tables:
-            findings.append(Finding("ok", f"{len(tables)} tables are captured"))
-        else:
-            patterns = ", ".join(self.config.tables.include)
-            findings.append(
-                Finding(
-                    "error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them."
-                )
-            )
-        aside = quarantine_findings(self.cursors.load(self.config.source, DRAIN))
-        return [*findings, *shaped, *aside]
+        return findings_of(self._drainer, self.cursors)
 
     def _cursor(self, consumer: str) -> Cursor:
         cursor = self.cursors.load(self.config.source, consumer)
@@ -516,47 +411,9 @@ def _head(facts: ServerFacts) -> Position:
     return facts.head
 
 
+def _is_merging(lake: Cursor) -> bool:
+    return bool(lake.in_flight or lake.in_flight_snapshots)
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _acked(cursor: Cursor, window: Window, manifest: Manifest | None, by: str) -> Cursor:
-    """Move a cursor over a window, with what its manifest tells."""
-    if manifest is None:
-        return cursor.acked(window, at=_now(), event_time=None, by=by)
-    told, has_gtids = manifest.gtid_set, bool(manifest.gtid_set and manifest.gtid_last)
-    return cursor.acked(window, at=_now(), event_time=manifest.last_time, by=by, gtids=told, has_gtids=has_gtids)
-
-
-def _lag(lake: Cursor | None, head: Position | None) -> float | None:
-    if lake is None or head is None:
-        return None
-    if lake.position == head:
-        return 0.0
-    since = lake.event_time or (lake.moves[0].at if lake.moves else None)
-    return None if since is None else max(0.0, (_now() - since).total_seconds())
-
-
-def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
-    """Return, per table, how far its snapshot is durable, where the lake has less."""
-    merged = {task.id: task for task in lake.snapshots}
-    return tuple(task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0))
-
-
-def _merge_plan(lake: Cursor) -> MergePlan:
-    """Return the plan that a lake cursor has in flight; a function of the cursor alone."""
-    merged = {task.id: task.chunks for task in lake.snapshots}
-    batches = [
-        layout.chunk_manifest_key(task, number)
-        for task in lake.in_flight_snapshots
-        for number in range(merged.get(task.id, 0), task.chunks)
-    ]
-    batches.extend(layout.manifest_key(window) for window in lake.in_flight)
-    stop = lake.in_flight[-1].stop if lake.in_flight else lake.position
-    brought = {task.snapshot_id for task in (*lake.snapshots, *lake.in_flight_snapshots) if task.chunks}
-    behind = standing(lake.aside, brought)
-    digest = hashlib.sha256("\n".join(batches).encode()).hexdigest()[:12]
-    merge_id = f"{lake.epoch:06d}-{stop.file_number:06d}.{stop.offset:012d}-{digest}"
-    return MergePlan(
-        lake.source, lake.epoch, merge_id, lake.position, stop, tuple(batches), lake.prepared, lake.aside, behind
-    )

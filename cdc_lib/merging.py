@@ -1,0 +1,148 @@
+"""What the lake merges next, and when it has: the lake cursor's side of the pipeline."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from cdc_lib.draining import Drainer
+from cdc_lib.merge.prepared import check_in_snapshots, not_replayed, settle
+from cdc_lib.model.aside import standing
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.lake import Point
+from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.position import Position
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.ports import CursorStore
+from cdc_lib.quarantine import Quarantine
+from cdc_lib.store import layout
+from cdc_lib.store.cuts import cut_of
+from cdc_lib.window.ack import over_window
+
+_MERGE_WINDOWS = 64
+"""Most windows in one merge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """Plans the merges of one source.
+
+    Args:
+        drainer: reads manifests.
+        quarantine: knows what a merge waits for.
+        cursors: where cursors lie.
+    """
+
+    drainer: Drainer
+    quarantine: Quarantine
+    cursors: CursorStore
+
+    def planned(self, drain: Cursor, lake: Cursor) -> Cursor:
+        """Return the lake cursor with the next merge in flight; as it was when there is nothing to merge.
+
+        Raises:
+            CursorMoved: somebody else planned at the same moment.
+            MergeError: a window commits an XA transaction whose rows are in no batch.
+        """
+        lake = self._in_its_epoch(drain, lake)
+        held = self.quarantine.held(drain, lake)
+        manifests = [] if held else list(self._durable(drain, lake))
+        self._check_prepared(drain, lake, manifests)
+        windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
+        chunks = tuple(task for task in _new_chunks(drain, lake) if task.id not in held)
+        planned = replace(lake, in_flight_snapshots=chunks, in_flight=windows)
+        return lake if planned == lake else self.cursors.swap(lake, replace(planned, aside=drain.aside))
+
+    def oldest_batch(self) -> Manifest | None:
+        """Return the manifest of the first window that is stored."""
+        return next(self._manifests(), None)
+
+    def acknowledged(self, lake: Cursor, by: str) -> Cursor:
+        """Return the lake cursor behind the merge in flight, if its cut is published; else as it was."""
+        if not lake.in_flight and not lake.in_flight_snapshots:
+            return lake
+        if cut_of(self.drainer.store, lake.source, plan_of(lake).merge_id) is None:
+            return lake
+        moved = lake
+        merged: list[tuple[str, Manifest]] = []
+        for window in lake.in_flight:
+            key = layout.manifest_key(window)
+            manifest = self.drainer.manifest(key)
+            moved = over_window(moved, window, manifest, at=datetime.now(UTC), by=by)
+            merged += [(key, manifest)] if manifest else []
+        moved = replace(moved, prepared=settle(lake.prepared, merged).open)
+        for task in lake.in_flight_snapshots:
+            moved = moved.with_snapshot(task)
+        return replace(moved, in_flight_snapshots=())
+
+    def _in_its_epoch(self, drain: Cursor, lake: Cursor) -> Cursor:
+        """Let the lake cursor follow into the next epoch when all that was acknowledged before it is merged."""
+        while (followed := lake.following(drain)) is not lake:
+            lake = self.cursors.swap(lake, followed)
+        return lake
+
+    def _check_prepared(self, drain: Cursor, lake: Cursor, manifests: list[Manifest]) -> None:
+        """Refuse commits of XA transactions that were prepared before the source began, unless snapshots have them."""
+        unknown = settle(lake.prepared, [(layout.key_of(manifest), manifest) for manifest in manifests]).unknown
+        unknown = not_replayed(unknown, drain.switches)
+        if unknown:
+            firsts = [
+                self.drainer.manifest(layout.chunk_manifest_key(task, 0)) for task in drain.snapshots if task.chunks
+            ]
+            reads = [Point.at(m.epoch, m.chunk.low_watermark) for m in firsts if m is not None and m.chunk is not None]
+            check_in_snapshots(unknown, reads if len(reads) == len(firsts) else (), self.drainer.config.source)
+
+    def _durable(self, drain: Cursor, lake: Cursor) -> Iterator[Manifest]:
+        """Yield the manifests of acknowledged windows behind the lake cursor; none while a snapshot is unfinished.
+
+        A row that a snapshot still has to bring could otherwise come back after its delete was merged.
+        """
+        end = drain.end_of_epoch(lake.epoch)
+        if drain.open_snapshots or end is None or lake.position == end:
+            return
+        at = lake.position
+        for manifest in self._manifests(lake.epoch, at):
+            window = manifest.window
+            if window is None or window.start != at or end < window.stop:
+                continue
+            yield manifest
+            at = window.stop
+
+    def _manifests(self, epoch: int | None = None, start: Position | None = None) -> Iterator[Manifest]:
+        """Yield the manifests of windows in the stream's order, from a position on, as many as one merge takes."""
+        prefix = layout.batches_prefix(self.drainer.config.source, epoch)
+        keys = sorted(info.key for info in self.drainer.store.list(prefix) if info.key.endswith(f"/{layout.MANIFEST}"))
+        first = f"{epoch:06d}-{start.file_number:06d}.{start.offset:012d}" if start and epoch is not None else ""
+        wanted = [key for key in keys if key.split("/")[-2] >= first]
+        for key in wanted[:_MERGE_WINDOWS]:
+            manifest = self.drainer.manifest(key)
+            if manifest is not None:
+                yield manifest
+
+
+def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
+    """Return, per table, how far its snapshot is durable, where the lake has less."""
+    merged = {task.id: task for task in lake.snapshots}
+    return tuple(task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0))
+
+
+def plan_of(lake: Cursor) -> MergePlan:
+    """Return the plan that a lake cursor has in flight; a function of the cursor alone."""
+    merged = {task.id: task.chunks for task in lake.snapshots}
+    batches = [
+        layout.chunk_manifest_key(task, number)
+        for task in lake.in_flight_snapshots
+        for number in range(merged.get(task.id, 0), task.chunks)
+    ]
+    batches.extend(layout.manifest_key(window) for window in lake.in_flight)
+    stop = lake.in_flight[-1].stop if lake.in_flight else lake.position
+    brought = {task.snapshot_id for task in (*lake.snapshots, *lake.in_flight_snapshots) if task.chunks}
+    behind = standing(lake.aside, brought)
+    digest = hashlib.sha256("\n".join(batches).encode()).hexdigest()[:12]
+    merge_id = f"{lake.epoch:06d}-{stop.file_number:06d}.{stop.offset:012d}-{digest}"
+    return MergePlan(
+        lake.source, lake.epoch, merge_id, lake.position, stop, tuple(batches), lake.prepared, lake.aside, behind
+    )

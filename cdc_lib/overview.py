@@ -1,0 +1,94 @@
+"""What there is to see of a source: where it stands, and what was looked at on its server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.consumers.states import states
+from cdc_lib.draining import Drainer
+from cdc_lib.errors import SourceUnavailable
+from cdc_lib.model.aside import standing
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.position import Position
+from cdc_lib.model.results import Status
+from cdc_lib.ports import CursorStore
+from cdc_lib.quarantine import findings as quarantine_findings
+from cdc_lib.shaping import findings as shape_findings
+from cdc_lib.source.connect import connect
+from cdc_lib.source.facts import read_facts
+from cdc_lib.source.preflight import Finding, judge
+from cdc_lib.source.prepared import judge_prepared
+from cdc_lib.source.schema import InformationSchema
+from cdc_lib.starting import address_of
+from cdc_lib.store import layout
+from cdc_lib.store.cuts import last_cut
+from cdc_lib.window.plan import bytes_between
+
+
+def status_of(drainer: Drainer, cursors: CursorStore) -> Status:
+    """Return where a source stands; a server that cannot be reached leaves head and lag open."""
+    config, store = drainer.config, drainer.store
+    drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
+    keys = [info.key for info in store.list(layout.batches_prefix(config.source))]
+    last = sorted(key for key in keys if key.endswith(f"/{layout.MANIFEST}"))[-5:]
+    batches = tuple(m for m in map(drainer.manifest, last) if m is not None)
+    head, pending = _head_and_pending(config.at(*address_of(config, drain)), drainer.credentials, lake)
+    consumers = tuple(states(store, cursors, config.source, config.store.keep_batches_for))
+    merged = {task.snapshot_id for task in lake.snapshots if task.chunks} if lake else set()
+    aside = standing(drain.aside, merged) if drain else ()
+    cut = last_cut(store, config.source)
+    return Status(config.source, drain, lake, head, _lag(lake, head), pending, batches, cut, consumers, aside)
+
+
+def _head_and_pending(
+    config: SourceConfig, credentials: Credentials, lake: Cursor | None
+) -> tuple[Position | None, int | None]:
+    try:
+        connection = connect(config.server, credentials)
+        try:
+            facts = read_facts(connection, config.server)
+        finally:
+            connection.close()
+    except SourceUnavailable:
+        # Status must also be seen while the server is down; a head of None says so.
+        return None, None
+    if facts.head is None or lake is None or not facts.identity.is_same_server(lake.identity):
+        return facts.head, None
+    return facts.head, bytes_between(lake.position, facts.files, facts.head)
+
+
+def _lag(lake: Cursor | None, head: Position | None) -> float | None:
+    if lake is None or head is None:
+        return None
+    if lake.position == head:
+        return 0.0
+    since = lake.event_time or (lake.moves[0].at if lake.moves else None)
+    return None if since is None else max(0.0, (datetime.now(UTC) - since).total_seconds())
+
+
+def findings_of(drainer: Drainer, cursors: CursorStore) -> list[Finding]:
+    """Return what was looked at on the server, each with what mends it.
+
+    Raises:
+        SourceError: the server cannot be reached.
+    """
+    config = drainer.config
+    connection = connect(config.server, drainer.credentials)
+    try:
+        facts = read_facts(connection, config.server)
+        findings = [*judge(facts), *judge_prepared(connection, facts)]
+        reader = InformationSchema(connection)
+        tables = [t for t in reader.tables() if config.tables.captures(*t)]
+        shaped = list(shape_findings(config, drainer.shape, reader, tables))
+    finally:
+        connection.close()
+    if tables:
+        findings.append(Finding("ok", f"{len(tables)} tables are captured"))
+    else:
+        patterns = ", ".join(config.tables.include)
+        findings.append(
+            Finding("error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them.")
+        )
+    aside = quarantine_findings(cursors.load(config.source, DRAIN))
+    return [*findings, *shaped, *aside]
