@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.merge.plan import tables_of
+from cdc_lib.merging import plan_of
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.window import Unit, Window
-from cdc_lib.pipeline import Pipeline, _merge_plan
+from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.open import open_store
@@ -290,7 +291,7 @@ class Chaos:
         lake = self.cursors.load(self.config.source, LAKE)
         if lake is None or not (lake.in_flight or lake.in_flight_snapshots):
             return None
-        return _merge_plan(lake)
+        return plan_of(lake)
 
     def _warm_spark(self) -> SparkSession:
         if self._spark is None:
