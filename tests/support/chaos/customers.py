@@ -50,7 +50,10 @@ class Customers:
             self._columns += 1
             table, definition = self._random.choice(GROWING), self._random.choice(COLUMNS)
             kind, _, place = definition.partition(" NULL")
-            self._workload.alter(table, f"extra_{self._columns}", f"{kind} NULL{place}")
+            column = f"extra_{self._columns}"
+            self._workload.alter(table, column, f"{kind} NULL{place}")
+            # A lake table gets a column with the first row that has it.
+            self.server.execute(f"UPDATE {table} SET {column} = '20260101' LIMIT 1", database=self.database)
         elif chance < 0.09 and self._tables < 3:
             self._tables += 1
             name = f"late_{self._tables}"
