@@ -13,6 +13,7 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.local import LocalStore
 from cdc_lib.store.s3 import S3Store
+from cdc_lib.store.windows import stored_windows
 from tests.support.capture import Capture
 from tests.support.chaos.laws import Laws
 from tests.support.lossy_proxy import LossyProxy
@@ -61,7 +62,8 @@ class Round:
         cursor = ObjectCursorStore(self.direct).load(self.capture.config.source, "drain")
         drainer = Drainer(self.capture.config, self.capture.credentials, self.direct)
         manifests = [m for task in cursor.snapshots for m in drainer.chunks(task)]
-        manifests += list(self._pipeline(self.direct)._manifests())
+        windows = stored_windows(self.direct, self.capture.config.source)
+        manifests += [drainer.manifest(window.key) for window in windows]
         reader = self.capture
         reader.store = self.direct
         return sorted(row["id"] for manifest in manifests for row in reader.rows(manifest, "t"))
