@@ -27,6 +27,8 @@ def main() -> int:
     for name, title in (("memory", "Memory"), ("parallel", "Two processes")):
         if name in documents:
             parts.append(_plain(name, title, documents[name]))
+    if "positions" in documents:
+        parts.append(_positions(documents["positions"]))
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("\n\n".join(parts) + "\n")
     print(f"wrote {PAGE.relative_to(ROOT)}")
@@ -136,6 +138,39 @@ def _plain(name: str, title: str, document: Document) -> str:
         verdict = "" if figure["met"] is None else "met" if figure["met"] else "not met"
         rows.append(f"| {figure['name']} | {figure['value']:,} {figure['unit']} | {goal} | {verdict} |")
     return f"## {title}: `./dev bench {name}`\n\n| | | goal | |\n|---|--:|--:|---|\n{chr(10).join(rows)}"
+
+
+def _positions(document: Document) -> str:
+    figures = {figure["name"]: figure for figure in document["figures"]}
+
+    def table(heading: str, begin: str, columns: dict[str, str]) -> str:
+        first, *others = columns
+        rows = [f"| {heading} | {' | '.join(columns.values())} |", f"|---|{'--:|' * len(columns)}"]
+        for what in [name.removesuffix(first) for name in figures if name.startswith(begin) and name.endswith(first)]:
+            cells = [f"{figures[what + column]['value']:,}" for column in (first, *others)]
+            rows.append(f"| {what.removeprefix(begin)} | {' | '.join(cells)} |")
+        return "\n".join(rows)
+
+    walk = figures["walk over the large file"]
+    searches = {": file heads read": "file heads read", ": bytes scanned": "MB received", ": wall": "wall s"}
+    acks = {": p50": "p50 ms", ": p99": "p99 ms"}
+    machine, versions = document["machine"], document["versions"]
+    return f"""## Finding places, and moving cursors: `./dev bench positions`
+
+{document["files"]} binlog files of a few hundred bytes each, and among them one of {figures["the large file"]["value"]} MB with
+{document["rows"]:,} transactions of one row; {versions["server"]}, {machine["cores"]} cores, {machine["memory_gib"]} GiB. The machine was busy (load
+{document["load_before"]} before): compare within one table; ratios count. Of several runs the fastest; connections are counted in.
+
+{table("searched by", "", searches)}
+
+The first one walks over all headers of the large file, at {walk["value"]:,} MB/s; `{RAW}` copies that file at
+{figures[f"{RAW} of the large file"]["value"]:,} MB/s, its start included: {walk["ratio"]:,} times as fast.
+
+{document["acks"]} acks in each home, one after another:
+
+{table("home", "ack, ", acks)}
+
+Periodic writes to its home every 5 seconds and when it is closed; the acks in between stay in memory."""
 
 
 if __name__ == "__main__":

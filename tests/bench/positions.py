@@ -1,0 +1,301 @@
+"""Finding places over a hundred binlog files, and moving a cursor in each of its homes: ``./dev bench positions``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from rich.console import Console
+from rich.table import Table
+
+from cdc_lib import seeking
+from cdc_lib.config import Credentials, ServerConfig
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.place import Place
+from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
+from cdc_lib.model.subscription import Lease
+from cdc_lib.model.window import Window
+from cdc_lib.ports import CursorStore
+from cdc_lib.seeking import Seeker
+from cdc_lib.source.connect import connect
+from cdc_lib.source.facts import ServerFacts, read_facts
+from cdc_lib.source.stream import ServerStream, binlog_dump
+from cdc_lib.store.cursors import MemoryCursorStore, ObjectCursorStore
+from cdc_lib.store.local import LocalStore
+from cdc_lib.store.periodic import PeriodicCursorStore
+from cdc_lib.store.s3 import S3Store
+from tests.bench.processes import ROOT, copy_raw, job_of
+from tests.bench.report import RAW, Figure, save
+from tests.bench.workloads import DATABASE, WORKLOADS, prepare, stretch
+from tests.support.servers import MySqlServer, S3Server
+from tests.support.stores import options as s3_options
+
+RUNS = 3
+"""Each search, and the raw copy, is done so often; the fastest counts."""
+_WARM_ACKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One search: what was looked for, and what it cost.
+
+    Args:
+        what: for people.
+        heads: files of which the first events were read.
+        walks: walks over events, headers only.
+        bytes: received in both, the protocol's own included.
+        wall: seconds on the clock, connections included.
+        at: the place.
+    """
+
+    what: str
+    heads: int
+    walks: int
+    bytes: int
+    wall: float
+    at: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Binlog:
+    """What was written to be searched.
+
+    Args:
+        facts: of the server when all was written.
+        files: how many binlog files.
+        large: both ends of the large one.
+        half_way: GTIDs that were executed when half of the files were written.
+        behind: a time between the large file's last commit and the next file.
+        last: a time before the newest file's only commit.
+    """
+
+    facts: ServerFacts
+    files: int
+    large: tuple[Position, Position]
+    half_way: str
+    behind: datetime
+    last: datetime
+
+
+def main() -> int:
+    """Write the files, search them, move cursors, print and save."""
+    parser = argparse.ArgumentParser(prog="./dev bench positions", description=__doc__)
+    parser.add_argument("--files", type=int, default=100, help="binlog files (100)")
+    parser.add_argument("--rows", type=int, default=85_000, help="transactions of the large one (85000: some 50 MB)")
+    parser.add_argument("--acks", type=int, default=500, help="acks in each home (500)")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "positions.json", help="the file")
+    options = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    load = round(os.getloadavg()[0], 2)
+    with MySqlServer(settings={"max-binlog-size": "1G", "tls-version": ""}) as server:
+        found, raw, size = _searches(server, options.files, options.rows)
+        version = f"{server.flavor} {server.version}"
+    acks = _acks(options.acks)
+    _show(found, raw, size, acks, console)
+    about = {"files": options.files, "rows": options.rows, "acks": options.acks, "load_before": load}
+    save([*_search_figures(found, raw, size), *_ack_figures(acks)], version, about, options.output)
+    return 0
+
+
+# --- searching
+
+
+def _searches(server: MySqlServer, files: int, rows: int) -> tuple[list[Found], float, int]:
+    """Return the searches, the seconds of a raw copy of the large file, and its bytes."""
+    config = ServerConfig(host=server.host, port=server.port, user=server.cdc_user, password_env="UNUSED")
+    credentials = Credentials(server.cdc_user, server.cdc_password)
+    written = _write(server, files, rows, config, credentials)
+    start, stop = written.large
+    flavor = written.facts.identity.flavor
+    wanted: list[tuple[str, Callable[[Seeker], Place]]] = [
+        ("position, end of the large file", lambda seeker: seeker.at(stop)),
+        ("GTIDs, half of the files", lambda seeker: seeker.by_gtid(GtidSet.parse(flavor, written.half_way))),
+        ("time, behind the large file", lambda seeker: seeker.by_time(written.behind)),
+        ("time, newest file", lambda seeker: seeker.by_time(written.last)),
+    ]
+    _search(written, config, credentials, "warm-up", lambda seeker: seeker.first())
+    found = [_search(written, config, credentials, what, how) for what, how in wanted]
+    job = job_of(server, start, stop)
+    copies = [copy for copy in (copy_raw(job) for _ in range(RUNS)) if copy is not None]
+    return found, min(copy.wall for copy in copies), stop.offset
+
+
+def _write(server: MySqlServer, files: int, rows: int, config: ServerConfig, credentials: Credentials) -> Binlog:
+    """Write half of the files, the large one, and the other half; the newest holds one transaction a while later."""
+    prepare(server)
+    workload = WORKLOADS[1]
+    for statement in workload.tables:
+        server.execute(statement, database=DATABASE)
+    workload.load(server, rows)
+    server.execute("CREATE TABLE small (id INT PRIMARY KEY AUTO_INCREMENT, at DATETIME(6))", database=DATABASE)
+    large_at = files // 2
+    _small(server, large_at - _files(server))
+    half_way = str(server.execute("SELECT @@GLOBAL.gtid_executed")[0][0]).replace("\n", "")
+    large = stretch(server, lambda: workload.run(server, rows))
+    behind = _later(server)
+    _small(server, files - 1 - _files(server))
+    last = _later(server)
+    _small(server, 1)
+    connection = connect(config, credentials)
+    try:
+        facts = read_facts(connection, config)
+    finally:
+        connection.close()
+    return Binlog(facts, len(facts.files), large, half_way, behind, last)
+
+
+def _small(server: MySqlServer, files: int) -> None:
+    for _ in range(files):
+        server.execute("FLUSH BINARY LOGS")
+        server.execute("INSERT INTO small (at) VALUES (NOW(6))", database=DATABASE)
+
+
+def _files(server: MySqlServer) -> int:
+    return len(server.execute("SHOW BINARY LOGS"))
+
+
+def _later(server: MySqlServer) -> datetime:
+    """Return a whole second that lies behind all that is written and before all that follows; heads tell no less."""
+    time.sleep(2.1)
+    at = server.execute("SELECT UNIX_TIMESTAMP()")[0][0]
+    time.sleep(1.1)
+    return datetime.fromtimestamp(int(at), UTC)
+
+
+def _search(
+    written: Binlog, config: ServerConfig, credentials: Credentials, what: str, how: Callable[[Seeker], Place]
+) -> Found:
+    """Search a few times, each with nothing remembered, and return the fastest."""
+    runs = []
+    for _ in range(RUNS):
+        dumps: Counter[str] = Counter()
+        with mock.patch.object(seeking, "binlog_dump", _counted(dumps)):
+            began = time.perf_counter()
+            place = how(Seeker("bench", config, credentials, written.facts))
+            wall = time.perf_counter() - began
+        runs.append(Found(what, dumps["head"], dumps["walk"], dumps["bytes"], wall, place.position))
+    return min(runs, key=lambda run: run.wall)
+
+
+def _counted(dumps: Counter[str]) -> Callable[..., ServerStream]:
+    """Return what opens streams and counts them by their purpose, and the bytes that come."""
+
+    def opened(*arguments: Any) -> ServerStream:
+        dumps[arguments[-1]] += 1
+        stream = binlog_dump(*arguments)
+        receive = stream.read_into
+
+        def read_into(view: memoryview) -> int:
+            got = receive(view)
+            dumps["bytes"] += got
+            return got
+
+        stream.read_into = read_into  # type: ignore[method-assign]
+        return stream
+
+    return opened
+
+
+# --- acknowledging
+
+
+def _acks(count: int) -> dict[str, list[float]]:
+    """Return the seconds of each ack, by home."""
+    scratch = ROOT / "build" / "bench"
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder, S3Server() as server:
+        s3 = S3Store(server.make_bucket("bench"), "cursors", s3_options(server))
+        took = {
+            "memory": _moved(MemoryCursorStore(), count),
+            "local folder": _moved(ObjectCursorStore(LocalStore(Path(folder) / "store")), count),
+            "S3 server": _moved(ObjectCursorStore(s3), count),
+        }
+        with PeriodicCursorStore(ObjectCursorStore(S3Store(s3.bucket, "periodic", s3_options(server)))) as periodic:
+            took["periodic, in front of S3"] = _moved(periodic, count)
+    return took
+
+
+def _moved(cursors: CursorStore, count: int) -> list[float]:
+    at = datetime.now(UTC)
+    lease = Lease("bench", "bench", datetime(2099, 1, 1, tzinfo=UTC))
+    start = Position("binlog.000001", FIRST_EVENT_OFFSET)
+    cursor = cursors.swap(None, Cursor("bench", "audit", 0, 1, ServerIdentity("mysql", "uuid", 1), start, lease=lease))
+    seconds = []
+    for _ in range(_WARM_ACKS + count):
+        window = Window("bench", 1, cursor.position, replace(cursor.position, offset=cursor.position.offset + 1000))
+        began = time.perf_counter()
+        cursor = cursors.swap(cursor, cursor.acked(window, at=at, event_time=at, by="bench"))
+        seconds.append(time.perf_counter() - began)
+    return seconds[_WARM_ACKS:]
+
+
+def _percentiles(seconds: list[float]) -> tuple[float, float]:
+    cuts = statistics.quantiles(seconds, n=100)
+    return cuts[49] * 1e3, cuts[98] * 1e3
+
+
+# --- telling
+
+
+def _search_figures(found: list[Found], raw: float, size: int) -> list[Figure]:
+    figures = []
+    for one in found:
+        figures += [
+            Figure(f"{one.what}: file heads read", one.heads, "files"),
+            Figure(f"{one.what}: bytes scanned", round(one.bytes / 1e6, 2), "MB"),
+            Figure(f"{one.what}: wall", round(one.wall, 3), "s"),
+        ]
+    rate, raw_rate = size / found[0].wall / 1e6, size / raw / 1e6
+    return [
+        *figures,
+        Figure("the large file", round(size / 1e6, 1), "MB"),
+        Figure("walk over the large file", round(rate, 1), "MB/s", RAW, round(rate / raw_rate, 2)),
+        Figure(f"{RAW} of the large file", round(raw_rate, 1), "MB/s"),
+        Figure("speed of the walk x raw", round(rate / raw_rate, 2), "x", RAW),
+    ]
+
+
+def _ack_figures(acks: dict[str, list[float]]) -> list[Figure]:
+    figures = []
+    for home, seconds in acks.items():
+        p50, p99 = _percentiles(seconds)
+        figures += [
+            Figure(f"ack, {home}: p50", round(p50, 3), "ms"),
+            Figure(f"ack, {home}: p99", round(p99, 3), "ms"),
+        ]
+    return figures
+
+
+def _show(found: list[Found], raw: float, size: int, acks: dict[str, list[float]], console: Console) -> None:
+    table = Table(title="Searches")
+    for heading in ("what", "heads", "walks", "MB", "wall s", "found at"):
+        table.add_column(heading, justify="left" if heading == "what" else "right", no_wrap=True)
+    for one in found:
+        cells = (str(one.heads), str(one.walks), f"{one.bytes / 1e6:.2f}", f"{one.wall:.3f}", str(one.at))
+        table.add_row(one.what, *cells)
+    console.print(table)
+    rate, raw_rate = size / found[0].wall / 1e6, size / raw / 1e6
+    console.print(f"large file: {size / 1e6:.1f} MB, walked at {rate:.0f} MB/s, {RAW} {raw_rate:.0f} MB/s")
+    table = Table(title="Acks")
+    for heading in ("home", "p50 ms", "p99 ms"):
+        table.add_column(heading, justify="left" if heading == "home" else "right", no_wrap=True)
+    for home, seconds in acks.items():
+        table.add_row(home, *(f"{value:.3f}" for value in _percentiles(seconds)))
+    console.print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
