@@ -14,7 +14,7 @@ from pymysql.connections import Connection
 
 from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.config.start import SwitchConfig
-from cdc_lib.errors import Context, SourceError, SourceUnavailable, UnsupportedServer
+from cdc_lib.errors import ConfigError, Context, SourceError, SourceUnavailable, UnsupportedServer
 
 _ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
 _AUTHENTICATION_ERRORS = {2059, 2061}
@@ -31,7 +31,9 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
     Raises:
         SourceUnavailable: no answer, or too many connections.
         UnsupportedServer: the log-in or the TLS handshake is refused.
+        ConfigError: a file of ``server.tls`` cannot be read.
     """
+    tls = _tls(server)
     try:
         return _Connection(
             host=server.host,
@@ -44,7 +46,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
             write_timeout=SILENCE_SECONDS,
             autocommit=True,
             init_command="SET time_zone = '+00:00'",
-            ssl=_tls(server),
+            ssl=tls,
             program_name="lakecdc",
         )
     except (pymysql.MySQLError, OSError) as error:
@@ -90,12 +92,20 @@ def _unchecked() -> ssl.SSLContext:
 def _tls(server: ServerConfig) -> ssl.SSLContext | None:
     if server.tls is None:
         return None
-    context = ssl.create_default_context(cafile=str(server.tls.ca) if server.tls.ca else None)
+    try:
+        context = ssl.create_default_context(cafile=str(server.tls.ca) if server.tls.ca else None)
+        if server.tls.cert and server.tls.key:
+            context.load_cert_chain(str(server.tls.cert), str(server.tls.key))
+    except OSError as error:  # one that holds no certificate too: it says nothing about the server
+        raise ConfigError(
+            f"a file of server.tls cannot be read: {error.strerror or error}",
+            hint="Check server.tls.ca, server.tls.cert and server.tls.key in the source file.",
+            host=server.host,
+            port=server.port,
+        ) from error
     if not server.tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    if server.tls.cert and server.tls.key:
-        context.load_cert_chain(str(server.tls.cert), str(server.tls.key))
     return context
 
 
