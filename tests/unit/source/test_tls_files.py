@@ -16,6 +16,6 @@ def test_a_file_that_cannot_be_read_is_a_wrong_setting_and_not_a_server_that_is_
     if content is not None:
         file.write_text(content)
     server = ServerConfig(host="127.0.0.1", port=1, user="cdc", password_env="UNUSED", tls={"ca": file})
-    with pytest.raises(ConfigError, match="a file of server.tls cannot be read") as caught:
+    with pytest.raises(ConfigError, match=r"a file of server\.tls cannot be read") as caught:
         connect(server, Credentials("cdc", ""))
     assert "server.tls.ca" in caught.value.hint
