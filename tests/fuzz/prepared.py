@@ -67,7 +67,7 @@ def story(chosen: random.Random) -> Story:
     xids = [_xid(chosen, _NUMBERS if made.flavor == "mysql" else _NUMBERS[:4]) for _ in range(4)]
     waiting: dict[str, int] = {}
     key = 0
-    for number in range(chosen.randint(1, 10)):
+    for number in range(1, 1 + chosen.randint(1, 10)):
         xid = chosen.choice(xids)
         rows = [key + i for i in range(chosen.choice([0, 1, 1, 3]))]
         key += len(rows)
