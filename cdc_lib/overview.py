@@ -7,16 +7,17 @@ from datetime import UTC, datetime
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.consumers.states import states
 from cdc_lib.draining import Drainer
-from cdc_lib.errors import SourceUnavailable
+from cdc_lib.errors import SourceError, SourceUnavailable
 from cdc_lib.model.aside import standing
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.position import Position
 from cdc_lib.model.results import Status
 from cdc_lib.ports import CursorStore
 from cdc_lib.quarantine import findings as quarantine_findings
+from cdc_lib.runways import look_ahead
 from cdc_lib.shaping import findings as shape_findings
 from cdc_lib.source.connect import connect
-from cdc_lib.source.facts import read_facts
+from cdc_lib.source.facts import ServerFacts, read_facts
 from cdc_lib.source.preflight import Finding, judge
 from cdc_lib.source.prepared import judge_prepared
 from cdc_lib.source.schema import InformationSchema
@@ -33,25 +34,51 @@ def status_of(drainer: Drainer, cursors: CursorStore) -> Status:
     keys = [info.key for info in store.list(layout.batches_prefix(config.source))]
     last = sorted(key for key in keys if key.endswith(f"/{layout.MANIFEST}"))[-5:]
     batches = tuple(m for m in map(drainer.manifest, last) if m is not None)
-    head, pending = _head_and_pending(config.at(*address_of(config, drain)), drainer.credentials, lake)
+    here = config.at(*address_of(config, drain))
+    facts = _facts_if_reachable(here, drainer.credentials)
+    outlook = look_ahead(here, drainer.credentials, facts, drain) if facts else None
+    head, pending = _head_and_pending(facts, lake)
     consumers = tuple(states(store, cursors, config.source, config.store.keep_batches_for))
     merged = {task.snapshot_id for task in lake.snapshots if task.chunks} if lake else set()
     aside = standing(drain.aside, merged) if drain else ()
     cut = last_cut(store, config.source)
-    return Status(config.source, drain, lake, head, _lag(lake, head), pending, batches, cut, consumers, aside)
+    lag = _lag(lake, head)
+    runway, warning = (outlook.runway, outlook.warning) if outlook else (None, "")
+    return Status(config.source, drain, lake, head, lag, pending, batches, cut, consumers, aside, runway, warning)
 
 
-def _head_and_pending(
-    config: SourceConfig, credentials: Credentials, lake: Cursor | None
-) -> tuple[Position | None, int | None]:
+def runway_warning_of(drainer: Drainer, cursors: CursorStore) -> str:
+    """Say what is wrong with the time until the server purges what is drained next; empty when it is long enough.
+
+    For those who did something else: a server that cannot be asked is told of, and is no error.
+    """
+    drain = cursors.load(drainer.config.source, DRAIN)
+    here = drainer.config.at(*address_of(drainer.config, drain))
     try:
-        connection = connect(config.server, credentials)
-        try:
-            facts = read_facts(connection, config.server)
-        finally:
-            connection.close()
+        outlook = look_ahead(here, drainer.credentials, _facts(here, drainer.credentials), drain)
+    except SourceError as error:
+        return f"nobody can say when the server purges what is drained next: {error}"
+    return outlook.warning if outlook else ""
+
+
+def _facts(config: SourceConfig, credentials: Credentials) -> ServerFacts:
+    connection = connect(config.server, credentials)
+    try:
+        return read_facts(connection, config.server)
+    finally:
+        connection.close()
+
+
+def _facts_if_reachable(config: SourceConfig, credentials: Credentials) -> ServerFacts | None:
+    try:
+        return _facts(config, credentials)
     except SourceUnavailable:
         # Status must also be seen while the server is down; a head of None says so.
+        return None
+
+
+def _head_and_pending(facts: ServerFacts | None, lake: Cursor | None) -> tuple[Position | None, int | None]:
+    if facts is None:
         return None, None
     if facts.head is None or lake is None or not facts.identity.is_same_server(lake.identity):
         return facts.head, None
@@ -90,5 +117,7 @@ def findings_of(drainer: Drainer, cursors: CursorStore) -> list[Finding]:
         findings.append(
             Finding("error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them.")
         )
-    aside = quarantine_findings(cursors.load(config.source, DRAIN))
-    return [*findings, *shaped, *aside]
+    drain = cursors.load(config.source, DRAIN)
+    outlook = look_ahead(config, drainer.credentials, facts, drain)
+    runway = [outlook.finding] if outlook else []
+    return [*findings, *runway, *shaped, *quarantine_findings(drain)]

@@ -26,7 +26,7 @@ from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import Position
 from cdc_lib.model.results import AckResult, DrainResult, Found, Status
 from cdc_lib.model.window import SnapshotTask, Unit, Window
-from cdc_lib.overview import findings_of, status_of
+from cdc_lib.overview import findings_of, runway_warning_of, status_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine import Quarantine
 from cdc_lib.shaping import check_tables
@@ -387,6 +387,10 @@ class Pipeline:
     def status(self) -> Status:
         """Return where the source stands; a server that cannot be reached leaves head and lag open."""
         return status_of(self._drainer, self.cursors)
+
+    def runway_warning(self) -> str:
+        """Say what is wrong with the time until the server purges what is drained next; empty when it is long enough."""
+        return runway_warning_of(self._drainer, self.cursors)
 
     def preflight(self) -> list[Finding]:
         """Return what was looked at on the server, each with what mends it.

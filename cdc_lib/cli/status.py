@@ -78,6 +78,8 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
         if isinstance(outcome, CdcError):
             show_error(outcome)
         else:
+            if outcome.runway_warning:
+                say(f"{outcome.source}: {outcome.runway_warning}", style="yellow")
             say_who_holds(outcome.source, outcome.consumers)
             for one in outcome.aside:
                 _show_aside(outcome.source, one)

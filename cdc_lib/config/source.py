@@ -42,6 +42,7 @@ class SourceConfig(Section):
         drain: cutting and reading the binlog.
         snapshot: reading tables by SELECT.
         merge: the Spark application.
+        runway_warning: hours left until the server may purge what is drained next, below which that is warned of.
         on_error: whether what is not understood of one table stops the source, or sets that table aside.
         zero_dates: what becomes of ``0000-00-00``, which no date type can hold.
         invalid_text: what becomes of bytes that are no text of their column's character set.
@@ -72,6 +73,7 @@ class SourceConfig(Section):
     drain: DrainConfig = Field(default=DrainConfig(), description="max_window_bytes, max_windows, parallelism, ...")
     snapshot: SnapshotConfig = Field(default=SnapshotConfig(), description="chunk_rows")
     merge: MergeConfig = Field(default=MergeConfig(), description="spark_master, driver_memory, parallelism, conf")
+    runway_warning: float = Field(default=24, ge=0, le=8760, description="0 to 8760: hours")
     on_error: OnError = Field(default="stop", description="stop or quarantine")
     zero_dates: ZeroDates = Field(default="null", description="null, string or error")
     invalid_text: InvalidText = Field(default="error", description="error or replace")

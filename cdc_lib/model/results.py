@@ -11,6 +11,7 @@ from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.merge import Cut
 from cdc_lib.model.place import Place
 from cdc_lib.model.position import Position
+from cdc_lib.model.runway import Runway
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,8 @@ class Status:
         last_cut: what the lake shows; None before the first merge.
         consumers: every consumer of the batches.
         aside: tables that are set aside, or released and not in the lake anew yet.
+        runway: how long the server keeps what is drained next; None before the first plan, or when it cannot be asked.
+        runway_warning: what is wrong with that, and what mends it; empty when it is long enough.
     """
 
     source: str
@@ -111,6 +114,8 @@ class Status:
     last_cut: Cut | None
     consumers: tuple[ConsumerState, ...] = ()
     aside: tuple[Standing, ...] = ()
+    runway: Runway | None = None
+    runway_warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

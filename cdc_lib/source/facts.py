@@ -20,6 +20,7 @@ _VARIABLES = (
     "version", "server_uuid", "server_id", "gtid_domain_id", "log_bin", "binlog_format", "binlog_row_image",
     "binlog_row_metadata", "binlog_checksum", "gtid_mode", "binlog_expire_logs_seconds", "expire_logs_days",
     "binlog_row_value_options", "lower_case_table_names", "encrypt_binlog",
+    "binlog_expire_logs_auto_purge", "max_binlog_total_size", "binlog_space_limit",
 )  # fmt: skip
 
 

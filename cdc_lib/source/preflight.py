@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cdc_lib.source.facts import ServerFacts
+from cdc_lib.source.keeping import keeping_of, lengthen
 
 Level = Literal["ok", "warning", "error"]
 
@@ -57,7 +58,7 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
             "error", "encrypt_binlog is ON: encrypted binlogs are not read", "Restart it with encrypt_binlog=OFF."
         )
     yield from _row_image(facts, persist)
-    yield from _retention(facts, persist)
+    yield from _retention(facts)
 
 
 def _metadata(facts: ServerFacts, persist: str) -> Finding:
@@ -95,16 +96,19 @@ def _row_image(facts: ServerFacts, persist: str) -> Iterator[Finding]:
         yield Finding(level, what + more, "" if image == "FULL" else mend)
 
 
-def _retention(facts: ServerFacts, persist: str) -> Iterator[Finding]:
-    seconds = int(float(facts.variables.get("binlog_expire_logs_seconds", "0")))
-    seconds = seconds or int(float(facts.variables.get("expire_logs_days", "0")) * 86400)
-    if seconds == 0:
-        yield Finding("ok", "the server keeps binlog files until they are purged by hand")
-    elif seconds < 86400:  # a day
-        yield Finding(
-            "warning",
-            f"the server purges binlog files after {seconds / 3600:.1f} hours",
-            f"{persist} binlog_expire_logs_seconds = 259200;",
-        )
+def _retention(facts: ServerFacts) -> Iterator[Finding]:
+    keeping = keeping_of(facts)
+    if keeping.unknown:
+        mend = "Ask who runs the server how long it keeps binlog files."
+        yield Finding("warning", f"nobody can say how long binlog files are kept: {keeping.unknown}", mend)
+    elif keeping.seconds is None:
+        yield Finding("ok", "the server keeps binlog files until they are purged by hand, whatever their age")
+    elif keeping.seconds < 86_400:  # a day
+        what = f"the server purges binlog files after {keeping.seconds / 3600:.1f} hours"
+        yield Finding("warning", what, lengthen(facts, keeping.seconds))
     else:
-        yield Finding("ok", f"the server keeps binlog files for {seconds / 86400:.1f} days")
+        yield Finding("ok", f"the server keeps binlog files for {keeping.seconds / 86_400:.1f} days")
+    if keeping.total_bytes is not None:
+        yield Finding(
+            "ok", f"the server purges binlog files beyond {keeping.total_bytes / 2**20:.0f} MiB, whatever their age"
+        )

@@ -61,9 +61,12 @@ class PlanOperator(CdcOperator):
         """Return the units as plain dicts, as many of the first as Airflow can map a task over."""
         from cdc_lib.store.documents import to_plain
 
-        units = hook.pipeline().plan(by=self.by(context))
+        pipeline = hook.pipeline()
+        units = pipeline.plan(by=self.by(context))
         for unit in units:
             self.log.info("in flight: %s", unit.id)
+        if warning := pipeline.runway_warning():
+            self.log.warning("%s", warning)
         most = conf.getint("core", "max_map_length")
         if len(units) > most:
             self.log.warning("%d units wait for the next run: [core] max_map_length is %d", len(units) - most, most)

@@ -9,7 +9,12 @@ from cdc_lib.model.position import Position
 from cdc_lib.source.facts import ServerFacts
 from cdc_lib.source.preflight import judge
 
-GOOD = {"binlog_format": "ROW", "binlog_row_image": "FULL", "binlog_row_metadata": "FULL"}
+GOOD = {
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_row_metadata": "FULL",
+    "binlog_expire_logs_seconds": "2592000",
+}
 
 
 def findings(**variables):

@@ -1,0 +1,188 @@
+"""How long real servers keep what is drained next: as they are set up, as their files are, and as the commands show it."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+
+import pytest
+from typer.testing import CliRunner
+
+from cdc_lib.cli.main import app
+from cdc_lib.config import Credentials
+from cdc_lib.model.cursor import DRAIN
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.runways import look_ahead
+from tests.support.capture import SOURCE, Capture
+
+SOURCE_FILE = """
+server: {{host: {server.host}, port: {server.port}, user: {server.cdc_user}, password_env: CLI_TEST_PASSWORD}}
+tables: ["{capture.database}.*"]
+start: latest
+store: {{url: "file://{folder}/store"}}
+lake: {{type: jdbc, uri: "jdbc:sqlite:{folder}/cat.db", warehouse: "file://{folder}/lake"}}
+"""
+
+
+@contextmanager
+def global_variable(server, name, value):
+    """Set a variable for a while."""
+    ((before,),) = server.execute(f"SELECT @@GLOBAL.{name}")
+    server.execute(f"SET GLOBAL {name} = {value}")
+    try:
+        yield
+    finally:
+        server.execute(f"SET GLOBAL {name} = {before}")
+
+
+@pytest.fixture
+def capture(any_server, database, tmp_path):
+    """A source that began in a new file and drained nothing since."""
+    any_server.execute("FLUSH BINARY LOGS")
+    capture = Capture(any_server, database, tmp_path, start="latest")
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(1000))")
+    capture.pipeline.plan(by="test")
+    return capture
+
+
+def finding(capture):
+    """What the doctor says of the file in which the drain cursor stands."""
+    (one,) = [one for one in capture.pipeline.preflight() if "drain cursor stands" in one.what]
+    return one
+
+
+def test_a_short_retention_is_found_with_the_statement_that_lengthens_it(capture):
+    """That statement, run as it is printed, lets the finding go."""
+    server = capture.server
+    with global_variable(server, "binlog_expire_logs_seconds", 7200):
+        short = finding(capture)
+        assert short.level == "warning"
+        assert short.what.startswith("in 120 minutes at the earliest the server may purge ")
+        statement = short.mend.partition("on the server: ")[2].partition(";")[0]
+        assert statement.endswith("binlog_expire_logs_seconds = 612000")
+        assert statement.startswith("SET PERSIST " if server.flavor == "mysql" else "SET GLOBAL ")
+        assert capture.pipeline.runway_warning() == f"{short.what}. {short.mend}"
+        server.execute(statement)
+        try:
+            assert finding(capture).level == "ok"
+            assert capture.pipeline.runway_warning() == ""
+        finally:
+            if server.flavor == "mysql":
+                server.execute("RESET PERSIST binlog_expire_logs_seconds")
+    with global_variable(server, "binlog_expire_logs_seconds", 0):
+        assert finding(capture).what.startswith("the server does not purge ")
+
+
+def test_a_file_expires_its_retention_after_it_ended_and_the_server_purges_it_then(capture):
+    """Not before, although it was made long before: what the servers do themselves at their next rotation."""
+    server = capture.server
+    if server.variable("slave_connections_needed_for_purge"):
+        server.execute("SET GLOBAL slave_connections_needed_for_purge = 0")
+    time.sleep(3)
+    capture.execute("INSERT INTO a VALUES (1, 'late')")
+    server.execute("FLUSH BINARY LOGS")
+    with global_variable(server, "binlog_expire_logs_seconds", 8):
+        runway = capture.pipeline.status().runway
+        file = runway.position.file
+        made = capture.pipeline.cursors.load(SOURCE, DRAIN).file_times[file]
+        assert not runway.still_written
+        assert 10 <= (runway.expires_at - made).total_seconds() <= 18
+        until(capture, lambda facts: (runway.expires_at - facts.clock).total_seconds() < 2.5)
+        server.execute("FLUSH BINARY LOGS")
+        assert file in dict(capture.facts().files)
+        until(capture, lambda facts: facts.clock > runway.expires_at)
+        assert capture.pipeline.status().runway.seconds_left == 0
+        deadline = time.monotonic() + 60
+        while file in dict(capture.facts().files):  # the engine may need it a moment longer
+            assert time.monotonic() < deadline
+            server.execute("FLUSH BINARY LOGS")
+            time.sleep(0.2)
+    gone = finding(capture)
+    assert (gone.level, gone.what.split(",")[0]) == ("error", f"the server no longer has {file}")
+    assert capture.pipeline.status().runway.purged
+
+
+def until(capture, reached):
+    """Wait for the server's clock."""
+    deadline = time.monotonic() + 60
+    while not reached(capture.facts()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_size_limit_is_seen_before_it_takes_the_file(capture):
+    """MariaDB has one; the finding names it and how fast it fills."""
+    server = capture.server
+    if server.flavor == "mysql":
+        pytest.skip("MySQL purges by age alone")
+    held = dict(capture.facts().files)[capture.pipeline.status().runway.position.file]
+    with global_variable(server, "max_binlog_total_size", held + 2**20):
+        runway = capture.pipeline.status().runway
+        assert runway.retention_seconds is None
+        assert 0 < runway.room_bytes <= 2**20
+        for number in range(100):
+            capture.execute(f"INSERT INTO a VALUES ({number}, REPEAT('x', 1000))")
+        later = capture.pipeline.status().runway
+        assert later.room_bytes < runway.room_bytes - 100_000
+        until(capture, lambda _: capture.pipeline.status().runway.room_seconds is not None)
+        short = finding(capture)
+        assert short.level == "warning"
+        assert short.what.startswith("by its size limit the server may purge in ")
+        assert "SET GLOBAL max_binlog_total_size = " in short.mend
+
+
+def test_a_server_that_does_not_let_its_files_be_read_is_told_of_and_no_error(capture):
+    """The doctor goes on with what else there is to look at."""
+    server = capture.server
+    server.execute("FLUSH BINARY LOGS")
+    server.execute("DROP USER IF EXISTS looker@'%'")
+    server.execute(f"CREATE USER looker@'%' IDENTIFIED BY '{server.cdc_password}'")
+    monitor = "REPLICATION CLIENT" if server.flavor == "mysql" else "BINLOG MONITOR"
+    server.execute(f"GRANT SELECT, {monitor} ON *.* TO looker@'%'")
+    pipeline = capture.pipeline
+    looker = Pipeline(pipeline.config, Credentials("looker", server.cdc_password), pipeline.store, pipeline.cursors)
+    try:
+        (one,) = [one for one in looker.preflight() if "drain cursor stands" in one.what]
+        assert one.level == "warning"
+        assert one.what.startswith("nobody can say when the server purges ")
+        assert "cannot be read: " in one.what
+        assert one.what in looker.runway_warning()
+        assert looker.status().runway.expires_at is None
+    finally:
+        server.execute("DROP USER looker@'%'")
+
+
+def test_a_runway_is_that_of_the_server_where_the_cursor_stands(capture, mysql_server, mariadb_server):
+    """Another server's files say nothing about it; nor is there one before the first plan."""
+    other = mariadb_server if capture.server is mysql_server else mysql_server
+    there = Capture(other, capture.database, capture.store.root / "other")
+    drain = capture.pipeline.cursors.load(SOURCE, DRAIN)
+    assert look_ahead(there.config, there.credentials, there.facts(), drain) is None
+    assert look_ahead(capture.config, capture.credentials, capture.facts(), None) is None
+
+
+def test_the_commands_show_a_short_runway(capture, tmp_path, monkeypatch):
+    """``cdc status`` warns below its table, always has it in its JSON, and ``cdc doctor`` prints the finding."""
+    monkeypatch.setenv("CLI_TEST_PASSWORD", capture.server.cdc_password)
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / f"{SOURCE}.yaml").write_text(SOURCE_FILE.format(server=capture.server, capture=capture, folder=tmp_path))
+
+    def cdc(*arguments):
+        result = CliRunner().invoke(app, ["--sources", str(folder), *arguments])
+        assert result.exit_code == 0, result.output + repr(result.exception)
+        return result.output
+
+    with global_variable(capture.server, "binlog_expire_logs_seconds", 2_592_000):
+        assert "may purge" not in cdc("status")
+        (status,) = json.loads(cdc("status", "--json"))
+        assert status["runway"]["retention_seconds"] == status["runway"]["seconds_left"] == 2_592_000
+        assert status["runway_warning"] == ""
+    with global_variable(capture.server, "binlog_expire_logs_seconds", 7200):
+        assert f"{SOURCE}: in 120 minutes at the earliest the server may purge " in cdc("status")
+        assert "binlog_expire_logs_seconds = 612000" in json.loads(cdc("status", "--json"))[0]["runway_warning"]
+        (line,) = [one for one in json.loads(cdc("doctor", "--json")) if "drain cursor stands" in one["what"]]
+        assert line["level"] == "warning"
+        (folder / f"{SOURCE}.yaml").write_text((folder / f"{SOURCE}.yaml").read_text() + "runway_warning: 1.5\n")
+        assert "may purge" not in cdc("status")
