@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+from cdc_airflow.hooks import CdcHook
+from cdc_airflow.operators import PlanOperator
 from cdc_lib.cli.main import app
 from cdc_lib.config import Credentials
 from cdc_lib.model.cursor import DRAIN
@@ -46,6 +49,15 @@ def capture(any_server, database, tmp_path):
     return capture
 
 
+def source_file(capture, folder, monkeypatch):
+    """Write the source as a file, over the same store."""
+    monkeypatch.setenv("CLI_TEST_PASSWORD", capture.server.cdc_password)
+    file = folder / "sources" / f"{SOURCE}.yaml"
+    file.parent.mkdir()
+    file.write_text(SOURCE_FILE.format(server=capture.server, capture=capture, folder=folder))
+    return file
+
+
 def finding(capture):
     """What the doctor says of the file in which the drain cursor stands."""
     (one,) = [one for one in capture.pipeline.preflight() if "drain cursor stands" in one.what]
@@ -58,7 +70,7 @@ def test_a_short_retention_is_found_with_the_statement_that_lengthens_it(capture
     with global_variable(server, "binlog_expire_logs_seconds", 7200):
         short = finding(capture)
         assert short.level == "warning"
-        assert short.what.startswith("in 120 minutes at the earliest the server may purge ")
+        assert short.what.startswith("in 2.0 hours at the earliest the server may purge ")
         statement = short.mend.partition("on the server: ")[2].partition(";")[0]
         assert statement.endswith("binlog_expire_logs_seconds = 612000")
         assert statement.startswith("SET PERSIST " if server.flavor == "mysql" else "SET GLOBAL ")
@@ -153,6 +165,23 @@ def test_a_server_that_does_not_let_its_files_be_read_is_told_of_and_no_error(ca
         server.execute("DROP USER looker@'%'")
 
 
+def test_the_plan_task_warns_in_its_log_and_plans(capture, tmp_path, monkeypatch, capsys):
+    """A short runway fails nothing."""
+    file = source_file(capture, tmp_path, monkeypatch)
+    ti = SimpleNamespace(dag_id="cdc_shop", run_id="manual", task_id="plan", try_number=1)
+    task = PlanOperator(task_id="plan", source_file=str(file))
+    with global_variable(capture.server, "binlog_expire_logs_seconds", 2_592_000):
+        task.work(CdcHook(str(file)), {"ti": ti})
+        assert "may purge" not in capsys.readouterr().out
+    capture.execute("INSERT INTO a VALUES (1, 'new')")
+    with global_variable(capture.server, "binlog_expire_logs_seconds", 7200):
+        (unit,) = task.work(CdcHook(str(file)), {"ti": ti})
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "may purge" in line]
+    assert "warning" in line
+    assert "binlog_expire_logs_seconds = 612000" in line
+    assert unit["source"] == SOURCE
+
+
 def test_a_runway_is_that_of_the_server_where_the_cursor_stands(capture, mysql_server, mariadb_server):
     """Another server's files say nothing about it; nor is there one before the first plan."""
     other = mariadb_server if capture.server is mysql_server else mysql_server
@@ -164,13 +193,10 @@ def test_a_runway_is_that_of_the_server_where_the_cursor_stands(capture, mysql_s
 
 def test_the_commands_show_a_short_runway(capture, tmp_path, monkeypatch):
     """``cdc status`` warns below its table, always has it in its JSON, and ``cdc doctor`` prints the finding."""
-    monkeypatch.setenv("CLI_TEST_PASSWORD", capture.server.cdc_password)
-    folder = tmp_path / "sources"
-    folder.mkdir()
-    (folder / f"{SOURCE}.yaml").write_text(SOURCE_FILE.format(server=capture.server, capture=capture, folder=tmp_path))
+    file = source_file(capture, tmp_path, monkeypatch)
 
     def cdc(*arguments):
-        result = CliRunner().invoke(app, ["--sources", str(folder), *arguments])
+        result = CliRunner().invoke(app, ["--sources", str(file.parent), *arguments])
         assert result.exit_code == 0, result.output + repr(result.exception)
         return result.output
 
@@ -180,9 +206,9 @@ def test_the_commands_show_a_short_runway(capture, tmp_path, monkeypatch):
         assert status["runway"]["retention_seconds"] == status["runway"]["seconds_left"] == 2_592_000
         assert status["runway_warning"] == ""
     with global_variable(capture.server, "binlog_expire_logs_seconds", 7200):
-        assert f"{SOURCE}: in 120 minutes at the earliest the server may purge " in cdc("status")
+        assert f"{SOURCE}: in 2.0 hours at the earliest the server may purge " in cdc("status")
         assert "binlog_expire_logs_seconds = 612000" in json.loads(cdc("status", "--json"))[0]["runway_warning"]
         (line,) = [one for one in json.loads(cdc("doctor", "--json")) if "drain cursor stands" in one["what"]]
         assert line["level"] == "warning"
-        (folder / f"{SOURCE}.yaml").write_text((folder / f"{SOURCE}.yaml").read_text() + "runway_warning: 1.5\n")
+        file.write_text(file.read_text() + "runway_warning: 1.5\n")
         assert "may purge" not in cdc("status")
