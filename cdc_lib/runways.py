@@ -47,7 +47,7 @@ def look_ahead(
     names = [name for name, _ in facts.files]
     follower = names[names.index(at.file) + 1] if at.file in names[:-1] else ""
     ended = cursor.file_times.get(follower)
-    if follower and ended is None:
+    if follower and ended is None and keeping.seconds is not None:
         try:
             ended = _made(config, credentials, facts, follower)
         except (SourceError, DecodeError) as error:

@@ -29,11 +29,13 @@ def judge_runway(facts: ServerFacts, keeping: Keeping, runway: Runway, hours: fl
             "warning", f"{_left(runway)} {file}; {_backlog(runway)}", _DRAIN + _statement(facts, keeping, runway)
         )
     if runway.unknown:
-        return Finding(
-            "warning",
-            f"nobody can say when the server purges {file}: {runway.unknown}",
-            "Ask who runs the server how long it keeps binlog files.",
+        hidden = "Ask who runs the server how long it keeps binlog files."
+        mend = (
+            hidden
+            if keeping.seconds is None
+            else "Look at the user's grants: REPLICATION SLAVE lets it read binlog files."
         )
+        return Finding("warning", f"nobody can say when the server purges {file}: {runway.unknown}", mend)
     if runway.shortest is None:
         return Finding("ok", f"the server does not purge {file} by itself, as far as it tells; {_backlog(runway)}")
     return Finding("ok", f"{_left(runway)} {file}; {_backlog(runway)}")
