@@ -21,33 +21,42 @@ STAGES = {
 }
 
 
+def staged_functions() -> list[tuple[Any, str, str, str | None]]:
+    """Return the functions whose time is counted: where each is looked up, its name, its stage and the stage around it."""
+    from cdc_lib.decode import frame, reader, rows
+    from cdc_lib.decode.columns import TableColumns
+    from cdc_lib.decode.payload import Payload
+    from cdc_lib.decode.receive import Receiver
+    from cdc_lib.store.hashed import HashedFile
+    from cdc_lib.store.parquet import BatchWriter
+
+    return [
+        (Receiver, "_run", RECEIVE, None),
+        (frame, "scan", FRAME, None),
+        (reader, "scan_bare", FRAME, None),
+        (Payload, "read_into", FRAME, None),
+        (rows, "locate", LOCATE, None),
+        (TableColumns, "append", COLUMNS, None),
+        (TableColumns, "finish", COLUMNS, None),
+        (BatchWriter, "_encode", ENCODE, None),
+        (HashedFile, "write", WRITE, ENCODE),
+    ]
+
+
 class Stages:
     """Counts the CPU seconds of each stage; a stage inside another is taken off it."""
 
     def __init__(self) -> None:
         """Wrap the functions of the drain in this process."""
-        from cdc_lib.decode import frame, reader, rows
-        from cdc_lib.decode.columns import TableColumns
-        from cdc_lib.decode.payload import Payload
-        from cdc_lib.decode.receive import Receiver
-        from cdc_lib.store import parquet
-
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self._wrap(Receiver, "_run", RECEIVE)
-        self._wrap(frame, "scan", FRAME)
-        self._wrap(reader, "scan_bare", FRAME)
-        self._wrap(Payload, "read_into", FRAME)
-        self._wrap(rows, "locate", LOCATE)
-        self._wrap(TableColumns, "append", COLUMNS)
-        self._wrap(TableColumns, "finish", COLUMNS)
-        self._wrap(parquet.BatchWriter, "_encode", ENCODE)
-        self._wrap(parquet._Hashed, "write", WRITE, inside=ENCODE)
+        for where, name, stage, around in staged_functions():
+            self._wrap(where, name, stage, around)
 
     def clear(self) -> None:
         """Forget what was counted."""
         self.seconds.clear()
 
-    def _wrap(self, where: Any, name: str, stage: str, inside: str | None = None) -> None:
+    def _wrap(self, where: Any, name: str, stage: str, around: str | None) -> None:
         inner: Callable[..., Any] = getattr(where, name)
 
         def counted(*arguments: Any, **named: Any) -> Any:
@@ -57,7 +66,7 @@ class Stages:
             finally:
                 took = time.thread_time() - began
                 self.seconds[stage] += took
-                if inside is not None:
-                    self.seconds[inside] -= took
+                if around is not None:
+                    self.seconds[around] -= took
 
         setattr(where, name, counted)
