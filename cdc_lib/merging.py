@@ -20,6 +20,7 @@ from cdc_lib.ports import CursorStore
 from cdc_lib.quarantine import Quarantine
 from cdc_lib.store import layout
 from cdc_lib.store.cuts import cut_of
+from cdc_lib.store.windows import stored_windows
 from cdc_lib.window.ack import over_window
 
 _MERGE_WINDOWS = 64
@@ -113,14 +114,10 @@ class Merging:
 
     def _manifests(self, epoch: int | None = None, start: Position | None = None) -> Iterator[Manifest]:
         """Yield the manifests of windows in the stream's order, from a position on, as many as one merge takes."""
-        prefix = layout.batches_prefix(self.drainer.config.source, epoch)
-        keys = sorted(info.key for info in self.drainer.store.list(prefix) if info.key.endswith(f"/{layout.MANIFEST}"))
-        first = f"{epoch:06d}-{start.file_number:06d}.{start.offset:012d}" if start and epoch is not None else ""
-        wanted = [key for key in keys if key.split("/")[-2] >= first]
-        for key in wanted[:_MERGE_WINDOWS]:
-            manifest = self.drainer.manifest(key)
-            if manifest is not None:
-                yield manifest
+        stored = stored_windows(self.drainer.store, self.drainer.config.source, epoch)
+        first = Point.at(epoch, start) if start is not None and epoch is not None else Point(0, 0, 0)
+        wanted = [window.key for window in stored if window.start >= first]
+        yield from filter(None, map(self.drainer.manifest, wanted[:_MERGE_WINDOWS]))
 
 
 def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:

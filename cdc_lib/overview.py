@@ -17,13 +17,13 @@ from cdc_lib.quarantine import findings as quarantine_findings
 from cdc_lib.runways import look_ahead
 from cdc_lib.shaping import findings as shape_findings
 from cdc_lib.source.connect import connect
-from cdc_lib.source.facts import ServerFacts, read_facts
+from cdc_lib.source.facts import ServerFacts, facts_of, read_facts
 from cdc_lib.source.preflight import Finding, judge
 from cdc_lib.source.prepared import judge_prepared
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.starting import address_of
-from cdc_lib.store import layout
 from cdc_lib.store.cuts import last_cut
+from cdc_lib.store.windows import stored_windows
 from cdc_lib.window.plan import bytes_between
 
 
@@ -31,14 +31,13 @@ def status_of(drainer: Drainer, cursors: CursorStore) -> Status:
     """Return where a source stands; a server that cannot be reached leaves head and lag open."""
     config, store = drainer.config, drainer.store
     drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
-    keys = [info.key for info in store.list(layout.batches_prefix(config.source))]
-    last = sorted(key for key in keys if key.endswith(f"/{layout.MANIFEST}"))[-5:]
-    batches = tuple(m for m in map(drainer.manifest, last) if m is not None)
+    windows = stored_windows(store, config.source)
+    batches = tuple(filter(None, (drainer.manifest(window.key) for window in windows[-5:])))
     here = config.at(*address_of(config, drain))
     facts = _facts_if_reachable(here, drainer.credentials)
     outlook = look_ahead(here, drainer.credentials, facts, drain) if facts else None
     head, pending = _head_and_pending(facts, lake)
-    consumers = tuple(states(store, cursors, config.source, config.store.keep_batches_for))
+    consumers = tuple(states(windows, cursors, config.source, config.store.keep_batches_for))
     merged = {task.snapshot_id for task in lake.snapshots if task.chunks} if lake else set()
     aside = standing(drain.aside, merged) if drain else ()
     cut = last_cut(store, config.source)
@@ -55,23 +54,15 @@ def runway_warning_of(drainer: Drainer, cursors: CursorStore) -> str:
     drain = cursors.load(drainer.config.source, DRAIN)
     here = drainer.config.at(*address_of(drainer.config, drain))
     try:
-        outlook = look_ahead(here, drainer.credentials, _facts(here, drainer.credentials), drain)
+        outlook = look_ahead(here, drainer.credentials, facts_of(here.server, drainer.credentials), drain)
     except SourceError as error:
         return f"nobody can say when the server purges what is drained next: {error}"
     return outlook.warning if outlook else ""
 
 
-def _facts(config: SourceConfig, credentials: Credentials) -> ServerFacts:
-    connection = connect(config.server, credentials)
-    try:
-        return read_facts(connection, config.server)
-    finally:
-        connection.close()
-
-
 def _facts_if_reachable(config: SourceConfig, credentials: Credentials) -> ServerFacts | None:
     try:
-        return _facts(config, credentials)
+        return facts_of(config.server, credentials)
     except SourceUnavailable:
         # Status must also be seen while the server is down; a head of None says so.
         return None

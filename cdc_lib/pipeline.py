@@ -8,9 +8,9 @@ Every step can be called again at any time: it finds in the cursors and in the s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
@@ -31,7 +31,7 @@ from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine import Quarantine
 from cdc_lib.shaping import check_tables
 from cdc_lib.source.connect import connect
-from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
+from cdc_lib.source.facts import ServerFacts, facts_of, read_charsets, read_facts
 from cdc_lib.source.preflight import Finding, judge
 from cdc_lib.source.prepared import facts_without_prepared, wait_for_decisions
 from cdc_lib.source.schema import InformationSchema
@@ -113,7 +113,7 @@ class Pipeline:
         if self.cursors.load(self.config.source, LAKE) is None:
             self._begin_lake(cursor)
         starter = Starter(self.config, self.credentials, facts)
-        if (found := starter.go_on(cursor, self._over_durable(by), by)) != cursor:
+        if (found := starter.go_on(cursor, partial(self._moved_over_durable, by=by), by)) != cursor:
             cursor = self.cursors.swap(cursor, found)
         histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
         if histories.needed:
@@ -236,13 +236,10 @@ class Pipeline:
             BatchNotDurable: work is in flight, and none of it has left a batch.
         """
         cursor = self._cursor(DRAIN)
-        return self._acknowledge(cursor, self._over_durable(by)(cursor))
-
-    def _over_durable(self, by: str) -> Callable[[Cursor], Cursor]:
-        """Return what moves a drain cursor over all that is durable of what it has in flight."""
-        return lambda cursor: self._moved_over_durable(cursor, by)
+        return self._acknowledge(cursor, self._moved_over_durable(cursor, by))
 
     def _moved_over_durable(self, cursor: Cursor, by: str) -> Cursor:
+        """Return the drain cursor behind all that is durable of what it has in flight."""
         moved = cursor
         counted: list[Manifest] = []
         for window in cursor.in_flight:
@@ -370,17 +367,12 @@ class Pipeline:
                 hint=f"They are {known}; add it under standbys: in the source file.",
             )
         cursor = self._cursor(DRAIN)
-        found = self._starter((host, port)).go_on(cursor, self._over_durable(by), by)
+        found = self._starter((host, port)).go_on(cursor, partial(self._moved_over_durable, by=by), by)
         return self.cursors.swap(cursor, found) if found != cursor else cursor
 
     def _starter(self, address: tuple[str, int]) -> Starter:
         config = self.config.at(*address)
-        connection = connect(config.server, self.credentials)
-        try:
-            facts = read_facts(connection, config.server)
-        finally:
-            connection.close()
-        return Starter(config, self.credentials, facts)
+        return Starter(config, self.credentials, facts_of(config.server, self.credentials))
 
     # --- looking
 

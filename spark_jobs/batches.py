@@ -15,12 +15,11 @@ from cdc_lib.model.aside import Aside
 from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, DataFile, Manifest
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, LakeColumn, Point
 from cdc_lib.model.merge import MergePlan
-from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.model.window import Window
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
+from cdc_lib.store.windows import stored_windows
 from spark_jobs.prepared import committed_rows
 from spark_jobs.sql import point, quoted, struct, text_literal
 
@@ -84,15 +83,12 @@ def replayed_batches(
         CorruptBatch: a manifest is not there, or is not a manifest.
         MergeError: a batch is no longer stored.
     """
-    keys = (info.key for info in store.list(layout.batches_prefix(source)))
-    windows = [(key, _window_of(source, key)) for key in keys if key.endswith(f"/{layout.MANIFEST}")]
-    batches = load_batches(store, replayed_windows(windows, replay, table))
+    windows = stored_windows(store, source)
+    batches = load_batches(store, replayed_windows(((w.key, w.start, w.stop) for w in windows), replay, table))
     unknown = settle((), [(batch.key, batch.manifest) for batch in batches]).unknown
     wanted = {decision.xid for epoch, decision in unknown if Point.at(epoch, decision.position) >= replay[0]}
-    begins = {key: Point.at(window.epoch, window.start) for key, window in windows}
-    older = sorted(
-        (key for key in begins if begins[key] < begins[batches[0].key]), key=begins.__getitem__, reverse=True
-    )
+    begins = {window.key: window.start for window in windows}
+    older = [window.key for window in reversed(windows) if window.start < begins[batches[0].key]]
     opened = opened_before(((key, load_batches(store, [key])[0].manifest) for key in older), wanted)
     if missing := wanted - {transaction.prepared.xid for transaction in opened}:
         raise MergeError(
@@ -249,14 +245,3 @@ def _projected(column: LakeColumn, present: dict[str, str]) -> str:
 
 def _declared(columns: Iterable[LakeColumn]) -> list[str]:
     return [f"{quoted(column.name)} {column.type}" for column in columns]
-
-
-def _window_of(source: str, key: str) -> Window:
-    """Return the window that a manifest's key names; its binlog files have numbers, and their names are not needed."""
-    epoch, start, stop = key.split("/")[-2].split("-")
-    return Window(source, int(epoch), _position(start), _position(stop))
-
-
-def _position(text: str) -> Position:
-    number, _, offset = text.partition(".")
-    return Position(f"binlog.{number}", int(offset))

@@ -14,6 +14,7 @@ from cdc_lib.consumers.states import states
 from cdc_lib.consumers.subscribe import OWN
 from cdc_lib.errors import ConfigError
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.store.windows import stored_windows
 
 
 def consumers(
@@ -29,7 +30,8 @@ def consumers(
     if drop is not None:
         _drop(pipeline, source, drop, yes=yes)
         return
-    found = list(states(pipeline.store, pipeline.cursors, source, config.store.keep_batches_for))
+    windows = stored_windows(pipeline.store, source)
+    found = list(states(windows, pipeline.cursors, source, config.store.keep_batches_for))
     if as_json:
         print_json(found)
         return

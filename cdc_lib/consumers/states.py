@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from cdc_lib.consumers.cursors import ends, standing
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.lake import Point
 from cdc_lib.model.results import ConsumerState
-from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.store.windows import stored_windows
+from cdc_lib.ports import CursorStore
+from cdc_lib.store.windows import StoredWindow
 
 
-def states(store: ObjectStore, cursors: CursorStore, source: str, keep_for: timedelta) -> Iterator[ConsumerState]:
+def states(
+    windows: Iterable[StoredWindow], cursors: CursorStore, source: str, keep_for: timedelta
+) -> Iterator[ConsumerState]:
     """Yield where every consumer stands, the lake included, by name.
 
     Args:
-        store: where batches lie.
+        windows: whose batches are stored.
         cursors: where cursors lie.
         source: name of the source.
         keep_for: how long batches stay.
@@ -26,7 +28,7 @@ def states(store: ObjectStore, cursors: CursorStore, source: str, keep_for: time
     drain = cursors.load(source, DRAIN)
     known = ends(drain) if drain is not None else {}
     last = max(known.values(), default=Point(0, 0, 0))
-    acked = [window for window in stored_windows(store, source) if window.stop <= known.get(window.start.epoch, last)]
+    acked = [window for window in windows if window.stop <= known.get(window.start.epoch, last)]
     for name in cursors.consumers(source):
         cursor = cursors.load(source, name)
         if cursor is None or name == DRAIN:

@@ -16,7 +16,6 @@ from cdc_lib.model.batch import Manifest, SnapshotChunk
 from cdc_lib.model.lake import Marker, Mode, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.model.window import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,21 +140,19 @@ def _anew(table: str, taken: Sequence[Batch], after: Marker, plan: MergePlan) ->
     return max((mark.low for mark in after.snapshots if mark.snapshot_id in brought), default=None)
 
 
-def replayed_windows(windows: Sequence[tuple[str, Window]], replay: tuple[Point, Point], table: str) -> tuple[str, ...]:
-    """Choose from ``(key, window)`` of all stored windows those that lie between the two points, in order.
+def replayed_windows(
+    windows: Iterable[tuple[str, Point, Point]], replay: tuple[Point, Point], table: str
+) -> tuple[str, ...]:
+    """Choose from ``(key, start, stop)`` of all stored windows those that lie between the two points, in order.
 
     Raises:
         MergeError: some of them are no longer stored.
     """
     low, high = replay
-    chosen = [
-        (key, window)
-        for key, window in sorted(windows, key=lambda pair: (pair[1].epoch, pair[1].start, pair[1].stop))
-        if Point.at(window.epoch, window.stop) > low and Point.at(window.epoch, window.start) < high
-    ]
+    in_order = sorted(windows, key=lambda window: window[1:])
+    chosen = [(key, start, stop) for key, start, stop in in_order if stop > low and start < high]
     covered = low
-    for _, window in chosen:
-        start, stop = Point.at(window.epoch, window.start), Point.at(window.epoch, window.stop)
+    for _, start, stop in chosen:
         if start > covered and start.epoch == covered.epoch:
             break
         covered = max(covered, stop)
@@ -169,7 +166,7 @@ def replayed_windows(windows: Sequence[tuple[str, Window]], replay: tuple[Point,
             merged_to=str(tuple(high)),
             found_up_to=str(tuple(covered)),
         )
-    return tuple(key for key, _ in chosen)
+    return tuple(key for key, _, _ in chosen)
 
 
 def has_arrived(marker: Marker, work: TableWork) -> bool:

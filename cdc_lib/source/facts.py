@@ -10,11 +10,11 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
-from cdc_lib.config import ServerConfig
+from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.errors import SourceError, UnsupportedServer
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
-from cdc_lib.source.connect import answering, translated
+from cdc_lib.source.connect import answering, connect, translated
 
 _VARIABLES = (
     "version", "server_uuid", "server_id", "gtid_domain_id", "log_bin", "binlog_format", "binlog_row_image",
@@ -57,6 +57,20 @@ class ServerFacts:
     def names_columns(self) -> bool:
         """Whether the binlog names columns, members of ENUM and SET, and keys."""
         return self.variables.get("binlog_row_metadata", "").upper() == "FULL"
+
+
+def facts_of(server: ServerConfig, credentials: Credentials) -> ServerFacts:
+    """Log in, ask the server, and leave again.
+
+    Raises:
+        SourceError: it cannot be reached, or a statement fails.
+        UnsupportedServer: the user may not look at the binlog.
+    """
+    connection = connect(server, credentials)
+    try:
+        return read_facts(connection, server)
+    finally:
+        connection.close()
 
 
 def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts:

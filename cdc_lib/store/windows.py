@@ -31,9 +31,9 @@ class StoredWindow:
     modified: datetime
 
 
-def stored_windows(store: ObjectStore, source: str) -> list[StoredWindow]:
-    """Return every window of a source whose manifest is stored, in the stream's order."""
-    return windows_among(store.list(layout.batches_prefix(source)))
+def stored_windows(store: ObjectStore, source: str, epoch: int | None = None) -> list[StoredWindow]:
+    """Return every window of a source, or of one epoch, whose manifest is stored, in the stream's order."""
+    return windows_among(store.list(layout.batches_prefix(source, epoch)))
 
 
 def windows_among(objects: Iterable[ObjectInfo]) -> list[StoredWindow]:

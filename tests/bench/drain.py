@@ -58,10 +58,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=5, help="of each reader; the one with the least CPU counts (5)")
     parser.add_argument("--tls", action="store_true", help="all readers over encrypted connections")
     parser.add_argument("--workloads", nargs="+", choices=names, default=names, help="some of the five")
-    parser.add_argument(
-        "--output", type=Path, default=ROOT / "build" / "bench" / "drain.json", help="the file to write"
-    )
-    return parser.parse_args()
+    parser.add_argument("--output", type=Path, help="the file to write (build/bench/drain.json, drain-mariadb.json)")
+    options = parser.parse_args()
+    if options.output is None:
+        name = "drain" if options.server == "mysql" else f"drain-{options.server}"
+        options.output = ROOT / "build" / "bench" / f"{name}.json"
+    return options
 
 
 def _workload(

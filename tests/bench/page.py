@@ -23,7 +23,10 @@ def main() -> int:
     if "drain" not in documents:
         print(f"bench: {SAVED / 'drain.json'} is not there; run ./dev bench drain first", file=sys.stderr)
         return 1
-    parts = [_head(documents["drain"]), _drain(documents["drain"]), _stages(documents["drain"])]
+    parts = [_head(documents["drain"])]
+    for name, command in (("drain", "./dev bench drain"), ("drain-mariadb", "./dev bench drain --server mariadb")):
+        if name in documents:
+            parts += [_drain(documents[name], command), _stages(documents[name])]
     for name, title in (("memory", "Memory"), ("parallel", "Two processes")):
         if name in documents:
             parts.append(_plain(name, title, documents[name]))
@@ -47,7 +50,7 @@ stands under it. The machine had {machine["cores"]} cores and {machine["memory_g
 Versions: {used}."""
 
 
-def _drain(document: Document) -> str:
+def _drain(document: Document, command: str) -> str:
     figures = {figure["name"]: figure for figure in document["figures"]}
     rows = []
     for workload in WORKLOADS:
@@ -55,7 +58,7 @@ def _drain(document: Document) -> str:
             rows += _row(figures, workload.name, reader)
     titles = "\n".join(f"* {w.name}: {w.title}, {w.rows:,} row changes at scale 1" for w in WORKLOADS)
     header = "| | reader | rows/CPU s | x peer | CPU s | wall s | speed x raw | MB/s | peak MiB |\n|---|---|--:|--:|--:|--:|--:|--:|--:|"
-    return f"""## The drain: `./dev bench drain`
+    return f"""## The drain of {document["versions"]["server"]}: `{command}`
 
 Scale {document["scale"]}, TLS {"on" if document["tls"] else "off"}. All readers read the same binlog of the same server over the
 loopback interface, in one run, each in a process of its own; of several runs the one with the least CPU counts. `{RAW}` copies

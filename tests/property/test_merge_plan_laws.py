@@ -62,7 +62,8 @@ class DictTable:
         pieces = list(work.pieces)
         if work.replay is not None:
             known = {batch.key: batch for batch, _ in self.windows}
-            stored = [(batch.key, batch.manifest.window) for batch, _ in self.windows]
+            of = [batch.manifest.window for batch, _ in self.windows]
+            stored = [(layout.manifest_key(w), Point.at(w.epoch, w.start), Point.at(w.epoch, w.stop)) for w in of]
             pieces += [Piece(known[k], work.replay[0]) for k in replayed_windows(stored, work.replay, SCHEMA.name)]
         last = {}
         for order, op, key, value in sorted(self.changes(pieces), key=lambda c: (c[0], c[1] != "d")):

@@ -5,7 +5,6 @@ import pytest
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.plan import replayed_windows, work_on
 from cdc_lib.model.lake import Marker, Point
-from cdc_lib.model.window import Window
 from cdc_lib.store.local import LocalStore
 from spark_jobs.batches import load_batches
 from tests.support.batches import BIGINT, BatchWriter, Row, at, table
@@ -83,8 +82,10 @@ def test_a_late_chunk_is_merged_with_the_windows_behind_its_low_watermark(writer
 
 
 def windows(*bounds):
-    found = [Window("shop", epoch, at(start), at(stop)) for epoch, start, stop in bounds]
-    return [(window.id, window) for window in found]
+    return [
+        (f"{epoch}-{start}-{stop}", Point.at(epoch, at(start)), Point.at(epoch, at(stop)))
+        for epoch, start, stop in bounds
+    ]
 
 
 def test_just_the_windows_between_the_two_points_are_replayed():
