@@ -1,6 +1,7 @@
 """How the columns of a Parquet file are encoded, chosen by what its first row group holds.
 
-A dictionary where few values repeat; no compression where zstd would save little, which is where it takes longest (digests,
+A dictionary where few values repeat; differences where numbers grow by steps of nearly one size, as generated keys, times and
+places in the binlog do; no compression where zstd would save little, which is where it takes longest (digests,
 random numbers). The choice is a function of the rows alone, so that a window drained twice still gives the same bytes.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +20,8 @@ _FEWEST_ROWS = 512
 _ROWS_LOOKED_AT = 4096
 _REPEATS = 2
 """A dictionary pays when each value stands this often among the few rows looked at; in all rows it will more often."""
+_LEAST_WIDTH = 32
+"""In bits: narrower numbers repeat."""
 _BYTES_LOOKED_AT = 16 * 1024
 _LEAST_BYTES = 4096
 """Less tells nothing about how well a column compresses."""
@@ -64,6 +68,8 @@ def choose(rows: pa.Table, level: int) -> Encoding:
         elif field.name == ROW:
             # Rows of a compressed transaction are counted through all of it.
             found.others[field.name] = "DELTA_BINARY_PACKED"
+        elif _steps_alike(column):
+            found.others[field.name] = "DELTA_BINARY_PACKED"
         if field.name in found.dictionary or _shrinks(column, zstd):
             found.compression[field.name] = "zstd"
             found.levels[field.name] = level
@@ -77,6 +83,18 @@ def _repeats(column: pa.ChunkedArray) -> bool:
         return bool(len(column.chunk(0).dictionary) * _REPEATS <= len(column))
     looked_at = column.slice(0, _ROWS_LOOKED_AT)
     return bool(pc.count_distinct(looked_at, mode="all").as_py() * _REPEATS <= len(looked_at))
+
+
+def _steps_alike(column: pa.ChunkedArray) -> bool:
+    """Whether the differences of neighbours vary by little, against the width of the numbers themselves."""
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)) or kind.bit_width < _LEAST_WIDTH:
+        return False
+    values = column.slice(0, _ROWS_LOOKED_AT).drop_null().cast(f"int{kind.bit_width}", safe=False).to_numpy()
+    if len(values) < _FEWEST_ROWS:
+        return False
+    steps = np.diff(values)
+    return bool(int(steps.max()) - int(steps.min()) < 1 << kind.bit_width // 4)
 
 
 def _shrinks(column: pa.ChunkedArray, zstd: pa.Codec) -> bool:
