@@ -56,7 +56,7 @@ class MariaDbServer(SqlServer):
             command = [str(installation() / "scripts" / "mariadb-install-db")]
             base = [f"--basedir={installation()}"]
         command += ["--no-defaults", *base, f"--datadir={self.data_dir}", "--auth-root-authentication-method=normal"]
-        command += ["--skip-test-db", *run_as_root()]
+        command += [f"--tmpdir={self.temporary_files}", "--skip-test-db", *run_as_root()]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise ServerDidNotStart(f"mariadb-install-db failed: {(done.stdout + done.stderr).strip()[-2000:]}")

@@ -68,6 +68,7 @@ class SqlServer(ABC):
         self._scratch = Path(tempfile.mkdtemp(prefix="lakecdc-"))
         self.data_dir = data_dir or self._scratch / "data"
         self.socket = self._scratch / "sql.sock"
+        self.temporary_files = self._scratch / "tmp"
         self.log = self.data_dir.with_name(f"{self.data_dir.name}.log")
         wanted = {**self.default_settings, **(settings or {})}
         self._settings = [f"--{name}={value}" for name, value in wanted.items() if value is not None]
@@ -96,10 +97,11 @@ class SqlServer(ABC):
             ServerDidNotStart: it ended or was not ready in time; the message shows its log.
         """
         new = not self.data_dir.exists() or not any(self.data_dir.iterdir())
+        # A MariaDB that starts removes what other servers have in a folder of temporary files that they share.
+        self.temporary_files.mkdir(parents=True, exist_ok=True)
         if new:
             self.data_dir.mkdir(parents=True, exist_ok=True)
             self._initialize()
-        self._scratch.mkdir(exist_ok=True)
         for left_behind in self._scratch.glob("sql.*"):  # a killed server's socket, its lock and pid file
             left_behind.unlink()
         command = [
@@ -107,6 +109,7 @@ class SqlServer(ABC):
             f"--datadir={self.data_dir}",
             f"--socket={self.socket}",
             f"--pid-file={self._scratch / 'sql.pid'}",
+            f"--tmpdir={self.temporary_files}",
             f"--port={self.port}",
             f"--bind-address={self.host}",
             *self._settings,
