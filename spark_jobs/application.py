@@ -6,17 +6,14 @@ that failed.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CdcError, MergeError
 from cdc_lib.merge.cut import make_cut
 from cdc_lib.merge.plan import Batch, tables_of
 from cdc_lib.merge.routing import LakeMerge, lake_merges
@@ -25,7 +22,8 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cuts import last_cut, publish
 from spark_jobs.batches import load_plan
 from spark_jobs.one_table import TableMerge
-from spark_jobs.session import spark_session, table_session
+from spark_jobs.session import spark_session
+from spark_jobs.side_by_side import side_by_side
 from spark_jobs.tables.iceberg import ensure_namespaces
 
 Say = Callable[[str], None]
@@ -79,51 +77,20 @@ def merge(
 
 
 def _merge_all(spark: SparkSession, job: TableMerge, lakes: Sequence[LakeMerge], say: Say) -> list[TableCut]:
-    """Merge the lake tables side by side; every one is tried before any failure is raised."""
-    own = threading.local()
-
-    def attempt(lake: LakeMerge) -> list[TableCut] | CdcError:
-        if not hasattr(own, "session"):
-            own.session = table_session(spark, job.config)
+    def work(session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         began = time.monotonic()
-        try:
-            cuts = job.run(own.session, lake)
-        except CdcError as error:
-            say(f"{_label(lake)}: {type(error).__name__}: {error}")
-            return error
+        cuts = job.run(session, lake)
         applied, took = sum(cut.changes for cut in cuts), time.monotonic() - began
         say(f"{', '.join(lake.tables)}: {applied} changes into {lake.name} in {took:.1f} s")
         return cuts
 
-    pool = ThreadPoolExecutor(max_workers=min(job.config.merge.parallelism, len(lakes)))
-    try:
-        results = list(pool.map(attempt, lakes))
-    finally:
-        # All is done unless the job is told to end; then it must not wait for tables that have not begun.
-        pool.shutdown(wait=False, cancel_futures=True)
-    failed = {_label(lake): result for lake, result in zip(lakes, results, strict=True) if isinstance(result, CdcError)}
-    if failed:
-        raise _all_failures(failed, len(lakes))
-    return [cut for result in results if not isinstance(result, CdcError) for cut in result]
+    hint = "The other tables are merged; the cut is published when these are as well."
+    named = {_label(lake): lake for lake in lakes}
+    merged = side_by_side(spark, job.config, named, work, say, done="merged", hint=hint)
+    return [cut for cuts in merged for cut in cuts]
 
 
 def _label(lake: LakeMerge) -> str:
     """Name a merge for people: by its source tables, and by the lake table where those do not say it."""
     tables = ", ".join(lake.tables)
     return f"{tables} into {lake.name}" if any(share.target.routed for share in lake.shares) else tables
-
-
-def _all_failures(failed: dict[str, CdcError], tables: int) -> CdcError:
-    """Make one error of many; it can be tried again only when each of them can."""
-    errors = list(failed.values())
-    if len(errors) == 1:
-        return errors[0]
-    stuck = [error for error in errors if not error.retryable]
-    kinds = {type(error) for error in stuck or errors}
-    kind = kinds.pop() if len(kinds) == 1 else (MergeError if stuck else type(errors[0]))
-    texts = "; ".join(f"{table}: {error}" for table, error in failed.items())
-    return kind(
-        f"{len(failed)} of {tables} tables could not be merged: {texts}",
-        hint="The other tables are merged; the cut is published when these are as well.",
-        tables=", ".join(failed),
-    )

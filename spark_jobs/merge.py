@@ -1,52 +1,33 @@
-"""Merge the batches of a plan into the lake: ``python -m spark_jobs.merge --config dags/sources/shop.yaml``.
-
-Exit status: 0 merged or nothing to do, 75 try again later, 2 a wrong source file, 1 anything else.
-"""
+"""Merge the batches of a plan into the lake: ``python -m spark_jobs.merge --config dags/sources/shop.yaml``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from cdc_lib.config.credentials import Credentials
-from cdc_lib.config.load import load_source
-from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.config.source import SourceConfig
 from cdc_lib.pipeline import Pipeline
 from spark_jobs.application import run
+from spark_jobs.entry import arguments_of, ended
 
 __all__ = ["main", "run"]
-
-TRY_AGAIN = 75
-"""Exit status of a failure that may be gone the next time (EX_TEMPFAIL)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Merge what the lake cursor has in flight; 0 also when there is nothing to do."""
-    parser = argparse.ArgumentParser(prog="python -m spark_jobs.merge", description="Merge batches into the lake.")
-    parser.add_argument("--config", required=True, help="the source's YAML file, or its name below --source-dir")
-    parser.add_argument("--source-dir", help="folder of source files, for --config NAME")
-    parser.add_argument("--by", default="spark_jobs.merge", help="who merges, for the cursor's record")
-    options = parser.parse_args(arguments)
-    try:
-        config = load_source(_file(options.config, options.source_dir))
-        # Planning a merge reads the store alone; no log-in to the source is needed for it.
-        pipeline = Pipeline.open(config, Credentials("", ""))
-        plan = pipeline.plan_merge(by=options.by)
-        if plan is None:
-            print(f"{config.source}: nothing to merge")
-            return 0
-        cut = run(config, plan, pipeline.store)
-    except CdcError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2 if isinstance(error, ConfigError) else TRY_AGAIN if error.retryable else 1
-    print(f"{config.source}: cut {cut.merge_id} at {cut.position}, {sum(t.changes for t in cut.tables)} changes")
-    return 0
+    return ended(arguments_of("spark_jobs.merge", "Merge batches into the lake."), arguments, _merge)
 
 
-def _file(config: str, folder: str | None) -> Path:
-    return Path(folder) / f"{config.removesuffix('.yaml')}.yaml" if folder else Path(config)
+def _merge(config: SourceConfig, options: argparse.Namespace) -> str:
+    # Planning a merge reads the store alone; no log-in to the source is needed for it.
+    pipeline = Pipeline.open(config, Credentials("", ""))
+    plan = pipeline.plan_merge(by=options.by)
+    if plan is None:
+        return "nothing to merge"
+    cut = run(config, plan, pipeline.store)
+    return f"cut {cut.merge_id} at {cut.position}, {sum(t.changes for t in cut.tables)} changes"
 
 
 if __name__ == "__main__":

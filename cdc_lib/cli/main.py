@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli import consumers, cursors, doctor, gc, head, places, release, rounds, stages, status, tail
+from cdc_lib.cli import consumers, cursors, doctor, gc, head, maintain, places, release, rounds, stages, status, tail
 from cdc_lib.cli.context import DEFAULT_SOURCES, Settings
 from cdc_lib.cli.errors import Commands
 from cdc_lib.cli.output import say
@@ -53,6 +53,7 @@ for command in (
     tail.tail,
     consumers.consumers,
     gc.gc,
+    maintain.maintain,
     release.release,
     version,
 ):

@@ -33,7 +33,7 @@ def run(context: typer.Context, source: SourceName) -> None:
         say("nothing to merge")
         return
     say(f"{len(plan.batches)} batches up to {plan.stop}")
-    spark.merge(loaded.path)
+    spark.run_job("spark_jobs.merge", loaded.path)
     _step(5, "ack lake")
     show_ack(pipeline.ack_lake(by=by))
 

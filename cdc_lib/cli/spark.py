@@ -1,4 +1,4 @@
-"""The merge job, which runs in a process of its own: the library itself never imports Spark."""
+"""Spark jobs, which run in a process of their own: the library itself never imports Spark."""
 
 from __future__ import annotations
 
@@ -16,17 +16,23 @@ PATIENCE = 30
 """Seconds that a job which was told to end has for closing its Spark session."""
 
 
-def merge(config: Path) -> None:
-    """Run ``spark_jobs.merge`` for one source file, its output going where ours goes.
+def run_job(module: str, config: Path, *arguments: str) -> None:
+    """Run a job for one source file, its output going where ours goes.
+
+    Args:
+        module: one of ``spark_jobs``.
+        config: the source file.
+        arguments: what else it is told.
 
     Raises:
         ConfigError: Spark or the jobs are not installed.
         MergeError: the job failed; what it said stands in the output.
     """
-    for module in ("pyspark", "spark_jobs"):
-        if importlib.util.find_spec(module) is None:
-            raise ConfigError(f"merging needs {module}, which is not installed", hint='pip install "lakecdc[spark]"')
-    run([sys.executable, "-m", "spark_jobs.merge", "--config", str(config)])
+    for needed in ("pyspark", "spark_jobs"):
+        if importlib.util.find_spec(needed) is None:
+            hint = 'pip install "lakecdc[spark]"'
+            raise ConfigError(f"{module} needs {needed}, which is not installed", hint=hint)
+    run([sys.executable, "-m", module, "--config", str(config), *arguments])
 
 
 def run(command: list[str]) -> None:
@@ -48,9 +54,9 @@ def run(command: list[str]) -> None:
                 process.kill()
             raise
     if code == TRY_AGAIN:
-        raise MergeConflict("the merge job could not finish this time", hint="What it said stands above. Run it again.")
+        raise MergeConflict("the Spark job could not finish this time", hint="What it said stands above. Run it again.")
     if code != 0:
         raise MergeError(
-            f"the merge job ended with code {code}",
-            hint="What it said stands above. Nothing is lost: the next merge takes up the same batches.",
+            f"the Spark job ended with code {code}",
+            hint="What it said stands above. Nothing is lost: run again, it takes up the same work.",
         )

@@ -63,7 +63,7 @@ def merge(context: typer.Context, source: SourceName) -> None:
     """Merge what is drained into the lake tables, in Spark."""
     loaded = find(context, source)
     config_of(loaded)
-    spark.merge(loaded.path)
+    spark.run_job("spark_jobs.merge", loaded.path)
 
 
 @ack.command("drain")

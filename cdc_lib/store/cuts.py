@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.merge import Cut
 from cdc_lib.ports import ObjectStore
@@ -18,6 +20,12 @@ def last_cut(store: ObjectStore, source: str) -> Cut | None:
     furthest = [key for key in keys if _place(key) == _place(max(keys, key=_place))]
     cuts = [cut for key in furthest if (cut := _load(store, key)) is not None]
     return max(cuts, key=lambda cut: (len(cut.tables), cut.at), default=None)
+
+
+def cuts_since(store: ObjectStore, source: str, since: datetime) -> list[Cut]:
+    """Return the cuts that were written at a time (UTC) or later, in the order of their keys."""
+    keys = sorted(info.key for info in store.list(layout.cuts_prefix(source)) if info.modified >= since)
+    return [cut for key in keys if (cut := _load(store, key)) is not None]
 
 
 def _place(key: str) -> str:

@@ -61,10 +61,19 @@ Removes the source's batches that the lake and every other consumer have acknowl
 * **Mark success**: removes nothing; the next day's run does.
 """
 
+MAINTAIN = """
+Runs Spark, which writes small files of the source's lake tables, and those with many deleted rows, anew in key order, and
+removes snapshots older than `maintenance.keep_snapshots_for` and files that no snapshot names. Safe beside merges: what comes
+second begins again. `cdc maintain` does the same.
+
+* **Retry, clear**: does what is left to do.
+* **Mark success**: nothing is done; the next day's run does it. A job that was running is ended.
+"""
+
 MAINTENANCE = """
 ### Maintenance
 
-One task for each source removes batches that nobody needs any more. A consumer that has not acknowledged for long is named
+For each source one task removes batches that nobody needs any more, and one keeps its lake tables small. A consumer that has not acknowledged for long is named
 in the task's log: it holds batches back until it goes on, or until `cdc consumers SOURCE --drop NAME`.
 """
 

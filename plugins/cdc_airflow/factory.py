@@ -10,7 +10,7 @@ from airflow.sdk import DAG, TriggerRule, get_parsing_context
 
 from cdc_airflow import docs
 from cdc_airflow.assets import changed_tables
-from cdc_airflow.maintenance import CollectOperator
+from cdc_airflow.maintenance import CollectOperator, MaintainOperator
 from cdc_airflow.merge import MergeOperator
 from cdc_airflow.operators import AckDrainOperator, AckLakeOperator, DrainOperator, PlanMergeOperator, PlanOperator
 from cdc_lib.config import Loaded, SourceConfig, load_sources
@@ -53,7 +53,7 @@ def make_dags(folder: Path) -> dict[str, DAG]:
 
 
 def make_maintenance(folder: Path) -> dict[str, DAG]:
-    """Return the DAG that collects old batches every day, by id, with a task for each right source; none without sources.
+    """Return the DAG that looks after batches and lake tables every day, by id, with tasks for each right source, or none.
 
     The tasks are independent: a source whose store is away keeps no other from being collected.
 
@@ -67,18 +67,21 @@ def make_maintenance(folder: Path) -> dict[str, DAG]:
         return {}
     with DAG(
         MAINTENANCE,
-        description="Removes batches that nobody needs any more",
+        description="Removes batches that nobody needs any more, and keeps lake tables small",
         doc_md=docs.MAINTENANCE,
         schedule="17 3 * * *",
         start_date=SINCE,
         catchup=False,
         max_active_runs=1,
+        # Each task of the tables is a Spark application.
+        max_active_tasks=2,
         default_args=RETRIES,
         tags=["cdc"],
     ) as dag:
         for loaded in right:
             file = str(loaded.path.resolve())
             CollectOperator(task_id=f"collect_{loaded.source}", doc_md=docs.COLLECT, source_file=file)
+            MaintainOperator(task_id=f"maintain_{loaded.source}", doc_md=docs.MAINTAIN, source_file=file)
     return {MAINTENANCE: dag}
 
 

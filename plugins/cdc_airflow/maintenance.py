@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cdc_airflow.operators import CdcOperator
+from cdc_airflow.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -36,3 +37,16 @@ class CollectOperator(CdcOperator):
             "kept": planned.kept,
             "holding": planned.holding,
         }
+
+
+class MaintainOperator(SparkJobOperator):
+    """Keep the lake tables of a source small and quick to read."""
+
+    def work(self, hook: CdcHook, context: Context) -> None:  # noqa: ARG002 - every task gets one
+        """Run the job to its end; it does nothing before the first merge.
+
+        Raises:
+            AirflowFailException: the job said that trying again does not help.
+            MergeError: it ended otherwise.
+        """
+        self.run_job("spark_jobs.maintain", by=self.by(context))

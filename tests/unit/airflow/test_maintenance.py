@@ -14,11 +14,11 @@ from cdc_lib.store.local import LocalStore
 from tests.support.batches import IDENTITY, BatchWriter, at
 
 
-def test_each_source_has_a_task_of_its_own_and_a_wrong_one_hides_no_other(sources: Path):
+def test_each_source_has_tasks_of_its_own_and_a_wrong_one_hides_no_other(sources: Path):
     """They wait for nothing: a store that is away keeps no other source from being collected."""
     (sources / "wrong.yaml").write_text("nonsense: 1\n")
     dag = make_maintenance(sources)[MAINTENANCE]
-    assert sorted(dag.task_ids) == ["collect_shop", "collect_stock"]
+    assert sorted(dag.task_ids) == ["collect_shop", "collect_stock", "maintain_shop", "maintain_stock"]
     assert all(not task.upstream_task_ids and not task.downstream_task_ids for task in dag.tasks)
     assert all("**Mark success**" in task.doc_md and "**Retry, clear**" in task.doc_md for task in dag.tasks)
     assert dag.catchup is False
@@ -70,7 +70,12 @@ def test_a_new_source_file_is_picked_up_a_changed_one_reloaded_and_a_removed_one
     assert dag.schedule == "*/9 * * * *"
     (sources / "orders.yaml").unlink()
     assert sorted(make_dags(sources)) == ["cdc_shop", "cdc_stock"]
-    assert sorted(make_maintenance(sources)[MAINTENANCE].task_ids) == ["collect_shop", "collect_stock"]
+    assert sorted(make_maintenance(sources)[MAINTENANCE].task_ids) == [
+        "collect_shop",
+        "collect_stock",
+        "maintain_shop",
+        "maintain_stock",
+    ]
 
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[3] / "dags").glob("*.py")), ids=lambda path: path.name)

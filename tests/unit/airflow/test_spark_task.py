@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from cdc_airflow.merge import TRY_AGAIN, job_environment, judge
+from cdc_airflow.spark_job import TRY_AGAIN, job_environment, judge
 from cdc_lib.errors import MergeError
-from spark_jobs import merge
+from spark_jobs import entry
 
 NAMED = "IncompatibleSchema: int to text [table=shop.orders]. Run ALTER TABLE"
 
@@ -43,7 +43,7 @@ def test_what_may_go_away_is_tried_again(status: int, output: list[str]):
 
 def test_task_and_job_agree_about_the_status_that_asks_for_another_try():
     """The number stands in both, because the task must not import Spark."""
-    assert merge.TRY_AGAIN == TRY_AGAIN
+    assert entry.TRY_AGAIN == TRY_AGAIN
 
 
 def test_the_job_gets_none_of_airflows_keys(monkeypatch: pytest.MonkeyPatch):

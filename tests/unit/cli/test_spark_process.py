@@ -57,5 +57,5 @@ def test_a_missing_spark_is_told_with_the_way_to_get_it(monkeypatch, tmp_path):
     """The library itself works without it."""
     monkeypatch.setattr(spark.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match="pyspark") as caught:
-        spark.merge(tmp_path / "shop.yaml")
+        spark.run_job("spark_jobs.merge", tmp_path / "shop.yaml")
     assert caught.value.hint == 'pip install "lakecdc[spark]"'

@@ -1,0 +1,42 @@
+"""``maintenance:`` how the lake tables are kept small and quick to read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from cdc_lib.config.base import Duration, Section
+
+
+def _a_day_at_least(value: timedelta) -> timedelta:
+    """A merge that still runs has files that no snapshot names yet."""
+    if value < timedelta(days=1):
+        raise ValueError("must be 1d or longer: a merge that still runs has files that no snapshot names yet")
+    return value
+
+
+class MaintenanceConfig(Section):
+    """What the maintenance of lake tables keeps, and what it rewrites.
+
+    Args:
+        keep_snapshots_for: how long a table can be read as it was; also how long cuts can be.
+        keep_orphans_for: how old a file that no snapshot names must be before it goes.
+        rewrite_deleted: part of a file's rows that must be deleted before the file is written anew.
+        rewrite_small: how many small files beside each other are written as one.
+    """
+
+    keep_snapshots_for: Duration = Field(
+        default=timedelta(days=5), description="a number and m, h or d, such as 5d: older snapshots of tables go"
+    )
+    keep_orphans_for: Annotated[Duration, AfterValidator(_a_day_at_least)] = Field(
+        default=timedelta(days=3), description="a number and d, at least 1d: files that no snapshot names stay so long"
+    )
+    rewrite_deleted: float = Field(
+        default=0.1,
+        gt=0,
+        le=1,
+        description="above 0, to 1: part of a file's rows that is deleted before it is rewritten",
+    )
+    rewrite_small: int = Field(default=5, ge=2, le=1000, description="2 to 1000: so many small files become one")

@@ -1,0 +1,47 @@
+"""What all Spark jobs have in common: their arguments, and how they end.
+
+Exit status: 0 done or nothing to do, 75 try again later, 2 a wrong source file, 1 anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cdc_lib.config.load import load_source
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.errors import CdcError, ConfigError
+
+TRY_AGAIN = 75
+"""Exit status of a failure that may be gone the next time (EX_TEMPFAIL)."""
+
+Work = Callable[[SourceConfig, argparse.Namespace], str]
+"""Does the job for a source and returns one line about it."""
+
+
+def arguments_of(program: str, description: str) -> argparse.ArgumentParser:
+    """Return a parser of what every job is told."""
+    parser = argparse.ArgumentParser(prog=f"python -m {program}", description=description)
+    parser.add_argument("--config", required=True, help="the source's YAML file, or its name below --source-dir")
+    parser.add_argument("--source-dir", help="folder of source files, for --config NAME")
+    parser.add_argument("--by", default=program, help="who asks for it, for the record")
+    return parser
+
+
+def ended(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, work: Work) -> int:
+    """Do the job and return its exit status; an error is one line that begins with its name."""
+    options = parser.parse_args(arguments)
+    try:
+        config = load_source(_file(options.config, options.source_dir))
+        line = work(config, options)
+    except CdcError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else TRY_AGAIN if error.retryable else 1
+    print(f"{config.source}: {line}")
+    return 0
+
+
+def _file(config: str, folder: str | None) -> Path:
+    return Path(folder) / f"{config.removesuffix('.yaml')}.yaml" if folder else Path(config)

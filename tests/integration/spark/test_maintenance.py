@@ -1,0 +1,161 @@
+"""Lake tables are kept small, and nothing that they hold or say of themselves is lost by it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from cdc_lib.config.maintenance import MaintenanceConfig
+from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.store.cuts import last_cut
+from spark_jobs.maintain import lake_tables, maintain
+from tests.support.batches import BIGINT, INT, TEXT, Row, table
+
+AT_ONCE = MaintenanceConfig(keep_snapshots_for=timedelta(0))
+
+
+def merge_rounds(lake, schema, rounds, first=0):
+    """Merge windows of ten rows each: new keys, and updates and a delete of those of the round before."""
+    plans = []
+    for number in range(first, first + rounds):
+        start, stop = 100 * number + 4, 100 * number + 104
+        rows = [Row("c", start + 1, {"id": 10 * number + i, "v": number}, i) for i in range(10)]
+        if number and schema.primary_key:
+            before = 10 * (number - 1)
+            rows += [Row("u", start + 2, {"id": before + i, "v": -number}, i) for i in range(1, 9)]
+            rows += [Row("d", start + 3, {"id": before, "v": 0})]
+        plans.append(lake.batches.plan(stop, lake.batches.window(start, stop, {schema: rows})))
+        lake.merge(plans[-1])
+    return plans
+
+
+def keep(lake, *tables, settings=AT_ONCE):
+    """Look after tables at once; returns what was done to each."""
+    config = lake.config.model_copy(update={"maintenance": settings})
+    names = lake_tables(config, last_cut(lake.store, config.source), tables)
+    return maintain(lake.spark, config, lake.store, names, lake.said.append)
+
+
+@pytest.mark.parametrize("key", [("id",), ()])
+def test_small_files_become_one_and_the_table_says_what_it_holds_as_before(lake, key):
+    """Rows, marker and cut are the same; batches that were merged are not merged again, and new ones are."""
+    schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT}, key=key)
+    plans = merge_rounds(lake, schema, 7)
+    rows, marker = lake.rows(schema.name, "id", "v"), lake.stands(schema.name).marker
+    [kept] = keep(lake, schema.name)
+    assert (kept.rewritten, kept.added) == (kept.files, 1)
+    assert kept.snapshots >= 7
+    assert lake.rows(schema.name, "id", "v") == rows
+    assert lake.stands(schema.name).marker == marker
+    lake.merge(lake.batches.again(plans[-1]))
+    assert lake.rows(schema.name, "id", "v") == rows
+    merge_rounds(lake, schema, 1, first=7)
+    assert len(lake.rows(schema.name, "id")) == (80 - 7 if key else 80)
+
+
+def test_a_table_is_looked_after_again_and_again(lake):
+    """Also when no merge came between: the marker's snapshot moves back behind those of the maintenance."""
+    schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
+    merge_rounds(lake, schema, 6)
+    rows, marker = lake.rows(schema.name, "id", "v"), lake.stands(schema.name).marker
+    for _ in range(3):
+        keep(lake, schema.name)
+        assert lake.stands(schema.name).marker == marker
+    merge_rounds(lake, schema, 5, first=6)
+    keep(lake, schema.name)
+    assert set(rows) - {(50, 5), *((50 + i, 5) for i in range(1, 9))} < set(lake.rows(schema.name, "id", "v"))
+    assert lake.snapshots(schema.name) <= 3
+
+
+def test_snapshots_that_young_cuts_name_stay(lake):
+    """Whoever reads a cut finds the tables as it says; older snapshots are gone."""
+    schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
+    merge_rounds(lake, schema, 3)
+    young = MaintenanceConfig(keep_snapshots_for=timedelta(hours=1))
+    keep(lake, schema.name, settings=young)
+    named = {one.lake_snapshot for one in last_cut(lake.store, "shop").tables}
+    before = lake.snapshots(schema.name)
+    assert before >= 6
+    keep(lake, schema.name)
+    left = {
+        row.snapshot_id
+        for row in lake.spark.sql(f"SELECT snapshot_id FROM {lake.name(schema.name)}.snapshots").collect()
+    }
+    assert named < left or named == left
+    assert len(left) < before
+
+
+def test_lost_files_go_when_they_are_old_enough(lake):
+    """Files of merges that died; a young one may be a merge's that still runs."""
+    schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
+    merge_rounds(lake, schema, 2)
+    [path] = lake.spark.sql(f"SELECT file_path FROM {lake.name(schema.name)}.data_files LIMIT 1").collect()[0]
+    folder = Path(unquote(urlsplit(path).path)).parent
+    old, young = folder / "00000-lost.parquet", folder / "00001-young.parquet"
+    for file in (old, young):
+        file.write_bytes(b"lost")
+    four_days_ago = old.stat().st_mtime - 4 * 86_400
+    os.utime(old, (four_days_ago, four_days_ago))
+    rows = lake.rows(schema.name, "id", "v")
+    [kept] = keep(lake, schema.name)
+    assert (kept.orphans, old.exists(), young.exists()) == (1, False, True)
+    assert lake.rows(schema.name, "id", "v") == rows
+
+
+def test_merges_and_maintenance_do_not_hinder_each_other(lake):
+    """Side by side; what one of them loses to the other it does again."""
+    schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
+    merge_rounds(lake, schema, 3)
+    small = MaintenanceConfig(keep_snapshots_for=timedelta(0), rewrite_small=2, rewrite_deleted=0.01)
+    done, faults = threading.Event(), []
+
+    def look_after():
+        while not done.is_set():
+            try:
+                keep(lake, schema.name, settings=small)
+            except CdcError as error:
+                faults.append(error)
+
+    beside = threading.Thread(target=look_after)
+    beside.start()
+    try:
+        merge_rounds(lake, schema, 5, first=3)
+    finally:
+        done.set()
+        beside.join()
+    expected = {(10 * n + i, -(n + 1)) for n in range(7) for i in range(1, 9)}
+    expected |= {(10 * n + 9, n) for n in range(8)} | {(70 + i, 7) for i in range(10)}
+    assert set(lake.rows(schema.name, "id", "v")) == expected
+    assert all(fault.retryable for fault in faults), faults
+
+
+def test_names_of_any_kind_are_looked_after(lake):
+    """Columns of the key as well: files are sorted by them."""
+    columns = {"order by": BIGINT, "a.b": TEXT, "back`tick": INT}
+    schema = table(f"{lake.database}.Order Items-2.0", columns, key=("order by", "back`tick"))
+    for number in range(6):
+        rows = [Row("c", 100 * number + 10, {"order by": 100 - number, "a.b": "x", "back`tick": number})]
+        lake.merge(
+            lake.batches.plan(
+                100 * number + 104, lake.batches.window(100 * number + 4, 100 * number + 104, {schema: rows})
+            )
+        )
+    [kept] = keep(lake, schema.name)
+    assert (kept.rewritten, kept.added) == (6, 1)
+    assert [row[0] for row in lake.spark.sql(f"SELECT `order by` FROM {lake.name(schema.name)}").collect()] == list(
+        range(95, 101)
+    )
+
+
+def test_a_table_that_the_lake_does_not_have_is_named(lake):
+    """With those that it has."""
+    schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
+    merge_rounds(lake, schema, 1)
+    with pytest.raises(ConfigError, match=r"nothing of shop\.nothing") as error:
+        keep(lake, "shop.nothing")
+    assert schema.name in error.value.hint
