@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
 from cdc_lib.config import Credentials, SourceConfig, load_source
+from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.store.cuts import last_cut
+from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.merge import run
+from spark_jobs.session import spark_session
 from tests.support.servers import SqlServer
 from tests.support.shop import seed
 from tests.support.shop.compare import TableComparison, compare_database, open_lake
@@ -88,7 +93,7 @@ def differences(server: SqlServer, shop: str, config: SourceConfig) -> list[Tabl
 def test_the_lake_equals_the_shop_in_every_row_and_column(
     any_server: SqlServer, shop: str, config: SourceConfig, pipeline: Pipeline
 ) -> None:
-    """Snapshot, changes while it runs, two ADD COLUMN, changed primary keys, rows without all columns, a table without a key."""
+    """Snapshot, changes while it runs, two ADD COLUMN, changed primary keys, rows without all columns, a table without a key, maintenance."""
     with any_server.connect() as connection:
         workload = Workload(connection, shop, alters=ALTERS)
         workload.run(50)
@@ -111,6 +116,19 @@ def test_the_lake_equals_the_shop_in_every_row_and_column(
     assert status.drain is not None
     assert status.lake.position == status.drain.position
     assert not status.drain.open_snapshots
+
+    small = config.model_copy(
+        update={"maintenance": MaintenanceConfig(keep_snapshots_for=timedelta(0), rewrite_small=2)}
+    )
+    names = lake_tables(small, last_cut(pipeline.store, small.source), [])
+    with spark_session(small) as spark:
+        kept = maintain(spark, small, pipeline.store, names)
+    assert any(one.rewritten > one.added for one in kept)
+    assert differences(any_server, shop, config) == []
+    with any_server.connect() as connection:
+        Workload(connection, shop, seed=2).run(50)
+    one_round(pipeline)
+    assert differences(any_server, shop, config) == []
 
 
 def test_a_round_without_changes_leaves_the_lake_as_it_is(
