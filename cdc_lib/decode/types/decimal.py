@@ -15,6 +15,8 @@ from cdc_lib.decode.builders import FixedBuilder
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.model.schema import SourceType
 
+BEYOND = "its digits are beyond those of the column's type"
+
 _BYTES_OF_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
@@ -53,7 +55,7 @@ def _store(values, row, l0, l1, l2, l3, negative):
 
 @njit(cache=True, nogil=True)
 def image(b, pos, length, n, values, valid, at, widths, powers):
-    """Unpack row images to 128 bits."""
+    """Unpack row images to 128 bits; returns the row of a cell with digits beyond its type, else -1."""
     mask = np.uint64(0xFFFFFFFF)
     s32 = np.uint64(32)
     for i in range(n):
@@ -77,6 +79,8 @@ def image(b, pos, length, n, values, valid, at, widths, powers):
                 group = (group << 8) | (np.int64(b[p]) ^ flip ^ first)
                 first = np.int64(0)
                 p += 1
+            if group >= powers[g]:
+                return i
             power = np.uint64(powers[g])
             l0 = l0 * power + np.uint64(group)
             l1 = l1 * power + (l0 >> s32)
@@ -86,6 +90,7 @@ def image(b, pos, length, n, values, valid, at, widths, powers):
             l1 &= mask
             l2 &= mask
         _store(values, at + i, l0, l1, l2, l3, negative)
+    return -1
 
 
 @njit(cache=True, nogil=True)
@@ -142,7 +147,9 @@ class DecimalCodec:
         column.reserve(rows)
         target = (column.values, column.validity.bytes, column.rows)
         if not self._from_text:
-            image(data, pos, length, rows, *target, self._widths, self._powers)
+            fault = image(data, pos, length, rows, *target, self._widths, self._powers)
+            if fault >= 0:
+                raise ValueFault(int(fault), BEYOND)
         else:
             fault = text(data, pos, length, rows, *target)
             if fault >= 0:

@@ -12,7 +12,7 @@ from numba import njit
 
 from cdc_lib.decode.builders import TextBuilder
 from cdc_lib.decode.types.codec import Bytes, Cells, ValueFault
-from cdc_lib.decode.types.decimal import groups
+from cdc_lib.decode.types.decimal import BEYOND, groups
 from cdc_lib.model.schema import SourceType
 
 _LONGEST = 1 + 65 + 1 + 1
@@ -21,7 +21,10 @@ _LONGEST = 1 + 65 + 1 + 1
 
 @njit(cache=True, nogil=True)
 def image(b, pos, length, n, digits, widths, powers):
-    """Unpack row images to one row of ``digits`` each, with a sign (1: negative) in front."""
+    """Unpack row images to one row of ``digits`` each, with a sign (1: negative) in front.
+
+    Returns the row of a cell with digits beyond its type, else -1.
+    """
     for i in range(n):
         if length[i] < 0:
             continue
@@ -37,11 +40,14 @@ def image(b, pos, length, n, digits, widths, powers):
                 group = (group << 8) | (np.int64(b[p]) ^ flip ^ first)
                 first = np.int64(0)
                 p += 1
+            if group >= powers[g]:
+                return i
             power = powers[g]
             while power > 1:
                 power //= 10
                 digits[i, at] = group // power % 10
                 at += 1
+    return -1
 
 
 @njit(cache=True, nogil=True)
@@ -129,7 +135,9 @@ class LongDecimalCodec:
             if bad >= 0:
                 raise ValueFault(int(bad), "the server's text is not a decimal number of the column's type")
         else:
-            image(data, pos, length, rows, digits, self._widths, self._powers)
+            bad = image(data, pos, length, rows, digits, self._widths, self._powers)
+            if bad >= 0:
+                raise ValueFault(int(bad), BEYOND)
         column.reserve(rows, rows * _LONGEST)
         target = (column.offsets, column.data, column.validity.bytes, column.rows)
         write(length, rows, digits, self._scale, *target)

@@ -43,6 +43,19 @@ def packed(precision, scale, negative, digits):
     return bytes(byte ^ 0xFF for byte in found) if negative else found
 
 
+@pytest.mark.parametrize("precision", [2, 9, 12, 38, 39, 65])
+@pytest.mark.parametrize("negative", [False, True])
+def test_digits_beyond_their_group_are_refused(precision, negative):
+    """Nine digits in four bytes leave room for numbers that no server writes: they would run into the digits in front."""
+    kind = SourceType("decimal", precision=precision, scale=0)
+    digits = ("-" if negative else "") + "9" * precision
+    most = packed(precision, 0, negative, "9" * precision)
+    assert decode(kind, most) == [digits if precision > 38 else Decimal(digits)]
+    one_more = int.from_bytes(most) + (-1 if negative else 1)
+    with pytest.raises(ValueFault, match="beyond"):
+        decode(kind, one_more.to_bytes(len(most)))
+
+
 @UNTIMED
 @given(long_decimals())
 def test_long_decimals_are_their_digits(case):
