@@ -63,11 +63,11 @@ def side_by_side(
         pool.shutdown(wait=False, cancel_futures=True)
     failed = {name: result for name, result in zip(tables, results, strict=True) if isinstance(result, CdcError)}
     if failed:
-        raise _all_failures(failed, len(tables), done, hint)
+        raise all_failures(failed, len(tables), done, hint)
     return [result for result in results if not isinstance(result, CdcError)]
 
 
-def _all_failures(failed: Mapping[str, CdcError], tables: int, done: str, hint: str) -> CdcError:
+def all_failures(failed: Mapping[str, CdcError], tables: int, done: str, hint: str) -> CdcError:
     """Make one error of many; it can be tried again only when each of them can."""
     errors = list(failed.values())
     if len(errors) == 1:

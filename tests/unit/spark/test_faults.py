@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from cdc_lib.errors import CorruptBatch, MergeConflict, MergeError, StoreUnavailable
-from spark_jobs.application import _all_failures
+from spark_jobs.side_by_side import all_failures
 from spark_jobs.tables.faults import fault_of
 
 
@@ -29,6 +29,6 @@ def test_what_java_says_becomes_an_error_of_the_tree(text, kind):
 def test_failures_of_several_tables_are_tried_again_only_when_each_may_be():
     """One table that needs a hand is enough to call for it."""
     conflict, stuck = MergeConflict("first"), MergeError("second")
-    assert _all_failures({"a": conflict, "b": MergeConflict("x")}, 3).retryable
-    assert not _all_failures({"a": conflict, "b": stuck}, 3).retryable
-    assert _all_failures({"a": stuck}, 3) is stuck
+    assert all_failures({"a": conflict, "b": MergeConflict("x")}, 3, "merged", "wait").retryable
+    assert not all_failures({"a": conflict, "b": stuck}, 3, "merged", "wait").retryable
+    assert all_failures({"a": stuck}, 3, "merged", "wait") is stuck
