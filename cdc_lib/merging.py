@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from cdc_lib.draining import Drainer
 from cdc_lib.merge.prepared import check_in_snapshots, not_replayed, settle
-from cdc_lib.model.aside import standing
+from cdc_lib.model.aside import left_out, standing
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake import Point
@@ -56,6 +56,21 @@ class Merging:
         chunks = tuple(task for task in _new_chunks(drain, lake) if task.id not in held)
         planned = replace(lake, in_flight_snapshots=chunks, in_flight=windows)
         return lake if planned == lake else self.cursors.swap(lake, replace(planned, aside=drain.aside))
+
+    def withdrawn(self, drain: Cursor, lake: Cursor, by: str) -> Cursor:
+        """Return the lake cursor without a merge in flight that would bring what a new snapshot replaces; else as it was.
+
+        Such a merge may be one that cannot be done, and what it would bring of other tables is planned again. A merge whose
+        cut is there is done.
+
+        Raises:
+            CursorMoved: somebody else moved the cursor at the same moment.
+        """
+        tables = outdated(drain, lake)
+        if not tables or cut_of(self.drainer.store, lake.source, plan_of(lake).merge_id) is not None:
+            return lake
+        why = f"a new snapshot of {', '.join(sorted(tables))} replaces what was in flight"
+        return self.cursors.swap(lake, lake.rolled_back(at=datetime.now(UTC), by=by, why=why))
 
     def oldest_batch(self) -> Manifest | None:
         """Return the manifest of the first window that is stored."""
@@ -126,6 +141,16 @@ def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
     return tuple(task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0))
 
 
+def outdated(drain: Cursor, lake: Cursor) -> frozenset[str]:
+    """Return the tables of which the merge in flight would bring what is left out since, or a snapshot that was given up."""
+    left = [
+        left_out(drain.aside, window.epoch, window.start) - left_out(lake.aside, window.epoch, window.start)
+        for window in lake.in_flight
+    ]
+    dropped = {task.id for task in drain.snapshots if task.given_up}
+    return frozenset().union(*left, (task.name for task in lake.in_flight_snapshots if task.id in dropped))
+
+
 def plan_of(lake: Cursor) -> MergePlan:
     """Return the plan that a lake cursor has in flight; a function of the cursor alone."""
     merged = {task.id: task.chunks for task in lake.snapshots}
@@ -138,7 +163,8 @@ def plan_of(lake: Cursor) -> MergePlan:
     stop = lake.in_flight[-1].stop if lake.in_flight else lake.position
     brought = {task.snapshot_id for task in (*lake.snapshots, *lake.in_flight_snapshots) if task.chunks}
     behind = standing(lake.aside, brought)
-    digest = hashlib.sha256("\n".join(batches).encode()).hexdigest()[:12]
+    left = [f"{w.id} without {t}" for w in lake.in_flight for t in sorted(left_out(lake.aside, w.epoch, w.start))]
+    digest = hashlib.sha256("\n".join([*batches, *left]).encode()).hexdigest()[:12]
     merge_id = f"{lake.epoch:06d}-{stop.file_number:06d}.{stop.offset:012d}-{digest}"
     return MergePlan(
         lake.source, lake.epoch, merge_id, lake.position, stop, tuple(batches), lake.prepared, lake.aside, behind

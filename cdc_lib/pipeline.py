@@ -8,6 +8,7 @@ Every step can be called again at any time: it finds in the cursors and in the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -24,11 +25,12 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.lake import Point
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import Position
-from cdc_lib.model.results import AckResult, DrainResult, Found, Status
+from cdc_lib.model.results import AckResult, DrainResult, Found, Status, Wanted
 from cdc_lib.model.window import SnapshotTask, Unit, Window
 from cdc_lib.overview import findings_of, runway_warning_of, status_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine import Quarantine
+from cdc_lib.releasing import Releaser
 from cdc_lib.shaping import check_tables
 from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, facts_of, read_charsets, read_facts
@@ -43,7 +45,7 @@ from cdc_lib.window.ack import over_window
 from cdc_lib.window.aside import bounded
 from cdc_lib.window.plan import Limits, plan_windows
 
-__all__ = ["AckResult", "DrainResult", "Finding", "Found", "Pipeline", "Status"]
+__all__ = ["AckResult", "DrainResult", "Finding", "Found", "Pipeline", "Status", "Wanted"]
 
 _MERGE_WINDOWS = 64
 """Most windows in one merge."""
@@ -78,6 +80,10 @@ class Pipeline:
     @property
     def _quarantine(self) -> Quarantine:
         return Quarantine(self.config, self.credentials, self.store)
+
+    @property
+    def _releaser(self) -> Releaser:
+        return Releaser(self.config, self.credentials, self.store)
 
     @property
     def _merging(self) -> Merging:
@@ -119,7 +125,10 @@ class Pipeline:
         if histories.needed:
             jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
             histories.enrol(tables, cursor.position, afresh=jumped)
-        planned = self._enrolled(cursor, facts, tables)
+        planned = cursor
+        if cursor.tables_wanted_anew:
+            planned = self._releaser.released(cursor, cursor.tables_wanted_anew, at=_now(), by=by)
+        planned = self._enrolled(planned, facts, tables)
         if planned != cursor:
             # The chunks are read behind the commits of what is prepared now, perhaps before the source began.
             wait_for_decisions(self.config.server, self.credentials, facts)
@@ -221,12 +230,14 @@ class Pipeline:
         return self._drainer.snapshot(unit, cursor.identity)
 
     def _is_collected(self, unit: Unit, cursor: Cursor) -> bool:
-        """Tell whether a unit was acknowledged and its batch removed since."""
+        """Tell whether a unit was acknowledged and its batch removed since, or is a snapshot that was given up."""
         if isinstance(unit, Window):
             acked = Point.at(unit.epoch, unit.stop) <= Point.at(cursor.epoch, cursor.position)
             return acked and unit.start < unit.stop and self._drainer.manifest(layout.manifest_key(unit)) is None
-        acked = any(task.id == unit.id and task.complete for task in cursor.snapshots)
-        return acked and self._drainer.manifest(layout.chunk_manifest_key(unit, 0)) is None
+        known = next((task for task in cursor.snapshots if task.id == unit.id and task.complete), None)
+        if known is None or known.given_up:
+            return known is not None
+        return self._drainer.manifest(layout.chunk_manifest_key(unit, 0)) is None
 
     def ack_drain(self, *, by: str) -> AckResult:
         """Move the drain cursor over every window in flight whose manifest is there, in order.
@@ -265,12 +276,40 @@ class Pipeline:
             CursorMoved: somebody else moved the cursor at the same moment.
         """
         cursor = self._cursor(DRAIN)
-        here = Quarantine(self.config.at(*self._address()), self.credentials, self.store)
-        released = here.released(cursor, table, at=_now(), by=by)
-        record = self.cursors.swap(cursor, released).aside_of(table)
-        if record is None:
-            raise AssertionError(table)
-        return record
+        if table not in {one.table for one in cursor.tables_aside}:
+            names = ", ".join(one.table for one in cursor.tables_aside) or "none"
+            raise ConfigError(f"{table} is not set aside", hint=f"Set aside: {names}.", source=cursor.source)
+        return self._asked(cursor, cursor, [table], by)[0]
+
+    def wanted(self, tables: Sequence[str]) -> tuple[Wanted, ...]:
+        """Return what a new snapshot of each table would do; nothing is changed.
+
+        Raises:
+            ConfigError: some are not captured or are set aside, or cannot be read or merged so.
+            SourceError: the server cannot be reached.
+        """
+        return self._at(self._address())._releaser.wanted(self._cursor(DRAIN), tables)  # noqa: SLF001 - itself
+
+    def snapshot_anew(self, tables: Sequence[str], *, by: str, why: str) -> tuple[Aside, ...]:
+        """Take new snapshots of tables: the lake takes nothing of them from where it stands until it has these.
+
+        Raises:
+            ConfigError: some are not captured or are set aside, or cannot be read or merged so; nothing was changed.
+            SourceError: the server cannot be reached or is another one.
+            CursorMoved: somebody else moved the cursor at the same moment.
+        """
+        self.wanted(tables)
+        cursor, lake = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE)
+        anew = cursor
+        for table in tables:
+            anew = self._quarantine.with_new_snapshot(anew, lake, table, why=why, at=_now(), by=by)
+        return self._asked(cursor, anew, tables, by)
+
+    def _asked(self, cursor: Cursor, recorded: Cursor, tables: Sequence[str], by: str) -> tuple[Aside, ...]:
+        """Ask for the snapshots of tables with an open record, and swap the cursor; returns their records."""
+        releaser = self._at(self._address())._releaser  # noqa: SLF001 - itself
+        moved = self.cursors.swap(cursor, releaser.released(recorded, tables, at=_now(), by=by))
+        return tuple(record for table in tables if (record := moved.aside_of(table)) is not None)
 
     def _acknowledge(self, cursor: Cursor, moved: Cursor) -> AckResult:
         """Swap the cursor if it moved and tell how far."""
@@ -297,8 +336,10 @@ class Pipeline:
 
     # --- merge
 
-    def plan_merge(self, *, by: str) -> MergePlan | None:  # noqa: ARG002 - kept for the cursor's record
+    def plan_merge(self, *, by: str) -> MergePlan | None:
         """Return the batches to merge: what is in flight, else all that is durable; None when the lake has everything.
+
+        What is in flight is planned anew when it would bring what a new snapshot replaces.
 
         Raises:
             CursorMoved: somebody else planned at the same moment.
@@ -308,6 +349,8 @@ class Pipeline:
         lake = self.cursors.load(self.config.source, LAKE)
         if drain is None or lake is None:
             return None
+        if _is_merging(lake):
+            lake = self._merging.withdrawn(drain, lake, by)
         if not _is_merging(lake):
             lake = self._merging.planned(drain, lake)
         return plan_of(lake) if _is_merging(lake) else None

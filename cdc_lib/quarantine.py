@@ -1,36 +1,23 @@
-"""Tables that are set aside: what an ack records of them, what a merge waits for, and the way back."""
+"""Tables that are set aside, or read anew: what is recorded of them, and what a merge waits for."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.draining import Drainer
-from cdc_lib.errors import ConfigError, SourceUnavailable
-from cdc_lib.histories import Histories
 from cdc_lib.model.aside import Aside
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.ports import ObjectStore
-from cdc_lib.source.connect import connect
-from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
 from cdc_lib.source.preflight import Finding
-from cdc_lib.source.prepared import wait_for_decisions
-from cdc_lib.source.schema import InformationSchema
-from cdc_lib.source.watermark import low_watermark
-from cdc_lib.starting import Starter
 from cdc_lib.store import layout
-from cdc_lib.window.aside import Found, Unmerged, release, set_aside
-from cdc_lib.window.chunks import refuse_masked_keys
-
-_TRIES = 20
-_PAUSE = 0.5
+from cdc_lib.window.anew import with_new_snapshot
+from cdc_lib.window.aside import Found, Unmerged, set_aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +26,7 @@ class Quarantine:
 
     Args:
         config: of the source.
-        credentials: log-in of the source; only a release needs it.
+        credentials: log-in of the source.
         store: where the batches lie.
     """
 
@@ -70,6 +57,36 @@ class Quarantine:
             cursor = set_aside(cursor, one, unmerged, reached, at=at, by=by)
         return cursor
 
+    def with_new_snapshot(
+        self,
+        cursor: Cursor,
+        lake: Cursor | None,
+        table: str,
+        *,
+        start: Position | None = None,
+        why: str,
+        at: datetime,
+        by: str,
+    ) -> Cursor:
+        """Return the drain cursor that wants a new snapshot of a table; see :func:`cdc_lib.window.anew.with_new_snapshot`.
+
+        Nothing is asked of the server: the next plan finds the place behind which the snapshot is read, or closes the record
+        where the source has no such table any more.
+
+        Args:
+            cursor: behind what is acknowledged.
+            lake: the lake's cursor.
+            table: ``database.table``.
+            start: of a window, from which on nothing of the table counts; None for all that the lake does not have.
+            why: the reason, for people.
+            at: now (UTC).
+            by: who asks.
+        """
+        # What is in flight may hold rows of the table: the merge is planned anew then.
+        merged = replace(lake, in_flight_snapshots=()) if lake is not None and start is None else lake
+        unmerged = self._unmerged(cursor, merged)
+        return with_new_snapshot(cursor, table, lake or cursor, unmerged, start=start, why=why, at=at, by=by)
+
     # --- what a merge waits for
 
     def held(self, drain: Cursor, lake: Cursor) -> frozenset[str]:
@@ -81,7 +98,9 @@ class Quarantine:
         if self.config.on_error != "quarantine" and not drain.aside:
             return frozenset()
         waiting = self._unmerged(drain, lake).values()
-        return frozenset(one.task.id for one in waiting if one.needs(drain.position))
+        # Windows of an epoch that has ended are all there.
+        here = [one for one in waiting if one.task.epoch == drain.epoch]
+        return frozenset(one.task.id for one in here if one.needs(drain.position))
 
     def _unmerged(self, drain: Cursor, lake: Cursor | None) -> dict[str, Unmerged]:
         merged = {task.id: task.chunks for task in (*lake.snapshots, *lake.in_flight_snapshots)} if lake else {}
@@ -101,67 +120,19 @@ class Quarantine:
             return None
         return last.chunk.high_watermark or last.chunk.low_watermark
 
-    # --- the way back
-
-    def released(self, cursor: Cursor, table: str, *, at: datetime, by: str) -> Cursor:
-        """Return the drain cursor with a new snapshot of a table, from whose position on the table is followed again.
-
-        Raises:
-            ConfigError: the table is not set aside, or cannot be read by SELECT.
-            SourceError: the server cannot be reached or is another one.
-        """
-        record = cursor.aside_of(table)
-        if record is None or not record.open:
-            names = ", ".join(one.table for one in cursor.tables_aside) or "none"
-            raise ConfigError(f"{table} is not set aside", hint=f"Set aside: {names}.", source=cursor.source)
-        database, _, name = table.partition(".")
-        with closing(connect(self.config.server, self.credentials)) as connection:
-            facts = read_facts(connection, self.config.server)
-            Starter(self.config, self.credentials, facts).check_resumable(cursor)
-            reader = InformationSchema(connection)
-            exists = self.config.tables.captures(database, name) and (database, name) in reader.tables()
-            if exists and (schema := reader.schema(database, name)) is not None:
-                shape = Drainer(self.config, self.credentials, self.store).shape
-                refuse_masked_keys(shape.of(self.config.values.applied(schema)))
-            charsets = read_charsets(connection)
-        until = self._place(cursor, facts)
-        if not exists:
-            return release(cursor, record, until, None, at=at, by=by)
-        # The chunks must be read behind the commits of what is prepared now: its rows may be left out.
-        wait_for_decisions(self.config.server, self.credentials, facts)
-        histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
-        if histories.needed:
-            histories.enrol([(database, name)], until, afresh=True)
-        # The generation tells it from a snapshot that was asked for when the binlog ended at the same place.
-        snapshot_id = f"{cursor.epoch:06d}-{until.file_number:06d}.{until.offset:012d}-{cursor.generation:06d}"
-        task = SnapshotTask(cursor.source, cursor.epoch, snapshot_id, database, name)
-        return release(cursor, record, until, task, at=at, by=by)
-
-    def _place(self, cursor: Cursor, facts: ServerFacts) -> Position:
-        """Return a position behind the windows in flight before which every change is visible to a SELECT."""
-        least = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
-        for _ in range(_TRIES):
-            with closing(connect(self.config.server, self.credentials)) as connection:
-                found = low_watermark(connection, facts)
-            if least <= found:
-                return found
-            time.sleep(_PAUSE)
-        raise SourceUnavailable(
-            f"the server still shows rows as of {found}, before the windows in flight end",
-            hint="Look for stalled commits at the source; the command can be tried again.",
-            source=cursor.source,
-            stop=str(least),
-        )
-
 
 def way_back(record: Aside, source: str) -> str:
-    """Say what to do about a table that is set aside."""
+    """Say what to do about a table that is set aside, or wanted anew."""
+    if record.fault is None:
+        return "The next runs bring it."
     return f"{record.fault.mend} Then: cdc release {source} {record.table}".strip()
 
 
 def findings(cursor: Cursor | None) -> Iterator[Finding]:
     """Yield what there is to say of tables that are set aside."""
     for one in cursor.tables_aside if cursor is not None else ():
+        if one.fault is None:
+            continue
         what = f"{one.table} is set aside and stands as of {one.start}: {one.fault.reason} [{one.fault.position}]"
         yield Finding("warning", what, way_back(one, cursor.source if cursor else ""))
 

@@ -13,9 +13,9 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CorruptBatch, IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.merge.evolve import mode_of
 from cdc_lib.merge.plan import Batch, Piece, TableWork, has_arrived, schemas_of, work_on
-from cdc_lib.merge.routing import LakeMerge, Share, lake_merges
+from cdc_lib.merge.routing import LakeMerge, Share, alike, lake_merges
 from cdc_lib.merge.union import disagree, union
-from cdc_lib.model.lake import LakeColumn, LakeTable, Marker
+from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker
 from cdc_lib.model.merge import MergePlan, TableCut
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
@@ -184,18 +184,21 @@ class TableMerge:
 
     def _superseded(self, lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None) -> list[Superseded]:
         """Return the rows that late first snapshots, and those of released tables, bring themselves."""
-        shared = len(lake.shares) > 1 or bool(stands is not None and stands.carried)
+        carried: Mapping[str, str] = stands.carried if stands is not None else {}
+        others = [(self.config.source, table) for table in lake.tables]
+        others += [(source, table) for source, _, table in map(_owner, carried)]
         found = []
         for part in parts:
             before = part.work.anew or part.work.supersedes
             if before is None:
                 continue
             whose = part.share.constants(self.config.source)
-            if shared and not whose:
+            own = (self.config.source, part.share.table)
+            if alike(self.config.source, part.share, (other for other in others if other != own)):
                 raise MergeError(
                     "a snapshot of a table comes after changes of it that it replaces, which cannot be told from those of the "
                     "other tables that share the lake table",
-                    hint="Add keys: [schema, table] to the route and begin with a new lake table.",
+                    hint="Add keys that differ (server, schema, table) to the route and begin with a new lake table.",
                     table=part.share.table,
                     lake_table=str(lake.name),
                 )
@@ -246,5 +249,10 @@ def _evolved(
 def _others(lake: LakeMerge, stands: LakeTable | None, table: str) -> list[str]:
     """Return the other source tables that share a lake table, as far as its markers name them."""
     carried: Mapping[str, str] = stands.carried if stands is not None else {}
-    named = [name.partition("/")[2] for name in carried if "/" in name]
+    named = [table for _, _, table in map(_owner, carried) if table]
     return sorted({*named, *lake.tables} - {table})
+
+
+def _owner(marker: str) -> tuple[str, str, str]:
+    """Return source, slash and table of a marker's property; no table where it does not name one."""
+    return marker.removeprefix(f"{MARKER_PROPERTY}.").partition("/")

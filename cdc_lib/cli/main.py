@@ -8,7 +8,21 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli import consumers, cursors, doctor, gc, head, maintain, places, release, rounds, stages, status, tail
+from cdc_lib.cli import (
+    anew,
+    consumers,
+    cursors,
+    doctor,
+    gc,
+    head,
+    maintain,
+    places,
+    release,
+    rounds,
+    stages,
+    status,
+    tail,
+)
 from cdc_lib.cli.context import DEFAULT_SOURCES, Settings
 from cdc_lib.cli.errors import Commands
 from cdc_lib.cli.output import say
@@ -55,6 +69,7 @@ for command in (
     gc.gc,
     maintain.maintain,
     release.release,
+    anew.snapshot,
     version,
 ):
     app.command()(command)

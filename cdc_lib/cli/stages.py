@@ -84,6 +84,9 @@ def show_ack(result: AckResult) -> None:
     waiting = f", {result.waiting} still waiting" if result.waiting else ""
     say(f"{result.consumer} cursor {moved}: {result.windows} windows, {result.chunks} chunks{waiting}")
     for one in result.aside:
+        if one.fault is None:
+            say(f"to be read anew: {one.table}: {one.why}")
+            continue
         say(
             f"set aside: {one.table}, which stands as of {one.stands}: {one.fault.reason} [{one.fault.position}]",
             "yellow",

@@ -104,6 +104,10 @@ def say_who_holds(source: str, consumers: Sequence[ConsumerState]) -> None:
 
 def _show_aside(source: str, one: Standing) -> None:
     record, fault = one.last, one.last.fault
+    if fault is None:
+        say(f"{source}: {one.table} is read anew since {record.at:%Y-%m-%d %H:%M:%S} UTC ({record.by}): {record.why}")
+        say(f"  {way_back(record, source)}", style="bold")
+        return
     behind = duration(max(0.0, (datetime.now(UTC) - (record.behind or record.at)).total_seconds()))
     state = "set aside" if record.open else "released, and read anew"
     say(f"{source}: {one.table} is {state}; it stands as of {one.position}, {behind} behind", style="yellow")
@@ -168,10 +172,12 @@ def _show_cursor(one: Cursor) -> None:
         say(f"  wants {_patterns(one.interest)}")
     for task in one.snapshots:
         state = "complete" if task.complete else f"{task.chunks} chunks so far"
+        state = "given up" if task.given_up else state
         say(f"  snapshot of {task.name}: {state}")
     for record in one.aside:
         until = f"up to {record.until}, released by {record.released_by}" if record.until else "still"
-        say(f"  {record.table} set aside from {record.start} on, {until}")
+        what = "set aside" if record.fault is not None else "wanted anew"
+        say(f"  {record.table} {what} from {record.start} on, {until}")
     for switch in one.switches:
         say(
             f"  epoch {switch.epoch} since {switch.at:%Y-%m-%d %H:%M:%S} UTC ({switch.kind} by {switch.by}): {switch.why}"

@@ -67,8 +67,10 @@ def collect(
     try:
         for step in following(stored, found.at, ends(drain), source):
             part, found.opened = load_part(store, step, found.opened, stored)
-            # A window that was drained before it was known may hold rows of a table that is set aside.
-            part = part.without(left_out(drain.aside, part.window.epoch, part.window.start))
+            # A window that was drained before it was known may hold rows of a table that is set aside. A table that is read
+            # anew has all of its changes here: no snapshot brings them to a consumer.
+            faulty = [record for record in drain.aside if record.fault is not None]
+            part = part.without(left_out(faulty, part.window.epoch, part.window.start))
             found.parts.append(part)
             found.at = step.window.stop
             found.rows += part.most_rows(interest)

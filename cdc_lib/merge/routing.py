@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cdc_lib.config.shape import targets_of
@@ -70,3 +70,33 @@ def lake_merges(config: SourceConfig, tables: Iterable[str]) -> tuple[LakeMerge,
         for target in targets_of(config, database, name):
             found.setdefault(lake_name(config, target), []).append(Share(database, name, target))
     return tuple(LakeMerge(name, tuple(shares)) for name, shares in found.items())
+
+
+def indistinct(config: SourceConfig, table: str, captured: Iterable[str]) -> dict[LakeName, tuple[str, ...]]:
+    """Return the lake tables in which rows of a table cannot be told from those of others, and these others.
+
+    Args:
+        config: the source.
+        table: ``database.table``.
+        captured: all tables of the source.
+    """
+    found = {}
+    for lake in lake_merges(config, {table, *captured}):
+        mine = next((share for share in lake.shares if share.table == table), None)
+        if mine is None:
+            continue
+        others = [(config.source, share.table) for share in lake.shares if share.table != table]
+        if same := alike(config.source, mine, others):
+            found[lake.name] = tuple(name for _, name in same)
+    return found
+
+
+def alike(source: str, share: Share, others: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    """Return those of other tables, given with their sources, whose rows have the same constants in a lake table."""
+    mine = share.constants(source)
+
+    def constants(of: str, table: str) -> dict[str, str]:
+        database, _, name = table.partition(".")
+        return share.target.constants(of, database, name)
+
+    return [(of, table) for of, table in others if constants(of, table) == mine]

@@ -2,6 +2,9 @@
 
 A window leaves out the rows of such a table from its start on and keeps the table's raw events instead. The drain cursor
 remembers from where on the table is left out, so that later windows, whoever drained them and when, bring nothing of it.
+
+A table whose snapshot is taken again has a record of the same kind without a fault: its windows are drained as ever, and the
+lake takes nothing of them, because the snapshot brings what they did.
 """
 
 from __future__ import annotations
@@ -75,8 +78,10 @@ class Aside:
         epoch: of ``start`` and ``unread``.
         start: where it begins, a transaction boundary.
         stands: the lake table stands as of this position: ``start``, or where an earlier stretch began that this one goes on.
-        unread: windows that start here or later were planned knowing of it, and do not decode the table at all.
-        fault: why.
+            Without a fault it stands there at least: a merge that was under way may have brought it further.
+        unread: windows that start here or later were planned knowing of it, and do not decode the table at all; with a fault
+            alone.
+        fault: why; None when nothing is wrong, and somebody wants a new snapshot of the table.
         behind: commit time of the first change that may be missing; None when it is not known.
         at: when it was recorded (UTC).
         by: who recorded it.
@@ -85,6 +90,7 @@ class Aside:
         snapshot_id: the snapshot that was asked for at the release; empty when the table was gone by then.
         released_at: when it was released (UTC).
         released_by: who released it.
+        why: without a fault: why there is to be a new snapshot.
     """
 
     table: str
@@ -92,7 +98,7 @@ class Aside:
     start: Position
     stands: Position
     unread: Position
-    fault: Fault
+    fault: Fault | None
     behind: datetime | None
     at: datetime
     by: str = ""
@@ -101,10 +107,11 @@ class Aside:
     snapshot_id: str = ""
     released_at: datetime | None = None
     released_by: str = ""
+    why: str = ""
 
     @property
     def open(self) -> bool:
-        """Whether the table is set aside still."""
+        """Whether it has no end yet: the table is set aside still, or the next plan asks for its new snapshot."""
         return self.until is None
 
     def covers(self, epoch: int, start: Position) -> bool:
@@ -116,7 +123,8 @@ class Aside:
 
     def spares(self, epoch: int, start: Position) -> bool:
         """Whether a window that starts here does not decode the table; never changes for a planned window."""
-        return self.covers(epoch, start) and _point(self.epoch, self.unread) <= _point(epoch, start)
+        known = self.fault is not None and _point(self.epoch, self.unread) <= _point(epoch, start)
+        return known and self.covers(epoch, start)
 
 
 def left_out(records: Iterable[Aside], epoch: int, start: Position) -> frozenset[str]:
@@ -130,11 +138,11 @@ def _point(epoch: int, position: Position) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A lake table that stands as of an earlier position than the others.
+    """A lake table that stands as of an earlier position than the others, or waits for a new snapshot.
 
     Args:
         table: ``database.table`` at the source.
-        position: everything of the table before it is in the lake, nothing behind it.
+        position: everything of the table before it is in the lake, nothing behind it; see :attr:`Aside.stands`.
         last: the last record of the table.
     """
 

@@ -37,11 +37,11 @@ class Move:
 
     Args:
         at: wall clock (UTC) of the move; for people only, nothing is decided by it.
-        kind: ``start``, ``ack``, ``switch``, ``rewind`` or ``restore``.
+        kind: ``start``, ``ack``, ``switch``, ``rewind``, ``restore`` or ``rollback``.
         start: where the cursor stood; None for the first move.
         stop: where it stands after it.
         by: who moved it: a task, a command, a person.
-        why: a reason, for rewinds.
+        why: a reason, for rewinds and the like.
     """
 
     at: datetime
@@ -251,6 +251,11 @@ class Cursor:
             moves=(*self.moves, move)[-KEPT_MOVES:],
         )
 
+    def rolled_back(self, *, at: datetime, by: str, why: str) -> Cursor:
+        """Forget what is in flight; it stays where it stands, and the move is recorded."""
+        move = Move(at, "rollback", self.position, self.position, by, why)
+        return replace(self, in_flight=(), in_flight_snapshots=(), moves=(*self.moves, move)[-KEPT_MOVES:])
+
     def with_snapshot(self, task: SnapshotTask) -> Cursor:
         """Add a snapshot task, or put a later state in the place of an earlier one of the same id."""
         others = tuple(s for s in self.snapshots if s.id != task.id)
@@ -268,7 +273,12 @@ class Cursor:
     @property
     def tables_aside(self) -> tuple[Aside, ...]:
         """The tables that are set aside now."""
-        return tuple(one for one in self.aside if one.open)
+        return tuple(one for one in self.aside if one.open and one.fault is not None)
+
+    @property
+    def tables_wanted_anew(self) -> tuple[str, ...]:
+        """The tables of which somebody wants a new snapshot that no plan has asked for yet."""
+        return tuple(one.table for one in self.aside if one.open and one.fault is None)
 
     def spared(self, window: Window) -> tuple[str, ...]:
         """Return the tables that a window does not decode: they were set aside when it was planned."""

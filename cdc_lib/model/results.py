@@ -86,6 +86,21 @@ class ConsumerState:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a new snapshot of a table does.
+
+    Args:
+        table: ``database.table``.
+        keyed: whether the source table has a key; without one its list of changes begins anew in the lake.
+        reading: whether a snapshot of it is going on, which is given up.
+    """
+
+    table: str
+    keyed: bool
+    reading: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """Where a source stands.
 

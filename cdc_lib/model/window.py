@@ -60,7 +60,7 @@ class SnapshotTask:
         database: schema of the table at the source.
         table: name of the table at the source.
         chunks: how many chunks are known to be durable already.
-        complete: whether the last chunk is among them.
+        complete: whether the last chunk is among them. Complete without a chunk, it was given up.
     """
 
     source: str
@@ -80,6 +80,11 @@ class SnapshotTask:
     def id(self) -> str:
         """Names this task among the tasks of a source."""
         return f"snapshot-{self.snapshot_id}-{self.name}"
+
+    @property
+    def given_up(self) -> bool:
+        """Whether nobody reads or merges it any more: something else brings its table."""
+        return self.complete and self.chunks == 0
 
 
 Unit = Window | SnapshotTask

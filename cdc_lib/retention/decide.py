@@ -78,7 +78,7 @@ def snapshot_floor(cursors: Sequence[Cursor], watermark: Callable[[SnapshotTask,
     floors = []
     for task in drain.snapshots if drain else ():
         known = merged.get(task.id)
-        if known is None or not known.complete:
+        if not task.given_up and (known is None or not known.complete):
             floors.append(watermark(task, known.chunks if known else 0) or Point(0, 0, 0))
     return min(floors, default=None)
 

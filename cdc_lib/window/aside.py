@@ -69,8 +69,7 @@ def set_aside(
         return cursor
     start = stands = reached if found.start is None else found.start
     if waiting is not None and waiting.needs(found.start):
-        # Of no chunk: neither the drain nor a merge goes on with it.
-        cursor = cursor.with_snapshot(replace(waiting.task, chunks=0, complete=True))
+        cursor = given_up(cursor, waiting.task)
         if last is not None and last.until is not None and last.snapshot_id == waiting.task.snapshot_id:
             start, stands = last.until, last.stands
         else:
@@ -80,19 +79,25 @@ def set_aside(
     return replace(cursor, aside=(*cursor.aside, record))
 
 
-def release(
-    cursor: Cursor, record: Aside, until: Position, task: SnapshotTask | None, *, at: datetime, by: str
-) -> Cursor:
-    """Return the drain cursor with a table that goes on at a position.
+def given_up(cursor: Cursor, task: SnapshotTask) -> Cursor:
+    """Return the drain cursor without a snapshot: of no chunk, neither the drain nor a merge goes on with it."""
+    return cursor.with_snapshot(replace(task, chunks=0, complete=True))
+
+
+def release(cursor: Cursor, table: str, until: Position, task: SnapshotTask | None, *, at: datetime, by: str) -> Cursor:
+    """Return the drain cursor with a table that goes on at a position; as it was where the table has no open record.
 
     Args:
         cursor: whose windows in flight all end before it, or there.
-        record: of the table.
+        table: ``database.table``.
         until: the position.
         task: the snapshot that brings the table anew; None when the source has no such table any more.
         at: now (UTC).
         by: who asks.
     """
+    record = cursor.aside_of(table)
+    if record is None or not record.open:
+        return cursor
     released = replace(
         record, until=until, until_epoch=cursor.epoch, snapshot_id=task.snapshot_id if task else "", released_at=at,
         released_by=by,

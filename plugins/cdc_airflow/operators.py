@@ -116,6 +116,9 @@ class AckDrainOperator(CdcOperator):
         if result.waiting:
             self.log.warning("%d units in flight have no batch yet; the next run drains them", result.waiting)
         for one in result.aside:
+            if one.fault is None:
+                self.log.info("%s is read anew: %s", one.table, one.why)
+                continue
             self.log.warning(
                 "%s is set aside and stands as of %s: %s [%s]. See cdc status; cdc release brings it back",
                 one.table, one.stands, one.fault.reason, one.fault.position,

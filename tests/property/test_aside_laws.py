@@ -83,7 +83,7 @@ class World:
         record = self.cursor.aside_of(TABLE)
         if record is not None and record.open:
             task = SnapshotTask("shop", 1, f"s{len(self.cursor.aside)}", "shop", "orders")
-            self.cursor = release(self.cursor, record, at(self.head), task, at=NOW, by="test")
+            self.cursor = release(self.cursor, TABLE, at(self.head), task, at=NOW, by="test")
 
     def read_chunk(self) -> None:
         for task in self.cursor.open_snapshots:
