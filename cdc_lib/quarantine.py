@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from cdc_lib.config import Credentials, SourceConfig
@@ -82,9 +82,7 @@ class Quarantine:
             at: now (UTC).
             by: who asks.
         """
-        # What is in flight may hold rows of the table: the merge is planned anew then.
-        merged = replace(lake, in_flight_snapshots=()) if lake is not None and start is None else lake
-        unmerged = self._unmerged(cursor, merged)
+        unmerged = self._unmerged(cursor, lake)
         return with_new_snapshot(cursor, table, lake or cursor, unmerged, start=start, why=why, at=at, by=by)
 
     # --- what a merge waits for

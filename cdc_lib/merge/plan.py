@@ -186,13 +186,19 @@ def _is_new(manifest: Manifest, marker: Marker) -> bool:
 
 
 def _take_chunks(table: str, chunks: Sequence[Batch], marker: Marker) -> tuple[list[Batch], Marker]:
-    """Return the chunks that the table does not have, and its marker with them."""
+    """Return the chunks that the table does not have, and its marker with them.
+
+    A snapshot that was begun before another one that the table has was given up for it: of a merge that was given up as well
+    and goes on all the same, it would bring rows back that were deleted in between.
+    """
     taken = []
     for batch in sorted(chunks, key=lambda b: (_chunk(b.manifest).snapshot_id, _chunk(b.manifest).number)):
         chunk, low = _chunk(batch.manifest), _low(batch.manifest)
         read_to = Point.at(batch.manifest.epoch, chunk.high_watermark or chunk.low_watermark)
         mark = marker.snapshot(chunk.snapshot_id) or SnapshotMark(chunk.snapshot_id, 0, False, low, low, read_to)
-        if chunk.number < mark.chunks:
+        others = (other for other in marker.snapshots if other.snapshot_id != chunk.snapshot_id)
+        newer = any((other.low, other.snapshot_id) > (low, chunk.snapshot_id) for other in others)
+        if chunk.number < mark.chunks or newer:
             continue
         if chunk.number > mark.chunks:
             raise MergeError(

@@ -116,10 +116,12 @@ class Aside:
 
     def covers(self, epoch: int, start: Position) -> bool:
         """Whether rows of windows that start here are left out."""
-        at = _point(epoch, start)
-        return _point(self.epoch, self.start) <= at and (
-            self.until is None or at < _point(self.until_epoch, self.until)
-        )
+        ends = _point(self.until_epoch, self.until) if self.until is not None else None
+        return self.begins_by(epoch, start) and (ends is None or _point(epoch, start) < ends)
+
+    def begins_by(self, epoch: int, position: Position) -> bool:
+        """Whether it begins there or before."""
+        return _point(self.epoch, self.start) <= _point(epoch, position)
 
     def spares(self, epoch: int, start: Position) -> bool:
         """Whether a window that starts here does not decode the table; never changes for a planned window."""
@@ -161,8 +163,10 @@ def standing(records: Iterable[Aside], merged: Collection[str]) -> tuple[Standin
     found: dict[str, Standing] = {}
     for one in records:
         if one.open or (one.snapshot_id and one.snapshot_id not in merged):
-            first = found.get(one.table)
-            found[one.table] = Standing(one.table, first.position if first else one.stands, one)
+            before = found.get(one.table)
+            # A new snapshot may be wanted from before an earlier stretch on.
+            goes_on = before is not None and not one.begins_by(before.last.epoch, before.last.start)
+            found[one.table] = Standing(one.table, before.position if before and goes_on else one.stands, one)
         else:
             found.pop(one.table, None)
     return tuple(found[table] for table in sorted(found))

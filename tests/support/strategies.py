@@ -59,7 +59,7 @@ ASIDES = st.builds(
     start=positions(),
     stands=positions(),
     unread=positions(),
-    fault=FAULTS,
+    fault=st.none() | FAULTS,
     behind=MAYBE_TIME,
     at=TIMES,
     by=st.text(max_size=5),
@@ -68,6 +68,7 @@ ASIDES = st.builds(
     snapshot_id=st.text(max_size=5),
     released_at=MAYBE_TIME,
     released_by=st.text(max_size=5),
+    why=st.text(max_size=5),
 )
 STANDINGS = st.builds(Standing, st.text(max_size=5), positions(), ASIDES)
 MOVES = st.builds(Move, TIMES, st.text(max_size=5), st.none() | positions(), positions(), st.text(), st.text())

@@ -108,3 +108,11 @@ def test_a_replay_with_a_gap_is_refused(stored):
     """A delete might be in it, and its row would come back."""
     with pytest.raises(MergeError, match="no longer stored"):
         replayed_windows(stored, (Point(1, 1, 150), Point(1, 1, 300)), "shop.orders")
+
+
+def test_a_snapshot_that_a_newer_one_replaced_is_not_merged_any_more(writer):
+    """Its rows may have been deleted since; of the newer one nothing is missing."""
+    newer = work(writer, ORDERS, writer.plan(4, writer.chunk(ORDERS, 150, [{"id": 2}], snapshot="s2"))).marker
+    for low in (120, 150):
+        late = work(writer, ORDERS, writer.plan(4, writer.chunk(ORDERS, low, [{"id": 1}])), newer)
+        assert (late.pieces, late.marker) == ((), newer)
