@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.draining import Drainer
+from cdc_lib.errors import MergeConflict
 from cdc_lib.merge.prepared import check_in_snapshots, not_replayed, settle
 from cdc_lib.model.aside import left_out, standing
 from cdc_lib.model.batch import Manifest
-from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.cursor import LAKE, Cursor
 from cdc_lib.model.lake import Point
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import Position
@@ -139,6 +140,23 @@ def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
     """Return, per table, how far its snapshot is durable, where the lake has less."""
     merged = {task.id: task for task in lake.snapshots}
     return tuple(task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0))
+
+
+def refuse_withdrawn(cursors: CursorStore, plan: MergePlan) -> None:
+    """Refuse to publish the cut of a plan that the lake cursor has forgotten: tables may stand further than it says.
+
+    Raises:
+        MergeConflict: another plan is in flight, or none.
+    """
+    lake = cursors.load(plan.source, LAKE)
+    if lake is None or ((lake.in_flight or lake.in_flight_snapshots) and plan_of(lake).merge_id == plan.merge_id):
+        return
+    raise MergeConflict(
+        "the merge was planned anew while it ran",
+        hint="What it brought is in the tables, and their markers tell it. The next merge goes on from there.",
+        source=plan.source,
+        merge=plan.merge_id,
+    )
 
 
 def outdated(drain: Cursor, lake: Cursor) -> frozenset[str]:

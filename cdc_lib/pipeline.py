@@ -365,6 +365,22 @@ class Pipeline:
         lake = self._cursor(LAKE)
         return self._acknowledge(lake, self._merging.acknowledged(lake, by))
 
+    def rollback(self, *, by: str, why: str) -> Cursor:
+        """Forget the merge that the lake cursor has in flight, and return the cursor; the next plan_merge plans anew.
+
+        What such a merge has brought already, or brings while it still runs, the tables' markers tell.
+
+        Raises:
+            ConfigError: nothing is in flight.
+            CursorMoved: there is no cursor, or somebody moved it at the same moment.
+        """
+        lake = self._cursor(LAKE)
+        if not _is_merging(lake):
+            raise ConfigError(
+                "no merge is in flight", hint="There is nothing to forget: cdc merge plans anew.", source=lake.source
+            )
+        return self.cursors.swap(lake, lake.rolled_back(at=_now(), by=by, why=why))
+
     # --- moving by hand
 
     def seek(self, start: StartAt) -> Found:

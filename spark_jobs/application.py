@@ -17,9 +17,11 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.merge.cut import make_cut
 from cdc_lib.merge.plan import Batch, tables_of
 from cdc_lib.merge.routing import LakeMerge, lake_merges
+from cdc_lib.merging import refuse_withdrawn
 from cdc_lib.model.merge import Cut, MergePlan, TableCut
 from cdc_lib.ports import ObjectStore
-from cdc_lib.store.cuts import last_cut, publish
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.cuts import cut_of, last_cut, publish
 from spark_jobs.batches import load_plan
 from spark_jobs.one_table import TableMerge
 from spark_jobs.session import spark_session
@@ -35,12 +37,13 @@ def run(config: SourceConfig, plan: MergePlan, store: ObjectStore) -> Cut:
     Raises:
         MergeError: or another error of a table; all failures stand in its text.
         StoreError: a manifest cannot be read.
+        MergeConflict: the plan was withdrawn meanwhile; no cut is published.
     """
     batches = load_plan(store, plan)
     if not tables_of(batches):
         before = last_cut(store, config.source)
         tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
-        return publish(store, make_cut(plan, batches, tables, before, datetime.now(UTC)))
+        return _published(store, make_cut(plan, batches, tables, before, datetime.now(UTC)), plan)
     with spark_session(config) as spark:
         return merge(spark, config, plan, store, batches=batches)
 
@@ -73,7 +76,16 @@ def merge(
     touched = {(cut.table, cut.lake_table) for cut in merged}
     untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
     standing = job.standing(spark, untouched)
-    return publish(store, make_cut(plan, batches, (*merged, *standing), before, datetime.now(UTC)))
+    return _published(store, make_cut(plan, batches, (*merged, *standing), before, datetime.now(UTC)), plan)
+
+
+def _published(store: ObjectStore, cut: Cut, plan: MergePlan) -> Cut:
+    """Publish a cut, unless its plan was withdrawn meanwhile; return the one that stands."""
+    stands = cut_of(store, plan.source, plan.merge_id)
+    if stands is not None:
+        return stands
+    refuse_withdrawn(ObjectCursorStore(store), plan)
+    return publish(store, cut)
 
 
 def _merge_all(spark: SparkSession, job: TableMerge, lakes: Sequence[LakeMerge], say: Say) -> list[TableCut]:
