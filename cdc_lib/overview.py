@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.consumers.cursors import ends
 from cdc_lib.consumers.states import states
 from cdc_lib.draining import Drainer
 from cdc_lib.errors import SourceError, SourceUnavailable
 from cdc_lib.model.aside import standing
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.lake import Point
+from cdc_lib.model.place import Place
 from cdc_lib.model.position import Position
 from cdc_lib.model.results import Status
 from cdc_lib.ports import CursorStore
@@ -23,7 +27,7 @@ from cdc_lib.source.prepared import judge_prepared
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.starting import address_of
 from cdc_lib.store.cuts import last_cut
-from cdc_lib.store.windows import stored_windows
+from cdc_lib.store.windows import StoredWindow, stored_windows
 from cdc_lib.window.plan import bytes_between
 
 
@@ -36,14 +40,17 @@ def status_of(drainer: Drainer, cursors: CursorStore) -> Status:
     here = config.at(*address_of(config, drain))
     facts = _facts_if_reachable(here, drainer.credentials)
     outlook = look_ahead(here, drainer.credentials, facts, drain) if facts else None
-    head, pending = _head_and_pending(facts, lake)
+    head, pending = _head_and_pending(facts, drain, lake)
     consumers = tuple(states(windows, cursors, config.source, config.store.keep_batches_for))
     merged = {task.snapshot_id for task in lake.snapshots if task.chunks} if lake else set()
     aside = standing(drain.aside, merged) if drain else ()
     cut = last_cut(store, config.source)
-    lag = _lag(lake, head)
+    lag = _lag(drain, lake, head)
     runway, warning = (outlook.runway, outlook.warning) if outlook else (None, "")
-    return Status(config.source, drain, lake, head, lag, pending, batches, cut, consumers, aside, runway, warning)
+    older = _of_earlier_epochs(windows, drain, lake)
+    return Status(
+        config.source, drain, lake, head, lag, pending, batches, cut, consumers, aside, runway, warning, older
+    )
 
 
 def runway_warning_of(drainer: Drainer, cursors: CursorStore) -> str:
@@ -68,18 +75,35 @@ def _facts_if_reachable(config: SourceConfig, credentials: Credentials) -> Serve
         return None
 
 
-def _head_and_pending(facts: ServerFacts | None, lake: Cursor | None) -> tuple[Position | None, int | None]:
+def _head_and_pending(
+    facts: ServerFacts | None, drain: Cursor | None, lake: Cursor | None
+) -> tuple[Position | None, int | None]:
     if facts is None:
         return None, None
-    if facts.head is None or lake is None or not facts.identity.is_same_server(lake.identity):
+    here = None if drain is None or lake is None else _in_this_epoch(drain, lake)
+    if facts.head is None or here is None or not facts.identity.is_same_server(here.identity):
         return facts.head, None
-    return facts.head, bytes_between(lake.position, facts.files, facts.head)
+    return facts.head, bytes_between(here.position, facts.files, facts.head)
 
 
-def _lag(lake: Cursor | None, head: Position | None) -> float | None:
-    if lake is None or head is None:
+def _in_this_epoch(drain: Cursor, lake: Cursor) -> Place:
+    """Return from where on the lake lacks what the epoch of the drain cursor has."""
+    return drain.switches[-1].began if lake.epoch < drain.epoch and drain.switches else lake.place
+
+
+def _of_earlier_epochs(windows: Sequence[StoredWindow], drain: Cursor | None, lake: Cursor | None) -> int:
+    """Count the windows of earlier epochs that the lake does not have; those behind the end of their epoch do not count."""
+    if drain is None or lake is None:
+        return 0
+    ended, here = ends(drain), Point.at(lake.epoch, lake.position)
+    earlier = (window for window in windows if window.start.epoch < drain.epoch and here < window.stop)
+    return sum(window.stop <= ended.get(window.start.epoch, here) for window in earlier)
+
+
+def _lag(drain: Cursor | None, lake: Cursor | None, head: Position | None) -> float | None:
+    if drain is None or lake is None or head is None:
         return None
-    if lake.position == head:
+    if (lake.epoch, lake.position) == (drain.epoch, head):
         return 0.0
     since = lake.event_time or (lake.moves[0].at if lake.moves else None)
     return None if since is None else max(0.0, (datetime.now(UTC) - since).total_seconds())

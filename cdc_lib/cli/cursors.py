@@ -14,7 +14,7 @@ from cdc_lib.cli.output import print_json, say
 from cdc_lib.cli.status import ConsumerName
 from cdc_lib.consumers.restore import restore as put_in_place
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.cursor import DRAIN, Cursor
+from cdc_lib.model.cursor import Cursor
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
 
@@ -45,7 +45,6 @@ def restore(
     """
     pipeline = open_store_pipeline(config_of(find(context, source)))
     wanted = [one for one in _read(pipeline, document) if consumer in (None, one.consumer)]
-    wanted.sort(key=lambda one: one.consumer == DRAIN)  # the drain does not go back behind the lake
     if not wanted:
         raise ConfigError(f"there is no {consumer or ''} cursor in {document}", hint="cdc cursor export makes one.")
     for one in wanted:
@@ -53,14 +52,14 @@ def restore(
         say(f"{one.consumer}: {_place(held)} → {_place(one)}", style="bold")
     if not yes:
         typer.confirm("Restore?", abort=True)
-    for one in wanted:
-        done = put_in_place(
-            pipeline.store, pipeline.cursors, one,
-            source=source, by=caller("cursor restore"), why=why or f"from {document}", at=datetime.now(UTC),
-        )  # fmt: skip
-        say(f"{one.consumer} cursor stands at {done.cursor.position}, generation {done.cursor.generation}")
+    restored = put_in_place(
+        pipeline.store, pipeline.cursors, wanted,
+        source=source, by=caller("cursor restore"), why=why or f"from {document}", at=datetime.now(UTC),
+    )  # fmt: skip
+    for done in restored:
+        say(f"{done.cursor.consumer} cursor stands at {done.cursor.position}, generation {done.cursor.generation}")
         if done.replaced_key:
-            say(f"  back: cdc cursor restore {source} {one.consumer} --from {IN_STORE}{done.replaced_key}")
+            say(f"  back: cdc cursor restore {source} {done.cursor.consumer} --from {IN_STORE}{done.replaced_key}")
 
 
 def _load(pipeline: Pipeline, source: str, consumer: str | None) -> list[Cursor]:

@@ -18,6 +18,7 @@ from cdc_lib.cli import (
     maintain,
     places,
     release,
+    rollback,
     rounds,
     stages,
     status,
@@ -70,6 +71,7 @@ for command in (
     maintain.maintain,
     release.release,
     anew.snapshot,
+    rollback.rollback,
     version,
 ):
     app.command()(command)

@@ -124,7 +124,7 @@ def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:
         _position(outcome.drain),
         _position(outcome.lake),
         str(outcome.head or "?"),
-        size(outcome.pending_bytes),
+        behind(outcome),
         duration(outcome.lag_seconds),
         _in_flight(outcome.drain),
         str(len(cut.tables)) if cut else "0",
@@ -134,6 +134,12 @@ def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:
 
 def _position(at: Cursor | None) -> str:
     return str(at.position) if at else "not started"
+
+
+def behind(outcome: Status) -> str:
+    """Tell what the lake lacks; of earlier epochs, whose binlogs may be gone, in windows."""
+    earlier = f"{outcome.pending_windows} windows of earlier epochs"
+    return f"{earlier}, {size(outcome.pending_bytes)}" if outcome.pending_windows else size(outcome.pending_bytes)
 
 
 def _in_flight(at: Cursor | None) -> str:

@@ -1,10 +1,11 @@
-"""Putting another document in the place of a cursor, so that it can be taken back.
+"""Putting other documents in the place of cursors, so that it can be taken back.
 
-The cursor that is replaced stays in the store under ``cursors/replaced/``; the restored one goes on with its moves.
+A cursor that is replaced stays in the store under ``cursors/replaced/``; the restored one goes on with its moves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -32,42 +33,71 @@ class Restored:
 
 
 def restore(
-    store: ObjectStore, cursors: CursorStore, wanted: Cursor, *, source: str, by: str, why: str, at: datetime
-) -> Restored:
-    """Put a cursor document in the place of the one of its name.
+    store: ObjectStore,
+    cursors: CursorStore,
+    wanted: Sequence[Cursor],
+    *,
+    source: str,
+    by: str,
+    why: str,
+    at: datetime,
+) -> list[Restored]:
+    """Put cursor documents in the place of those of their names; every one of them is checked before any is written.
 
     Whoever holds the cursor is fenced: its next write is refused. A lease in the document counts for nothing.
 
     Args:
         store: where replaced documents go.
         cursors: where cursors lie.
-        wanted: the document.
-        source: whose cursor is restored.
+        wanted: the documents, each of another consumer.
+        source: whose cursors are restored.
         by: who restores.
         why: the reason, for the record.
         at: the time, for the record.
 
+    Returns:
+        What was done, the drain's cursor last: it must not go back behind the lake.
+
     Raises:
-        ConfigError: the document is of another source, or a drain cursor's of another epoch or before the lake.
-        BatchesGone: batches that the consumer would have to read are no longer stored.
-        CursorMoved: somebody moved the cursor at this moment.
+        ConfigError: a document is of another source, or a drain cursor's of another epoch or before the lake.
+        BatchesGone: batches that a consumer would have to read are no longer stored.
+        CursorMoved: somebody moved a cursor at this moment; those before it in the result's order are restored.
     """
-    if wanted.source != source:
-        raise ConfigError(
-            f"the document is the {wanted.consumer} cursor of source {wanted.source}",
-            hint=f"Positions of another server mean nothing to {source}.",
-            source=source,
-        )
-    held = cursors.load(source, wanted.consumer)
-    if wanted.consumer == DRAIN:
-        _refuse_drain(held, cursors.load(source, LAKE), wanted)
-    else:
-        _refuse_gone(store, cursors, wanted)
-    key = keep(store, held) if held is not None else ""
-    past = held.moves if held is not None else wanted.moves
-    move = Move(at, "restore", held.position if held is not None else None, wanted.position, by, why)
-    new = replace(wanted, moves=(*past, move)[-KEPT_MOVES:], lease=None)
-    return Restored(cursors.swap(held, new), key)
+    in_order = sorted(wanted, key=lambda one: one.consumer == DRAIN)
+    held = {one.consumer: cursors.load(source, one.consumer) for one in in_order}
+    _check(store, cursors, {one.consumer: one for one in in_order}, held, source)
+    done = []
+    for one in in_order:
+        before = held[one.consumer]
+        key = keep(store, before) if before is not None else ""
+        past = before.moves if before is not None else one.moves
+        move = Move(at, "restore", before.position if before is not None else None, one.position, by, why)
+        new = replace(one, moves=(*past, move)[-KEPT_MOVES:], lease=None)
+        done.append(Restored(cursors.swap(before, new), key))
+    return done
+
+
+def _check(
+    store: ObjectStore,
+    cursors: CursorStore,
+    wanted: Mapping[str, Cursor],
+    held: Mapping[str, Cursor | None],
+    source: str,
+) -> None:
+    """Refuse documents that cannot stand beside each other and beside the cursors that stay."""
+    for one in wanted.values():
+        if one.source != source:
+            raise ConfigError(
+                f"the document is the {one.consumer} cursor of source {one.source}",
+                hint=f"Positions of another server mean nothing to {source}.",
+                source=source,
+            )
+    if (back := wanted.get(DRAIN)) is not None:
+        _refuse_drain(held[DRAIN], wanted.get(LAKE) or cursors.load(source, LAKE), back)
+    drain = back or cursors.load(source, DRAIN)
+    for one in wanted.values():
+        if one.consumer != DRAIN and drain is not None:
+            _refuse_gone(store, drain, one)
 
 
 def keep(store: ObjectStore, cursor: Cursor) -> str:
@@ -94,11 +124,8 @@ def _refuse_drain(held: Cursor | None, lake: Cursor | None, wanted: Cursor) -> N
         )
 
 
-def _refuse_gone(store: ObjectStore, cursors: CursorStore, wanted: Cursor) -> None:
+def _refuse_gone(store: ObjectStore, drain: Cursor, wanted: Cursor) -> None:
     """Refuse to put a consumer where it could not read on."""
-    drain = cursors.load(wanted.source, DRAIN)
-    if drain is None:
-        return
     windows = stored_windows(store, wanted.source)
     for _ in following(windows, standing(wanted), ends(drain), wanted.source):
         pass

@@ -110,13 +110,14 @@ class Status:
         lake: the lake cursor; None before the first plan.
         head: end of the binlog; None when the server cannot be reached.
         lag_seconds: age of the oldest change that is not in the lake, 0 when all are; None when unknown.
-        pending_bytes: bytes of binlog between the lake cursor and the head; None when unknown.
+        pending_bytes: bytes of binlog between the lake cursor and the head, those of this epoch alone; None when unknown.
         last_batches: manifests of the last windows, oldest first.
         last_cut: what the lake shows; None before the first merge.
         consumers: every consumer of the batches.
         aside: tables that are set aside, or released and not in the lake anew yet.
         runway: how long the server keeps what is drained next; None before the first plan, or when it cannot be asked.
         runway_warning: what is wrong with that, and what mends it; empty when it is long enough.
+        pending_windows: windows of earlier epochs that the lake does not have; it goes over to this one when it has them.
     """
 
     source: str
@@ -131,6 +132,7 @@ class Status:
     aside: tuple[Standing, ...] = ()
     runway: Runway | None = None
     runway_warning: str = ""
+    pending_windows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,10 +242,31 @@ def test_the_drain_does_not_go_back_behind_the_lake_unless_both_do(cdc, batches,
     assert (refused.exit_code, "lake cursor stands" in refused.stderr) == (2, True)
     assert cdc("cursor", "restore", "shop", "--from", document, "--yes").exit_code == 0
     assert [cursors.load("shop", name).position for name in (DRAIN, LAKE)] == [at(200), at(200)]
+
+
+def test_neither_cursor_is_restored_when_one_of_them_cannot_be(cdc, batches, store, tmp_path):
+    """Both are checked before either is written, and each against the other as it will stand."""
+    cursors = ObjectCursorStore(store)
+    document = tmp_path / "both.json"
+    document.write_text(cdc("cursor", "export", "shop").stdout)
+    held = cursors.load("shop", LAKE)
+    cursors.swap(held, replace(held, position=at(200)))
     held = cursors.load("shop", DRAIN)
     cursors.swap(held, replace(held, epoch=2))
-    refused = cdc("cursor", "restore", "shop", DRAIN, "--from", document, "--yes")
+    before = [cursors.load("shop", name) for name in (DRAIN, LAKE)]
+    refused = cdc("cursor", "restore", "shop", "--from", document, "--yes")
     assert (refused.exit_code, "epoch" in refused.stderr) == (2, True)
+    assert [cursors.load("shop", name) for name in (DRAIN, LAKE)] == before
+    assert list(store.list(layout.replaced_cursors_prefix("shop", LAKE))) == []
+    mixed = json.loads(document.read_text())
+    by_name = {one["consumer"]: one for one in mixed}
+    by_name[DRAIN]["epoch"] = 2
+    by_name[DRAIN]["position"] = by_name[LAKE]["position"] = {"file": at(4).file, "offset": 4}
+    by_name[LAKE]["epoch"] = 3
+    document.write_text(json.dumps(mixed))
+    refused = cdc("cursor", "restore", "shop", "--from", document, "--yes")
+    assert (refused.exit_code, "lake cursor stands" in refused.stderr) == (2, True)
+    assert [cursors.load("shop", name) for name in (DRAIN, LAKE)] == before
 
 
 def test_two_tails_of_one_consumer_are_kept_apart(sources, cdc, batches, store):

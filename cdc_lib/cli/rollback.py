@@ -1,0 +1,31 @@
+"""``cdc rollback``: forget the merge that the lake has in flight."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_store_pipeline
+from cdc_lib.cli.output import say
+from cdc_lib.merging import plan_of
+from cdc_lib.model.cursor import LAKE
+
+
+def rollback(
+    context: typer.Context,
+    source: SourceName,
+    why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the move.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Forget the merge in flight: the next one is planned anew from where the lake stands. Nothing is taken out of the lake."""
+    pipeline = open_store_pipeline(config_of(find(context, source)))
+    lake = pipeline.cursors.load(source, LAKE)
+    if lake is not None and (lake.in_flight or lake.in_flight_snapshots):
+        plan = plan_of(lake)
+        say(f"in flight: {len(plan.batches)} batches from {plan.start} to {plan.stop}")
+        if not yes and not typer.confirm(f"Forget this merge of {source}?"):
+            say("nothing was changed")
+            return
+    moved = pipeline.rollback(by=caller("rollback"), why=why)
+    say(f"the lake cursor stands at {moved.position} with nothing in flight; cdc merge {source} plans anew")
