@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -41,7 +41,7 @@ from cdc_lib.source.stream import query
 from cdc_lib.source.watermark import low_watermark
 from cdc_lib.store import documents, layout
 from cdc_lib.window import chunks
-from cdc_lib.window_batches import WindowBatches, at_fault, batch_writer
+from cdc_lib.window_batches import Leaving, WindowBatches, at_fault, batch_writer
 
 _READ_CODE = 3
 
@@ -74,7 +74,7 @@ class Drainer:
         window: Window,
         identity: ServerIdentity,
         earlier: Sequence[Window] = (),
-        spared: Collection[str] = (),
+        leaving: Leaving | None = None,
         file_times: Mapping[str, datetime] | None = None,
     ) -> DrainResult:
         """Read one window and write its batch, unless it is there already.
@@ -83,7 +83,7 @@ class Drainer:
             window: what to read.
             identity: server that the window's positions belong to.
             earlier: windows in flight before it; what those without a batch hold of DDL is read as well if need be.
-            spared: tables that were set aside when the window was planned.
+            leaving: tables that the window does without, or may.
             file_times: when binlog files were made, of those that are known.
 
         Raises:
@@ -103,7 +103,7 @@ class Drainer:
             connection.close()
         histories = Histories(self.config, self.credentials, self.store, window.epoch, facts, charsets)
         undrained = [before for before in earlier if self.manifest(layout.manifest_key(before)) is None]
-        manifest = self._batches.write(window, histories, undrained, spared, file_times or {})
+        manifest = self._batches.write(window, histories, undrained, leaving or Leaving(), file_times or {})
         stands = self._publish(key, manifest)
         if _contents(stands) != _contents(manifest):
             raise BatchMismatch(

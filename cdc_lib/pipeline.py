@@ -44,6 +44,7 @@ from cdc_lib.store.open import open_store
 from cdc_lib.window.ack import over_window
 from cdc_lib.window.aside import bounded
 from cdc_lib.window.plan import Limits, plan_windows
+from cdc_lib.window_batches import Leaving
 
 __all__ = ["AckResult", "DrainResult", "Finding", "Found", "Pipeline", "Status", "Wanted"]
 
@@ -226,7 +227,8 @@ class Pipeline:
             return DrainResult(unit.id, batches=0, rows=0, bytes=0, events=0, seconds=0.0)
         if isinstance(unit, Window):
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
-            return self._drainer.window(unit, cursor.identity, earlier, cursor.spared(unit), cursor.file_times)
+            aside = Leaving(cursor.spared(unit), cursor.replaced(unit))
+            return self._drainer.window(unit, cursor.identity, earlier, aside, cursor.file_times)
         return self._drainer.snapshot(unit, cursor.identity)
 
     def _is_collected(self, unit: Unit, cursor: Cursor) -> bool:

@@ -32,6 +32,20 @@ from cdc_lib.store.raw_events import RawEventWriter
 
 
 @dataclass(frozen=True, slots=True)
+class Leaving:
+    """The tables that a window does without.
+
+    Args:
+        spared: set aside when the window was planned: their rows are not decoded.
+        replaced: a new snapshot replaces their rows: they are left out where they are at fault. Nobody can have drained the
+            window with them, so that its bytes are the same whenever it was told.
+    """
+
+    spared: Collection[str] = ()
+    replaced: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WindowBatches:
     """Reads windows of one source.
 
@@ -52,7 +66,7 @@ class WindowBatches:
         window: Window,
         histories: Histories,
         undrained: Sequence[Window],
-        spared: Collection[str],
+        leaving: Leaving,
         file_times: Mapping[str, datetime],
     ) -> Manifest:
         """Write a window's files and return the manifest to be; once more without the tables at fault, where those are set aside.
@@ -60,12 +74,12 @@ class WindowBatches:
         Which tables that are follows from the window's bytes alone, and all of their rows in the window are left out: rows
         are decoded in portions, so that how many came before the fault was met would be chance.
         """
-        aside: dict[str, Fault | None] = dict.fromkeys(spared)
+        aside: dict[str, Fault | None] = dict.fromkeys(leaving.spared)
         while True:
             try:
                 return self._read_and_write(window, histories, undrained, aside, file_times)
             except DecodeError as error:
-                found = at_fault(self.config, error, window.start)
+                found = at_fault(self.config, error, window.start, leaving.replaced)
                 if found.keys() <= aside.keys():
                     raise
                 aside = {**found, **aside}
@@ -144,22 +158,26 @@ def batch_writer(config: SourceConfig, store: ObjectStore, key: str, path_of: Ca
     return BatchWriter(store, lambda path: layout.beside(key, path), path_of, config.drain.compression_level)
 
 
-def at_fault(config: SourceConfig, error: DecodeError, at: Position) -> dict[str, Fault]:
-    """Return the tables that are to be set aside for an error; none when it stops everything.
+def at_fault(
+    config: SourceConfig, error: DecodeError, at: Position, replaced: Collection[str] = ()
+) -> dict[str, Fault]:
+    """Return the tables that are to be left out for an error; none when it stops everything.
 
     Args:
         config: of the source.
         error: that a window or a snapshot ended in.
         at: where, as far as the error does not say.
+        replaced: tables that may be left out whatever the source file says.
     """
-    if config.on_error != "quarantine":
+    tables = tables_at_fault(error, config.tables.captures)
+    if config.on_error != "quarantine" and not set(tables) <= set(replaced):
         return {}
     file, offset = error.context.get("file"), error.context.get("offset")
     if isinstance(file, str) and isinstance(offset, int):
         at = Position(file, offset)
     mend = error.hint.removeprefix("Nothing was acknowledged.").strip()
     fault = Fault(at, type(error).__name__, error.message, mend)
-    return dict.fromkeys(tables_at_fault(error, config.tables.captures), fault)
+    return dict.fromkeys(tables, fault)
 
 
 def _name(table: str) -> tuple[str, str]:

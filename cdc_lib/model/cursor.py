@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal
 
 from cdc_lib.errors import CursorMoved
-from cdc_lib.model.aside import Aside
+from cdc_lib.model.aside import Aside, left_out
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.place import Place
@@ -283,3 +283,8 @@ class Cursor:
     def spared(self, window: Window) -> tuple[str, ...]:
         """Return the tables that a window does not decode: they were set aside when it was planned."""
         return tuple(sorted({one.table for one in self.aside if one.spares(window.epoch, window.start)}))
+
+    def replaced(self, window: Window) -> tuple[str, ...]:
+        """Return the tables whose rows in a window a new snapshot replaces: the window may do without them."""
+        records = (one for one in self.aside if one.fault is None)
+        return tuple(sorted(left_out(records, window.epoch, window.start)))

@@ -94,6 +94,12 @@ def test_a_commit_whose_rows_are_in_no_batch_stops_the_merge(begin, monkeypatch)
     assert "snapshot" in caught.value.hint
     with pytest.raises(MergeError):
         capture.pipeline.plan_merge(by="again")
+    capture.execute("CREATE TABLE b (id INT PRIMARY KEY)")
+    capture.pipeline.snapshot_anew([f"{capture.database}.b"], by="test", why="its rows are not those of the other")
+    for _ in range(3):
+        drained(capture)
+    with pytest.raises(MergeError, match="prepared before this source began"):
+        capture.pipeline.plan_merge(by="test")
 
 
 def test_a_rollback_of_what_no_batch_holds_is_passed_over(begin, monkeypatch):

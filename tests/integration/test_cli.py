@@ -169,6 +169,31 @@ def test_a_table_that_is_set_aside_is_shown_and_released(cdc, sources, mysql_ser
     assert "not set aside" in cdc("release", "orders", table, code=2)
 
 
+def test_a_table_is_read_again_only_when_somebody_says_so(cdc, mysql_database):
+    """It says what will happen, and afterwards who wanted it and why; a fault is told of nowhere."""
+    cdc("plan", "orders")
+    table = f"{mysql_database}.orders"
+    asked = cdc("snapshot", "orders", table)
+    assert f"{table}: the rows that the lake holds are replaced" in asked
+    assert "the snapshot that is going on is given up" in asked
+    assert "nothing was changed" in asked
+    assert cursors(cdc)["drain"]["aside"] == []
+    assert f"{table} is read anew behind" in cdc("snapshot", "orders", table, "--why", "rows are missing", "--yes")
+    (record,) = cursors(cdc)["drain"]["aside"]
+    assert (record["fault"], record["why"]) == (None, "rows are missing")
+    assert "cdc snapshot by" in record["by"]
+    status = cdc("status", "orders")
+    assert f"{table} is read anew since" in status
+    assert "rows are missing" in status
+    assert "set aside" not in status
+    assert "wanted anew from" in cdc("cursor", "show", "orders")
+    assert "given up" in cdc("cursor", "show", "orders")
+    assert table not in cdc("doctor", "--json")
+    wrong = cdc("snapshot", "orders", table, "shop.nothing", "--yes", code=2)
+    assert "not captured: shop.nothing" in wrong
+    assert f"Captured of orders: {table}." in wrong
+
+
 def test_a_place_is_shown_and_the_cursor_moves_only_when_somebody_says_so(cdc):
     """And back again; both are kept with who and why."""
     cdc("plan", "orders")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.consumers import Interest, subscribe_to
-from cdc_lib.errors import ConfigError
+from cdc_lib.errors import ConfigError, UnsupportedValue
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.store import layout
-from tests.support.capture import SOURCE, Capture
+from tests.support.capture import SOURCE, Capture, row_metadata
 from tests.support.quarantine import BAD_TEXT, capturing, change, cursor, rounds
 
 
@@ -85,6 +85,45 @@ def test_what_is_in_flight_to_the_lake_is_planned_anew_without_the_table(capture
     after = capture.pipeline.plan_merge(by="test")
     assert set(before.batches) < set(after.batches)
     assert after.merge_id != before.merge_id
+
+
+def test_a_new_snapshot_leads_out_of_a_window_that_its_table_stops(any_server, database, tmp_path):
+    """Its rows there are not needed any more; what another table is at fault for stops the window as before."""
+    capture = capturing(any_server, database, tmp_path, on_error="stop")
+    change(capture, BAD_TEXT)
+    (window,) = capture.pipeline.plan(by="test")
+    anew(capture, "good")
+    with pytest.raises(UnsupportedValue):
+        capture.pipeline.drain(window)
+    capture.execute("DELETE FROM bad WHERE id = 2")
+    anew(capture, "bad")
+    (told,) = capture.pipeline.drain(window).aside
+    assert (told.table, told.fault.error) == (f"{capture.database}.bad", "UnsupportedValue")
+    manifest = capture.drainer.manifest(layout.manifest_key(window))
+    assert (capture.ops(manifest, "bad"), capture.ops(manifest, "good")) == ([], [("c", 1), ("c", 3)])
+    assert rounds(capture, 3).aside == ()
+    assert cursor(capture).tables_aside == ()
+    assert {task.table for task in cursor(capture).snapshots if task.chunks} == {"bad", "good"}
+    assert capture.pipeline.plan_merge(by="test").standing == ()
+
+
+@pytest.mark.parametrize("metadata", ["MINIMAL", "NO_LOG"])
+def test_columns_that_the_binlog_does_not_name_are_read_anew_as_well(any_server, database, tmp_path, metadata):
+    """Where the new snapshot is asked for; windows before it go by what was known."""
+    with row_metadata(any_server, metadata):
+        capture = capturing(any_server, database, tmp_path)
+        change(capture)
+        rounds(capture)
+        capture.execute("INSERT INTO good VALUES (4, 'before')")
+        capture.pipeline.plan(by="test")
+        capture.execute("ALTER TABLE good ADD COLUMN n INT FIRST")
+        capture.execute("INSERT INTO good VALUES (1, 5, 'between')")
+        anew(capture, "good")
+        capture.execute("ALTER TABLE good DROP COLUMN v")
+        capture.execute("INSERT INTO good VALUES (2, 6)")
+        assert rounds(capture, 4).waiting == 0
+        newest = capture.pipeline.status().last_batches[-1]
+        assert [(row["n"], row["id"]) for row in capture.rows(newest, "good")] == [(2, 6)]
 
 
 def test_a_table_that_is_set_aside_is_released_instead(capture):

@@ -6,10 +6,12 @@ import pytest
 
 from cdc_lib.errors import ConfigError, MergeConflict, MergeError
 from cdc_lib.merge.plan import tables_of
+from cdc_lib.merge.routing import lake_merges
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.store.cuts import cut_of
 from spark_jobs.application import merge, run
 from spark_jobs.batches import load_plan
+from spark_jobs.sql import full_name
 from spark_jobs.tables.iceberg import IcebergTable
 from tests.support.capture import SOURCE, Capture
 
@@ -154,6 +156,24 @@ def test_a_first_snapshot_of_which_parts_are_merged_is_taken_anew(shop):
     shop.round()
     shop.round()
     shop.assert_equal()
+
+
+def test_a_shard_that_is_read_anew_takes_out_its_own_rows_alone(any_server, database, tmp_path, lake):
+    """Those of the others in the table that they share stay as they are."""
+    route = {"tables": f"{database}.*", "into": f"{database}.all", "keys": ["table"]}
+    only = {"include": [f"{database}.one", f"{database}.two"]}
+    shop = Shop(any_server, database, tmp_path, lake, routes=[route], tables=only)
+    shop.round()
+    (shared,) = lake_merges(shop.capture.config, [shop.name("one"), shop.name("two")])
+    name = full_name(shared.name)
+    lake.spark.sql(f"UPDATE {name} SET id = id + 90 WHERE id = 2")
+    shop.anew("one")
+    shop.round()
+    shop.round()
+    rows = lake.spark.sql(f"SELECT _source_table, id, v, w FROM {name} ORDER BY 1, 2").collect()
+    one, two = ([tuple(row)[1:] for row in rows if row[0] == table] for table in ("one", "two"))
+    assert one == [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
+    assert two == [(1, "a", 1), (3, "c", 3), (92, "b", 2)]
 
 
 @pytest.fixture
