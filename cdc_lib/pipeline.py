@@ -284,7 +284,7 @@ class Pipeline:
         return self._asked(cursor, cursor, [table], by)[0]
 
     def wanted(self, tables: Sequence[str]) -> tuple[Wanted, ...]:
-        """Return what a new snapshot of each table would do; nothing is changed.
+        """Return what a new snapshot of each table would do, where patterns may name several; nothing is changed.
 
         Raises:
             ConfigError: some are not captured or are set aside, or cannot be read or merged so.
@@ -293,14 +293,14 @@ class Pipeline:
         return self._at(self._address())._releaser.wanted(self._cursor(DRAIN), tables)  # noqa: SLF001 - itself
 
     def snapshot_anew(self, tables: Sequence[str], *, by: str, why: str) -> tuple[Aside, ...]:
-        """Take new snapshots of tables: the lake takes nothing of them from where it stands until it has these.
+        """Take new snapshots of tables, by their names or by patterns: the lake takes nothing of them from where it stands until it has these.
 
         Raises:
             ConfigError: some are not captured or are set aside, or cannot be read or merged so; nothing was changed.
             SourceError: the server cannot be reached or is another one.
             CursorMoved: somebody else moved the cursor at the same moment.
         """
-        self.wanted(tables)
+        tables = [one.table for one in self.wanted(tables)]
         cursor, lake = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE)
         anew = cursor
         for table in tables:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.patterns import matches, problem
 from cdc_lib.draining import Drainer
 from cdc_lib.errors import ConfigError, SourceUnavailable
 from cdc_lib.histories import Histories
@@ -48,23 +49,22 @@ class Releaser:
     credentials: Credentials
     store: ObjectStore
 
-    def wanted(self, cursor: Cursor, tables: Collection[str]) -> tuple[Wanted, ...]:
+    def wanted(self, cursor: Cursor, patterns: Sequence[str]) -> tuple[Wanted, ...]:
         """Return what a new snapshot of each table will do.
+
+        Args:
+            cursor: the drain cursor.
+            patterns: ``database.table`` each, or patterns as in the source file.
 
         Raises:
             ConfigError: some of them are not captured, are set aside, or cannot be read or merged so.
             SourceError: the server cannot be reached.
         """
         with closing(connect(self.config.server, self.credentials)) as connection:
-            captured = self._captured(InformationSchema(connection))
-            schemas = self._readable(InformationSchema(connection), tables, captured)
-        if missing := [table for table in tables if table not in schemas]:
-            known = ", ".join(sorted(captured)[:_NAMED]) + (", …" if len(captured) > _NAMED else "")
-            raise ConfigError(
-                f"not captured: {', '.join(missing)}",
-                hint=f"Captured of {cursor.source}: {known or 'no table'}.",
-                source=cursor.source,
-            )
+            reader = InformationSchema(connection)
+            captured = self._captured(reader)
+            tables = self._chosen(patterns, captured)
+            schemas = self._readable(reader, tables, captured)
         aside = {one.table for one in cursor.tables_aside}
         if found := sorted(aside.intersection(tables)):
             raise ConfigError(
@@ -73,7 +73,7 @@ class Releaser:
                 source=cursor.source,
             )
         reading = {task.name for task in cursor.open_snapshots}
-        return tuple(Wanted(table, bool(schemas[table].primary_key), table in reading) for table in tables)
+        return tuple(Wanted(table, bool(one.primary_key), table in reading) for table, one in schemas.items())
 
     def released(self, cursor: Cursor, tables: Sequence[str], *, at: datetime, by: str) -> Cursor:
         """Return the drain cursor with a new snapshot of each table, from whose position on the table is followed again.
@@ -112,6 +112,23 @@ class Releaser:
             cursor = release(cursor, table, until, tasks.get(table), at=at, by=by)
         return cursor
 
+    def _chosen(self, patterns: Sequence[str], captured: Collection[str]) -> list[str]:
+        """Return the captured tables that patterns name, without repeats.
+
+        Raises:
+            ConfigError: a pattern is none, or names no captured table.
+        """
+        found = {one: [t for t in captured if matches(one, *_parts(t))] for one in patterns if problem(one) is None}
+        wrong = [f"{one} ({what})" if (what := problem(one)) else one for one in patterns if not found.get(one)]
+        if wrong:
+            known = ", ".join(sorted(captured)[:_NAMED]) + (", …" if len(captured) > _NAMED else "")
+            raise ConfigError(
+                f"not captured: {', '.join(wrong)}",
+                hint=f"Captured of {self.config.source}: {known or 'no table'}.",
+                source=self.config.source,
+            )
+        return list(dict.fromkeys(table for one in patterns for table in found[one]))
+
     def _captured(self, reader: InformationSchema) -> list[str]:
         return [
             f"{database}.{name}" for database, name in reader.tables() if self.config.tables.captures(database, name)
@@ -128,7 +145,7 @@ class Releaser:
         shape = Drainer(self.config, self.credentials, self.store).shape
         found = {}
         for table in tables:
-            database, _, name = table.partition(".")
+            database, name = _parts(table)
             schema = reader.schema(database, name) if table in captured else None
             if schema is None:
                 continue
@@ -162,3 +179,8 @@ class Releaser:
             source=cursor.source,
             stop=str(least),
         )
+
+
+def _parts(table: str) -> tuple[str, str]:
+    database, _, name = table.partition(".")
+    return database, name

@@ -14,20 +14,23 @@ from cdc_lib.model.results import Wanted
 def snapshot(
     context: typer.Context,
     source: SourceName,
-    tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="Captured tables, as database.table.")],
+    tables: Annotated[
+        list[str],
+        typer.Argument(metavar="TABLE...", help="Captured tables as database.table, with * and ? for several."),
+    ],
     why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the record.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Take the snapshot of captured tables again: afterwards their lake tables equal the source, whatever stood there."""
     pipeline = open_pipeline(config_of(find(context, source)))
-    names = list(dict.fromkeys(tables))
-    for one in pipeline.wanted(names):
+    wanted = pipeline.wanted(tables)
+    for one in wanted:
         say(_described(one))
     say("Until they are read, the lake of this source stands as it does; draining goes on.")
-    if not yes and not typer.confirm(f"Read {len(names)} tables of {source} again?"):
+    if not yes and not typer.confirm(f"Read {len(wanted)} tables of {source} again?"):
         say("nothing was changed")
         return
-    for record in pipeline.snapshot_anew(names, by=caller("snapshot"), why=why):
+    for record in pipeline.snapshot_anew([one.table for one in wanted], by=caller("snapshot"), why=why):
         say(f"{record.table} is read anew behind {record.until}; the next runs merge that")
 
 

@@ -264,8 +264,8 @@ def refuse_absent(changes: DataFrame, source_table: str) -> None:
 def _error(source_table: str, what: str, **context: str | int) -> MergeError:
     return MergeError(
         f"the binlog does not tell all of some rows: {what}",
-        hint="Set binlog_row_image=FULL and binlog_row_value_options='' at the source (also in sessions), drop the lake "
-        "table and take a new snapshot of this table.",
+        hint="Set binlog_row_image=FULL and binlog_row_value_options='' at the source (also in sessions). "
+        f"Then: cdc snapshot SOURCE {source_table}",
         table=source_table,
         **context,
     )

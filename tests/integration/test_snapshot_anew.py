@@ -45,8 +45,9 @@ def test_a_table_is_read_behind_the_windows_in_flight_and_nothing_of_it_is_merge
 
 
 def test_several_tables_are_asked_for_at_once(capture):
-    """They share a place."""
-    first, second = anew(capture, "bad", "good")
+    """By their names or by a pattern; they share a place."""
+    first, second = anew(capture, "b*", "good", "?ad")
+    assert (first.table, second.table) == (f"{capture.database}.bad", f"{capture.database}.good")
     assert first.until == second.until
     assert {task.table for task in cursor(capture).open_snapshots} == {"bad", "good"}
 
@@ -143,6 +144,8 @@ def test_names_that_are_not_captured_are_told_with_those_that_are(capture):
     with pytest.raises(ConfigError, match=rf"not captured: {capture.database}\.god, elsewhere\.good") as caught:
         capture.pipeline.snapshot_anew(names, by="test", why="")
     assert f"{capture.database}.bad, {capture.database}.good" in caught.value.hint
+    with pytest.raises(ConfigError, match=r"nothing\.\*, good \('good' is not database\.table\)"):
+        capture.pipeline.snapshot_anew(["nothing.*", "good"], by="test", why="")
 
 
 def test_shards_whose_rows_cannot_be_told_apart_are_refused(any_server, database, tmp_path):

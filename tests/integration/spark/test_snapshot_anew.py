@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.errors import ConfigError, MergeConflict, MergeError
+from cdc_lib.config.start import StartAt
+from cdc_lib.errors import ConfigError, MergeConflict, MergeError, PositionPurged
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.merge.routing import lake_merges
 from cdc_lib.model.cursor import LAKE
@@ -289,3 +290,26 @@ def test_a_snapshot_that_was_given_up_in_flight_brings_no_row_back(shop):
     with pytest.raises(MergeConflict, match="planned anew"):
         shop.merge(old)
     shop.assert_equal()
+
+
+def test_a_source_whose_binlog_was_purged_goes_on_in_the_lake_that_it_has(shop):
+    """A rewind to what the server has, and all tables anew: the lake follows into the new epoch and equals the source."""
+    shop.round()
+    shop.execute("UPDATE one SET v = 'merged' WHERE id = 1")
+    shop.drain()
+    for table in TABLES:
+        shop.execute(f"DELETE FROM {table} WHERE id = 2")
+        shop.execute(f"INSERT INTO {table} VALUES (8, 'lost', 8)")
+    shop.execute("FLUSH BINARY LOGS")
+    purged = shop.capture.head().file
+    shop.capture.server.execute(f"PURGE BINARY LOGS TO '{purged}'")
+    with pytest.raises(PositionPurged):
+        shop.drain()
+    shop.pipeline.rewind(StartAt(position=f"{purged}:4"), by="test", why="purged")
+    shop.anew("*")
+    for table in TABLES:
+        shop.execute(f"INSERT INTO {table} VALUES (9, 'later', 9)")
+    for _ in range(3):
+        shop.round()
+    shop.assert_equal()
+    assert shop.pipeline.cursors.load(SOURCE, LAKE).epoch == 2
