@@ -83,8 +83,9 @@ class Pipeline:
         return Quarantine(self.config, self.credentials, self.store)
 
     @property
-    def _releaser(self) -> Releaser:
-        return Releaser(self.config, self.credentials, self.store)
+    def _here(self) -> Releaser:
+        """At the server that the drain cursor stands on."""
+        return Releaser(self.config.at(*self._address()), self.credentials, self.store)
 
     @property
     def _merging(self) -> Merging:
@@ -128,7 +129,8 @@ class Pipeline:
             histories.enrol(tables, cursor.position, afresh=jumped)
         planned = cursor
         if cursor.tables_wanted_anew:
-            planned = self._releaser.released(cursor, cursor.tables_wanted_anew, at=_now(), by=by)
+            releaser = Releaser(self.config, self.credentials, self.store)
+            planned = releaser.released(cursor, cursor.tables_wanted_anew, at=_now(), by=by)
         planned = self._enrolled(planned, facts, tables)
         if planned != cursor:
             # The chunks are read behind the commits of what is prepared now, perhaps before the source began.
@@ -278,10 +280,11 @@ class Pipeline:
             CursorMoved: somebody else moved the cursor at the same moment.
         """
         cursor = self._cursor(DRAIN)
-        if table not in {one.table for one in cursor.tables_aside}:
-            names = ", ".join(one.table for one in cursor.tables_aside) or "none"
-            raise ConfigError(f"{table} is not set aside", hint=f"Set aside: {names}.", source=cursor.source)
-        return self._asked(cursor, cursor, [table], by)[0]
+        moved = self.cursors.swap(cursor, self._here.freed(cursor, table, at=_now(), by=by))
+        record = moved.aside_of(table)
+        if record is None:
+            raise AssertionError(table)
+        return record
 
     def wanted(self, tables: Sequence[str]) -> tuple[Wanted, ...]:
         """Return what a new snapshot of each table would do, where patterns may name several; nothing is changed.
@@ -290,28 +293,20 @@ class Pipeline:
             ConfigError: some are not captured or are set aside, or cannot be read or merged so.
             SourceError: the server cannot be reached.
         """
-        return self._at(self._address())._releaser.wanted(self._cursor(DRAIN), tables)  # noqa: SLF001 - itself
+        return self._here.wanted(self._cursor(DRAIN), tables)
 
     def snapshot_anew(self, tables: Sequence[str], *, by: str, why: str) -> tuple[Aside, ...]:
-        """Take new snapshots of tables, by their names or by patterns: the lake takes nothing of them from where it stands until it has these.
+        """Take new snapshots of tables, by names or patterns; from now on the lake takes nothing of them until it has these.
 
         Raises:
             ConfigError: some are not captured or are set aside, or cannot be read or merged so; nothing was changed.
             SourceError: the server cannot be reached or is another one.
             CursorMoved: somebody else moved the cursor at the same moment.
         """
-        tables = [one.table for one in self.wanted(tables)]
-        cursor, lake = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE)
-        anew = cursor
-        for table in tables:
-            anew = self._quarantine.with_new_snapshot(anew, lake, table, why=why, at=_now(), by=by)
-        return self._asked(cursor, anew, tables, by)
-
-    def _asked(self, cursor: Cursor, recorded: Cursor, tables: Sequence[str], by: str) -> tuple[Aside, ...]:
-        """Ask for the snapshots of tables with an open record, and swap the cursor; returns their records."""
-        releaser = self._at(self._address())._releaser  # noqa: SLF001 - itself
-        moved = self.cursors.swap(cursor, releaser.released(recorded, tables, at=_now(), by=by))
-        return tuple(record for table in tables if (record := moved.aside_of(table)) is not None)
+        cursor, lake, here = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE), self._here
+        names = [one.table for one in here.wanted(cursor, tables)]
+        moved = self.cursors.swap(cursor, here.anew(cursor, lake, names, why=why, at=_now(), by=by))
+        return tuple(record for name in names if (record := moved.aside_of(name)) is not None)
 
     def _acknowledge(self, cursor: Cursor, moved: Cursor) -> AckResult:
         """Swap the cursor if it moved and tell how far."""

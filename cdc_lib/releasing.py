@@ -20,6 +20,7 @@ from cdc_lib.model.results import Wanted
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.ports import ObjectStore
+from cdc_lib.quarantine import Quarantine
 from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, read_charsets, read_facts
 from cdc_lib.source.prepared import wait_for_decisions
@@ -74,6 +75,42 @@ class Releaser:
             )
         reading = {task.name for task in cursor.open_snapshots}
         return tuple(Wanted(table, bool(one.primary_key), table in reading) for table, one in schemas.items())
+
+    def anew(
+        self, cursor: Cursor, lake: Cursor | None, tables: Sequence[str], *, why: str, at: datetime, by: str
+    ) -> Cursor:
+        """Return the drain cursor with a new snapshot of each table, behind which alone the lake goes on with it.
+
+        Args:
+            cursor: the drain cursor.
+            lake: the lake's.
+            tables: as :meth:`wanted` named them.
+            why: the reason, for people.
+            at: now (UTC).
+            by: who asks.
+
+        Raises:
+            ConfigError: see :meth:`released`.
+            SourceError: the server cannot be reached or is another one.
+        """
+        quarantine = Quarantine(self.config, self.credentials, self.store)
+        recorded = cursor
+        for table in tables:
+            recorded = quarantine.with_new_snapshot(recorded, lake, table, why=why, at=at, by=by)
+        return self.released(recorded, tables, at=at, by=by)
+
+    def freed(self, cursor: Cursor, table: str, *, at: datetime, by: str) -> Cursor:
+        """Return the drain cursor with the release of a table that is set aside.
+
+        Raises:
+            ConfigError: it is not; or see :meth:`released`.
+            SourceError: the server cannot be reached or is another one.
+        """
+        aside = [one.table for one in cursor.tables_aside]
+        if table not in aside:
+            names = ", ".join(aside) or "none"
+            raise ConfigError(f"{table} is not set aside", hint=f"Set aside: {names}.", source=cursor.source)
+        return self.released(cursor, [table], at=at, by=by)
 
     def released(self, cursor: Cursor, tables: Sequence[str], *, at: datetime, by: str) -> Cursor:
         """Return the drain cursor with a new snapshot of each table, from whose position on the table is followed again.
