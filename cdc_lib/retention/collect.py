@@ -14,7 +14,7 @@ from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake import Point
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.retention.decide import Facts, Verdict, judge_windows, laggards, merged_snapshots
+from cdc_lib.retention.decide import Facts, Verdict, ended_snapshots, judge_windows, laggards
 from cdc_lib.retention.listing import Listing, list_batches
 from cdc_lib.retention.removal import Collection, Removal, removal
 from cdc_lib.retention.unnamed import is_still_unnamed, unnamed
@@ -90,11 +90,11 @@ def _watermark(store: ObjectStore) -> Callable[[SnapshotTask, int], Point | None
 
 
 def _chunks(listing: Listing, cursors: Sequence[Cursor], older_than: datetime) -> Iterator[Removal]:
-    """Yield the chunks of snapshots that are merged whole and old enough."""
-    merged = merged_snapshots(cursors)
+    """Yield the chunks of snapshots that are merged whole, or given up, and old enough."""
+    ended = ended_snapshots(cursors)
     for folder, manifest in sorted(listing.manifests.items()):
         chunk, objects = manifest.chunk, listing.folders[folder]
-        if chunk is None or f"snapshot-{chunk.snapshot_id}-{chunk.table}" not in merged:
+        if chunk is None or f"snapshot-{chunk.snapshot_id}-{chunk.table}" not in ended:
             continue
         if max(info.modified for info in objects) < older_than:
             yield removal(folder, "snapshot chunk", objects)

@@ -83,10 +83,12 @@ def snapshot_floor(cursors: Sequence[Cursor], watermark: Callable[[SnapshotTask,
     return min(floors, default=None)
 
 
-def merged_snapshots(cursors: Iterable[Cursor]) -> frozenset[str]:
-    """Return the ids of the snapshot tasks that are merged whole: their chunks are not read again."""
-    lake = next((cursor for cursor in cursors if cursor.consumer == LAKE), None)
-    return frozenset(task.id for task in lake.snapshots if task.complete) if lake else frozenset()
+def ended_snapshots(cursors: Iterable[Cursor]) -> frozenset[str]:
+    """Return the ids of the snapshot tasks that are merged whole or given up: their chunks are not read again."""
+    named = {cursor.consumer: cursor for cursor in cursors}
+    drain, lake = named.get(DRAIN), named.get(LAKE)
+    merged = {task.id for task in lake.snapshots if task.complete} if lake else set()
+    return frozenset(merged | {task.id for task in drain.snapshots if task.given_up} if drain else merged)
 
 
 def _why_it_stays(window: StoredWindow, facts: Facts, floor: Point | None) -> str:

@@ -97,6 +97,16 @@ def test_chunks_of_a_snapshot_go_when_it_is_merged_whole(store, writer):
     assert list(store.list("shop/snapshots/")) == []
 
 
+def test_a_snapshot_that_was_given_up_holds_nothing_back(store, writer):
+    """Its chunks go, and so do the windows behind their watermark."""
+    writer.chunk(A, 110, [{"id": 1}], number=0, last=False)
+    stand(store, DRAIN, 304, snapshots=(SnapshotTask("shop", 1, "s1", "shop", "a", 0, complete=True),))
+    stand(store, LAKE, 304, snapshots=(SnapshotTask("shop", 1, "s1", "shop", "a", 1),))
+    collect(store)
+    assert starts(store) == []
+    assert list(store.list("shop/snapshots/")) == []
+
+
 def test_a_manifest_that_cannot_be_read_stops_the_collection(store, writer):
     """Nobody knows what it names."""
     stand(store, DRAIN, 304)
