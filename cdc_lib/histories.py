@@ -72,7 +72,7 @@ class Histories:
 
     @property
     def _fold(self) -> bool:
-        return self.facts.variables.get("lower_case_table_names", "0") == "1"
+        return self.facts.folds_names
 
     def _names(self, statement: Statement, entity: Entity) -> bool:
         return entity in touched(statement, fold=self._fold)

@@ -215,7 +215,7 @@ class SchemaReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """Rows before a point that a later snapshot brings anew, if they still exist.
+    """Rows before a point that a later snapshot brings anew, if they still exist, or that a statement took.
 
     Args:
         before: the point.

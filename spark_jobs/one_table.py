@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CorruptBatch, IncompatibleSchema, MergeConflict, MergeError
+from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError
+from cdc_lib.merge.emptied import emptied
 from cdc_lib.merge.evolve import mode_of
-from cdc_lib.merge.plan import Batch, Piece, TableWork, has_arrived, schemas_of, work_on
+from cdc_lib.merge.plan import Batch, Piece, TableWork, has_arrived, schemas_of, without_emptied, work_on
 from cdc_lib.merge.routing import LakeMerge, Share, alike, lake_merges
 from cdc_lib.merge.union import disagree, union
 from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker
@@ -98,10 +99,13 @@ class TableMerge:
         return IcebergTable(session, lake.name, self.config.source, routed)
 
     def _attempt(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
-        schemas = {share.table: self._schemas(share, self.batches) for share in lake.shares}
         target = self._target(session, lake)
         stands = target.load()
-        mode = stands.mode if stands is not None else mode_of(schemas[lake.tables[0]][-1])
+        schemas = {share.table: self._schemas(share, self.batches) for share in lake.shares}
+        told = [versions for versions in schemas.values() if versions]
+        if stands is None and not told:
+            return []  # statements on tables that never had a row here, or the snapshot of one that was gone by then
+        mode = stands.mode if stands is not None else mode_of(told[0][-1])
         markers = stands.markers if stands is not None else {}
         parts = []
         for share in lake.shares:
@@ -158,10 +162,6 @@ class TableMerge:
     def _schemas(self, share: Share, batches: Sequence[Batch]) -> tuple[TableSchema, ...]:
         """Return the versions of a source table's rows, as they stand in the lake."""
         schemas = schemas_of(share.table, batches)
-        if not schemas:
-            raise CorruptBatch(
-                "a chunk of the table has neither rows nor a schema", hint="Drain the chunk again.", table=share.table
-            )
         return tuple(routed_schema(schema, share.target) for schema in schemas)
 
     def _with_replay(self, part: _Part) -> tuple[_Part, list[Piece]]:
@@ -171,8 +171,12 @@ class TableMerge:
             return part, list(work.pieces)
         again = replayed_batches(self.store, self.config.source, work.table, work.replay, self.plan.aside)
         older = tuple(routed_schema(schema, share.target) for schema in schemas_of(work.table, again))
-        pieces = [*work.pieces, *(Piece(batch, work.replay[0]) for batch in again)]
-        return replace(part, schemas=(*older, *part.schemas)), pieces
+        pieces = (*work.pieces, *(Piece(batch, work.replay[0]) for batch in again))
+        gone = emptied(work.table, (batch.manifest for batch in again), work.replay[0], None)
+        work = without_emptied(
+            replace(work, pieces=pieces), max(filter(None, (work.emptied, gone.before)), default=None)
+        )
+        return replace(part, work=work, schemas=(*older, *part.schemas)), list(work.pieces)
 
     def _frame(
         self, session: SparkSession, part: _Part, pieces: Sequence[Piece], columns: Sequence[LakeColumn]
@@ -183,26 +187,27 @@ class TableMerge:
         return filtered(frame, share.target.where, part.work.mode, share.table)
 
     def _superseded(self, lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None) -> list[Superseded]:
-        """Return the rows that late first snapshots, and those of released tables, bring themselves."""
+        """Return the rows that late first snapshots and those of released tables bring themselves, or a statement took."""
         carried: Mapping[str, str] = stands.carried if stands is not None else {}
         others = [(self.config.source, table) for table in lake.tables]
         others += [(source, table) for source, _, table in map(_owner, carried)]
         found = []
         for part in parts:
-            before = part.work.anew or part.work.supersedes
+            work = part.work
+            before = max(filter(None, (work.anew or work.supersedes, work.emptied)), default=None)
             if before is None:
                 continue
             whose = part.share.constants(self.config.source)
             own = (self.config.source, part.share.table)
             if alike(self.config.source, part.share, (other for other in others if other != own)):
                 raise MergeError(
-                    "a snapshot of a table comes after changes of it that it replaces, which cannot be told from those of the "
-                    "other tables that share the lake table",
+                    "rows of a table are to be taken out, for a statement (TRUNCATE, say) or a late snapshot, and cannot be told "
+                    "from those of the other tables that share the lake table",
                     hint="Add keys that differ (server, schema, table) to the route and begin with a new lake table.",
                     table=part.share.table,
                     lake_table=str(lake.name),
                 )
-            found.append(Superseded(before, whose, reads=part.work.anew is not None))
+            found.append(Superseded(before, whose, reads=work.anew is not None or work.emptied is not None))
         return found
 
 
@@ -234,7 +239,7 @@ def _evolved(
         IncompatibleSchema: names the source tables that do not fit together.
     """
     shards = [(part.share.table, schema) for part in parts for schema in part.schemas]
-    if len(parts) > 1:
+    if len(parts) > 1 and shards:
         union(str(lake.name), shards)
     columns = (stands or target.create(shards[0][1])).columns
     for table, schema in shards:

@@ -14,13 +14,14 @@ from cdc_lib.decode import events, frame
 from cdc_lib.decode.checksum import TABLES, crc32
 from cdc_lib.decode.compressed import inflate, inflated_size
 from cdc_lib.decode.conceal import concealed
-from cdc_lib.decode.ddl import Effect, meaning
+from cdc_lib.decode.ddl import Effect, Meaning, Name, meaning
 from cdc_lib.decode.dml import written_tables
-from cdc_lib.decode.progress import Progress
+from cdc_lib.decode.progress import Progress, WindowSummary
 from cdc_lib.decode.receive import Bytes
+from cdc_lib.decode.table_statements import table_statements, taken_over
 from cdc_lib.decode.tables import KnownTables, closes_statement
 from cdc_lib.decode.xa import XaTransactions
-from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
+from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, TableReplaced, UnknownEvent, UnknownSchema
 from cdc_lib.model.batch import Ddl
 from cdc_lib.model.position import Position
 
@@ -32,9 +33,10 @@ class RareEvents:
         progress: of the walk.
         tables: learns and forgets.
         xa: takes what is prepared and decided.
-        ddl: takes the statements that touch a captured table.
+        summary: takes the statements that touch a captured table, and what they do to its rows.
         defines: takes position, body and text of the statements that define any table.
         conceal: whether the values in statements are kept to themselves.
+        fold: whether the server compares names of tables in lower case.
     """
 
     def __init__(
@@ -42,18 +44,20 @@ class RareEvents:
         progress: Progress,
         tables: KnownTables,
         xa: XaTransactions,
-        ddl: list[Ddl],
+        summary: WindowSummary,
         defines: Callable[[Position, bytes, bytes], None] | None = None,
         *,
         conceal: bool = False,
+        fold: bool = False,
     ) -> None:
         """Keep what events act upon."""
         self._defines = defines
         self._progress = progress
         self._tables = tables
         self._xa = xa
-        self._ddl = ddl
+        self._summary = summary
         self._conceal = conceal
+        self._fold = fold
         self._aside_told: list[tuple[str, str]] = []  # tables left out that the statement at hand is about
 
     def take(self, data: Bytes, event: int, end: int, *, inside: int | None = None) -> None:
@@ -175,6 +179,7 @@ class RareEvents:
         database = body[at - body[8] - 1 : at - 1].decode("utf-8", "replace")
         statement = text.decode("utf-8", "replace")
         means = meaning(statement, database)
+        means = means.folded() if self._fold else means
         if means.effect == "xa":
             self._xa.statement(statement)
             return
@@ -191,8 +196,10 @@ class RareEvents:
                 **self._progress.place(),
                 table=", ".join(f"{d}.{t}" for d, t in followed) or None,
             )
+        self._refuse_taken_over(means, followed)
         if touched:
-            self._ddl.append(Ddl(self._progress.position, database, shown))
+            self._summary.ddl.append(Ddl(self._progress.position, database, shown))
+        self._summary.statements += table_statements(means, followed, self._progress.position)
         if self._defines is not None and means.tables:
             self._defines(self._progress.position, body, text)
             self._tables.forget()  # rows behind it come with a table map of the new definition
@@ -213,6 +220,18 @@ class RareEvents:
             return touched
         self._aside_told = [t for t in touched if aside.holds(*t)]
         return [t for t in touched if not aside.holds(*t)]
+
+    def _refuse_taken_over(self, means: Meaning, followed: list[Name]) -> None:
+        """End here when a captured table got the rows of another one, which the binlog does not hold."""
+        found = {table: rows for table, rows in taken_over(means).items() if table in followed}
+        if found:
+            told = ", ".join(f"{'.'.join(table)} has the rows of {'.'.join(rows)}" for table, rows in found.items())
+            raise TableReplaced(
+                f"a RENAME put another table's rows into a captured table: {told}",
+                hint="The table is read anew by itself.",
+                **self._progress.place(),
+                table=", ".join(map(".".join, found)),
+            )
 
     def _statement(self, statement: str, database: str) -> None:
         """Look at rows changed by a statement: they may pass when none of the tables that it writes is captured."""

@@ -49,12 +49,14 @@ class StreamFacts:
         charsets: character set name of each collation number.
         untold: columns of a table whose changes an after image may leave out; asked for once per table, and only when an
             image does not have all columns.
+        fold: whether names of tables are compared in lower case, which statements need not be written in.
     """
 
     flavor: Flavor
     checksum: bool
     charsets: Mapping[int, str]
     untold: Untold = nothing_untold
+    fold: bool = False
 
 
 class WindowReader:
@@ -99,8 +101,9 @@ class WindowReader:
         self._xa = XaTransactions(self._progress)
         defines = _defines(history, facts.charsets)
         self._rare = RareEvents(
-            self._progress, self._tables, self._xa, self._summary.ddl, defines, conceal=self._shape.masks
-        )
+            self._progress, self._tables, self._xa, self._summary, defines,
+            conceal=self._shape.masks, fold=facts.fold,
+        )  # fmt: skip
         self._kinds = events.actions()
         self._inner_kinds = events.actions_inside()
         self._scratch = np.zeros(frame.SID_SIZE, np.uint8)

@@ -113,10 +113,12 @@ class Marker:
     Args:
         merged_to: every change before it is in the table; None before the first window.
         snapshots: the snapshots of the table, by id.
+        dropped: where the table was dropped at the source and not created since.
     """
 
     merged_to: Point | None = None
     snapshots: tuple[SnapshotMark, ...] = ()
+    dropped: Point | None = None
 
     def snapshot(self, snapshot_id: str) -> SnapshotMark | None:
         """Return the mark of a snapshot, or None before its first chunk."""
@@ -159,6 +161,7 @@ class Marker:
             for mark in self.snapshots
         }
         plain = {"format_version": 1, "merged_to": self.merged_to, "snapshots": snapshots}
+        plain |= {"dropped": self.dropped} if self.dropped is not None else {}
         return json.dumps(plain, separators=(",", ":"))
 
     @classmethod
@@ -173,11 +176,12 @@ class Marker:
             version, merged_to = plain["format_version"], plain["merged_to"]
             marks = [_mark(name, mark) for name, mark in plain["snapshots"].items()]
             point = Point(*merged_to) if merged_to is not None else None
+            dropped = Point(*plain["dropped"]) if plain.get("dropped") is not None else None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _unreadable(text, table, repr(error)) from error
         if version != 1:
             raise _unreadable(text, table, f"its format_version is {version}")
-        return cls(point, tuple(sorted(marks, key=lambda mark: mark.snapshot_id)))
+        return cls(point, tuple(sorted(marks, key=lambda mark: mark.snapshot_id)), dropped)
 
 
 def _mark(snapshot_id: str, plain: Mapping[str, Any]) -> SnapshotMark:

@@ -50,12 +50,14 @@ class Completion:
         table: the lake table.
         lake: its name, ready for SQL.
         source_table: ``database.table`` at the source, for messages.
+        gone: conditions on ``t``, the lake's rows: those that meet one of them are taken out in the same commit.
     """
 
     session: SparkSession
     table: LakeTable
     lake: str
     source_table: str
+    gone: tuple[str, ...] = ()
 
     def last(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
         """Return the last change of each key with the columns of the changes and, for :meth:`check`, what is missing.
@@ -149,6 +151,7 @@ class Completion:
         standing = self._sql(
             f"SELECT {', '.join((*fixed, *own, *flags))} FROM {self.lake} AS t JOIN {keys.relation} AS s"
             f" ON {same_key(self.table.primary_key)}{keys.within('t')}"
+            + "".join(f" AND NOT ({condition})" for condition in self.gone)
         )
         return cells.unionByName(standing)
 

@@ -153,7 +153,8 @@ class IcebergTable:
         """Apply the last change of each key and return how many there were."""
         table = self._loaded()
         with told("merge", self._table), self._marked(table, markers):
-            completion = Completion(self._session, table, full_name(self._name), self._table)
+            gone = tuple(_superseded(rule, "t") for rule in supersedes)
+            completion = Completion(self._session, table, full_name(self._name), self._table, gone)
             partial = ABSENT in changes.columns
             if partial:
                 last = completion.last(changes, snapshot_to_come=snapshot_to_come).persist()
@@ -285,11 +286,12 @@ class IcebergTable:
         return self._session.sql(statement)
 
 
-def _superseded(rule: Superseded) -> str:
-    """Return the condition of the rows that a later snapshot brings itself."""
-    older = [f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(rule.before)}"]
-    older += [] if rule.reads else [f"{quoted(OP)} <> 'r'"]
-    whose = (f"{quoted(name)} = {text_literal(value)}" for name, value in rule.columns.items())
+def _superseded(rule: Superseded, alias: str = "") -> str:
+    """Return the condition of the rows that are taken out."""
+    of = f"{alias}." if alias else ""
+    older = [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} < {point(rule.before)}"]
+    older += [] if rule.reads else [f"{of}{quoted(OP)} <> 'r'"]
+    whose = (f"{of}{quoted(name)} = {text_literal(value)}" for name, value in rule.columns.items())
     return " AND ".join((*older, *whose))
 
 

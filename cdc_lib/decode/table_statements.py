@@ -1,0 +1,54 @@
+"""What a statement does to the rows of captured tables: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cdc_lib.decode.ddl import Meaning, Name
+from cdc_lib.model.position import Position
+from cdc_lib.model.table_statement import TableStatement, TableStatementKind
+
+
+def table_statements(means: Meaning, followed: Collection[Name], position: Position) -> tuple[TableStatement, ...]:
+    """Return what a statement does to captured tables, in the order in which it names them.
+
+    Args:
+        means: the statement's meaning.
+        followed: the captured tables among those that it names.
+        position: where its event starts.
+    """
+    if means.effect == "rename":
+        gone = left_behind(means)
+        return _each("drop", [table for table in followed if table in gone], position)
+    if means.effect == "create":
+        return _each("create_if_missing" if means.if_missing else "create", followed, position)
+    if means.effect in ("truncate", "drop"):
+        return _each("truncate" if means.effect == "truncate" else "drop", followed, position)
+    return ()
+
+
+def _each(kind: TableStatementKind, tables: Collection[Name], position: Position) -> tuple[TableStatement, ...]:
+    return tuple(TableStatement(kind, ".".join(table), position) for table in dict.fromkeys(tables))
+
+
+def taken_over(means: Meaning) -> dict[Name, Name]:
+    """Return the tables that hold the rows of another one behind a RENAME, and of which."""
+    return {table: rows for table, rows in _moved(means).items() if rows is not None and rows != table}
+
+
+def left_behind(means: Meaning) -> tuple[Name, ...]:
+    """Return the tables that were there in front of a RENAME and are gone behind it."""
+    # A name that is a target first had no table before.
+    first = {table: i for i, pair in reversed(list(enumerate(means.renamed))) for table in pair}
+    return tuple(
+        table for table, rows in _moved(means).items() if rows is None and means.renamed[first[table]][0] == table
+    )
+
+
+def _moved(means: Meaning) -> dict[Name, Name | None]:
+    """Return whose rows each of the tables holds behind a RENAME, whose pairs are followed from the left to the right."""
+    holds: dict[Name, Name | None] = {}
+    for old, new in means.renamed:
+        holds[new] = holds.get(old, old)
+        holds[old] = None
+    return holds

@@ -1,0 +1,26 @@
+"""Statements that take the rows of a table, or begin it anew, without an event for each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cdc_lib.model.position import Position
+
+TableStatementKind = Literal["truncate", "drop", "create", "create_if_missing"]
+"""truncate: the rows are gone; drop: the table is; create: it begins anew; create_if_missing: it does if it was dropped before."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatement:
+    """What a statement did to the rows of one captured table.
+
+    Args:
+        kind: what it did.
+        table: ``database.table``; ``database.*`` where a database was dropped.
+        position: where its event starts. Changes of the table before it are of the rows that it took.
+    """
+
+    kind: TableStatementKind
+    table: str
+    position: Position
