@@ -15,6 +15,7 @@ from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.row_groups import ReadOptions
+from cdc_lib.decode.table_statements import Naming
 from cdc_lib.errors import DecodeError, PositionNotFound, TableReplaced
 from cdc_lib.histories import Histories
 from cdc_lib.model.aside import Fault, SetAside, is_replaced
@@ -130,10 +131,9 @@ class WindowBatches:
         unread: Collection[str],
     ) -> WindowSummary:
         server, drain, facts = self.config.server, self.config.drain, histories.facts
-        stream_facts = StreamFacts(
-            facts.identity.flavor, facts.checksum, histories.charsets, self._untold(facts), fold=facts.folds_names
-        )
-        options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
+        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, self._untold(facts))
+        naming = Naming(fold=facts.folds_names, swaps=self.config.tables.online_schema_change)
+        options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values, naming=naming)
         with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
 
             def wanted(database: str, table: str) -> bool:

@@ -18,7 +18,7 @@ from cdc_lib.decode.ddl import Effect, Meaning, Name, meaning
 from cdc_lib.decode.dml import written_tables
 from cdc_lib.decode.progress import Progress, WindowSummary
 from cdc_lib.decode.receive import Bytes
-from cdc_lib.decode.table_statements import table_statements, taken_over
+from cdc_lib.decode.table_statements import Naming, table_statements, taken_over
 from cdc_lib.decode.tables import KnownTables, closes_statement
 from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, TableReplaced, UnknownEvent, UnknownSchema
@@ -36,7 +36,7 @@ class RareEvents:
         summary: takes the statements that touch a captured table, and what they do to its rows.
         defines: takes position, body and text of the statements that define any table.
         conceal: whether the values in statements are kept to themselves.
-        fold: whether the server compares names of tables in lower case.
+        naming: how statements name tables.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RareEvents:
         defines: Callable[[Position, bytes, bytes], None] | None = None,
         *,
         conceal: bool = False,
-        fold: bool = False,
+        naming: Naming | None = None,
     ) -> None:
         """Keep what events act upon."""
         self._defines = defines
@@ -57,7 +57,7 @@ class RareEvents:
         self._xa = xa
         self._summary = summary
         self._conceal = conceal
-        self._fold = fold
+        self._naming = naming or Naming()
         self._aside_told: list[tuple[str, str]] = []  # tables left out that the statement at hand is about
 
     def take(self, data: Bytes, event: int, end: int, *, inside: int | None = None) -> None:
@@ -179,7 +179,7 @@ class RareEvents:
         database = body[at - body[8] - 1 : at - 1].decode("utf-8", "replace")
         statement = text.decode("utf-8", "replace")
         means = meaning(statement, database)
-        means = means.folded() if self._fold else means
+        means = means.folded() if self._naming.fold else means
         if means.effect == "xa":
             self._xa.statement(statement)
             return
@@ -199,7 +199,7 @@ class RareEvents:
         self._refuse_taken_over(means, followed)
         if touched:
             self._summary.ddl.append(Ddl(self._progress.position, database, shown))
-        self._summary.statements += table_statements(means, followed, self._progress.position)
+        self._summary.statements += table_statements(means, followed, self._progress.position, self._naming)
         if self._defines is not None and means.tables:
             self._defines(self._progress.position, body, text)
             self._tables.forget()  # rows behind it come with a table map of the new definition
@@ -223,7 +223,7 @@ class RareEvents:
 
     def _refuse_taken_over(self, means: Meaning, followed: list[Name]) -> None:
         """End here when a captured table got the rows of another one, which the binlog does not hold."""
-        found = {table: rows for table, rows in taken_over(means).items() if table in followed}
+        found = {table: rows for table, rows in taken_over(means, self._naming).items() if table in followed}
         if found:
             told = ", ".join(f"{'.'.join(table)} has the rows of {'.'.join(rows)}" for table, rows in found.items())
             raise TableReplaced(

@@ -49,14 +49,12 @@ class StreamFacts:
         charsets: character set name of each collation number.
         untold: columns of a table whose changes an after image may leave out; asked for once per table, and only when an
             image does not have all columns.
-        fold: whether names of tables are compared in lower case, which statements need not be written in.
     """
 
     flavor: Flavor
     checksum: bool
     charsets: Mapping[int, str]
     untold: Untold = nothing_untold
-    fold: bool = False
 
 
 class WindowReader:
@@ -102,7 +100,7 @@ class WindowReader:
         defines = _defines(history, facts.charsets)
         self._rare = RareEvents(
             self._progress, self._tables, self._xa, self._summary, defines,
-            conceal=self._shape.masks, fold=facts.fold,
+            conceal=self._shape.masks, naming=options.naming,
         )  # fmt: skip
         self._kinds = events.actions()
         self._inner_kinds = events.actions_inside()

@@ -44,7 +44,7 @@ def emptied(table: str, manifests: Iterable[Manifest], since: Point | None, drop
                 continue
             if statement.kind == "drop":
                 dropped = at
-            elif statement.kind != "create_if_missing" or dropped is not None:
+            elif statement.kind in ("truncate", "create") or (statement.kind == "create_if_missing" and dropped):
                 before = at
                 dropped = dropped if statement.kind == "truncate" else None
     return Emptied(before, dropped)

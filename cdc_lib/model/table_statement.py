@@ -7,8 +7,9 @@ from typing import Literal
 
 from cdc_lib.model.position import Position
 
-TableStatementKind = Literal["truncate", "drop", "create", "create_if_missing"]
-"""truncate: the rows are gone; drop: the table is; create: it begins anew; create_if_missing: it does if it was dropped before."""
+TableStatementKind = Literal["truncate", "drop", "create", "create_if_missing", "swap"]
+"""truncate: the rows are gone; drop: the table is; create: it begins anew; create_if_missing: it does if it was dropped before;
+swap: an online schema change tool put its rows back with other columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.decode.ddl import meaning
-from cdc_lib.decode.table_statements import left_behind, table_statements, taken_over
+from cdc_lib.decode.table_statements import Naming, left_behind, swapped_in, table_statements, taken_over
 from cdc_lib.model.position import Position
 
 AT = Position("binlog.000001", 100)
+PLAIN, SWAPS = Naming(), Naming(swaps=True)
 
 
 def tables(names):
@@ -17,7 +18,9 @@ def tables(names):
 
 def told(statement, captured):
     means = meaning(statement, "db")
-    return [(one.kind, one.table) for one in table_statements(means, [t for t in means.tables if t in captured], AT)]
+    return [
+        (one.kind, one.table) for one in table_statements(means, [t for t in means.tables if t in captured], AT, PLAIN)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,31 @@ def test_captured_tables_alone_are_told(statement, found):
 def test_renames_are_followed_from_the_left_to_the_right(statement, replaced, gone):
     """Chains and swaps as well; what comes back to its own name is left as it was."""
     means = meaning(statement, "db")
-    found = {f"{table[1]}<{rows[1]}" for table, rows in taken_over(means).items()}
+    found = {f"{table[1]}<{rows[1]}" for table, rows in taken_over(means, PLAIN).items()}
     assert found == set(replaced.split())
     assert set(left_behind(means)) == tables(gone)
+
+
+@pytest.mark.parametrize(
+    ("statement", "swapped", "replaced"),
+    [
+        ("rename /* gh-ost */ table a to _a_del, _a_gho to a", "a", "_a_del"),
+        ("rename table a to _a_20261121103000_del, _a_gho to a", "a", "_a_20261121103000_del"),
+        ("RENAME TABLE db.a TO db._a_old, db._a_new TO db.a", "a", "_a_old"),
+        ("RENAME TABLE db.a TO db.__a_old, db.__a_new TO db.a", "a", "__a_old"),
+        ("RENAME TABLE _a TO __a_old, __a_new TO _a", "_a", "__a_old"),
+        ("RENAME TABLE a TO kept, _a_new TO a", "", "a kept"),
+        ("RENAME TABLE a TO _a_old, _b_new TO a", "", "a _a_old"),
+        ("RENAME TABLE a TO _a_old, x._a_new TO a", "", "a _a_old"),
+        ("RENAME TABLE a TO _a_old, b TO a", "", "a _a_old"),
+        ("RENAME TABLE _a_gho TO a", "", "a"),
+    ],
+)
+def test_the_swap_of_a_tool_keeps_the_rows(statement, swapped, replaced):
+    """Told by the names of all three tables; without one of them it is a RENAME like any other."""
+    means = meaning(statement, "db")
+    assert {name for _, name in swapped_in(means, SWAPS)} == set(swapped.split())
+    assert {name for _, name in taken_over(means, SWAPS)} == set(replaced.split())
+    assert swapped_in(means, PLAIN) == ()
+    found = [(one.kind, one.table) for one in table_statements(means, [("db", swapped)], AT, SWAPS)]
+    assert found == ([("swap", f"db.{swapped}")] if swapped else [])
