@@ -86,13 +86,3 @@ def test_rows_whose_columns_nobody_knows_stop_the_window(capture):
         capture.execute("INSERT INTO a VALUES (4, 'q')")
     capture.execute("ALTER TABLE a ADD w INT")
     assert_stops(capture, UnknownSchema)
-
-
-def test_a_replaced_table_stops_the_window(mariadb_server, mariadb_database, tmp_path):
-    """CREATE OR REPLACE drops the rows of the old one."""
-    capture = Capture(mariadb_server, mariadb_database, tmp_path, start="latest")
-    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
-    capture.execute("INSERT INTO a VALUES (1, 'x')")
-    assert not capture.pipeline.plan(by="test")
-    capture.execute("CREATE OR REPLACE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
-    assert_stops(capture, UnknownEvent)

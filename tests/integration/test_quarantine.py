@@ -25,7 +25,6 @@ def capture(any_server, database, tmp_path):
     [
         (BAD_TEXT, "UnsupportedValue", "no text of the character set cp1250"),
         (LOSSY, "UnknownEvent", LOSSY),
-        ("ALTER TABLE bad DISCARD TABLESPACE", "UnknownEvent", "DISCARD"),
     ],
 )
 def test_a_table_at_fault_is_set_aside_and_the_other_goes_on(capture, statement, error, reason):
