@@ -13,17 +13,18 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.merge.emptied import emptied
 from cdc_lib.merge.evolve import mode_of
-from cdc_lib.merge.plan import Batch, Piece, TableWork, has_arrived, schemas_of, without_emptied, work_on
+from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, schemas_of, work_on
 from cdc_lib.merge.routing import LakeMerge, Share, alike, lake_merges
 from cdc_lib.merge.union import disagree, union
 from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker
 from cdc_lib.model.merge import MergePlan, TableCut
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.ports import MergeTarget, ObjectStore, Superseded
+from cdc_lib.ports import Filled, MergeTarget, ObjectStore, Superseded
 from spark_jobs.batches import RowShare, changes, replayed_batches
 from spark_jobs.filters import filtered
 from spark_jobs.tables.faults import told
+from spark_jobs.tables.fill import filled_columns
 from spark_jobs.tables.iceberg import IcebergTable
 
 ATTEMPTS = 3
@@ -140,14 +141,15 @@ class TableMerge:
         # One commit, but for tables of which some wait for a first snapshot that completes rows, and others do not.
         for to_come in sorted({self._waits(part) for part, _ in due}):
             group = [(part, pieces) for part, pieces in due if self._waits(part) is to_come]
-            markers |= {part.share.table: part.work.marker for part, _ in group}
+            markers |= {part.share.table: _with_waiting(part, columns) for part, _ in group}
+            fills = [one for part, _ in group for one in self._filled(part)]
             frames = [self._frame(session, part, pieces, columns) for part, pieces in group]
             frame = reduce(_union, frames)
             supersedes = self._superseded(lake, [part for part, _ in group], stands)
             if group[0][0].work.mode == "mirror":
                 guard = any(part.work.guard for part, _ in group)
                 applied += target.upsert(
-                    frame, markers=markers, guard=guard, snapshot_to_come=to_come, supersedes=supersedes
+                    frame, markers=markers, guard=guard, snapshot_to_come=to_come, supersedes=supersedes, fills=fills
                 )
             else:
                 applied += target.append(frame, markers=markers, supersedes=supersedes)
@@ -172,10 +174,10 @@ class TableMerge:
         again = replayed_batches(self.store, self.config.source, work.table, work.replay, self.plan.aside)
         older = tuple(routed_schema(schema, share.target) for schema in schemas_of(work.table, again))
         pieces = (*work.pieces, *(Piece(batch, work.replay[0]) for batch in again))
-        gone = emptied(work.table, (batch.manifest for batch in again), work.replay[0], None)
-        work = without_emptied(
-            replace(work, pieces=pieces), max(filter(None, (work.emptied, gone.before)), default=None)
-        )
+        before = emptied(work.table, (batch.manifest for batch in again), work.replay[0], Marker())
+        # What was taken since the replay is taken of these as well.
+        floor = max(filter(None, (work.emptied, before.before)), default=None)
+        work = following(replace(work, pieces=pieces), replace(before, before=floor))
         return replace(part, work=work, schemas=(*older, *part.schemas)), list(work.pieces)
 
     def _frame(
@@ -184,7 +186,19 @@ class TableMerge:
         share = part.share
         row = RowShare(share.target.keeps or _everything, share.constants(self.config.source), part.work.marker.reads)
         frame = changes(session, self.store, share.table, pieces, columns, row)
+        if found := filled_columns(self._filled(part), columns):
+            frame = frame.withColumns(found)
         return filtered(frame, share.target.where, part.work.mode, share.table)
+
+    def _filled(self, part: _Part) -> list[Filled]:
+        """Return what rows of a source table have in columns that were added behind them."""
+        share = part.share
+        whose = share.constants(self.config.source)
+        return [
+            Filled(one.before, one.fill.column, one.fill.value, whose)
+            for one in part.work.fills
+            if share.target.keeps is None or share.target.keeps(one.fill.column)
+        ]
 
     def _superseded(self, lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None) -> list[Superseded]:
         """Return the rows that late first snapshots and those of released tables bring themselves, or a statement took."""
@@ -218,6 +232,14 @@ def _union(one: DataFrame, other: DataFrame) -> DataFrame:
 
 def _everything(_: str) -> bool:
     return True
+
+
+def _with_waiting(part: _Part, columns: Iterable[LakeColumn]) -> Marker:
+    """Return a part's marker, with the values for columns that the lake table does not have yet."""
+    have = {column.name.lower() for column in columns}
+    waiting = (one for one in part.work.fills if one.fill.column.lower() not in have)
+    keeps = part.share.target.keeps or _everything
+    return replace(part.work.marker, waiting=tuple(one for one in waiting if keeps(one.fill.column)))
 
 
 def _arrived(stands: LakeTable, parts: Iterable[_Part]) -> bool:

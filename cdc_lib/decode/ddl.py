@@ -14,10 +14,10 @@ from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
 Effect = Literal[
-    "none", "savepoint", "rollback", "rows", "alter", "create", "truncate", "drop", "rename", "lossy", "xa"
+    "none", "savepoint", "rollback", "rows", "alter", "columns", "create", "truncate", "drop", "rename", "lossy", "xa"
 ]  # fmt: skip
-"""rows: data changed by a statement instead of row events; lossy: rows vanish or move without row events, and not by one of
-the other effects."""
+"""rows: data changed by a statement instead of row events; columns: an ALTER that gives columns other names; lossy: rows vanish or
+move without row events, and not by one of the other effects."""
 
 Name = tuple[str, str]
 """Database and table."""
@@ -28,8 +28,6 @@ _LOSSY_ALTERS = {
     *((verb, "PARTITION") for verb in ("TRUNCATE", "DROP", "EXCHANGE", "DISCARD", "IMPORT", "CONVERT")),
     *((verb, "TABLESPACE") for verb in ("DISCARD", "IMPORT")),
     ("CONVERT", "TABLE"),
-    # Rows already in the lake would be null under the new name.
-    ("RENAME", "COLUMN"),
 }
 _BEFORE_INDEX = {"OR", "REPLACE", "ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"}
 _FRONT = 5
@@ -166,17 +164,19 @@ def _of_table(head: str, words: list[Word], database: str) -> Meaning:
 def _of_alter(words: list[Word], tables: tuple[Name, ...], database: str) -> Meaning:
     keys = [word.key for word in words]
     lossy = any(pair in _LOSSY_ALTERS for pair in pairwise(keys))
+    columns = ("RENAME", "COLUMN") in pairwise(keys)
     renamed: tuple[tuple[Name, Name], ...] = ()
     for i, key in enumerate(keys):
         # The clause that renames the table may go without TO; the others name what they rename.
         renames = key == "RENAME" and keys[i + 1 : i + 2] not in (["COLUMN"], ["INDEX"], ["KEY"])
-        lossy = lossy or (key == "CHANGE" and _renames_column(words[i + 1 :]))
+        columns = columns or (key == "CHANGE" and _renames_column(words[i + 1 :]))
         if renames or key == "TABLE":
             behind = i + 2 if keys[i + 1 : i + 2] in (["TO"], ["AS"], ["="]) else i + 1
             named = _names(words[behind:], database)[:1]
             renamed = (*renamed, *((tables[0], new) for new in named if renames and tables))
             tables = (*tables, *named)
-    return Meaning("lossy" if lossy else "rename" if renamed else "alter", tables, renamed=renamed)
+    effect: Effect = "lossy" if lossy else "rename" if renamed else "columns" if columns else "alter"
+    return Meaning(effect, tables, renamed=renamed)
 
 
 def _lower(name: Name) -> Name:

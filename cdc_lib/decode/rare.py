@@ -5,7 +5,7 @@ Python looks at these, one at a time. What is not understood here stops the wind
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import numpy as np
@@ -14,14 +14,16 @@ from cdc_lib.decode import events, frame
 from cdc_lib.decode.checksum import TABLES, crc32
 from cdc_lib.decode.compressed import inflate, inflated_size
 from cdc_lib.decode.conceal import concealed
-from cdc_lib.decode.ddl import Effect, Meaning, Name, meaning
+from cdc_lib.decode.ddl import Effect, meaning
 from cdc_lib.decode.dml import written_tables
 from cdc_lib.decode.progress import Progress, WindowSummary
 from cdc_lib.decode.receive import Bytes
-from cdc_lib.decode.table_statements import Naming, table_statements, taken_over
+from cdc_lib.decode.statement import statement_of
+from cdc_lib.decode.table_changes import TableChanges
+from cdc_lib.decode.table_statements import Naming
 from cdc_lib.decode.tables import KnownTables, closes_statement
 from cdc_lib.decode.xa import XaTransactions
-from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, TableReplaced, UnknownEvent, UnknownSchema
+from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.batch import Ddl
 from cdc_lib.model.position import Position
 
@@ -37,6 +39,7 @@ class RareEvents:
         defines: takes position, body and text of the statements that define any table.
         conceal: whether the values in statements are kept to themselves.
         naming: how statements name tables.
+        charsets: character set name of each collation number of the server.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class RareEvents:
         *,
         conceal: bool = False,
         naming: Naming | None = None,
+        charsets: Mapping[int, str] | None = None,
     ) -> None:
         """Keep what events act upon."""
         self._defines = defines
@@ -58,6 +62,9 @@ class RareEvents:
         self._summary = summary
         self._conceal = conceal
         self._naming = naming or Naming()
+        self._charsets = charsets or {}
+        mariadb = progress.flavor == "mariadb"
+        self._changes = TableChanges(self._naming, mariadb, conceal, tables.touches)
         self._aside_told: list[tuple[str, str]] = []  # tables left out that the statement at hand is about
 
     def take(self, data: Bytes, event: int, end: int, *, inside: int | None = None) -> None:
@@ -196,10 +203,11 @@ class RareEvents:
                 **self._progress.place(),
                 table=", ".join(f"{d}.{t}" for d, t in followed) or None,
             )
-        self._refuse_taken_over(means, followed)
+        if means.tables:
+            progress, own = self._progress, statement_of(body, text, self._charsets)
+            self._summary.statements += self._changes.of(means, followed, own, progress.position, progress.place())
         if touched:
             self._summary.ddl.append(Ddl(self._progress.position, database, shown))
-        self._summary.statements += table_statements(means, followed, self._progress.position, self._naming)
         if self._defines is not None and means.tables:
             self._defines(self._progress.position, body, text)
             self._tables.forget()  # rows behind it come with a table map of the new definition
@@ -220,18 +228,6 @@ class RareEvents:
             return touched
         self._aside_told = [t for t in touched if aside.holds(*t)]
         return [t for t in touched if not aside.holds(*t)]
-
-    def _refuse_taken_over(self, means: Meaning, followed: list[Name]) -> None:
-        """End here when a captured table got the rows of another one, which the binlog does not hold."""
-        found = {table: rows for table, rows in taken_over(means, self._naming).items() if table in followed}
-        if found:
-            told = ", ".join(f"{'.'.join(table)} has the rows of {'.'.join(rows)}" for table, rows in found.items())
-            raise TableReplaced(
-                f"a RENAME put another table's rows into a captured table: {told}",
-                hint="The table is read anew by itself.",
-                **self._progress.place(),
-                table=", ".join(map(".".join, found)),
-            )
 
     def _statement(self, statement: str, database: str) -> None:
         """Look at rows changed by a statement: they may pass when none of the tables that it writes is captured."""

@@ -100,7 +100,7 @@ class WindowReader:
         defines = _defines(history, facts.charsets)
         self._rare = RareEvents(
             self._progress, self._tables, self._xa, self._summary, defines,
-            conceal=self._shape.masks, naming=options.naming,
+            conceal=self._shape.masks, naming=options.naming, charsets=facts.charsets,
         )  # fmt: skip
         self._kinds = events.actions()
         self._inner_kinds = events.actions_inside()

@@ -68,8 +68,7 @@ class _RareStatements(RareEvents):
     def __init__(
         self, progress: Progress, tables: KnownTables, xa: XaTransactions, facts: StreamFacts, found: list[Dated]
     ) -> None:
-        super().__init__(progress, tables, xa, WindowSummary())
-        self._charsets = facts.charsets
+        super().__init__(progress, tables, xa, WindowSummary(), charsets=facts.charsets)
         self._found = found
 
     def _query(self, body: bytes, text: bytes) -> None:

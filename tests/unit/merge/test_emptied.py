@@ -52,7 +52,7 @@ def point(offset):
 )
 def test_the_last_statement_that_took_rows_counts(writer, statements, dropped, before, after):
     """A CREATE that may have done nothing counts behind a DROP alone, however long ago that was."""
-    found = emptied(ORDERS.name, manifests(writer, *statements), None, dropped and point(dropped))
+    found = emptied(ORDERS.name, manifests(writer, *statements), None, Marker(dropped=dropped and point(dropped)))
     assert found == Emptied(before and point(before), after and point(after))
 
 
@@ -60,10 +60,10 @@ def test_the_last_statement_that_took_rows_counts(writer, statements, dropped, b
 def test_it_does_not_matter_how_windows_are_cut(writer, kinds, cut):
     """What the first part leaves behind is all that the second needs; what was merged before counts once."""
     placed = [(kind, 10 + 10 * i) for i, kind in enumerate(kinds)]
-    whole = emptied(ORDERS.name, manifests(writer, *placed), None, None)
+    whole = emptied(ORDERS.name, manifests(writer, *placed), None, Marker())
     middle = 10 + 10 * cut - 5
-    first = emptied(ORDERS.name, manifests(writer, *placed[:cut], stop=middle), None, None)
-    second = emptied(ORDERS.name, manifests(writer, *placed), point(middle), first.dropped)
+    first = emptied(ORDERS.name, manifests(writer, *placed[:cut], stop=middle), None, Marker())
+    second = emptied(ORDERS.name, manifests(writer, *placed), point(middle), Marker(dropped=first.dropped))
     assert second.dropped == whole.dropped
     assert (second.before or first.before) == whole.before
 
