@@ -149,8 +149,8 @@ class Completion:
         if keys.rows == 0:
             return cells
         fixed = [f"'{READ}' AS {name}" if name == quoted(OP) else f"t.{name}" for name in self._fixed]
-        cells = {c.name: filled_value(c, self.fills, f"t.{quoted(c.name)}", "t") for c in self._own}
-        own = [f"named_struct('v', {cell}, 'known', true) AS {quoted(name)}" for name, cell in cells.items()]
+        values = {c.name: filled_value(c, self.fills, f"t.{quoted(c.name)}", "t") for c in self._own}
+        own = [f"named_struct('v', {value}, 'known', true) AS {quoted(name)}" for name, value in values.items()]
         flags = [f"true AS {WHOLE}", f"false AS {MOVED}", f"false AS {LEAVES}", f"true AS {STANDING}"]
         flags += [f"'' AS {PHASE}", f"false AS {TRACED}"]
         standing = self._sql(
