@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -132,7 +133,7 @@ class WindowBatches:
     ) -> WindowSummary:
         server, drain, facts = self.config.server, self.config.drain, histories.facts
         stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, self._untold(facts))
-        naming = Naming(fold=facts.folds_names, swaps=self.config.tables.online_schema_change)
+        naming = Naming(fold=facts.folds_names, swaps=self.config.tables.online_schema_change, keyed=self._keyed)
         options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values, naming=naming)
         with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
 
@@ -144,6 +145,12 @@ class WindowBatches:
                 window, stream, stream_facts, wanted, *writers, options, history, self.shape, aside
             )  # fmt: skip
             return reader.run()
+
+    def _keyed(self, database: str, table: str) -> bool:
+        """Ask the server whether a table has a key; one that is gone is taken for one that had."""
+        with closing(connect(self.config.server, self.credentials)) as connection:
+            schema = InformationSchema(connection).schema(database, table)
+        return schema is None or bool(schema.primary_key)
 
     def _untold(self, facts: ServerFacts) -> Untold:
         """Return how to find the columns whose changes the server may leave out of an after image.

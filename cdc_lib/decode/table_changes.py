@@ -64,11 +64,10 @@ class TableChanges:
         try:
             added = self._added(means, statement)
         except CannotFollow as why:
-            if followed:
+            if keyed := [table for table in followed if self.naming.keyed(*table)]:
                 told = concealed(statement.text)[:_TOLD]
-                raise _replaced(
-                    f"a statement gave values to rows that it does not tell ({why}): {told!r}", followed, place
-                ) from why
+                message = f"a statement gave values to rows that it does not tell ({why}): {told!r}"
+                raise _replaced(message, keyed, place) from why
             return tuple(TableStatement("shadow_fill", table, position, unclear=str(why)) for table in shadowed)
         if not added:
             return statements

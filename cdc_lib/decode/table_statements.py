@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from cdc_lib.config.shadows import is_swap
 from cdc_lib.decode.ddl import Meaning, Name
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_statement import TableStatement, TableStatementKind
+
+
+def _always(_database: str, _table: str) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +22,13 @@ class Naming:
     Args:
         fold: names are the same in lower and upper case.
         swaps: a RENAME with the names of an online schema change tool puts the table's own rows back.
+        keyed: whether a table's rows are kept by a key in the lake; what is kept as a list of changes stays as it was when
+            columns are added.
     """
 
     fold: bool = False
     swaps: bool = False
+    keyed: Callable[[str, str], bool] = _always
 
 
 def table_statements(

@@ -95,7 +95,7 @@ def _value(kind: Spelled, column: ColumnReader) -> str | None:
         word = Word("1" if word.key == "TRUE" else "0", "word", "")
     text = _text(kind, sign.replace("+", "") + word.text, quoted=word.kind == "string")
     if text is None:
-        raise CannotFollow(f"the default {word.text!r} is not surely what the server shows")
+        raise CannotFollow("a default may be shown in another way than it is written")
     return text
 
 
