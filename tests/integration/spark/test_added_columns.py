@@ -27,7 +27,7 @@ def test_a_literal_is_filled_in_without_reading_the_table(source):
     before = snapshots(source)
     source.run(
         "INSERT INTO t VALUES (4, 'd')",
-        "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 7, ADD COLUMN s VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'ß'",
+        "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 7, ADD COLUMN s VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'new'",
         "UPDATE t SET n = 8 WHERE id = 2",
         "INSERT INTO t (id, v, n, s) VALUES (5, 'e', 1, NULL)",
         "SET SESSION binlog_row_image = 'MINIMAL'",
