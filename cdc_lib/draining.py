@@ -264,7 +264,7 @@ class Drainer:
 def _contents(manifest: Manifest) -> tuple[object, ...]:
     """Return what two drains of one window must agree on."""
     aside = tuple((one.table, one.events) for one in manifest.aside)
-    return manifest.files, manifest.prepared_files, manifest.prepared, manifest.decided, aside
+    return manifest.files, manifest.prepared_files, manifest.prepared, manifest.decided, manifest.statements, aside
 
 
 def _chunk_manifest(

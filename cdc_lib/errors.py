@@ -12,6 +12,7 @@ CdcError
 │   ├── UnknownEvent             an event type that is not read yet
 │   ├── UnknownSchema            rows of a table whose columns are not known
 │   ├── UnsupportedValue         a column type or a value with no exact place in the lake
+│   ├── TableReplaced            a captured table has rows that the binlog does not hold: it is read anew
 │   └── ChecksumMismatch         the CRC32 of an event is wrong
 ├── ReselectError *              the current row could not be read back from the source
 ├── StoreError                   object storage
@@ -117,6 +118,10 @@ class UnknownSchema(DecodeError):
 
 class UnsupportedValue(DecodeError):
     """A column type or a value that has no exact place in the lake."""
+
+
+class TableReplaced(DecodeError):
+    """A captured table has rows that the binlog does not hold; it is set aside, and read anew by the next plan."""
 
 
 class ChecksumMismatch(DecodeError):

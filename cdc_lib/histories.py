@@ -72,7 +72,7 @@ class Histories:
 
     @property
     def _fold(self) -> bool:
-        return self.facts.variables.get("lower_case_table_names", "0") == "1"
+        return self.facts.folds_names
 
     def _names(self, statement: Statement, entity: Entity) -> bool:
         return entity in touched(statement, fold=self._fold)
@@ -123,7 +123,7 @@ class Histories:
             if prefix in prefixes or "-lost." in key or "/databases/" in key:
                 continue
             version = self.versions.load(key)
-            if version is not None and not self.config.tables.captures(version.database, version.table):
+            if version is not None and not self._follows(version.database, version.table):
                 self._put((version.database, version.table), since, None)
 
     def _put(self, entity: Entity, position: Position, state: Definition | None, statement: str = "") -> SchemaVersion:
@@ -160,9 +160,13 @@ class Histories:
             self._put(change.entity, change.position, definition, change.statement)
 
     def _is_kept(self, entity: Entity) -> bool:
-        if not self.config.tables.captures(entity[0], entity[1] or "x"):
+        if not self._follows(entity[0], entity[1] or "x"):
             return not entity[1] and self.versions.any(*entity)
         return self.needed or self.versions.any(*entity)
+
+    def _follows(self, database: str, table: str) -> bool:
+        tables = self.config.tables
+        return tables.captures(database, table) or tables.may_become_captured(database, table)
 
     def _reread(self, entity: Entity, lost: Lost) -> Definition:
         """Read a lost definition, if no statement changed it since it was lost."""

@@ -215,7 +215,7 @@ class SchemaReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """Rows before a point that a later snapshot brings anew, if they still exist.
+    """Rows before a point that a later snapshot brings anew, if they still exist, or that a statement took.
 
     Args:
         before: the point.
@@ -226,6 +226,23 @@ class Superseded:
     before: Point
     columns: Mapping[str, str]
     reads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What rows of before a point have in a column that was added behind them.
+
+    Args:
+        before: the point.
+        column: name of the column.
+        value: as text.
+        columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
+    """
+
+    before: Point
+    column: str
+    value: str
+    columns: Mapping[str, str]
 
 
 class MergeTarget(Protocol[Frame]):
@@ -255,6 +272,7 @@ class MergeTarget(Protocol[Frame]):
         guard: bool,
         snapshot_to_come: bool = False,
         supersedes: Sequence[Superseded] = (),
+        fills: Sequence[Filled] = (),
     ) -> int:
         """Apply the last change of each key and return how many there were.
 
@@ -265,6 +283,7 @@ class MergeTarget(Protocol[Frame]):
             guard: whether the table may hold rows newer than these changes; the newer ones stay.
             snapshot_to_come: a row that cannot be completed is left out, because a snapshot chunk will bring it.
             supersedes: standing rows that are taken out in the same commit.
+            fills: what standing rows get in the same commit; columns that the table does not have are left out.
 
         Raises:
             MergeError: a row cannot be completed.

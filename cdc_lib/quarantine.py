@@ -8,7 +8,7 @@ from datetime import datetime
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.draining import Drainer
-from cdc_lib.model.aside import Aside
+from cdc_lib.model.aside import Aside, is_replaced
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.position import Position
@@ -54,7 +54,13 @@ class Quarantine:
         unmerged = self._unmerged(cursor, lake)
         reached = lake.in_flight[-1].stop if lake and lake.in_flight else lake.position if lake else cursor.position
         for one in found:
-            cursor = set_aside(cursor, one, unmerged, reached, at=at, by=by)
+            if is_replaced(one.fault):
+                why = one.fault.reason
+                cursor = with_new_snapshot(
+                    cursor, one.table, lake or cursor, unmerged, start=one.start, why=why, at=at, by=by
+                )
+            else:
+                cursor = set_aside(cursor, one, unmerged, reached, at=at, by=by)
         return cursor
 
     def with_new_snapshot(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,9 +16,10 @@ from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.row_groups import ReadOptions
-from cdc_lib.errors import DecodeError, PositionNotFound
+from cdc_lib.decode.table_statements import Naming
+from cdc_lib.errors import DecodeError, PositionNotFound, TableReplaced
 from cdc_lib.histories import Histories
-from cdc_lib.model.aside import Fault, SetAside
+from cdc_lib.model.aside import Fault, SetAside, is_replaced
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
@@ -95,13 +97,14 @@ class WindowBatches:
         key = layout.manifest_key(window)
         history = histories.of_window(window, undrained)
         level = self.config.drain.compression_level
+        unread = {table for table, fault in aside.items() if fault is not None and is_replaced(fault)}
         with (
             batch_writer(self.config, self.store, key, layout.part_path) as writer,
             batch_writer(self.config, self.store, key, layout.prepared_path) as prepared,
             RawEventWriter(self.store, key, level) as raw,
         ):
-            left_out = self._left_out(aside, raw)
-            summary = self._read(window, histories, (writer, prepared), history, left_out)
+            left_out = self._left_out(aside.keys() - unread, raw)
+            summary = self._read(window, histories, (writer, prepared), history, left_out, unread)
         _check_files(window, summary.file_times, file_times)
         histories.keep(history)
         told = tuple(
@@ -126,16 +129,28 @@ class WindowBatches:
         writers: tuple[BatchWriter, BatchWriter],
         history: WindowHistory,
         aside: AsideTables | None,
+        unread: Collection[str],
     ) -> WindowSummary:
         server, drain, facts = self.config.server, self.config.drain, histories.facts
         stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, self._untold(facts))
-        options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values)
+        naming = Naming(fold=facts.folds_names, swaps=self.config.tables.online_schema_change, keyed=self._keyed)
+        options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values, naming=naming)
         with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
-            wanted = self.config.tables.captures
+
+            def wanted(database: str, table: str) -> bool:
+                # Of what is read anew by itself not even the raw events are kept.
+                return self.config.tables.captures(database, table) and f"{database}.{table}" not in unread
+
             reader = WindowReader(
                 window, stream, stream_facts, wanted, *writers, options, history, self.shape, aside
             )  # fmt: skip
             return reader.run()
+
+    def _keyed(self, database: str, table: str) -> bool:
+        """Ask the server whether a table has a key; one that is gone is taken for one that had."""
+        with closing(connect(self.config.server, self.credentials)) as connection:
+            schema = InformationSchema(connection).schema(database, table)
+        return schema is None or bool(schema.primary_key)
 
     def _untold(self, facts: ServerFacts) -> Untold:
         """Return how to find the columns whose changes the server may leave out of an after image.
@@ -170,7 +185,8 @@ def at_fault(
         replaced: tables that may be left out whatever the source file says.
     """
     tables = tables_at_fault(error, config.tables.captures)
-    if config.on_error != "quarantine" and not set(tables) <= set(replaced):
+    by_itself = isinstance(error, TableReplaced)
+    if config.on_error != "quarantine" and not by_itself and not set(tables) <= set(replaced):
         return {}
     file, offset = error.context.get("file"), error.context.get("offset")
     if isinstance(file, str) and isinstance(offset, int):
@@ -219,4 +235,5 @@ def _window_manifest(
         decided=summary.decided,
         prepared_files=prepared.files,
         gtid_set=summary.gtid_set,
+        statements=summary.statements,
     )

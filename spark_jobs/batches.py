@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import CorruptBatch, MergeError
 from cdc_lib.merge.aside import without_aside
-from cdc_lib.merge.plan import Batch, Piece, replayed_windows
+from cdc_lib.merge.emptied import is_of_database, spread
+from cdc_lib.merge.plan import Batch, Piece, replayed_windows, tables_of
 from cdc_lib.merge.prepared import Commit, opened_before, settle
 from cdc_lib.model.aside import Aside
 from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, DataFile, Manifest
@@ -19,6 +20,7 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
+from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.windows import stored_windows
 from spark_jobs.prepared import committed_rows
 from spark_jobs.sql import point, quoted, struct, text_literal
@@ -52,7 +54,17 @@ def load_plan(store: ObjectStore, plan: MergePlan) -> list[Batch]:
     Raises:
         CorruptBatch: a manifest is not there, or is not a manifest.
     """
-    return without_aside(_with_commits(store, load_batches(store, plan.batches), plan.prepared), plan.aside)
+    batches = _with_commits(store, load_batches(store, plan.batches), plan.prepared)
+    return without_aside(_with_each_table(store, plan.source, batches), plan.aside)
+
+
+def _with_each_table(store: ObjectStore, source: str, batches: list[Batch]) -> list[Batch]:
+    """Say of each table what was done to its whole database."""
+    if not any(is_of_database(one) for batch in batches for one in batch.manifest.statements):
+        return batches
+    before = last_cut(store, source)
+    known = {*tables_of(batches), *(cut.table for cut in (before.tables if before is not None else ()))}
+    return [replace(batch, manifest=spread(batch.manifest, known)) for batch in batches]
 
 
 def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
@@ -98,6 +110,7 @@ def replayed_batches(
             table=table,
             xids=", ".join(sorted(missing)),
         )
+    batches = [replace(batch, manifest=spread(batch.manifest, {table})) for batch in batches]
     return without_aside(_with_commits(store, batches, opened), aside)
 
 

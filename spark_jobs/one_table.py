@@ -10,19 +10,21 @@ from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CorruptBatch, IncompatibleSchema, MergeConflict, MergeError
+from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError
+from cdc_lib.merge.emptied import emptied
 from cdc_lib.merge.evolve import mode_of
-from cdc_lib.merge.plan import Batch, Piece, TableWork, has_arrived, schemas_of, work_on
+from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, schemas_of, work_on
 from cdc_lib.merge.routing import LakeMerge, Share, alike, lake_merges
 from cdc_lib.merge.union import disagree, union
 from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker
 from cdc_lib.model.merge import MergePlan, TableCut
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.ports import MergeTarget, ObjectStore, Superseded
+from cdc_lib.ports import Filled, MergeTarget, ObjectStore, Superseded
 from spark_jobs.batches import RowShare, changes, replayed_batches
 from spark_jobs.filters import filtered
 from spark_jobs.tables.faults import told
+from spark_jobs.tables.fill import filled_columns
 from spark_jobs.tables.iceberg import IcebergTable
 
 ATTEMPTS = 3
@@ -98,10 +100,13 @@ class TableMerge:
         return IcebergTable(session, lake.name, self.config.source, routed)
 
     def _attempt(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
-        schemas = {share.table: self._schemas(share, self.batches) for share in lake.shares}
         target = self._target(session, lake)
         stands = target.load()
-        mode = stands.mode if stands is not None else mode_of(schemas[lake.tables[0]][-1])
+        schemas = {share.table: self._schemas(share, self.batches) for share in lake.shares}
+        told = [versions for versions in schemas.values() if versions]
+        if stands is None and not told:
+            return []  # statements on tables that never had a row here, or the snapshot of one that was gone by then
+        mode = stands.mode if stands is not None else mode_of(told[0][-1])
         markers = stands.markers if stands is not None else {}
         parts = []
         for share in lake.shares:
@@ -136,14 +141,15 @@ class TableMerge:
         # One commit, but for tables of which some wait for a first snapshot that completes rows, and others do not.
         for to_come in sorted({self._waits(part) for part, _ in due}):
             group = [(part, pieces) for part, pieces in due if self._waits(part) is to_come]
-            markers |= {part.share.table: part.work.marker for part, _ in group}
+            markers |= {part.share.table: _with_waiting(part, columns) for part, _ in group}
+            fills = [one for part, _ in group for one in self._filled(part)]
             frames = [self._frame(session, part, pieces, columns) for part, pieces in group]
             frame = reduce(_union, frames)
             supersedes = self._superseded(lake, [part for part, _ in group], stands)
             if group[0][0].work.mode == "mirror":
                 guard = any(part.work.guard for part, _ in group)
                 applied += target.upsert(
-                    frame, markers=markers, guard=guard, snapshot_to_come=to_come, supersedes=supersedes
+                    frame, markers=markers, guard=guard, snapshot_to_come=to_come, supersedes=supersedes, fills=fills
                 )
             else:
                 applied += target.append(frame, markers=markers, supersedes=supersedes)
@@ -158,10 +164,6 @@ class TableMerge:
     def _schemas(self, share: Share, batches: Sequence[Batch]) -> tuple[TableSchema, ...]:
         """Return the versions of a source table's rows, as they stand in the lake."""
         schemas = schemas_of(share.table, batches)
-        if not schemas:
-            raise CorruptBatch(
-                "a chunk of the table has neither rows nor a schema", hint="Drain the chunk again.", table=share.table
-            )
         return tuple(routed_schema(schema, share.target) for schema in schemas)
 
     def _with_replay(self, part: _Part) -> tuple[_Part, list[Piece]]:
@@ -171,8 +173,12 @@ class TableMerge:
             return part, list(work.pieces)
         again = replayed_batches(self.store, self.config.source, work.table, work.replay, self.plan.aside)
         older = tuple(routed_schema(schema, share.target) for schema in schemas_of(work.table, again))
-        pieces = [*work.pieces, *(Piece(batch, work.replay[0]) for batch in again)]
-        return replace(part, schemas=(*older, *part.schemas)), pieces
+        pieces = (*work.pieces, *(Piece(batch, work.replay[0]) for batch in again))
+        before = emptied(work.table, (batch.manifest for batch in again), work.replay[0], Marker())
+        # What was taken since the replay is taken of these as well.
+        floor = max(filter(None, (work.emptied, before.before)), default=None)
+        work = following(replace(work, pieces=pieces), replace(before, before=floor))
+        return replace(part, work=work, schemas=(*older, *part.schemas)), list(work.pieces)
 
     def _frame(
         self, session: SparkSession, part: _Part, pieces: Sequence[Piece], columns: Sequence[LakeColumn]
@@ -180,29 +186,42 @@ class TableMerge:
         share = part.share
         row = RowShare(share.target.keeps or _everything, share.constants(self.config.source), part.work.marker.reads)
         frame = changes(session, self.store, share.table, pieces, columns, row)
+        if found := filled_columns(self._filled(part), columns):
+            frame = frame.withColumns(found)
         return filtered(frame, share.target.where, part.work.mode, share.table)
 
+    def _filled(self, part: _Part) -> list[Filled]:
+        """Return what rows of a source table have in columns that were added behind them."""
+        share = part.share
+        whose = share.constants(self.config.source)
+        return [
+            Filled(one.before, one.fill.column, one.fill.value, whose)
+            for one in part.work.fills
+            if share.target.keeps is None or share.target.keeps(one.fill.column)
+        ]
+
     def _superseded(self, lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None) -> list[Superseded]:
-        """Return the rows that late first snapshots, and those of released tables, bring themselves."""
+        """Return the rows that late first snapshots and those of released tables bring themselves, or a statement took."""
         carried: Mapping[str, str] = stands.carried if stands is not None else {}
         others = [(self.config.source, table) for table in lake.tables]
         others += [(source, table) for source, _, table in map(_owner, carried)]
         found = []
         for part in parts:
-            before = part.work.anew or part.work.supersedes
+            work = part.work
+            before = max(filter(None, (work.anew or work.supersedes, work.emptied)), default=None)
             if before is None:
                 continue
             whose = part.share.constants(self.config.source)
             own = (self.config.source, part.share.table)
             if alike(self.config.source, part.share, (other for other in others if other != own)):
                 raise MergeError(
-                    "a snapshot of a table comes after changes of it that it replaces, which cannot be told from those of the "
-                    "other tables that share the lake table",
+                    "rows of a table are to be taken out, for a statement (TRUNCATE, say) or a late snapshot, and cannot be told "
+                    "from those of the other tables that share the lake table",
                     hint="Add keys that differ (server, schema, table) to the route and begin with a new lake table.",
                     table=part.share.table,
                     lake_table=str(lake.name),
                 )
-            found.append(Superseded(before, whose, reads=part.work.anew is not None))
+            found.append(Superseded(before, whose, reads=work.anew is not None or work.emptied is not None))
         return found
 
 
@@ -213,6 +232,14 @@ def _union(one: DataFrame, other: DataFrame) -> DataFrame:
 
 def _everything(_: str) -> bool:
     return True
+
+
+def _with_waiting(part: _Part, columns: Iterable[LakeColumn]) -> Marker:
+    """Return a part's marker, with the values for columns that the lake table does not have yet."""
+    have = {column.name.lower() for column in columns}
+    waiting = (one for one in part.work.fills if one.fill.column.lower() not in have)
+    keeps = part.share.target.keeps or _everything
+    return replace(part.work.marker, waiting=tuple(one for one in waiting if keeps(one.fill.column)))
 
 
 def _arrived(stands: LakeTable, parts: Iterable[_Part]) -> bool:
@@ -234,7 +261,7 @@ def _evolved(
         IncompatibleSchema: names the source tables that do not fit together.
     """
     shards = [(part.share.table, schema) for part in parts for schema in part.schemas]
-    if len(parts) > 1:
+    if len(parts) > 1 and shards:
         union(str(lake.name), shards)
     columns = (stands or target.create(shards[0][1])).columns
     for table, schema in shards:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pydantic import Field, field_validator
 
 from cdc_lib.config.base import Section
-from cdc_lib.config.patterns import captured, problem, reaches, select
+from cdc_lib.config.patterns import captured, problem, reaches
+from cdc_lib.config.shadows import bases, is_beside
 
 
 class TablesConfig(Section):
@@ -17,6 +18,11 @@ class TablesConfig(Section):
         min_length=1, description='list of patterns such as "shop.*" or "/^shop_[0-9]+[.]orders$/"'
     )
     exclude: tuple[str, ...] = Field(default=(), description='list of patterns, for example ["shop.tmp_*"]')
+    online_schema_change: bool = Field(
+        default=True,
+        description="true or false: whether the tables that gh-ost and pt-online-schema-change make are left out, and their "
+        "swaps followed as the ALTER that they are",
+    )
 
     @field_validator("include", "exclude")
     @classmethod
@@ -30,8 +36,14 @@ class TablesConfig(Section):
         """Whether changes of this table are taken; with ``*`` for the table, whether those of any in the database may be."""
         if table == "*":
             return reaches(self.include, database)
+        if self.online_schema_change and is_beside(table) and f"{database}.{table}" not in self.include:
+            return False
         return captured(self.include, self.exclude, database, table)
 
     def select(self, tables: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
         """Return the captured ones of ``(database, table)`` pairs."""
-        return select(self.include, self.exclude, tables)
+        return [(database, table) for database, table in tables if self.captures(database, table)]
+
+    def may_become_captured(self, database: str, table: str) -> bool:
+        """Whether a table has the name of one that takes the place of a captured table when a tool has filled it."""
+        return self.online_schema_change and any(self.captures(database, base) for base in bases(table))

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
-Effect = Literal["none", "savepoint", "rollback", "rows", "alter", "create", "lossy", "xa"]
-"""rows: data changed by a statement instead of row events; lossy: rows vanish or move without row events."""
+Effect = Literal[
+    "none", "savepoint", "rollback", "rows", "alter", "columns", "create", "truncate", "drop", "rename", "lossy", "xa"
+]  # fmt: skip
+"""rows: data changed by a statement instead of row events; columns: an ALTER that gives columns other names; lossy: rows vanish or
+move without row events, and not by one of the other effects."""
+
+Name = tuple[str, str]
+"""Database and table."""
 
 _DML = {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH", "SELECT", "DO"}
 """The last three reach the binlog only when they call a function that changes data, or are a DELETE with a WITH."""
@@ -22,8 +28,6 @@ _LOSSY_ALTERS = {
     *((verb, "PARTITION") for verb in ("TRUNCATE", "DROP", "EXCHANGE", "DISCARD", "IMPORT", "CONVERT")),
     *((verb, "TABLESPACE") for verb in ("DISCARD", "IMPORT")),
     ("CONVERT", "TABLE"),
-    # Rows already in the lake would be null under the new name.
-    ("RENAME", "COLUMN"),
 }
 _BEFORE_INDEX = {"OR", "REPLACE", "ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"}
 _FRONT = 5
@@ -49,11 +53,20 @@ class Meaning:
         effect: what it does.
         tables: (database, table) of the tables that it names; a database alone has ``*`` for the table.
         opens_transaction: row events follow in the same transaction.
+        renamed: tables and their new names, in the order in which they are renamed.
+        if_missing: a CREATE that does nothing where there is such a table.
     """
 
     effect: Effect
-    tables: tuple[tuple[str, str], ...] = ()
+    tables: tuple[Name, ...] = ()
     opens_transaction: bool = False
+    renamed: tuple[tuple[Name, Name], ...] = ()
+    if_missing: bool = False
+
+    def folded(self) -> Meaning:
+        """Return the same with names in lower case, as servers compare them with lower_case_table_names=1."""
+        renamed = tuple((_lower(old), _lower(new)) for old, new in self.renamed)
+        return replace(self, tables=tuple(map(_lower, self.tables)), renamed=renamed)
 
 
 class Word(NamedTuple):
@@ -84,14 +97,14 @@ def meaning(statement: str, database: str) -> Meaning:
         return Meaning("rows")
     if head == "TRUNCATE":
         skip = 2 if keys[1:2] == ["TABLE"] else 1
-        return Meaning("lossy", _names([*front, *words][skip:], database))
+        return Meaning("truncate", _names([*front, *words][skip:], database)[:1])
     if head not in ("DROP", "RENAME", "ALTER", "CREATE"):
         return Meaning("none")
     replaces = keys[1:3] == ["OR", "REPLACE"]
     kind = keys[3:4] if replaces else keys[1:2]
     if kind and kind[0] in ("DATABASE", "SCHEMA"):
         names = front[4 if replaces else 2 :] + list(islice(words, _FRONT))
-        return _of_database(names, database, lossy=replaces or head == "DROP")
+        return _of_database(names, database, drops=replaces or head == "DROP")
     if "INDEX" in keys and {*keys[1 : keys.index("INDEX")]} <= _BEFORE_INDEX:
         rest = [*front, *words]
         on = next((i for i, word in enumerate(rest) if word.key == "ON"), len(rest))
@@ -101,7 +114,9 @@ def meaning(statement: str, database: str) -> Meaning:
         return Meaning("none")
     if "TEMPORARY" in keys[1:at]:
         return Meaning("none")
-    return _of_table(head, _behind_if([*front, *words][at + 1 :]), database, replaces=replaces)
+    behind = [*front, *words][at + 1 :]
+    found = _of_table(head, _behind_if(behind), database)
+    return replace(found, if_missing=head == "CREATE" and [word.key for word in behind[:3]] == ["IF", "NOT", "EXISTS"])
 
 
 def cut(statement: str) -> Iterator[Word]:
@@ -124,32 +139,48 @@ def _behind_if(words: list[Word]) -> list[Word]:
     return words[3:] if [word.key for word in words[:3]] == ["IF", "NOT", "EXISTS"] else words
 
 
-def _of_database(words: list[Word], database: str, *, lossy: bool) -> Meaning:
+def _of_database(words: list[Word], database: str, *, drops: bool) -> Meaning:
     names = _behind_if(words)
     if not names:
         return Meaning("none")
     # ALTER DATABASE may go without a name.
     name = database if names[0].key in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION") else names[0].text
-    return Meaning("lossy" if lossy else "none", ((name, "*"),))
+    return Meaning("drop" if drops else "none", ((name, "*"),))
 
 
-def _of_table(head: str, words: list[Word], database: str, *, replaces: bool) -> Meaning:
-    if head in ("DROP", "RENAME"):
-        return Meaning("lossy", _names(words, database))
-    tables = _names(words, database)[:1]
+def _of_table(head: str, words: list[Word], database: str) -> Meaning:
+    tables = _names(words, database)
+    if head == "DROP":
+        return Meaning("drop", tables)
+    if head == "RENAME":
+        return Meaning("rename", tables, renamed=tuple(zip(tables[::2], tables[1::2], strict=False)))
+    tables = tables[:1]
     if head == "CREATE":
         opens = [word.key for word in words[-2:]] == ["START", "TRANSACTION"]
-        return Meaning("lossy" if replaces else "create", tables, opens_transaction=opens)
+        return Meaning("create", tables, opens_transaction=opens)
+    return _of_alter(words, tables, database)
+
+
+def _of_alter(words: list[Word], tables: tuple[Name, ...], database: str) -> Meaning:
     keys = [word.key for word in words]
     lossy = any(pair in _LOSSY_ALTERS for pair in pairwise(keys))
+    columns = ("RENAME", "COLUMN") in pairwise(keys)
+    renamed: tuple[tuple[Name, Name], ...] = ()
     for i, key in enumerate(keys):
         # The clause that renames the table may go without TO; the others name what they rename.
         renames = key == "RENAME" and keys[i + 1 : i + 2] not in (["COLUMN"], ["INDEX"], ["KEY"])
-        lossy = lossy or renames or (key == "CHANGE" and _renames_column(words[i + 1 :]))
+        columns = columns or (key == "CHANGE" and _renames_column(words[i + 1 :]))
         if renames or key == "TABLE":
             behind = i + 2 if keys[i + 1 : i + 2] in (["TO"], ["AS"], ["="]) else i + 1
-            tables = (*tables, *_names(words[behind:], database)[:1])
-    return Meaning("lossy" if lossy else "alter", tables)
+            named = _names(words[behind:], database)[:1]
+            renamed = (*renamed, *((tables[0], new) for new in named if renames and tables))
+            tables = (*tables, *named)
+    effect: Effect = "lossy" if lossy else "rename" if renamed else "columns" if columns else "alter"
+    return Meaning(effect, tables, renamed=renamed)
+
+
+def _lower(name: Name) -> Name:
+    return name[0].lower(), name[1].lower()
 
 
 def _renames_column(words: list[Word]) -> bool:

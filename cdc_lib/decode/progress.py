@@ -15,6 +15,7 @@ from cdc_lib.model.batch import Ddl
 from cdc_lib.model.gtid import GtidSet, Interval
 from cdc_lib.model.identity import Flavor
 from cdc_lib.model.position import Position, file_number
+from cdc_lib.model.table_statement import TableStatement
 from cdc_lib.model.window import Window
 from cdc_lib.model.xa import Decision, Prepared
 
@@ -38,6 +39,7 @@ class WindowSummary:
     gtid_set: str = ""
     file_times: dict[str, datetime] = field(default_factory=dict)
     ddl: list[Ddl] = field(default_factory=list)
+    statements: tuple[TableStatement, ...] = ()
     prepared: tuple[Prepared, ...] = ()
     decided: tuple[Decision, ...] = ()
 

@@ -5,7 +5,7 @@ Python looks at these, one at a time. What is not understood here stops the wind
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import numpy as np
@@ -16,8 +16,11 @@ from cdc_lib.decode.compressed import inflate, inflated_size
 from cdc_lib.decode.conceal import concealed
 from cdc_lib.decode.ddl import Effect, meaning
 from cdc_lib.decode.dml import written_tables
-from cdc_lib.decode.progress import Progress
+from cdc_lib.decode.progress import Progress, WindowSummary
 from cdc_lib.decode.receive import Bytes
+from cdc_lib.decode.statement import statement_of
+from cdc_lib.decode.table_changes import TableChanges
+from cdc_lib.decode.table_statements import Naming
 from cdc_lib.decode.tables import KnownTables, closes_statement
 from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
@@ -32,9 +35,11 @@ class RareEvents:
         progress: of the walk.
         tables: learns and forgets.
         xa: takes what is prepared and decided.
-        ddl: takes the statements that touch a captured table.
+        summary: takes the statements that touch a captured table, and what they do to its rows.
         defines: takes position, body and text of the statements that define any table.
         conceal: whether the values in statements are kept to themselves.
+        naming: how statements name tables.
+        charsets: character set name of each collation number of the server.
     """
 
     def __init__(
@@ -42,18 +47,24 @@ class RareEvents:
         progress: Progress,
         tables: KnownTables,
         xa: XaTransactions,
-        ddl: list[Ddl],
+        summary: WindowSummary,
         defines: Callable[[Position, bytes, bytes], None] | None = None,
         *,
         conceal: bool = False,
+        naming: Naming | None = None,
+        charsets: Mapping[int, str] | None = None,
     ) -> None:
         """Keep what events act upon."""
         self._defines = defines
         self._progress = progress
         self._tables = tables
         self._xa = xa
-        self._ddl = ddl
+        self._summary = summary
         self._conceal = conceal
+        self._naming = naming or Naming()
+        self._charsets = charsets or {}
+        mariadb = progress.flavor == "mariadb"
+        self._changes = TableChanges(self._naming, mariadb, conceal, tables.touches)
         self._aside_told: list[tuple[str, str]] = []  # tables left out that the statement at hand is about
 
     def take(self, data: Bytes, event: int, end: int, *, inside: int | None = None) -> None:
@@ -175,6 +186,7 @@ class RareEvents:
         database = body[at - body[8] - 1 : at - 1].decode("utf-8", "replace")
         statement = text.decode("utf-8", "replace")
         means = meaning(statement, database)
+        means = means.folded() if self._naming.fold else means
         if means.effect == "xa":
             self._xa.statement(statement)
             return
@@ -191,8 +203,11 @@ class RareEvents:
                 **self._progress.place(),
                 table=", ".join(f"{d}.{t}" for d, t in followed) or None,
             )
+        if means.tables:
+            progress, own = self._progress, statement_of(body, text, self._charsets)
+            self._summary.statements += self._changes.of(means, followed, own, progress.position, progress.place())
         if touched:
-            self._ddl.append(Ddl(self._progress.position, database, shown))
+            self._summary.ddl.append(Ddl(self._progress.position, database, shown))
         if self._defines is not None and means.tables:
             self._defines(self._progress.position, body, text)
             self._tables.forget()  # rows behind it come with a table map of the new definition

@@ -99,8 +99,9 @@ class WindowReader:
         self._xa = XaTransactions(self._progress)
         defines = _defines(history, facts.charsets)
         self._rare = RareEvents(
-            self._progress, self._tables, self._xa, self._summary.ddl, defines, conceal=self._shape.masks
-        )
+            self._progress, self._tables, self._xa, self._summary, defines,
+            conceal=self._shape.masks, naming=options.naming, charsets=facts.charsets,
+        )  # fmt: skip
         self._kinds = events.actions()
         self._inner_kinds = events.actions_inside()
         self._scratch = np.zeros(frame.SID_SIZE, np.uint8)

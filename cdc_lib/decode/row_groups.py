@@ -12,6 +12,7 @@ from cdc_lib.decode.faults import rows_fault, value_fault
 from cdc_lib.decode.gtids import GtidPrefixes
 from cdc_lib.decode.progress import Place, Progress, WindowSummary
 from cdc_lib.decode.receive import Bytes
+from cdc_lib.decode.table_statements import Naming
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.decode.types.codec import ValueFault
 from cdc_lib.decode.xa import XaTransactions
@@ -24,17 +25,19 @@ _PARTIAL_FILES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to cut row groups, and what becomes of values that the lake cannot hold as they are.
+    """How to cut row groups, what becomes of values that the lake cannot hold as they are, and how names are read.
 
     Args:
         group_rows: rows of a row group; reached by whole events.
         group_bytes: bytes of row images of a row group; reached by whole events.
         values: what becomes of such values.
+        naming: how statements name tables.
     """
 
     group_rows: int = 131072
     group_bytes: int = 64 << 20
     values: ValuePolicy = field(default_factory=ValuePolicy)
+    naming: Naming = field(default_factory=Naming)
 
 
 class RowGroups:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cdc_lib.decode import events, frame
 from cdc_lib.decode.ddl import meaning
-from cdc_lib.decode.progress import Progress
+from cdc_lib.decode.progress import Progress, WindowSummary
 from cdc_lib.decode.rare import RareEvents
 from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.row_groups import ReadOptions
@@ -68,14 +68,13 @@ class _RareStatements(RareEvents):
     def __init__(
         self, progress: Progress, tables: KnownTables, xa: XaTransactions, facts: StreamFacts, found: list[Dated]
     ) -> None:
-        super().__init__(progress, tables, xa, [])
-        self._charsets = facts.charsets
+        super().__init__(progress, tables, xa, WindowSummary(), charsets=facts.charsets)
         self._found = found
 
     def _query(self, body: bytes, text: bytes) -> None:
         statement = statement_of(body, text, self._charsets)
         means = meaning(statement.text, statement.database)
-        if means.effect in ("alter", "create", "lossy") or means.tables:
+        if means.tables:
             self._found.append((self._progress.position, statement))
         # XA PREPARE is passed over, so that a group which ends in it is taken to end before.
         if means.effect == "xa" or self._ends_transaction(means.effect, opens=means.opens_transaction):

@@ -30,7 +30,8 @@ def _without(batch: Batch, aside: Sequence[Aside]) -> Batch:
         (replace(commit, prepared=replace(commit.prepared, tables=_others(commit.prepared.tables, gone))), held)
         for commit, held in batch.commits
     )
-    return replace(batch, manifest=replace(batch.manifest, files=files), commits=commits)
+    statements = tuple(one for one in batch.manifest.statements if one.table not in gone)
+    return replace(batch, manifest=replace(batch.manifest, files=files, statements=statements), commits=commits)
 
 
 def _others(tables: Iterable[str], gone: Collection[str]) -> tuple[str, ...]:

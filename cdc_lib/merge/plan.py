@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.errors import MergeError
+from cdc_lib.merge.emptied import Emptied, emptied, is_of_database
 from cdc_lib.merge.prepared import Commit
 from cdc_lib.model.batch import Manifest, SnapshotChunk
-from cdc_lib.model.lake import Marker, Mode, Point, SnapshotMark
+from cdc_lib.model.lake import Marker, Mode, PlacedFill, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.schema import TableSchema
 
@@ -33,7 +34,7 @@ class Batch:
     commits: tuple[tuple[Commit, Batch], ...] = ()
 
     def holds(self, table: str) -> bool:
-        """Whether it has rows of the table, or says that a chunk of it has none."""
+        """Whether it has rows or statements of the table, or says that a chunk of it has none."""
         return table in tables_of([self])
 
 
@@ -59,6 +60,9 @@ class TableWork:
         supersedes: append mode: changes before this point are in the rows of a first snapshot that comes late.
         anew: a snapshot brings the table anew after changes that were left out: rows before this point are not of the source
             any more unless it brings them.
+        emptied: mirror mode: a statement took all rows of before this point.
+        fills: mirror mode: values that rows of before a point have in columns that were added; those whose column the lake
+            table does not get by this merge wait in its marker.
     """
 
     table: str
@@ -69,6 +73,8 @@ class TableWork:
     replay: tuple[Point, Point] | None = None
     supersedes: Point | None = None
     anew: Point | None = None
+    emptied: Point | None = None
+    fills: tuple[PlacedFill, ...] = ()
 
 
 def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
@@ -78,6 +84,7 @@ def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
         names.update(file.table for file in batch.manifest.files)
         if batch.manifest.chunk is not None:
             names.add(batch.manifest.chunk.table)
+        names.update(one.table for one in batch.manifest.statements if not is_of_database(one))
         for commit, _ in batch.commits:
             names.update(commit.prepared.tables)
     return tuple(sorted(names))
@@ -122,8 +129,13 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
     pieces = (*(Piece(batch, None) for batch in taken), *(Piece(batch, floor) for batch in windows))
     merged_to = max(filter(None, (marker.merged_to, Point.at(plan.epoch, plan.stop))))
     late = min(lows, default=None)
-    work = TableWork(table, mode, pieces, replace(after, merged_to=merged_to), _needs_guard(pieces, marker))
-    work = replace(work, anew=_anew(table, taken, after, plan))
+    known = replace(marker, dropped=_dropped(table, marker, plan))
+    now = emptied(table, (batch.manifest for batch in windows), marker.merged_to, known)
+    after = replace(after, merged_to=merged_to, dropped=now.dropped, shadow=now.shadow, waiting=())
+    work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), anew=_anew(table, taken, after, plan))
+    if work.anew is None and mode == "mirror":
+        refuse_unclear(table, now.unclear)
+    work = following(work, now)
     if late is None or marker.merged_to is None or late >= marker.merged_to:
         return work
     if work.anew is not None:
@@ -131,6 +143,45 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
     if mode == "mirror":
         return replace(work, replay=(late, marker.merged_to))
     return work if marker.snapshots else replace(work, supersedes=late)
+
+
+def _dropped(table: str, marker: Marker, plan: MergePlan) -> Point | None:
+    """Return where the table was dropped, if it is still: perhaps while it was set aside, as a release found."""
+    gone = (one for one in plan.aside if one.table == table and one.until is not None and not one.snapshot_id)
+    at = [Point.at(one.until_epoch, one.until) for one in gone if one.until is not None]
+    found = [point for point in at if marker.merged_to is None or point >= marker.merged_to]
+    return max(filter(None, (*found, marker.dropped)), default=None)
+
+
+def refuse_unclear(table: str, unclear: str) -> None:
+    """Refuse to go on where an online schema change gave rows values that nobody told.
+
+    Raises:
+        MergeError: it did.
+    """
+    if unclear:
+        raise MergeError(
+            f"an online schema change gave values to rows that its statements do not tell ({unclear})",
+            hint="Take a new snapshot of this table (cdc snapshot); it replaces this merge.",
+            table=table,
+        )
+
+
+def following(work: TableWork, now: Emptied) -> TableWork:
+    """Leave out what a statement took: a mirror has nothing of before it. In append mode the list of changes goes on.
+
+    Args:
+        work: what the table needs.
+        now: what statements did.
+    """
+    if work.mode == "append":
+        return work
+    work = replace(work, fills=(*now.fills, *work.fills))
+    if now.before is None:
+        return work
+    before = max(filter(None, (work.emptied, now.before)))
+    pieces = tuple(Piece(piece.batch, max(filter(None, (piece.floor, before)))) for piece in work.pieces)
+    return replace(work, pieces=pieces, emptied=before)
 
 
 def _anew(table: str, taken: Sequence[Batch], after: Marker, plan: MergePlan) -> Point | None:

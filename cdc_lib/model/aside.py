@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.errors import TableReplaced
 from cdc_lib.model.position import Position
 
 
@@ -31,6 +32,11 @@ class Fault:
     error: str
     reason: str
     mend: str = ""
+
+
+def is_replaced(fault: Fault) -> bool:
+    """Whether nothing is wrong but that the binlog does not hold the table's rows: it is released by itself."""
+    return fault.error == TableReplaced.__name__
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from cdc_lib.model.aside import SetAside
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_statement import TableStatement
 from cdc_lib.model.window import Window
 from cdc_lib.model.xa import Decision, Prepared
 
@@ -133,6 +134,7 @@ class Manifest:
         prepared_files: the rows of ``prepared``; they count only where a window commits them.
         aside: tables whose rows are left out.
         gtid_set: GTIDs of all of the window's transactions; empty when it has none, and in batches of older releases.
+        statements: what statements did to the rows of captured tables, in order.
     """
 
     source: str
@@ -154,6 +156,7 @@ class Manifest:
     prepared_files: tuple[DataFile, ...] = ()
     aside: tuple[SetAside, ...] = ()
     gtid_set: str = ""
+    statements: tuple[TableStatement, ...] = ()
 
     @property
     def id(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from cdc_lib.errors import MergeError
 from cdc_lib.model.batch import ABSENT, EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Position
+from cdc_lib.model.table_statement import Fill
 
 Mode = Literal["mirror", "append"]
 """``mirror``: one row per primary key, as at the source. ``append``: every change a row, for tables without a key."""
@@ -107,16 +108,62 @@ class SnapshotMark:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedFill:
+    """What rows of before a point have in a column that was added."""
+
+    before: Point
+    fill: Fill
+
+    def to_plain(self) -> list[object]:
+        """Return it as JSON has it."""
+        return [list(self.before), self.fill.column, self.fill.value]
+
+    @classmethod
+    def from_plain(cls, plain: tuple[list[int], str, str]) -> PlacedFill:
+        """Read it back."""
+        before, column, value = plain
+        return cls(Point(*before), Fill(str(column), str(value)))
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """What an online schema change tool did to the table that it is going to put in the place of one.
+
+    Args:
+        fills: the values that all rows get in columns that it adds.
+        unclear: why these are not known; empty when they are.
+    """
+
+    fills: tuple[Fill, ...] = ()
+    unclear: str = ""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {"fills": [[fill.column, fill.value] for fill in self.fills], "unclear": self.unclear}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Shadow:
+        """Read it back."""
+        return cls(tuple(Fill(str(column), str(value)) for column, value in plain["fills"]), str(plain["unclear"]))
+
+
+@dataclass(frozen=True, slots=True)
 class Marker:
     """Which batches a table holds; travels in the summary of the commit that brought them.
 
     Args:
         merged_to: every change before it is in the table; None before the first window.
         snapshots: the snapshots of the table, by id.
+        dropped: where the table was dropped at the source and not created since.
+        shadow: what an online schema change tool has done so far; None for nothing.
+        waiting: values for columns that the lake table gets with the first row that has them.
     """
 
     merged_to: Point | None = None
     snapshots: tuple[SnapshotMark, ...] = ()
+    dropped: Point | None = None
+    shadow: Shadow | None = None
+    waiting: tuple[PlacedFill, ...] = ()
 
     def snapshot(self, snapshot_id: str) -> SnapshotMark | None:
         """Return the mark of a snapshot, or None before its first chunk."""
@@ -158,7 +205,10 @@ class Marker:
             }
             for mark in self.snapshots
         }
-        plain = {"format_version": 1, "merged_to": self.merged_to, "snapshots": snapshots}
+        plain: dict[str, Any] = {"format_version": 1, "merged_to": self.merged_to, "snapshots": snapshots}
+        plain |= {"dropped": self.dropped} if self.dropped is not None else {}
+        plain |= {"waiting": [one.to_plain() for one in self.waiting]} if self.waiting else {}
+        plain |= {"shadow": self.shadow.to_plain()} if self.shadow is not None else {}
         return json.dumps(plain, separators=(",", ":"))
 
     @classmethod
@@ -173,11 +223,14 @@ class Marker:
             version, merged_to = plain["format_version"], plain["merged_to"]
             marks = [_mark(name, mark) for name, mark in plain["snapshots"].items()]
             point = Point(*merged_to) if merged_to is not None else None
+            dropped = Point(*plain["dropped"]) if plain.get("dropped") is not None else None
+            shadow = Shadow.from_plain(plain["shadow"]) if "shadow" in plain else None
+            waiting = tuple(PlacedFill.from_plain(one) for one in plain.get("waiting", ()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _unreadable(text, table, repr(error)) from error
         if version != 1:
             raise _unreadable(text, table, f"its format_version is {version}")
-        return cls(point, tuple(sorted(marks, key=lambda mark: mark.snapshot_id)))
+        return cls(point, tuple(sorted(marks, key=lambda mark: mark.snapshot_id)), dropped, shadow, waiting)
 
 
 def _mark(snapshot_id: str, plain: Mapping[str, Any]) -> SnapshotMark:

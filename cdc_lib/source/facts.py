@@ -58,6 +58,11 @@ class ServerFacts:
         """Whether the binlog names columns, members of ENUM and SET, and keys."""
         return self.variables.get("binlog_row_metadata", "").upper() == "FULL"
 
+    @property
+    def folds_names(self) -> bool:
+        """Whether names of databases and tables are kept in lower case, however statements write them."""
+        return self.variables.get("lower_case_table_names", "0") == "1"
+
 
 def facts_of(server: ServerConfig, credentials: Credentials) -> ServerFacts:
     """Log in, ask the server, and leave again.

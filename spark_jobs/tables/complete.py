@@ -24,8 +24,10 @@ from cdc_lib.errors import MergeError
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.model.batch import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, ORDER, LakeColumn, LakeTable
+from cdc_lib.ports import Filled
 from spark_jobs.batches import BEFORE_READ, WHILE_READ
 from spark_jobs.sql import as_text, quoted, text_literal
+from spark_jobs.tables.fill import filled_value
 from spark_jobs.tables.keys import key_range, same_key
 
 WHOLE, MOVED, LEAVES, STANDING, MISSING = "cdc_whole", "cdc_moved", "cdc_leaves", "cdc_standing", "cdc_missing"
@@ -50,12 +52,16 @@ class Completion:
         table: the lake table.
         lake: its name, ready for SQL.
         source_table: ``database.table`` at the source, for messages.
+        gone: conditions on ``t``, the lake's rows: those that meet one of them are taken out in the same commit.
+        fills: what the lake's rows get in the same commit.
     """
 
     session: SparkSession
     table: LakeTable
     lake: str
     source_table: str
+    gone: tuple[str, ...] = ()
+    fills: Sequence[Filled] = ()
 
     def last(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
         """Return the last change of each key with the columns of the changes and, for :meth:`check`, what is missing.
@@ -143,12 +149,14 @@ class Completion:
         if keys.rows == 0:
             return cells
         fixed = [f"'{READ}' AS {name}" if name == quoted(OP) else f"t.{name}" for name in self._fixed]
-        own = [f"named_struct('v', t.{quoted(c.name)}, 'known', true) AS {quoted(c.name)}" for c in self._own]
+        values = {c.name: filled_value(c, self.fills, f"t.{quoted(c.name)}", "t") for c in self._own}
+        own = [f"named_struct('v', {value}, 'known', true) AS {quoted(name)}" for name, value in values.items()]
         flags = [f"true AS {WHOLE}", f"false AS {MOVED}", f"false AS {LEAVES}", f"true AS {STANDING}"]
         flags += [f"'' AS {PHASE}", f"false AS {TRACED}"]
         standing = self._sql(
             f"SELECT {', '.join((*fixed, *own, *flags))} FROM {self.lake} AS t JOIN {keys.relation} AS s"
             f" ON {same_key(self.table.primary_key)}{keys.within('t')}"
+            + "".join(f" AND NOT ({condition})" for condition in self.gone)
         )
         return cells.unionByName(standing)
 

@@ -35,11 +35,12 @@ from cdc_lib.model.lake import (
     marker_property,
 )
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.ports import Superseded
+from cdc_lib.ports import Filled, Superseded
 from spark_jobs.sql import full_name, point, quoted, struct, text_literal
 from spark_jobs.tables.branches import drop_left_over, new_branch, publish, refuse_moved, start_branch
 from spark_jobs.tables.complete import Completion, refuse_absent
 from spark_jobs.tables.faults import is_missing, told
+from spark_jobs.tables.fill import column_of, update_sql
 from spark_jobs.tables.keys import KeyRange, key_range, same_key
 from spark_jobs.tables.snapshots import markers_of
 
@@ -149,11 +150,13 @@ class IcebergTable:
         guard: bool,
         snapshot_to_come: bool = False,
         supersedes: Sequence[Superseded] = (),
+        fills: Sequence[Filled] = (),
     ) -> int:
         """Apply the last change of each key and return how many there were."""
         table = self._loaded()
         with told("merge", self._table), self._marked(table, markers):
-            completion = Completion(self._session, table, full_name(self._name), self._table)
+            gone = tuple(_superseded(rule, "t") for rule in supersedes)
+            completion = Completion(self._session, table, full_name(self._name), self._table, gone, fills)
             partial = ABSENT in changes.columns
             if partial:
                 last = completion.last(changes, snapshot_to_come=snapshot_to_come).persist()
@@ -165,7 +168,7 @@ class IcebergTable:
                     completion.check(last)
                 last.createOrReplaceTempView(LAST_VIEW)
                 keys = key_range(self._session, LAST_VIEW, table)
-                self._write(table, last, keys, guard=guard, supersedes=supersedes)
+                self._write(table, last, keys, guard=guard, supersedes=supersedes, fills=fills)
                 return keys.rows
             finally:
                 last.unpersist()
@@ -187,7 +190,14 @@ class IcebergTable:
                 rows.unpersist()
 
     def _write(
-        self, table: LakeTable, last: DataFrame, keys: KeyRange, *, guard: bool, supersedes: Sequence[Superseded]
+        self,
+        table: LakeTable,
+        last: DataFrame,
+        keys: KeyRange,
+        *,
+        guard: bool,
+        supersedes: Sequence[Superseded],
+        fills: Sequence[Filled],
     ) -> None:
         rows = last.where(f"{quoted(OP)} <> '{DELETE}'")
         stale = keys.rows > 0 and not table.empty
@@ -198,6 +208,9 @@ class IcebergTable:
                 self._sql(f"DELETE FROM {full_name(self._name, branch)} WHERE {_superseded(rule)}")
             if stale:
                 self._take_out(table, keys, branch)
+            for one in () if table.empty else fills:
+                if (column := column_of(one, table.columns)) is not None:
+                    self._sql(update_sql(full_name(self._name, branch), one, column))
             if keys.upserts or not stale:
                 self._add(table, rows, branch, keys.upserts)
 
@@ -285,11 +298,12 @@ class IcebergTable:
         return self._session.sql(statement)
 
 
-def _superseded(rule: Superseded) -> str:
-    """Return the condition of the rows that a later snapshot brings itself."""
-    older = [f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(rule.before)}"]
-    older += [] if rule.reads else [f"{quoted(OP)} <> 'r'"]
-    whose = (f"{quoted(name)} = {text_literal(value)}" for name, value in rule.columns.items())
+def _superseded(rule: Superseded, alias: str = "") -> str:
+    """Return the condition of the rows that are taken out."""
+    of = f"{alias}." if alias else ""
+    older = [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} < {point(rule.before)}"]
+    older += [] if rule.reads else [f"{of}{quoted(OP)} <> 'r'"]
+    whose = (f"{of}{quoted(name)} = {text_literal(value)}" for name, value in rule.columns.items())
     return " AND ".join((*older, *whose))
 
 

@@ -80,13 +80,15 @@ def one_round(pipeline: Pipeline) -> None:
         pipeline.ack_lake(by="test")
 
 
-def differences(server: SqlServer, shop: str, config: SourceConfig) -> list[TableComparison]:
-    """Compare every row and column; nobody writes to the shop meanwhile."""
+def differences(
+    server: SqlServer, shop: str, config: SourceConfig, tables: int = len(seed.TABLES)
+) -> list[TableComparison]:
+    """Compare every row and column of so many tables; nobody writes to the shop meanwhile."""
     assert config.lake.uri is not None
     assert config.lake.warehouse is not None
     options = {"host": server.host, "port": server.port, "user": "root", "password": ""}
     found = compare_database(options, shop, open_lake(config.lake.uri, config.lake.warehouse))
-    assert len(found) == len(seed.TABLES)
+    assert len(found) == tables
     return [table for table in found if table.differences]
 
 
@@ -149,3 +151,56 @@ def test_a_round_without_changes_leaves_the_lake_as_it_is(
     one_round(pipeline)
     assert snapshots() == before
     assert differences(any_server, shop, config) == []
+
+
+WHILE_READ = (
+    "TRUNCATE TABLE order_items",
+    "CREATE TABLE archive LIKE payments",
+    "INSERT INTO archive SELECT * FROM payments",
+)
+IN_ONE_WINDOW = (
+    "TRUNCATE TABLE archive",
+    "INSERT INTO archive SELECT * FROM payments ORDER BY id LIMIT 50",
+    "ALTER TABLE customers ADD COLUMN points INT NOT NULL DEFAULT 3",
+    "UPDATE customers SET points = 4 ORDER BY id LIMIT 20",
+    "CREATE TABLE _orders_new LIKE orders",
+    "ALTER TABLE _orders_new ADD COLUMN priority VARCHAR(9) CHARACTER SET utf8mb4 NOT NULL DEFAULT 'normal'",
+    "INSERT INTO _orders_new SELECT *, 'normal' FROM orders",
+    "RENAME TABLE orders TO _orders_old, _orders_new TO orders",
+    "DROP TABLE _orders_old",
+    "UPDATE orders SET priority = 'high' ORDER BY id LIMIT 20",
+    "CREATE TABLE kept LIKE products",
+    "INSERT INTO kept SELECT * FROM products ORDER BY id LIMIT 100",
+    "DROP TABLE products",
+    "CREATE TABLE IF NOT EXISTS products LIKE kept",
+    "INSERT INTO products SELECT * FROM kept ORDER BY id LIMIT 30",
+    "RENAME TABLE payments TO moved, archive TO payments, moved TO archive",
+    "ALTER TABLE kept ADD COLUMN noted DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP",
+    "DELETE FROM archive ORDER BY id LIMIT 5",
+)
+
+
+def test_the_lake_follows_tables_that_are_changed(
+    any_server: SqlServer, shop: str, config: SourceConfig, pipeline: Pipeline
+) -> None:
+    """While they are read for the first time, and many at once in one window."""
+
+    def run_all(statements: tuple[str, ...]) -> None:
+        for statement in statements:
+            any_server.execute(statement, database=shop)
+
+    for i, unit in enumerate(pipeline.plan(by="test")):
+        if i == 2:
+            run_all(WHILE_READ)
+        pipeline.drain(unit)
+    pipeline.ack_drain(by="test")
+    for _ in range(2):
+        one_round(pipeline)
+    assert differences(any_server, shop, config, len(seed.TABLES) + 1) == []
+
+    run_all(IN_ONE_WINDOW)
+    for _ in range(4):  # the new snapshots are asked for, read, and merged when the windows up to their ends are there
+        one_round(pipeline)
+    any_server.execute("UPDATE payments SET id = id + 1000000 ORDER BY id DESC LIMIT 3", database=shop)
+    one_round(pipeline)
+    assert differences(any_server, shop, config, len(seed.TABLES) + 2) == []

@@ -10,7 +10,7 @@ import numpy as np
 from cdc_lib.decode.aside import AsideTables
 from cdc_lib.decode.masking import Shape
 from cdc_lib.decode.partial_rows import nothing_untold
-from cdc_lib.decode.progress import Progress
+from cdc_lib.decode.progress import Progress, WindowSummary
 from cdc_lib.decode.rare import RareEvents
 from cdc_lib.decode.reader import WindowReader
 from cdc_lib.decode.row_groups import ReadOptions
@@ -126,7 +126,7 @@ def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         event[:_HEADER] = samples.data[samples.starts[sample] : samples.starts[sample] + _HEADER]
         event[9:13] = np.array([size], "<u4").view(np.uint8)
         try:
-            RareEvents(progress, tables, XaTransactions(progress), []).take(event, 0, size)
+            RareEvents(progress, tables, XaTransactions(progress), WindowSummary()).take(event, 0, size)
         except CdcError as error:
             placed(error)
             progress = make()

@@ -97,7 +97,7 @@ def test_a_snapshot_at_fault_sets_a_released_table_aside_again(capture):
 
 def test_a_dropped_table_is_released_without_a_snapshot(capture):
     """Its lake table stays as it stood."""
-    change(capture, "DROP TABLE bad")
+    change(capture, BAD_TEXT, "DROP TABLE bad")
     rounds(capture)
     table = f"{capture.database}.bad"
     record = capture.pipeline.release(table, by="test")

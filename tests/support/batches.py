@@ -18,6 +18,7 @@ from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import SNAPSHOT_ROW, Position
 from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.table_statement import TableStatement, TableStatementKind
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.model.xa import Decision, Prepared
 from cdc_lib.ports import ObjectStore
@@ -94,6 +95,7 @@ class BatchWriter:
         file: int = 1,
         prepared: Mapping[str, tuple[int, Mapping[TableSchema, Iterable[Row]]]] | None = None,
         decided: Mapping[str, tuple[int, bool]] | None = None,
+        statements: Sequence[tuple[TableStatementKind, str, int]] = (),
     ) -> str:
         """Write a window of one binlog file and return its manifest's key.
 
@@ -105,6 +107,7 @@ class BatchWriter:
             file: number of the binlog file.
             prepared: by xid, where an XA transaction began, and its rows; prepared ten bytes further.
             decided: by xid, where an XA transaction is decided, and whether it commits.
+            statements: kind, table and offset of each.
         """
         window = Window(self.source, epoch, at(start, file), at(stop, file))
         key = layout.manifest_key(window)
@@ -130,6 +133,7 @@ class BatchWriter:
                 for xid, (offset, committed) in (decided or {}).items()
             ),
             "prepared_files": tuple(apart),
+            "statements": tuple(TableStatement(kind, name, at(offset, file)) for kind, name, offset in statements),
         }
         self._manifest(key, epoch, files, schemas, window=window, xa=xa)
         return key

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cdc_lib.decode.history.charsets import accept_charset
 from cdc_lib.decode.history.types import Spelled, TypeOf, spelled
-from cdc_lib.decode.history.words import CannotFollow, Reader
+from cdc_lib.decode.history.words import CannotFollow, Reader, Word
 from cdc_lib.model.schema import Column
 
 
@@ -64,7 +64,7 @@ def new_column(read: Reader, charset: str, rules: Rules) -> NewColumn:
     """
     name = read.name()
     kind = spelled(read, mariadb=rules.mariadb, sql_mode=rules.sql_mode)
-    attributes = _Attributes(kind, charset)
+    attributes = ColumnReader(kind, charset)
     while read.more:
         attributes.take(read)
     nullable = not (attributes.not_null or attributes.primary)
@@ -77,10 +77,18 @@ def new_column(read: Reader, charset: str, rules: Rules) -> NewColumn:
     )
 
 
-class _Attributes:
-    """What stands behind a column's type."""
+class ColumnReader:
+    """What stands behind a column's type.
+
+    Args:
+        kind: the type.
+        charset: the table's default.
+    """
 
     def __init__(self, kind: Spelled, charset: str) -> None:
+        """Begin behind the type."""
+        self.default: list[Word] = []
+        self.computed = False
         self.charset = self._inherited = charset
         self.not_null = kind.not_null
         self.unique = kind.own_key
@@ -106,11 +114,13 @@ class _Attributes:
             case "NULL":
                 self.not_null = False
             case "DEFAULT":
+                before = read.left()
                 _value(read)
+                self.default = before[: len(before) - len(read.left())]
             case "ON" if read.accept("UPDATE"):
                 _value(read)
             case "AUTO_INCREMENT":
-                self.not_null = True
+                self.not_null = self.computed = True
             case "FIRST":
                 self.place = key
             case "AFTER":
@@ -144,10 +154,12 @@ class _Attributes:
             read.accept("=")
             read.take()
         elif key == "GENERATED":
+            self.computed = True
             read.accept("ALWAYS")
             if read.key() != "AS" or read.key(1) != "(":
                 raise CannotFollow("a column is generated in a way that is not known here")
         elif key in ("AS", "CHECK"):
+            self.computed = self.computed or key == "AS"
             read.inner()
         elif key == "CONSTRAINT":
             if read.key() != "CHECK":

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cdc_lib.decode.ddl import meaning
 from cdc_lib.decode.history.advance import Entity, advance
 from cdc_lib.decode.history.column import Rules
-from cdc_lib.decode.history.words import CannotFollow, Reader, words
+from cdc_lib.decode.history.words import CannotFollow
 from cdc_lib.decode.statement import Statement
 from cdc_lib.errors import UnknownSchema
 from cdc_lib.model.history import Definition
@@ -156,7 +156,7 @@ def touched(statement: Statement, *, fold: bool) -> list[Entity]:
         fold: see :class:`cdc_lib.decode.history.column.Rules`.
     """
     means = meaning(statement.text, statement.database)
-    if means.effect == "lossy" and _empties(statement):
+    if means.effect == "truncate":  # takes the rows and leaves the definition
         return []
     found = [(database, "" if table == "*" else table) for database, table in means.tables]
     if fold:
@@ -164,16 +164,8 @@ def touched(statement: Statement, *, fold: bool) -> list[Entity]:
     return list(dict.fromkeys(found))
 
 
-def _empties(statement: Statement) -> bool:
-    """Whether a statement takes the rows and leaves the definition."""
-    try:
-        return Reader(words(statement)).key() == "TRUNCATE"
-    except CannotFollow:
-        return False
-
-
 def _touches(statement: Statement, entity: Entity, *, fold: bool) -> bool:
     found = touched(statement, fold=fold)
     if entity in found:
         return True
-    return (entity[0], "") in found and meaning(statement.text, statement.database).effect == "lossy"
+    return (entity[0], "") in found and meaning(statement.text, statement.database).effect == "drop"

@@ -153,6 +153,10 @@ class Reader:
             depth += (key == "(") - (key == ")")
         return self._words[begin : self._at - 1]
 
+    def left(self) -> list[Word]:
+        """Return all that is left and stand where it is."""
+        return self._words[self._at :]
+
     def rest(self) -> list[Word]:
         """Return all that is left and stand behind it."""
         begin, self._at = self._at, len(self._words)

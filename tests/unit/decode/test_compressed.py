@@ -81,10 +81,13 @@ def test_rows_that_inflate_to_more_than_cells_can_be_found_in_are_refused(size):
 
 
 def test_a_compressed_statement_is_looked_at():
-    """One that takes rows away stops the window."""
-    binlog = Binlog().mariadb_gtid(1).deflated_query(b"TRUNCATE TABLE a /* %s */" % (b"why " * 100))
+    """One that takes rows away is told, or stops the window."""
+    binlog = Binlog().mariadb_gtid(1).deflated_query(b"ALTER TABLE a TRUNCATE PARTITION p /* %s */" % (b"why " * 100))
     with pytest.raises(UnknownEvent, match="TRUNCATE"):
         read(binlog, flavor="mariadb")
+    binlog = Binlog().mariadb_gtid(1).deflated_query(b"TRUNCATE TABLE a /* %s */" % (b"why " * 100))
+    _, summary = read(binlog.xid(), flavor="mariadb")
+    assert [(one.kind, one.table.rpartition(".")[2]) for one in summary.statements] == [("truncate", "a")]
     _, summary = read(Binlog().mariadb_gtid(1).deflated_query(b"ALTER TABLE a ADD w INT").xid(), flavor="mariadb")
     assert [ddl.statement for ddl in summary.ddl] == ["ALTER TABLE a ADD w INT"]
 

@@ -1,0 +1,99 @@
+"""What the statements of a stream do to captured tables, and which of them ask for reading a table anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cdc_lib.config.shadows import bases
+from cdc_lib.decode.conceal import concealed
+from cdc_lib.decode.ddl import Meaning, Name
+from cdc_lib.decode.history.fills import fills
+from cdc_lib.decode.history.words import CannotFollow
+from cdc_lib.decode.progress import Place
+from cdc_lib.decode.statement import Statement
+from cdc_lib.decode.table_statements import Naming, table_statements, taken_over
+from cdc_lib.errors import TableReplaced
+from cdc_lib.model.position import Position
+from cdc_lib.model.table_statement import Fill, TableStatement
+
+_TOLD = 120
+"""Characters of a statement that an error shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """Tells what a statement does.
+
+    Args:
+        naming: how statements name tables.
+        mariadb: whether the server is MariaDB.
+        masks: whether some columns have masks, so that no value of a statement may be kept.
+        captured: whether a table is.
+    """
+
+    naming: Naming
+    mariadb: bool
+    masks: bool
+    captured: Callable[[str, str], bool]
+
+    def of(
+        self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, place: Place
+    ) -> tuple[TableStatement, ...]:
+        """Return what a statement does to captured tables, and to the shadows that tools make of them.
+
+        Args:
+            means: its meaning.
+            followed: the captured tables among those that it names.
+            statement: itself.
+            position: where its event starts.
+            place: context of an error there.
+
+        Raises:
+            TableReplaced: a table has rows, or values, that the binlog does not hold.
+        """
+        if found := {table: rows for table, rows in taken_over(means, self.naming).items() if table in followed}:
+            told = ", ".join(f"{'.'.join(table)} has the rows of {'.'.join(rows)}" for table, rows in found.items())
+            raise _replaced(f"a RENAME put another table's rows into a captured table: {told}", found, place)
+        statements = table_statements(means, followed, position, self.naming)
+        shadowed = tuple(self._shadowed(means))
+        if means.effect == "create":
+            return statements + tuple(TableStatement("shadow", table, position) for table in shadowed)
+        if means.effect not in ("alter", "columns") or not (followed or shadowed):
+            return statements
+        try:
+            added = self._added(means, statement)
+        except CannotFollow as why:
+            if keyed := [table for table in followed if self.naming.keyed(*table)]:
+                told = concealed(statement.text)[:_TOLD]
+                message = f"a statement gave values to rows that it does not tell ({why}): {told!r}"
+                raise _replaced(message, keyed, place) from why
+            return tuple(TableStatement("shadow_fill", table, position, unclear=str(why)) for table in shadowed)
+        if not added:
+            return statements
+        return (
+            *statements,
+            *(TableStatement("fill", ".".join(table), position, added) for table in followed[:1]),
+            *(TableStatement("shadow_fill", table, position, added) for table in shadowed),
+        )
+
+    def _shadowed(self, means: Meaning) -> Iterator[str]:
+        """Yield the captured tables of which a statement makes or changes the shadow."""
+        for database, name in means.tables[:1] if self.naming.swaps else ():
+            if name != "*":
+                yield from (f"{database}.{base}" for base in bases(name) if self.captured(database, base))
+
+    def _added(self, means: Meaning, statement: Statement) -> tuple[Fill, ...]:
+        if means.effect == "columns":
+            raise CannotFollow("columns have other names")
+        if "ADD" not in statement.text.upper():
+            return ()
+        found = fills(statement, mariadb=self.mariadb)
+        if found and self.masks:
+            raise CannotFollow("some columns have masks")
+        return found
+
+
+def _replaced(message: str, tables: Sequence[Name] | dict[Name, Name], place: Place) -> TableReplaced:
+    names = ", ".join(map(".".join, tables))
+    return TableReplaced(message, hint="The table is read anew by itself.", **place, table=names)

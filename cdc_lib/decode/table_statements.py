@@ -1,0 +1,95 @@
+"""What a statement does to the rows of captured tables: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from cdc_lib.config.shadows import is_swap
+from cdc_lib.decode.ddl import Meaning, Name
+from cdc_lib.model.position import Position
+from cdc_lib.model.table_statement import TableStatement, TableStatementKind
+
+
+def _always(_database: str, _table: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How statements name tables.
+
+    Args:
+        fold: names are the same in lower and upper case.
+        swaps: a RENAME with the names of an online schema change tool puts the table's own rows back.
+        keyed: whether a table's rows are kept by a key in the lake; what is kept as a list of changes stays as it was when
+            columns are added.
+    """
+
+    fold: bool = False
+    swaps: bool = False
+    keyed: Callable[[str, str], bool] = _always
+
+
+def table_statements(
+    means: Meaning, followed: Collection[Name], position: Position, naming: Naming
+) -> tuple[TableStatement, ...]:
+    """Return what a statement does to captured tables, in the order in which it names them.
+
+    Args:
+        means: the statement's meaning.
+        followed: the captured tables among those that it names.
+        position: where its event starts.
+        naming: how it names them.
+    """
+    if means.effect == "rename":
+        gone, swapped = left_behind(means), swapped_in(means, naming)
+        found = _each("drop", [table for table in followed if table in gone], position)
+        return found + _each("swap", [table for table in followed if table in swapped], position)
+    if means.effect == "create":
+        return _each("create_if_missing" if means.if_missing else "create", followed, position)
+    if means.effect in ("truncate", "drop"):
+        return _each("truncate" if means.effect == "truncate" else "drop", followed, position)
+    return ()
+
+
+def _each(kind: TableStatementKind, tables: Collection[Name], position: Position) -> tuple[TableStatement, ...]:
+    return tuple(TableStatement(kind, ".".join(table), position) for table in dict.fromkeys(tables))
+
+
+def taken_over(means: Meaning, naming: Naming) -> dict[Name, Name]:
+    """Return the tables that hold the rows of another one behind a RENAME, and of which."""
+    swapped = swapped_in(means, naming)
+    found = {table: rows for table, rows in _moved(means).items() if rows is not None and rows != table}
+    return {table: rows for table, rows in found.items() if table not in swapped}
+
+
+def swapped_in(means: Meaning, naming: Naming) -> tuple[Name, ...]:
+    """Return the tables whose place another one took that a tool had filled with the same rows, in other columns."""
+    moved = _moved(means) if naming.swaps else {}
+    went = {rows: table for table, rows in moved.items() if rows is not None}
+    return tuple(
+        table
+        for table, rows in moved.items()
+        if rows is not None
+        and (to := went.get(table, table))[0] == table[0] == rows[0]
+        and is_swap(table[1], to[1], rows[1])
+    )
+
+
+def left_behind(means: Meaning) -> tuple[Name, ...]:
+    """Return the tables that were there in front of a RENAME and are gone behind it."""
+    # A name that is a target first had no table before.
+    first = {table: i for i, pair in reversed(list(enumerate(means.renamed))) for table in pair}
+    return tuple(
+        table for table, rows in _moved(means).items() if rows is None and means.renamed[first[table]][0] == table
+    )
+
+
+def _moved(means: Meaning) -> dict[Name, Name | None]:
+    """Return whose rows each of the tables holds behind a RENAME, whose pairs are followed from the left to the right."""
+    holds: dict[Name, Name | None] = {}
+    for old, new in means.renamed:
+        holds[new] = holds.get(old, old)
+        holds[old] = None
+    return holds

@@ -1,0 +1,45 @@
+"""Statements that take the rows of a table, or begin it anew, without an event for each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cdc_lib.model.position import Position
+
+TableStatementKind = Literal["truncate", "drop", "create", "create_if_missing", "swap", "fill", "shadow", "shadow_fill"]
+"""truncate: the rows are gone; drop: the table is; create: it begins anew; create_if_missing: it does if it was dropped before;
+swap: an online schema change tool put its rows back with other columns; fill: its rows got values in new columns; shadow and
+shadow_fill: such a tool began to make its shadow, and did that to it: it counts from the swap on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """What all rows of a table get in a column that is added.
+
+    Args:
+        column: its name.
+        value: as SELECT shows it.
+    """
+
+    column: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatement:
+    """What a statement did to the rows of one captured table.
+
+    Args:
+        kind: what it did.
+        table: ``database.table``; ``database.*`` where a database was dropped.
+        position: where its event starts. Changes of the table before it are of the rows that it took.
+        fills: the columns that it added with a value in every row.
+        unclear: of a shadow: why the statement does not tell what its rows got.
+    """
+
+    kind: TableStatementKind
+    table: str
+    position: Position
+    fills: tuple[Fill, ...] = ()
+    unclear: str = ""

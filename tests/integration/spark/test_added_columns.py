@@ -1,0 +1,95 @@
+"""Columns that are added with a value, and columns that get other names: the lake's standing rows follow."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.capture import row_metadata
+from tests.support.ddl_source import Followed
+
+
+@pytest.fixture(params=["FULL", "MINIMAL"])
+def source(request, any_server, database, tmp_path, lake):
+    with row_metadata(any_server, request.param):
+        source = Followed(any_server, database, tmp_path, lake)
+        source.run("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))")
+        source.run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+        source.round()
+        yield source
+
+
+def snapshots(source):
+    return len(source.capture.pipeline.status().drain.snapshots)
+
+
+def test_a_literal_is_filled_in_without_reading_the_table(source):
+    """In standing rows, in rows of the same window before it, and in those that a partial image completes."""
+    before = snapshots(source)
+    source.run(
+        "INSERT INTO t VALUES (4, 'd')",
+        "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 7, ADD COLUMN s VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'new'",
+        "UPDATE t SET n = 8 WHERE id = 2",
+        "INSERT INTO t (id, v, n, s) VALUES (5, 'e', 1, NULL)",
+        "SET SESSION binlog_row_image = 'MINIMAL'",
+        "UPDATE t SET v = 'partly' WHERE id IN (1, 4)",
+        "DELETE FROM t WHERE id = 3",
+    )
+    source.round(twice=True)
+    source.assert_equal("t")
+    source.run("ALTER TABLE t ADD COLUMN late DECIMAL(6,2) DEFAULT 1.5, ADD COLUMN nothing INT")
+    source.round(twice=True)
+    source.run("SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE t SET v = 'later' WHERE id = 1")
+    source.round()
+    source.assert_equal("t")
+    assert snapshots(source) == before
+
+
+def test_a_column_that_comes_back_is_filled_anew(source):
+    """Whatever the lake kept of the one before."""
+    source.run("ALTER TABLE t ADD COLUMN n INT DEFAULT 7", "UPDATE t SET n = id")
+    source.round()
+    source.run(
+        "ALTER TABLE t DROP COLUMN n", "UPDATE t SET v = 'x' WHERE id = 1", "ALTER TABLE t ADD COLUMN n INT DEFAULT 9"
+    )
+    source.run("UPDATE t SET n = 5 WHERE id = 2")
+    source.round(twice=True)
+    source.assert_equal("t")
+
+
+def test_what_a_statement_does_not_tell_is_read(source):
+    """An expression; a column that is computed; columns with other names."""
+    source.run(
+        "ALTER TABLE t ADD COLUMN at DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3)", "UPDATE t SET v = 'x' WHERE id = 1"
+    )
+    source.round()
+    source.round()
+    source.assert_equal("t")
+    source.run("ALTER TABLE t ADD COLUMN twice INT AS (id * 2) STORED")
+    source.round()
+    source.round()
+    source.assert_equal("t")
+    source.run("ALTER TABLE t RENAME COLUMN v TO w", "INSERT INTO t (id, w) VALUES (9, 'z')")
+    source.run("ALTER TABLE t CHANGE w u VARCHAR(30), ADD COLUMN m INT DEFAULT 3")
+    source.round()
+    source.round()
+    source.assert_equal("t")
+    source.run("UPDATE t SET u = 'last' WHERE id = 3")
+    source.round()
+    source.assert_equal("t")
+
+
+def test_a_tool_that_adds_columns_gives_them_to_all_rows_at_its_swap(source):
+    """Some windows behind the ALTER of its shadow."""
+    source.run(
+        "create table `_t_gho` like `t`",
+        "alter /* gh-ost */ table `_t_gho` ADD COLUMN n INT NOT NULL DEFAULT 7",
+        "INSERT INTO t VALUES (4, 'd')",
+    )
+    source.round(twice=True)
+    source.run(
+        "insert ignore into `_t_gho` (id, v) select id, v from t",
+        "rename /* gh-ost */ table `t` to `_t_del`, `_t_gho` to `t`",
+        "UPDATE t SET v = 'new' WHERE id = 2",
+    )
+    source.round(twice=True)
+    source.assert_equal("t")
