@@ -6,10 +6,12 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Self
 
 import cdc_lib.draining
+import cdc_lib.merging
 import cdc_lib.pipeline
+import cdc_lib.starting
 import spark_jobs.application
 
-CLOCKED = (cdc_lib.draining, cdc_lib.pipeline, spark_jobs.application)
+CLOCKED = (cdc_lib.draining, cdc_lib.merging, cdc_lib.pipeline, cdc_lib.starting, spark_jobs.application)
 """The modules that look at the clock."""
 
 
