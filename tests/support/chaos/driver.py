@@ -217,8 +217,9 @@ class Chaos:
         self.steps.over_bad_wire(step, unit, self._waiting() if step == "plan" else ())
 
     def _rewind(self) -> None:
-        """Somebody moves the cursor back."""
-        places = [window.start for window in self.laws.windows[-REACH:]]
+        """Somebody moves the cursor back; forward would leave changes out."""
+        drain = self.cursors.load(self.config.source, DRAIN)
+        places = [one.start for one in self.laws.windows[-REACH:] if drain and one.start <= drain.position]
         if places:
             self.steps.one("rewind", wanted=str(self.random.choice(places)))
 
