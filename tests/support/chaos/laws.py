@@ -43,7 +43,8 @@ class Laws:
         drain, lake = (self._cursors.load(self._source, consumer) for consumer in (DRAIN, LAKE))
         if drain is not None:
             self._moved(drain, drain)
-            self._durable_chunks(drain.snapshots)
+            merged = {task.id for task in lake.snapshots if task.complete} if lake is not None else set()
+            self._durable_chunks(task for task in drain.snapshots if task.id not in merged)
         if lake is not None:
             assert drain is not None
             self._moved(lake, drain)
