@@ -129,7 +129,7 @@ class Chaos:
             self._drain: 38,
             self._ack_drain: 15,
             self._plan_merge: 8,
-            self._merge: 4,
+            self._merge: 7,
             self._ack_lake: 7,
             self._drain_an_old_unit: 3,
             self._drain_twice_at_once: 2,
@@ -138,7 +138,7 @@ class Chaos:
             self._cut_or_silence: 4,
         }
         if self.trials.rewinds:
-            weights |= {self._rewind: 1, self._undo: 0.5}
+            weights |= {self._rewind: 4, self._undo: 1.5}
         if self.trials.quarantine:
             weights[self._release] = 3
         if self.trials.collections:
