@@ -39,10 +39,10 @@ def behind(proxy: TcpProxy, source: AirflowSource, station: AirflowStandalone) -
     """A source behind the proxy whose tables are in the lake, and with a megabyte of changes that is not."""
     user = {"user": source.server.cdc_user, "password_env": PASSWORD_VARIABLE}
     source.write(server={"host": proxy.host, "port": proxy.own_port, **user})
+    source.sql("CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(3000))")
     run_id = station.trigger(source.dag)
     assert station.wait_for_run(source.dag, run_id)["state"] == "success"
     source.sql(
-        "CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(3000))",
         "INSERT INTO notes (v) VALUES " + ", ".join("(REPEAT('n', 2500))" for _ in range(400)),
         "UPDATE orders SET price = price + 1",
         "DELETE FROM orders WHERE id = 2",
