@@ -403,10 +403,11 @@ class Pipeline:
         """
         cursor = self._cursor(DRAIN)
         starter = self._starter(self._address())
-        if start is None:
-            start = starter.left_by(cursor)
-        place = starter.find(start)
-        moved = self._moved_over_durable(cursor, by).switched(place, "rewind", at=_now(), by=by, why=why)
+        place = starter.find(starter.left_by(cursor) if start is None else start)
+        # What is taken back before anything of it counted leaves nothing; else rows would stay half read again.
+        untouched = start is None and cursor.position == cursor.switches[-1].began.position
+        durable = cursor if untouched else self._moved_over_durable(cursor, by)
+        moved = durable.switched(place, "rewind", at=_now(), by=by, why=why)
         return self.cursors.swap(cursor, moved)
 
     def switch(self, host: str, port: int, *, by: str) -> Cursor:

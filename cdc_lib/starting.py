@@ -86,13 +86,21 @@ class Starter:
         """Return the place that a cursor left at its last switch.
 
         Raises:
-            ConfigError: there was none, or it lies on another server.
+            ConfigError: there was none, or it lies on another server, or half of what lies before it was read again.
         """
-        left = cursor.switches[-1].left if cursor.switches else None
-        if left is None or not left.identity.is_same_server(self.facts.identity):
+        last = cursor.switches[-1] if cursor.switches else None
+        left = last.left if last else None
+        if last is None or left is None or not left.identity.is_same_server(self.facts.identity):
             raise ConfigError(
                 f"the cursor left its last place on {left.identity}" if left else "the cursor was never moved by hand",
                 hint="Name a place: --time, --gtid or --position; cdc cursor show tells all moves.",
+                source=cursor.source,
+            )
+        if last.began.identity.is_same_server(left.identity) and last.began.position < cursor.position < left.position:
+            raise ConfigError(
+                f"the changes up to {left.position} are read again, and so far only those up to {cursor.position} were",
+                hint="Rows that changed on both sides of that would stay as the first half left them. Let the runs go on: "
+                "they come to that place by themselves.",
                 source=cursor.source,
             )
         return StartAt(position=str(left.position))

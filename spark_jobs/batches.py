@@ -101,8 +101,11 @@ def replayed_batches(
     wanted = {decision.xid for epoch, decision in unknown if Point.at(epoch, decision.position) >= replay[0]}
     begins = {window.key: window.start for window in windows}
     older = [window.key for window in reversed(windows) if window.start < begins[batches[0].key]]
-    opened = opened_before(((key, load_batches(store, [key])[0].manifest) for key in older), wanted)
-    if missing := wanted - {transaction.prepared.xid for transaction in opened}:
+    before = ((key, load_batches(store, [key])[0].manifest) for key in older)
+    opened = opened_before(before, wanted, batches[0].manifest)
+    # One that is found is not yet the right one, where an epoch that goes back begins in between.
+    unknown = settle(opened, [(batch.key, batch.manifest) for batch in batches]).unknown
+    if missing := {decision.xid for epoch, decision in unknown if Point.at(epoch, decision.position) >= replay[0]}:
         raise MergeError(
             "a snapshot chunk comes after windows that are already merged, and the batches that hold the rows of XA "
             "transactions committed since are no longer stored",

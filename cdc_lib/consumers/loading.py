@@ -50,7 +50,7 @@ def load_part(
     settled = settle(opened, [(key, manifest)])
     wanted = {decision.xid for _, decision in settled.unknown}
     if wanted:
-        older = opened_before(_newest_first(store, stored, step.window), wanted)
+        older = opened_before(_newest_first(store, stored, step.window), wanted, manifest)
         settled = settle([*opened, *older], [(key, manifest)])
         for epoch, decision in settled.unknown:
             raise BatchesGone(

@@ -26,10 +26,13 @@ class Receiver:
         stream: where the bytes come from.
         size: bytes of one buffer; as many are received before it is handed on, or as the server has at hand.
         depth: buffers in all; bounds the memory.
+        ends: whether the server closes the connection behind what it sends. Where it does not, nobody knows which byte is
+            the last one before it is read: what came is handed on before more is waited for.
     """
 
-    def __init__(self, stream: BinlogStream, size: int = 8 << 20, depth: int = 3) -> None:
+    def __init__(self, stream: BinlogStream, size: int = 8 << 20, depth: int = 3, *, ends: bool = True) -> None:
         """Start receiving."""
+        self._ends = ends
         self._stream = stream
         self._size = size
         self._full: queue.Queue[tuple[Bytes, int] | BaseException | None] = queue.Queue()
@@ -62,7 +65,7 @@ class Receiver:
             got = self._stream.read_into(view[end:])
             end += got
             # A short read says that the server has no more at hand: what is here is handed on.
-            if got == 0 or got < 16 * 1024 or end - HEADROOM >= self._size // 2:
+            if not self._ends or got < 16 * 1024 or end - HEADROOM >= self._size // 2:
                 break
         return end
 

@@ -158,7 +158,7 @@ class ResultSet:
             DecodeError: the answer does not follow the protocol.
         """
         rest: Bytes = np.empty(0, np.uint8)
-        with Receiver(self._stream) as receiver:
+        with Receiver(self._stream, ends=False) as receiver:
             for buffer, end in receiver.buffers():
                 if rest.shape[0] <= HEADROOM:
                     begin = HEADROOM - rest.shape[0]

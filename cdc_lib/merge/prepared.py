@@ -1,13 +1,14 @@
 """Which prepared XA transactions the windows of a merge commit, and which stay open behind it.
 
 A commit finds its rows by the id of its transaction: at the newest place before it that prepared that id, in the same window
-or in one that was merged long ago. An id can be used again after its decision, and never by two open transactions at once.
+or in one that was merged long ago. An id can be used again after its decision, and never by two open transactions at once. Where
+an epoch goes back in the same binlog, what was prepared behind its beginning is prepared again, and is not open until then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cdc_lib.errors import MergeError
 from cdc_lib.model.batch import Manifest
@@ -68,9 +69,10 @@ def settle(before: Iterable[OpenTransaction], windows: Iterable[tuple[str, Manif
     unknown: list[tuple[int, Decision]] = []
     for key, manifest in windows:
         found: list[Commit] = []
+        opened = {xid: one for xid, one in opened.items() if not _is_read_again(one, manifest)}
         for event in _in_order(manifest):
             if isinstance(event, Prepared):
-                opened[event.xid] = OpenTransaction(key, event)
+                opened[event.xid] = OpenTransaction(key, event, manifest.epoch, manifest.identity)
                 continue
             transaction = opened.pop(event.xid, None)
             if not event.committed:
@@ -148,18 +150,36 @@ def _in_order(manifest: Manifest) -> Iterator[Prepared | Decision]:
         yield event
 
 
-def opened_before(newest_first: Iterable[tuple[str, Manifest]], wanted: Collection[str]) -> tuple[OpenTransaction, ...]:
+def _is_read_again(one: OpenTransaction, manifest: Manifest) -> bool:
+    window = manifest.window
+    return window is not None and one.is_read_again(manifest.epoch, manifest.identity, window.start)
+
+
+def _not_read_again(manifest: Manifest, first: Manifest) -> Manifest:
+    """Return a manifest without what the epoch of a later window reads again from that window's start on."""
+    again = manifest.epoch != first.epoch and manifest.identity.is_same_server(first.identity)
+    if first.window is None or not again:
+        return manifest
+    start = first.window.start
+    prepared = tuple(one for one in manifest.prepared if one.position < start)
+    return replace(manifest, prepared=prepared, decided=tuple(one for one in manifest.decided if one.position < start))
+
+
+def opened_before(
+    newest_first: Iterable[tuple[str, Manifest]], wanted: Collection[str], first: Manifest
+) -> tuple[OpenTransaction, ...]:
     """Look back for transactions that are open where a run of windows starts.
 
     Args:
         newest_first: key and manifest of the windows before; no more of them are taken than is needed.
         wanted: ids of the transactions.
+        first: the first window of the run.
     """
     found: dict[str, OpenTransaction] = {}
     for key, manifest in newest_first if wanted else ():
-        for transaction in settle((), [(key, manifest)]).open:
-            if transaction.prepared.xid in wanted:
-                found.setdefault(transaction.prepared.xid, transaction)
+        for one in settle((), [(key, _not_read_again(manifest, first))]).open:
+            if one.prepared.xid in wanted:
+                found.setdefault(one.prepared.xid, one)
         if len(found) == len(wanted):
             break
     return tuple(found[xid] for xid in sorted(found))

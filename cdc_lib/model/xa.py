@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
 
 
@@ -55,10 +56,23 @@ class OpenTransaction:
     Args:
         manifest: key of the manifest of the batch that holds its rows; the batch must stay until the decision is merged.
         prepared: the transaction.
+        epoch: of that batch; 0 in documents of older releases.
+        server: that it was read from; None there.
     """
 
     manifest: str
     prepared: Prepared
+    epoch: int = 0
+    server: ServerIdentity | None = None
+
+    def is_read_again(self, epoch: int, server: ServerIdentity, start: Position) -> bool:
+        """Whether its XA PREPARE stands at or behind the start of a window of a later epoch, in the same binlog.
+
+        The epoch before it was followed further than to where this one began. What is read before that XA PREPARE is
+        older than it: a decision there is one of an earlier transaction that had the same id.
+        """
+        again = self.server is not None and self.epoch != epoch and self.server.is_same_server(server)
+        return again and start <= self.prepared.position
 
 
 def xid_text(format_id: int, gtrid: bytes, bqual: bytes) -> str:

@@ -121,7 +121,7 @@ def _xa_holders(facts: Facts, kept: Collection[str]) -> dict[str, str]:
             continue
         # As whoever reads the window would look for them: windows overlap where a rewound drain cut the stream anew.
         wanted = {decision.xid for _, decision in settle((), [(key, manifest)]).unknown}
-        for one in opened_before(reversed(in_order[:place]), wanted):
+        for one in opened_before(reversed(in_order[:place]), wanted, manifest):
             needed[one.manifest] = f"it prepares an XA transaction that {key.split('/')[-2]} commits"
         for commit in settled.commits.get(key, ()):
             needed[commit.manifest] = f"it prepares an XA transaction that {key.split('/')[-2]} commits"

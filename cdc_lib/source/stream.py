@@ -70,25 +70,21 @@ class ServerStream:
         if reader is None:
             return 0
         got = int(reader.readinto1(view))
-        while 0 < got < min(_WORTHWHILE, len(view)) and self._more_comes():
-            more = int(reader.readinto1(view[got:]))
-            if more == 0:
-                break
+        while 0 < got < min(_WORTHWHILE, len(view)) and (more := self._at_hand(view[got:])):
             got += more
         return got
 
-    def _more_comes(self) -> bool:
-        """Whether there is something to read after a moment, so that reading it does not wait."""
+    def _at_hand(self, view: memoryview) -> int:
+        """Receive what is there after a moment, without waiting for what may never come; returns how much."""
         sock = self._connection._sock  # noqa: SLF001 - as above
         if sock is None:
-            return False
+            return 0
         if isinstance(sock, ssl.SSLSocket):
-            # What arrives may be half a record, or one of TLS itself: only what is deciphered already is sure to be there.
-            return sock.pending() > 0
+            return _deciphered(sock, view)
         time.sleep(_MOMENT)
         poll = select.poll()
         poll.register(sock, select.POLLIN)
-        return bool(poll.poll(0))
+        return int(self._connection._rfile.readinto1(view)) if poll.poll(0) else 0  # noqa: SLF001 - as above
 
     def __enter__(self) -> Self:
         """Close the connection at the end of the block."""
@@ -104,6 +100,19 @@ class ServerStream:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
         self._connection._force_close()  # noqa: SLF001 - close() would first wait for the answer
+
+
+def _deciphered(sock: ssl.SSLSocket, view: memoryview) -> int:
+    """Receive what has arrived as whole records; what else has may be half of one, or one of TLS itself."""
+    patience = sock.gettimeout()
+    sock.settimeout(0)
+    try:
+        # The driver's buffer is empty: it was read first, and views are larger than it.
+        return sock.recv_into(view)
+    except ssl.SSLWantReadError:
+        return 0
+    finally:
+        sock.settimeout(patience)
 
 
 def binlog_dump(

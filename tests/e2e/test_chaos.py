@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.chaos.driver import Chaos
 from tests.support.chaos.settings import chaos_config
+from tests.support.chaos.trials import Trials
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -16,7 +17,7 @@ pytestmark = [
 
 def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(mysql_server, tmp_path):
     """Plans, drains, merges and acks die; retries, cleared tasks, crashes and cut connections come in between."""
-    config = chaos_config(mysql_server, "chaos", tmp_path)
+    config = chaos_config(mysql_server, "chaos", tmp_path, Trials.of(11))
     try:
         with Chaos(mysql_server, config, "chaos", tmp_path, 11, merge_kills=1, rows=200) as chaos:
             chaos.run(20)

@@ -124,6 +124,37 @@ def test_a_rewind_is_a_new_epoch_that_the_lake_follows_and_that_can_be_undone(wr
     assert cursor(capture).epoch == 3
 
 
+def test_a_rewind_is_taken_back_before_anything_of_it_counts_and_not_in_the_middle(writer, tmp_path):
+    """Half of what is read again would leave a row as it was in between, for ever."""
+    settings = {"start": "latest", "drain": {"max_window_bytes": 1}}
+    capture, lake = Capture(writer.server, writer.database, tmp_path, **settings), Lake("a")
+    capture.pipeline.plan(by="test")
+    start = cursor(capture).position
+    writer.execute("INSERT INTO a VALUES (1, 1)")
+    writer.execute("FLUSH BINARY LOGS")
+    writer.execute("UPDATE a SET v = 2 WHERE id = 1")
+    drain_all(capture)
+    lake.merge_all(capture)
+    left = cursor(capture).position
+    capture.pipeline.rewind(_at(start), by="test", why="")
+    first, *_ = capture.pipeline.plan(by="test")
+    capture.pipeline.drain(first)
+    assert capture.pipeline.rewind(None, by="test", why="").position == left
+    lake.merge_all(capture)
+    assert {key: row["v"] for key, row in lake.rows.items()} == {1: 2}
+    capture.pipeline.rewind(_at(start), by="test", why="")
+    first, *others = capture.pipeline.plan(by="test")
+    assert others
+    capture.pipeline.drain(first)
+    capture.pipeline.ack_drain(by="test")
+    with pytest.raises(ConfigError, match=f"so far only those up to {first.stop}"):
+        capture.pipeline.rewind(None, by="test", why="")
+    drain_all(capture)
+    lake.merge_all(capture)
+    assert {key: row["v"] for key, row in lake.rows.items()} == {1: 2}
+    assert cursor(capture).position == left
+
+
 def test_a_purged_cursor_is_refused_with_two_ways_out(writer, tmp_path):
     """And goes on when somebody says so, leaving out what is gone."""
     capture = Capture(writer.server, writer.database, tmp_path, start="latest")

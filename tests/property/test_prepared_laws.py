@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cdc_lib.errors import MergeError
@@ -54,20 +54,20 @@ def xa_histories(draw):
     return History(tuple(events), tuple(commits), tuple(sorted(opened)))
 
 
-def cut(history, places):
+def cut(history, places, epoch=1, begin=4, end=100_000):
     """Return (key, manifest) of the windows between the places, as a drain leaves them."""
-    bounds = [4, *sorted(set(places)), 100_000]
+    bounds = [begin, *sorted(place for place in set(places) if begin < place < end), end]
     windows = []
     for start, stop in pairwise(bounds):
         here = [event for event in history.events if start <= event.position.offset < stop]
         prepared = tuple(event for event in here if isinstance(event, Prepared))
         decided = tuple(event for event in here if isinstance(event, Decision))
         manifest = Manifest(
-            source="shop", epoch=1, identity=IDENTITY, window=Window("shop", 1, at(start), at(stop)), chunk=None,
+            source="shop", epoch=epoch, identity=IDENTITY, window=Window("shop", epoch, at(start), at(stop)), chunk=None,
             gtid_first="", gtid_last="", first_time=None, last_time=None, transactions=0, events=0, files=(),
             schemas={}, prepared=prepared, decided=decided,
         )  # fmt: skip
-        windows.append((f"window-{start:06d}", manifest))
+        windows.append((f"window-{start:06d}" if epoch == 1 else f"again-{start:06d}", manifest))
     return windows
 
 
@@ -106,11 +106,46 @@ def test_what_is_open_is_found_again_by_looking_back(history, places, data):
     last = data.draw(st.integers(first, len(windows) - 1))
     replayed = windows[first : last + 1]
     wanted = {decision.xid for _, decision in settle((), replayed).unknown}
-    opened = opened_before(reversed(windows[:first]), wanted)
+    opened = opened_before(reversed(windows[:first]), wanted, replayed[0][1])
     assert {transaction.prepared.xid for transaction in opened} == wanted
     carried = settle(settle((), windows[:first]).open, replayed)
     again = settle(opened, replayed)
     assert (again.commits, again.unknown) == (carried.commits, ())
+
+
+@settings(max_examples=500, deadline=None)
+@given(xa_histories(), CUTS, CUTS, st.integers(1, 15), st.integers(1, 15), st.integers(1, 4))
+def test_what_is_read_again_after_a_rewind_brings_no_rows_of_a_later_transaction(
+    history, places, again, one, other, together
+):
+    """Ids are used again: a commit that is read again belongs to the transaction before it, never to one that is still open."""
+    began, left = sorted((one * STEP, other * STEP))
+    assume(began < left)
+    opened = settle((), cut(history, places, end=left)).open
+    windows, found = cut(history, again, epoch=2, begin=began), []
+    for first in range(0, len(windows), together):
+        settlement = settle(opened, windows[first : first + together])
+        assert all(decision.position.offset < left for _, decision in settlement.unknown), "it would stop the merge"
+        found += brought(settlement)
+        opened = settlement.open
+    # Of transactions that were prepared before the beginning and committed before it was left, the lake has the rows.
+    due = [pair for pair in history.commits if pair[0] >= began and (pair[1] >= began or pair[0] >= left)]
+    assert found == due
+    assert tuple(transaction.prepared.xid for transaction in opened) == history.open
+
+
+@settings(max_examples=300, deadline=None)
+@given(xa_histories(), CUTS, CUTS, st.integers(1, 15), st.integers(1, 15))
+def test_who_looks_back_from_what_is_read_again_finds_the_right_transaction(history, places, again, one, other):
+    """Another consumer takes the rows of all commits that are read again, the lake those of a late chunk's windows."""
+    began, left = sorted((one * STEP, other * STEP))
+    assume(began < left)
+    before, windows = cut(history, places, end=left), cut(history, again, epoch=2, begin=began)
+    wanted = {decision.xid for _, decision in settle((), windows).unknown}
+    opened = opened_before([*reversed(before)], wanted, windows[0][1])
+    settlement = settle(opened, windows)
+    assert brought(settlement) == [pair for pair in history.commits if pair[0] >= began]
+    assert settlement.unknown == ()
 
 
 @given(st.integers(4, 1000), st.lists(st.integers(4, 1000), max_size=3))
@@ -136,8 +171,8 @@ def test_looking_back_takes_no_more_windows_than_it_needs():
             taken.append(window[0])
             yield window
 
-    assert [t.manifest for t in opened_before(newest_first(), {"a"})] == ["window-000050"]
+    assert [t.manifest for t in opened_before(newest_first(), {"a"}, windows[3][1])] == ["window-000050"]
     assert taken == ["window-000200", "window-000050"]
     taken.clear()
-    assert opened_before(newest_first(), set()) == ()
+    assert opened_before(newest_first(), set(), windows[3][1]) == ()
     assert taken == []

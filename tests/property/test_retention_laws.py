@@ -115,7 +115,7 @@ def test_a_consumer_that_comes_later_reads_what_is_left_without_a_gap(stream):
         settled = settle(opened, [(step.window.key, manifest)])
         wanted = {decision.xid for _, decision in settled.unknown}
         before = [pair for pair in older_first if stream_start(stream, pair[0]) < step.window.start]
-        assert {one.prepared.xid for one in opened_before(reversed(before), wanted)} == wanted
+        assert {one.prepared.xid for one in opened_before(reversed(before), wanted, manifest)} == wanted
         opened = settled.open
 
 

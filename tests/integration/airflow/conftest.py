@@ -12,7 +12,15 @@ from tests.support.servers import MySqlServer
 
 
 @pytest.fixture(scope="module")
-def station(mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowStandalone]:
+def airflow_settings() -> dict[str, str]:
+    """Settings of a module's Airflow beside those that all have."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def station(
+    mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory, airflow_settings: dict[str, str]
+) -> Iterator[AirflowStandalone]:
     """An Airflow with this project's DAGs over an empty folder of sources, which `source` fills."""
     home = tmp_path_factory.mktemp("airflow")
     (home / "sources").mkdir()
@@ -20,6 +28,7 @@ def station(mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory)
         "CDC_SOURCES": str(home / "sources"),
         **log_ins(mysql_server),
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "1",
+        **airflow_settings,
     }
     with AirflowStandalone(home, ROOT / "dags", ROOT / "plugins", env) as air:
         yield air

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.support.chaos.driver import Chaos
 from tests.support.chaos.settings import chaos_config
+from tests.support.chaos.trials import Trials
 from tests.support.servers import MariaDbServer, MySqlServer, S3Server
 
 
@@ -24,13 +25,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--server", choices=("mysql", "mariadb"), default="mysql")
     parser.add_argument("--store", choices=("local", "s3"), default="local")
     wanted = parser.parse_args(arguments)
-    print(f"seed {wanted.seed}", flush=True)
+    trials = Trials.of(wanted.seed)
+    print(f"seed {wanted.seed}; trials: {trials}", flush=True)
     began = time.monotonic()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lakecdc-chaos-")))
         s3 = stack.enter_context(S3Server()) if wanted.store == "s3" else None
         server = stack.enter_context(MySqlServer() if wanted.server == "mysql" else MariaDbServer())
-        config = chaos_config(server, "shop", folder, s3)
+        config = chaos_config(server, "shop", folder, trials, s3)
         chaos = stack.enter_context(
             Chaos(server, config, "shop", folder, wanted.seed, merge_kills=max(1, wanted.kills // 8), say=_say)
         )

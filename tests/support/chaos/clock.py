@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta, tzinfo
-from typing import Self
+from types import ModuleType
+from typing import Any, Self
 
 import cdc_lib.draining
+import cdc_lib.merging
 import cdc_lib.pipeline
+import cdc_lib.starting
 import spark_jobs.application
 
-CLOCKED = (cdc_lib.draining, cdc_lib.pipeline, spark_jobs.application)
+CLOCKED = (cdc_lib.draining, cdc_lib.merging, cdc_lib.pipeline, cdc_lib.starting, spark_jobs.application)
 """The modules that look at the clock."""
 
 
-def jump(seconds: int) -> None:
-    """Let this process's clock be wrong by so many seconds."""
+def jump(seconds: int, put: Callable[[ModuleType, str, Any], None] = setattr) -> None:
+    """Let this process's clock be wrong by so many seconds.
+
+    Args:
+        seconds: more or less than the right time.
+        put: sets an attribute of a module; one that takes it back lets the clock be right again.
+    """
     shift = timedelta(seconds=seconds)
 
     class Wrong(datetime):
@@ -24,4 +33,4 @@ def jump(seconds: int) -> None:
             return cls(*right.timetuple()[:6], right.microsecond, right.tzinfo)
 
     for module in CLOCKED:
-        module.datetime = Wrong
+        put(module, "datetime", Wrong)

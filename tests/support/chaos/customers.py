@@ -8,6 +8,9 @@ from typing import Any
 
 import pymysql
 
+from tests.support.chaos.letters import Letters
+from tests.support.chaos.transfers import Transfers
+from tests.support.chaos.trials import Trials
 from tests.support.servers import SqlServer
 from tests.support.shop import seed
 from tests.support.shop.workload import Workload
@@ -25,9 +28,10 @@ class Customers:
         database: the shop's, which is made here.
         random: decides.
         rows: how many the shop begins with.
+        trials: whether there are XA transactions, and rows that cannot be read.
     """
 
-    def __init__(self, server: SqlServer, database: str, random: Random, rows: int) -> None:
+    def __init__(self, server: SqlServer, database: str, random: Random, rows: int, trials: Trials) -> None:
         self.server = server
         self.database = database
         self._random = random
@@ -36,6 +40,9 @@ class Customers:
         with server.connect() as connection:
             seed.create(connection, database)
             seed.fill(connection, rows, random.randrange(1 << 30))
+        self._trials = trials
+        self._transfers = Transfers(server, database, random)
+        self._letters = Letters(server, database, random)
         self._begin()
 
     def _begin(self) -> None:
@@ -45,6 +52,9 @@ class Customers:
     def work(self) -> None:
         """Some transactions; now and then a new column, a new table with rows, or a new binlog file."""
         self._workload.run(self._random.randrange(1, 12))
+        self._letters.work(faults=self._trials.quarantine)
+        if self._trials.prepared:
+            self._transfers.work(*([self._letters.prepared()] if self._trials.quarantine else []))
         chance = self._random.random()
         if chance < 0.06 and self._columns < 12:
             self._columns += 1
@@ -61,6 +71,20 @@ class Customers:
             self.server.execute(f"INSERT INTO {name} SELECT * FROM payments", database=self.database)
         elif chance < 0.15:
             self.server.execute("FLUSH BINARY LOGS")
+
+    @property
+    def undecided(self) -> bool:
+        """Whether a transaction is prepared."""
+        return bool(self._transfers.prepared)
+
+    def decide(self) -> None:
+        """Leave no transaction prepared."""
+        self._transfers.decide_all()
+
+    def mend(self) -> None:
+        """Leave nothing that a snapshot waits for or cannot read."""
+        self.decide()
+        self._letters.mend()
 
     def crash(self) -> None:
         """Kill the server in the middle of a transaction, and start it again."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-STEPS = ("plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake")
+STEPS = ("plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake", "rewind", "release", "gc")
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,14 @@ class Job:
         folder: where its log, its output and its result go.
         unit: what to drain, as plain JSON.
         plan: what to merge, as plain JSON.
+        wanted: where to rewind to, or the table to release.
         label: point at which to die, and at which of its occurrences.
         nth: see label.
         after: seconds after which to die instead.
         group: whether its children die with it.
         clock: seconds by which its clock is wrong.
         silence: seconds after which a silent server counts as gone.
+        patience: seconds for which prepared transactions are waited for.
         timeout: seconds after which it counts as hanging.
     """
 
@@ -38,12 +40,14 @@ class Job:
     folder: str
     unit: dict[str, Any] | None = None
     plan: dict[str, Any] | None = None
+    wanted: str = ""
     label: str | None = None
     nth: int = 1
     after: float | None = None
     group: bool = True
     clock: int = 0
     silence: float = 120.0
+    patience: float = 0.5
     timeout: float = 150.0
 
     def to_json(self) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import BinaryIO
 
-from cdc_lib.ports import ObjectInfo, ObjectStore, StoredObject
+from cdc_lib.ports import ObjectInfo, ObjectStore, StoredObject, Unfinished
 from cdc_lib.store import layout
 from tests.support.chaos.points import Points
 
@@ -86,7 +86,17 @@ class LabelledStore:
             yield replace(info, modified=info.modified + shift)
 
     def delete(self, keys: Iterable[str]) -> None:
-        self._store.delete(keys)
+        gone = list(keys)
+        what = "a manifest" if any(key.endswith(f"/{layout.MANIFEST}") for key in gone) else "what no manifest names"
+        self._points.at(f"{self._step}: before the removal of {what}")
+        self._store.delete(gone)
+        self._points.at(f"{self._step}: after the removal of {what}")
+
+    def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
+        return self._store.unfinished(prefix, before)
+
+    def discard(self, found: Iterable[Unfinished]) -> None:
+        self._store.discard(found)
 
     def url(self, key: str) -> str:
         return self._store.url(key)

@@ -9,7 +9,7 @@ from pathlib import Path
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.draining import Drainer, _contents
 from cdc_lib.model.batch import Manifest
-from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.ports import ObjectStore
@@ -42,15 +42,22 @@ class Laws:
         """
         drain, lake = (self._cursors.load(self._source, consumer) for consumer in (DRAIN, LAKE))
         if drain is not None:
-            self._moved(drain)
-            self._durable_chunks(drain.snapshots)
+            self._moved(drain, drain)
+            merged = {task.id for task in lake.snapshots if task.complete} if lake is not None else set()
+            self._durable_chunks(task for task in drain.snapshots if task.id not in merged)
         if lake is not None:
             assert drain is not None
-            self._moved(lake)
-            assert lake.position <= drain.position, f"the lake's {lake.position} is ahead of {drain.position}"
+            self._moved(lake, drain)
+            ends = drain.end_of_epoch(lake.epoch)
+            assert ends is not None, f"the lake is in epoch {lake.epoch}, the drain in {drain.epoch}"
+            assert lake.position <= ends, f"the lake's {lake.position} is ahead of {ends}"
             self._durable(lake.in_flight)
-            assert all(window.stop <= drain.position for window in lake.in_flight)
+            assert all(window.stop <= ends for window in lake.in_flight)
             self._durable_chunks(lake.in_flight_snapshots)
+
+    def stored_windows(self) -> list[Window]:
+        """Return the windows that were acknowledged and are still stored."""
+        return [window for window in self.windows if self._manifest(window) is not None]
 
     def check_documents(self) -> int:
         """Look at every manifest and cut and at the files that manifests name; returns how many documents there are."""
@@ -73,35 +80,48 @@ class Laws:
         stands = self._manifest(window)
         assert stands is not None
         drainer = Drainer(config, credentials, LocalStore(empty))
-        drainer.window(window, cursor.identity)
+        drainer.window(window, cursor.identity, spared=cursor.spared(window))
         again = drainer.manifest(layout.manifest_key(window))
         assert again is not None
         assert _contents(again) == _contents(stands), f"{window.id} gives other bytes the second time"
 
-    def _moved(self, cursor: Cursor) -> None:
-        """The cursor went forward, over windows that follow each other and have their manifests."""
+    def _moved(self, cursor: Cursor, drain: Cursor) -> None:
+        """The cursor went over windows that follow each other and have their manifests, or into the epoch that is recorded."""
         before = self._before.get(cursor.consumer)
         if before is not None:
             assert cursor.generation >= before.generation
             assert cursor.generation > before.generation or cursor == before, "another cursor of the same generation"
-            at = before.position
-            for move in cursor.moves:
-                if move.kind == "ack" and move.start is not None and move.start >= before.position:
-                    at = self._over(cursor, at, move.start, move.stop)
-            assert at == cursor.position, f"{cursor.consumer} went from {before.position} to {cursor.position}"
+            epoch, at = before.epoch, before.position
+            for move in _new_moves(before, cursor):
+                if move.kind == "ack":
+                    assert move.start is not None
+                    at = self._over(cursor, epoch, at, move.start, move.stop)
+                else:
+                    epoch, at = self._into(cursor, drain, epoch, at)
+            assert (epoch, at) == (cursor.epoch, cursor.position), (
+                f"{cursor.consumer} left {before.position} by no move"
+            )
         at = cursor.position
         for window in cursor.in_flight:
-            assert window.start == at, f"{window.id} does not start at {at}"
+            assert (window.epoch, window.start) == (cursor.epoch, at), f"{window.id} does not start at {at}"
             at = window.stop
         self._before[cursor.consumer] = cursor
 
-    def _over(self, cursor: Cursor, at: Position, start: Position, stop: Position) -> Position:
+    def _over(self, cursor: Cursor, epoch: int, at: Position, start: Position, stop: Position) -> Position:
         assert start == at, f"{cursor.consumer} jumped from {at} to {start}"
-        window = Window(cursor.source, cursor.epoch, start, stop)
+        window = Window(cursor.source, epoch, start, stop)
         self._durable([window])
         if cursor.consumer == DRAIN:
             self.windows.append(window)
         return stop
+
+    def _into(self, cursor: Cursor, drain: Cursor, epoch: int, at: Position) -> tuple[int, Position]:
+        """One epoch ends where the cursor stands, and the next begins, as the drain cursor has recorded it."""
+        (switch,) = [one for one in drain.switches if one.epoch == epoch + 1]
+        assert switch.left.position == at, (
+            f"{cursor.consumer} left epoch {epoch} at {at}, not at {switch.left.position}"
+        )
+        return switch.epoch, switch.began.position
 
     def _durable(self, windows: Iterable[Window]) -> None:
         for window in windows:
@@ -122,3 +142,12 @@ class Laws:
             found = self._store.get(layout.beside(key, file.path))
             assert found is not None, f"{key} names {file.path}, which is not there"
             assert hashlib.sha256(found.data).hexdigest() == file.sha256, f"{file.path} of {key} has other bytes"
+
+
+def _new_moves(before: Cursor, after: Cursor) -> tuple[Move, ...]:
+    """Return the moves that a cursor made in between; it remembers the last hundred."""
+    for count in range(len(after.moves) + 1):
+        known = after.moves[: len(after.moves) - count]
+        if known == before.moves[len(before.moves) - len(known) :]:
+            return after.moves[len(known) :]
+    raise AssertionError("unreachable")

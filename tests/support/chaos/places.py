@@ -27,6 +27,9 @@ PLACES: dict[str, list[str]] = {
     "plan_merge": _around("plan_merge", "the swap of the lake cursor"),
     "merge": [*_around("merge", *COMMITS, "the cut"), "merge: at any moment"],
     "ack_lake": _around("ack_lake", "the swap of the lake cursor"),
+    "rewind": _around("rewind", "the swap of the drain cursor"),
+    "release": _around("release", "the swap of the drain cursor"),
+    "gc": _around("gc", "the removal of a manifest", "the removal of what no manifest names"),
 }
 """All points, by step."""
 

@@ -6,12 +6,15 @@ import os
 from pathlib import Path
 
 from cdc_lib.config import SourceConfig
+from tests.support.chaos.trials import Trials
 from tests.support.servers import S3Server, SqlServer
 
 ACCESS, SECRET = "CDC_CHAOS_ACCESS_KEY", "CDC_CHAOS_SECRET_KEY"
 
 
-def chaos_config(server: SqlServer, database: str, folder: Path, s3: S3Server | None = None) -> SourceConfig:
+def chaos_config(
+    server: SqlServer, database: str, folder: Path, trials: Trials, s3: S3Server | None = None
+) -> SourceConfig:
     """Return a source over one database; its batches lie in a folder or on S3, its lake in a folder."""
     store: dict[str, str] = {"url": f"file://{folder}/store"}
     if s3 is not None:
@@ -34,5 +37,6 @@ def chaos_config(server: SqlServer, database: str, folder: Path, s3: S3Server | 
         "snapshot": {"chunk_rows": 70},
         "drain": {"row_group_rows": 64, "max_window_bytes": 4096, "max_windows": 4},
         "merge": {"driver_memory": "1g"},
+        "on_error": "quarantine" if trials.quarantine else "stop",
     }
     return SourceConfig.model_validate(plain)

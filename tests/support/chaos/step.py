@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import traceback
+from datetime import UTC, datetime, timedelta
 
 import cdc_lib.source.connect
+import cdc_lib.source.prepared
 from cdc_lib.config.credentials import Credentials
 from cdc_lib.config.source import SourceConfig
+from cdc_lib.config.start import StartAt
 from cdc_lib.errors import CdcError
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.retention.collect import carry_out, plan_collection
 from cdc_lib.store import documents
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.open import open_store
@@ -31,6 +35,7 @@ def run(job: Job) -> int:
     if job.clock:
         clock.jump(job.clock)
     cdc_lib.source.connect.SILENCE_SECONDS = job.silence
+    cdc_lib.source.prepared.WAIT_SECONDS = job.patience
     if job.after is not None:
         points.after(job.after, f"{job.step}: at any moment")
     try:
@@ -65,5 +70,13 @@ def _do(job: Job, points: Points) -> None:
             merge(config, plan, store)
         case "ack_lake":
             pipeline.ack_lake(by="chaos")
+        case "rewind":
+            place = StartAt(position=job.wanted) if job.wanted else None
+            pipeline.rewind(place, by="chaos", why="to see what comes of it")
+        case "release":
+            pipeline.release(job.wanted, by="chaos")
+        case "gc":
+            now = datetime.now(UTC) + timedelta(seconds=job.clock)
+            carry_out(store, plan_collection(store, pipeline.cursors, config.source, timedelta(), now))
         case _:
             raise AssertionError(job.step)

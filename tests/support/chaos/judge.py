@@ -1,0 +1,51 @@
+"""Compares every row of source and lake, also where changes of tables without a key were read more than once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.catalog import Catalog
+from pymysql import connect
+
+from tests.support.shop.compare import TableComparison, compare, compare_database
+from tests.support.shop.source_rows import exact, read, table_names
+
+PLACE = ("_binlog", "_offset", "_row")
+
+
+def compare_all(options: dict[str, Any], database: str, catalog: Catalog, *, repeated: bool) -> list[TableComparison]:
+    """Compare all tables of a database.
+
+    Args:
+        options: pymysql's connection options.
+        database: schema at the source; nobody may write to it meanwhile.
+        catalog: the lake's.
+        repeated: whether the binlog of this one server was read more than once: then a change that a table without a key
+            has several times counts once, by its place.
+    """
+    if not repeated:
+        return compare_database(options, database, catalog)
+    with connect(**exact(options)) as connection:
+        tables = {name: read(connection, database, name) for name in table_names(connection, database)}
+    keyed = [name for name, table in tables.items() if table.key]
+    found = compare_database(options, database, catalog, tables=keyed)
+    for name, table in tables.items():
+        if not table.key:
+            found.append(compare(table, each_once(catalog.load_table((database, name)).scan().to_arrow())))
+    return found
+
+
+def each_once(lake: pa.Table) -> pa.Table:
+    """Return the rows of a snapshot, and each change behind it once."""
+    rows, seen, snapshot = lake.select(["_op", *PLACE]).to_pylist(), set(), (0, 0)
+    for row in rows:
+        if row["_op"] == "r":
+            snapshot = max(snapshot, (row["_binlog"], row["_offset"]))
+    kept = []
+    for row in rows:
+        place = tuple(row[name] for name in PLACE)
+        kept.append(row["_op"] == "r" or (place[:2] >= snapshot and (row["_op"], place) not in seen))
+        seen.add((row["_op"], place))
+    return lake.filter(pc.equal(pa.array(kept, pa.bool_()), True))

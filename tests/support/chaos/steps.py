@@ -1,0 +1,167 @@
+"""Steps of a source in processes of their own: most are killed at a labelled point, and what ends one is judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.window import Unit, Window
+from cdc_lib.store import documents
+from tests.support.chaos.job import Job, Outcome
+from tests.support.chaos.places import Killed
+from tests.support.chaos.wire import Wire
+from tests.support.chaos.zygote import Zygote
+
+SILENCE = 1.5
+"""Seconds after which a step gives up on a server that says nothing."""
+CHANCE_OF_A_KILL = 0.8
+
+
+class Broken(AssertionError):
+    """A law or the comparison found a fault."""
+
+
+@dataclass
+class Steps:
+    """Starts steps.
+
+    Args:
+        config: the source as it is reached without faults.
+        credentials: its log-in.
+        folder: for what the steps leave.
+        random: decides who is killed, and where.
+        zygote: what forks the processes.
+        wire: the network that breaks.
+        say: takes a line for each kill.
+
+    Attributes:
+        killed: where steps were killed.
+        events: how often which error ended a step.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    folder: Path
+    random: Random
+    zygote: Zygote
+    wire: Wire
+    say: Callable[[str], None]
+    killed: Killed = field(default_factory=Killed)
+    events: Counter[str] = field(default_factory=Counter)
+    _jobs: int = 0
+
+    def one(
+        self,
+        step: str,
+        *,
+        unit: Unit | None = None,
+        plan: MergePlan | None = None,
+        wanted: str = "",
+        sure: bool = False,
+        label: str = "",
+        allowed: Collection[str] = (),
+    ) -> Outcome:
+        """Do a step; most often it is killed.
+
+        Args:
+            step: its name.
+            unit: what to drain.
+            plan: what to merge.
+            wanted: where to rewind to, or what to release.
+            sure: whether it is killed for sure.
+            label: where it is killed; chosen when empty.
+            allowed: errors that may end it at this moment.
+        """
+        job = self._job(
+            step,
+            unit=None if unit is None else documents.to_plain(unit),
+            plan=None if plan is None else documents.to_plain(plan),
+            wanted=wanted,
+        )
+        aimed = label or None
+        if label:
+            job = replace(job, label=label)
+        elif sure or self.random.random() < CHANCE_OF_A_KILL:
+            other = "of a chunk" if isinstance(unit, Window) else "of a window"
+            aimed = self.killed.next(step, self.random, without=[other] if step == "drain" else [])
+            job = self._deadly(job, aimed)
+        (outcome,) = self.zygote.run(job)
+        if aimed is not None:
+            self.killed.note(aimed, outcome.killed_at)
+        if outcome.killed_at is not None:
+            assert outcome.status == -9, outcome
+            self.say(f"kill {self.killed.total}: {outcome.killed_at}{'' if job.group else ' (its children live on)'}")
+        else:
+            self._judge(step, outcome, allowed)
+        return outcome
+
+    def drain_beside(self, unit: Unit, other: str, allowed: Collection[str] = ()) -> None:
+        """Drain while another step runs: the same drain, or a collection."""
+        plain = documents.to_plain(unit)
+        jobs = [self._job("drain", unit=plain), self._job(other, unit=plain if other == "drain" else None)]
+        if other == "gc":
+            jobs = [replace(job, clock=0) for job in jobs]  # a store has one clock, by which what is young stays
+        # The server ends the older of two dumps that ask for the same window.
+        may = {*allowed, "SourceUnavailable"} if other == "drain" else allowed
+        for job, outcome in zip(jobs, self.zygote.run(*jobs), strict=True):
+            self._judge(job.step, outcome, may)
+
+    def over_bad_wire(self, step: str, unit: Unit | None, allowed: Collection[str] = ()) -> None:
+        """Do a step whose connection breaks in the middle, or says no more."""
+        fault = self.random.choice(("cut", "cut", "half-open"))
+        plain = None if unit is None else documents.to_plain(unit)
+        self.wire.fail(fault, int(10 ** self.random.uniform(1, 4.7)))
+        try:
+            (outcome,) = self.zygote.run(self._job(step, unit=plain, port=self.wire.own_port))
+        finally:
+            failed = self.wire.mend()
+        self.events[f"{fault} connection" if failed else "connection that was not cut"] += 1
+        self._judge(step, outcome, {*allowed, "SourceUnavailable"} if failed else allowed)
+
+    def _deadly(self, job: Job, label: str) -> Job:
+        job = replace(job, group=job.step != "merge" or self.random.random() < 0.6)
+        if label.endswith("at any moment"):
+            most = 14.0 if job.step == "merge" else 0.5
+            return replace(job, after=self.random.uniform(0.01, most))
+        return replace(job, label=label, nth=self.random.choice((1, 1, 1, 2)))
+
+    def _job(
+        self,
+        step: str,
+        *,
+        unit: dict[str, Any] | None = None,
+        plan: dict[str, Any] | None = None,
+        wanted: str = "",
+        port: int = 0,
+    ) -> Job:
+        self._jobs += 1
+        config = self.config
+        if port:
+            config = config.model_copy(update={"server": config.server.model_copy(update={"port": port})})
+        return Job(
+            step=step,
+            config=config.model_dump_json(),
+            user=self.credentials.user,
+            password=self.credentials.password,
+            folder=str(self.folder / "jobs" / f"{self._jobs:05d}-{step}"),
+            unit=unit,
+            plan=plan,
+            wanted=wanted,
+            clock=self.random.randrange(-100_000, 100_000),
+            silence=SILENCE if port else 30.0,
+        )
+
+    def _judge(self, step: str, outcome: Outcome, allowed: Collection[str]) -> None:
+        """Only what the faults of this moment explain may have ended a step."""
+        if not outcome.done and outcome.error not in allowed:
+            raise Broken(f"{step} ended with {outcome.status} {outcome.error}: {outcome.said}")
+        if outcome.error:
+            self.events[f"{step}: {outcome.error}"] += 1
+            if outcome.error == "SourceUnavailable" and not outcome.retryable:
+                raise Broken(f"{outcome.error} cannot be tried again")
