@@ -10,6 +10,7 @@ from cdc_lib.config.base import Section, VariableName
 from cdc_lib.config.columns import ColumnsRule, MaskRule
 from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.patterns import database_of
+from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.config.routes import FilterRule, RouteRule
 from cdc_lib.config.schedule import problem
 from cdc_lib.config.server import Address, ServerConfig
@@ -42,6 +43,7 @@ class SourceConfig(Section):
         drain: cutting and reading the binlog.
         snapshot: reading tables by SELECT.
         merge: the Spark application.
+        reselect: rows that the merge reads back from the source.
         runway_warning: hours left until the server may purge what is drained next, below which that is warned of.
         on_error: whether what is not understood of one table stops the source, or sets that table aside.
         zero_dates: what becomes of ``0000-00-00``, which no date type can hold.
@@ -73,6 +75,9 @@ class SourceConfig(Section):
     drain: DrainConfig = Field(default=DrainConfig(), description="max_window_bytes, max_windows, parallelism, ...")
     snapshot: SnapshotConfig = Field(default=SnapshotConfig(), description="chunk_rows")
     merge: MergeConfig = Field(default=MergeConfig(), description="spark_master, driver_memory, parallelism, conf")
+    reselect: ReselectConfig = Field(
+        default=ReselectConfig(), description="mode, when_lag_exceeds, max_keys, connections, tables"
+    )
     runway_warning: float = Field(default=24, ge=0, le=8760, description="0 to 8760: hours")
     on_error: OnError = Field(default="stop", description="stop or quarantine")
     zero_dates: ZeroDates = Field(default="null", description="null, string or error")

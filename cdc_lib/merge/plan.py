@@ -59,6 +59,7 @@ class TableWork:
         supersedes: append mode: changes before this point are in the rows of a first snapshot that comes late.
         anew: a snapshot brings the table anew after changes that were left out: rows before this point are not of the source
             any more unless it brings them.
+        ahead: rows of the table that were re-selected may show changes before this point already.
     """
 
     table: str
@@ -69,6 +70,7 @@ class TableWork:
     replay: tuple[Point, Point] | None = None
     supersedes: Point | None = None
     anew: Point | None = None
+    ahead: Point | None = None
 
 
 def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
@@ -122,8 +124,9 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
     pieces = (*(Piece(batch, None) for batch in taken), *(Piece(batch, floor) for batch in windows))
     merged_to = max(filter(None, (marker.merged_to, Point.at(plan.epoch, plan.stop))))
     late = min(lows, default=None)
-    work = TableWork(table, mode, pieces, replace(after, merged_to=merged_to), _needs_guard(pieces, marker))
-    work = replace(work, anew=_anew(table, taken, after, plan))
+    work = TableWork(table, mode, pieces, after.with_merged_to(merged_to), _needs_guard(pieces, marker))
+    ahead = marker.reselected.high if marker.reselected is not None else None
+    work = replace(work, anew=_anew(table, taken, after, plan), ahead=ahead)
     if late is None or marker.merged_to is None or late >= marker.merged_to:
         return work
     if work.anew is not None:

@@ -107,16 +107,31 @@ class SnapshotMark:
 
 
 @dataclass(frozen=True, slots=True)
+class Reselected:
+    """Between which points rows of a table were re-selected from the source.
+
+    Args:
+        low: greatest low watermark: no such row has an order key behind it.
+        high: greatest position behind such a read: once everything before it is merged, nothing of them is ahead.
+    """
+
+    low: Point
+    high: Point
+
+
+@dataclass(frozen=True, slots=True)
 class Marker:
     """Which batches a table holds; travels in the summary of the commit that brought them.
 
     Args:
         merged_to: every change before it is in the table; None before the first window.
         snapshots: the snapshots of the table, by id.
+        reselected: what stands while rows that were re-selected are ahead of ``merged_to``; None when none is.
     """
 
     merged_to: Point | None = None
     snapshots: tuple[SnapshotMark, ...] = ()
+    reselected: Reselected | None = None
 
     def snapshot(self, snapshot_id: str) -> SnapshotMark | None:
         """Return the mark of a snapshot, or None before its first chunk."""
@@ -126,6 +141,16 @@ class Marker:
         """Put a later mark in the place of an earlier one."""
         others = (old for old in self.snapshots if old.snapshot_id != mark.snapshot_id)
         return replace(self, snapshots=tuple(sorted((*others, mark), key=lambda s: s.snapshot_id)))
+
+    def with_reselected(self, rows: Reselected) -> Marker:
+        """Count rows that were re-selected as well."""
+        old = self.reselected or rows
+        return replace(self, reselected=Reselected(max(old.low, rows.low), max(old.high, rows.high)))
+
+    def with_merged_to(self, point: Point) -> Marker:
+        """Move on; rows that were re-selected before the point are ahead no longer."""
+        ahead = self.reselected is not None and self.reselected.high > point
+        return replace(self, merged_to=point, reselected=self.reselected if ahead else None)
 
     @property
     def reads(self) -> tuple[Point, Point] | None:
@@ -144,6 +169,8 @@ class Marker:
         points = [mark.high for mark in self.snapshots]
         if self.merged_to is not None:
             points.append(self.merged_to)
+        if self.reselected is not None:
+            points.append(self.reselected.low)
         return max(points, default=None)
 
     def to_json(self) -> str:
@@ -158,7 +185,10 @@ class Marker:
             }
             for mark in self.snapshots
         }
-        plain = {"format_version": 1, "merged_to": self.merged_to, "snapshots": snapshots}
+        plain: dict[str, Any] = {"format_version": 1, "merged_to": self.merged_to, "snapshots": snapshots}
+        if self.reselected is not None:
+            # A release that does not know of it would let older events over these rows: it must not read this.
+            plain |= {"format_version": 2, "reselected": [self.reselected.low, self.reselected.high]}
         return json.dumps(plain, separators=(",", ":"))
 
     @classmethod
@@ -173,11 +203,13 @@ class Marker:
             version, merged_to = plain["format_version"], plain["merged_to"]
             marks = [_mark(name, mark) for name, mark in plain["snapshots"].items()]
             point = Point(*merged_to) if merged_to is not None else None
+            points = [Point(*one) for one in plain.get("reselected", ())]
+            reselected = Reselected(*points) if points else None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _unreadable(text, table, repr(error)) from error
-        if version != 1:
+        if version not in (1, 2):
             raise _unreadable(text, table, f"its format_version is {version}")
-        return cls(point, tuple(sorted(marks, key=lambda mark: mark.snapshot_id)))
+        return cls(point, tuple(sorted(marks, key=lambda mark: mark.snapshot_id)), reselected)
 
 
 def _mark(snapshot_id: str, plain: Mapping[str, Any]) -> SnapshotMark:
