@@ -274,9 +274,12 @@ def matched(rows: pa.Table, wanted: pa.Table) -> tuple[pa.Array, pa.Table]:
     own = pa.table({n: _zero_as_zero(rows.column(n).cast(wanted.schema.field(n).type)) for n in names})
     keys = pa.table({n: _zero_as_zero(wanted.column(n)) for n in names})
     placed = own.append_column("cdc_place", pa.array(np.arange(rows.num_rows)))
-    places = placed.join(keys, names, join_type="left semi").column("cdc_place").combine_chunks()
+    found = placed.join(keys, names, join_type="left semi")
     numbered = keys.append_column("cdc_place", pa.array(np.arange(wanted.num_rows)))
     left = numbered.join(own, names, join_type="left anti").column("cdc_place").combine_chunks()
+    if found.num_rows + len(left) > wanted.num_rows:  # rows of several keys of the source that are one in the lake
+        found = found.group_by(names).aggregate([("cdc_place", "min")]).rename_columns([*names, "cdc_place"])
+    places = found.column("cdc_place").combine_chunks()
     return places.take(pc.sort_indices(places)), wanted.take(left.take(pc.sort_indices(left)))
 
 
