@@ -29,6 +29,7 @@ from cdc_lib.model.window import SnapshotTask, Unit, Window
 from cdc_lib.overview import findings_of, runway_warning_of, status_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine import Quarantine
+from cdc_lib.reselecting import Reselector
 from cdc_lib.shaping import check_tables
 from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, facts_of, read_charsets, read_facts
@@ -321,6 +322,16 @@ class Pipeline:
         """
         lake = self._cursor(LAKE)
         return self._acknowledge(lake, self._merging.acknowledged(lake, by))
+
+    def reselector(self) -> Reselector:
+        """Return what reads rows back from the server that the drain stands on.
+
+        Raises:
+            CursorMoved: the source has not begun.
+        """
+        cursor = self._cursor(DRAIN)
+        config = self.config.at(*address_of(self.config, cursor))
+        return Reselector(config, self.credentials, self.store, cursor.identity, cursor.epoch)
 
     # --- moving by hand
 

@@ -27,7 +27,7 @@ from cdc_lib.decode.masking import Shape
 from cdc_lib.decode.resultset import ResultSet
 from cdc_lib.decode.selected import with_order
 from cdc_lib.decode.types.registry import codec_for
-from cdc_lib.errors import ServerSwitched, SourceError, SourceUnavailable, UnsupportedValue
+from cdc_lib.errors import SourceError, UnsupportedValue
 from cdc_lib.merge.plan import Batch
 from cdc_lib.model.batch import Manifest, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
@@ -139,16 +139,15 @@ class Reselector:
             stop: where the merge ends; the rows hold everything before it.
 
         Raises:
-            UnsupportedServer: the log-in is refused.
             ConfigError: the rules of the source file cannot be followed on the table.
             StoreError: the rows cannot be written.
         """
         try:
             return self._read(schema, keys, stop)
-        except (SourceUnavailable, ServerSwitched) as error:
-            return Refused(error.message, again=True)
         except (UnsupportedValue, _Changed) as error:
             return Refused(error.message)
+        except SourceError as error:
+            return Refused(error.message, again=True)
 
     def _read(self, schema: TableSchema, keys: pa.Table, stop: Point) -> Reread | Refused:
         connection, facts = on_server(self.config.server, self.credentials, self.identity)

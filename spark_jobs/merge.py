@@ -8,12 +8,21 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from cdc_lib.config.credentials import Credentials
+from cdc_lib.config.credentials import (
+    Credentials,
+    credentials_from_environment,
+    mask_key_from_environment,
+    take_handed,
+)
 from cdc_lib.config.load import load_source
+from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.reselecting import Reselector
 from spark_jobs.application import run
 
 __all__ = ["main", "run"]
@@ -29,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--source-dir", help="folder of source files, for --config NAME")
     parser.add_argument("--by", default="spark_jobs.merge", help="who merges, for the cursor's record")
     options = parser.parse_args(arguments)
+    handed = take_handed()
     try:
         config = load_source(_file(options.config, options.source_dir))
         # Planning a merge reads the store alone; no log-in to the source is needed for it.
@@ -37,12 +47,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if plan is None:
             print(f"{config.source}: nothing to merge")
             return 0
-        cut = run(config, plan, pipeline.store)
+        origin = partial(_reselector, config, handed) if config.reselect.is_on else None
+        cut = run(config, plan, pipeline.store, origin)
     except CdcError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else TRY_AGAIN if error.retryable else 1
     print(f"{config.source}: cut {cut.merge_id} at {cut.position}, {sum(t.changes for t in cut.tables)} changes")
     return 0
+
+
+def _reselector(config: SourceConfig, handed: Credentials | None) -> Reselector:
+    """Open the way to the source, with what was handed to this process or else from its environment."""
+    if handed is None:
+        handed = replace(credentials_from_environment(config.server), mask_key=mask_key_from_environment(config))
+    return Pipeline.open(config, handed).reselector()
 
 
 def _file(config: str, folder: str | None) -> Path:

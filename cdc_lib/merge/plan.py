@@ -100,6 +100,11 @@ def schemas_of(table: str, batches: Iterable[Batch]) -> tuple[TableSchema, ...]:
     return tuple(found.values())
 
 
+def newest_schema(table: str, batches: Sequence[Batch]) -> TableSchema | None:
+    """Return the schema of the table's last rows in the batches; None when they have none."""
+    return next((found[-1] for batch in reversed(batches) if (found := schemas_of(table, [batch]))), None)
+
+
 def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, plan: MergePlan) -> TableWork:
     """Decide what the table needs.
 

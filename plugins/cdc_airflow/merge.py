@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from cdc_airflow.job import Job
 from cdc_airflow.operators import CdcOperator
 from cdc_lib import errors
+from cdc_lib.config.credentials import handed_on
 from cdc_lib.errors import ConfigError, MergeError
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class MergeOperator(CdcOperator):
 
         # Spark leaves folders where it works; they go with the job.
         with tempfile.TemporaryDirectory(prefix="cdc-merge-") as folder:
-            self._job = Job([*command, "--by", by], job_environment(), Path(folder))
+            self._job = Job([*command, "--by", by], {**job_environment(), **_handed(hook)}, Path(folder))
             status = self._job.run(say)
         judge(status, list(last))
 
@@ -68,6 +70,14 @@ class MergeOperator(CdcOperator):
         """End the job and all that it started."""
         if self._job is not None:
             self._job.stop()
+
+
+def _handed(hook: CdcHook) -> dict[str, str]:
+    """Return the secrets that only Airflow knows and the job may need, because it reads rows back from the source."""
+    config = hook.config
+    if not config.reselect.is_on or (config.server.connection is None and config.mask_key_connection is None):
+        return {}
+    return handed_on(replace(hook.credentials, mask_key=hook.mask_key))
 
 
 def job_environment() -> dict[str, str]:

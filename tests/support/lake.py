@@ -14,6 +14,7 @@ from cdc_lib.model.lake import LakeTable
 from cdc_lib.model.merge import Cut, MergePlan
 from cdc_lib.ports import ObjectStore
 from spark_jobs.application import merge
+from spark_jobs.reselect import Origin
 from spark_jobs.sql import full_name, quoted
 from spark_jobs.tables.iceberg import IcebergTable
 from tests.support.batches import BatchWriter
@@ -48,10 +49,11 @@ class Lake:
         self.batches = BatchWriter(store)
         self.database = f"db_{secrets.token_hex(4)}"
         self.said: list[str] = []
+        self.origin: Origin | None = None
 
     def merge(self, plan: MergePlan) -> Cut:
         """Merge a plan in the running Spark."""
-        return merge(self.spark, self.config, plan, self.store, self.said.append)
+        return merge(self.spark, self.config, plan, self.store, self.said.append, origin=self.origin)
 
     def name(self, table: str) -> str:
         """Return the name of a source table's lake table, for SQL."""
