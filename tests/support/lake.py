@@ -49,11 +49,14 @@ class Lake:
         self.batches = BatchWriter(store)
         self.database = f"db_{secrets.token_hex(4)}"
         self.said: list[str] = []
+        self.cuts: list[Cut] = []
         self.origin: Origin | None = None
 
     def merge(self, plan: MergePlan) -> Cut:
         """Merge a plan in the running Spark."""
-        return merge(self.spark, self.config, plan, self.store, self.said.append, origin=self.origin)
+        cut = merge(self.spark, self.config, plan, self.store, self.said.append, origin=self.origin)
+        self.cuts.append(cut)
+        return cut
 
     def name(self, table: str) -> str:
         """Return the name of a source table's lake table, for SQL."""
