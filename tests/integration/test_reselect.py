@@ -125,6 +125,20 @@ def test_every_kind_of_key_finds_its_row(capture, kind):
 
 
 @pytest.mark.usefixtures("at_rest")
+@pytest.mark.parametrize("kinds", [list(KEYS)[:12], list(KEYS)[12:]], ids=["numbers and dates", "texts"])
+def test_every_kind_of_column_finds_its_row_as_a_part_of_a_key(capture, kinds):
+    """Tuples are compared by other rules than single values."""
+    for i, kind in enumerate(kinds):
+        capture.execute(f"CREATE TABLE t{i} (n INT, k {kind} NOT NULL, PRIMARY KEY (n, k))")
+        for n, value in enumerate(KEYS[kind]):
+            capture.execute(f"INSERT INTO t{i} VALUES ({n}, {value})".replace("%", "%%"))
+        keys, _ = keys_in(capture, f"t{i}")
+        found = reselector(capture).read(schema_of(capture, f"t{i}"), keys, BEGIN)
+        assert isinstance(found, Reread)
+        assert (kind, found.rows, found.missing) == (kind, len(KEYS[kind]), 0)
+
+
+@pytest.mark.usefixtures("at_rest")
 def test_keys_of_several_columns_find_their_rows(capture):
     """Neither column alone is taken for the key."""
     capture.execute("CREATE TABLE t (a INT, b VARCHAR(9), c DATETIME(3), v INT, PRIMARY KEY (b, a, c))")
