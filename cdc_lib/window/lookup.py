@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from cdc_lib.model.schema import SourceType, TableSchema
 from cdc_lib.window.chunks import quoted, select_all
 
-_KEYS = 4000
+_KEYS, _KEYS_SPELLED = 4000, 250
 """Keys of one statement, less with keys of several columns: servers stop looking rows up one by one where a condition takes
-them too much memory (MySQL's range_optimizer_max_mem_size, MariaDB's optimizer_max_sel_args)."""
+them too much memory (MySQL's range_optimizer_max_mem_size, MariaDB's optimizer_max_sel_args). A condition that is spelled out
+takes them a time that grows with its square."""
 _CONDITIONS = 12_000
 _BYTES = 1_000_000
 """Of the keys in one statement; max_allowed_packet is 4 MiB or more unless somebody lowered it."""
@@ -29,6 +30,7 @@ _SAME_BYTES = frozenset(
 )
 """Character sets in which no two texts are one text of Unicode, so that a key goes to the server and back as it is."""
 
+_TEXTS = frozenset({"string", "enum", "set"})
 _BY_NAME = {"inet4": "INET4", "inet6": "INET6", "uuid": "UUID"}
 
 
@@ -41,7 +43,7 @@ def can_be_looked_up(schema: TableSchema) -> bool:
 def converts_exactly(schema: TableSchema) -> bool:
     """Whether a key that is not found that way is not there: no text of it can be lost in the conversion."""
     types = {column.name: column.type for column in schema.columns}
-    texts = [types[name] for name in schema.primary_key if types[name].kind in ("string", "enum", "set")]
+    texts = [types[name] for name in schema.primary_key if types[name].kind in _TEXTS]
     return all(one.charset in _SAME_BYTES for one in texts)
 
 
@@ -56,27 +58,34 @@ def select_by_keys(schema: TableSchema, keys: pa.Table, *, converted: bool = Fal
     types = {column.name: column.type for column in schema.columns}
     names = list(schema.primary_key)
     literals = [_literals(types[name], keys.column(name).combine_chunks()) for name in names]
-    for begin, size in _pieces(literals):
+    columns = [_compared(name, types[name], converted=converted) for name in names]
+    # MariaDB converts a text to its column's character set where it is compared alone, and not in a tuple: it finds nothing.
+    tuples = converted or all(types[n].charset == "utf8mb4" for n in names if types[n].kind in _TEXTS)
+    condition = _tuples if tuples or len(names) == 1 else _spelled
+    for begin, size in _pieces(literals, _KEYS if condition is _tuples else _KEYS_SPELLED):
         terms = [one.slice(begin, size) for one in literals]
-        condition = _condition([_compared(name, types[name], converted=converted) for name in names], terms)
-        yield f"{select_all(schema)} WHERE {condition}", keys.slice(begin, size)
+        yield f"{select_all(schema)} WHERE {condition(columns, terms)}", keys.slice(begin, size)
 
 
-def _pieces(literals: Sequence[pa.Array]) -> Iterator[tuple[int, int]]:
+def _pieces(literals: Sequence[pa.Array], most: int) -> Iterator[tuple[int, int]]:
     """Cut the keys such that no statement is too long."""
     rows = len(literals[0])
     longest = sum(int(pc.max(pc.binary_length(one)).as_py() or 0) for one in literals) if rows else 0
-    size = max(1, min(_KEYS, _CONDITIONS // len(literals), _BYTES // max(longest, 1)))
+    size = max(1, min(most, _CONDITIONS // len(literals), _BYTES // max(longest, 1)))
     for begin in range(0, rows, size):
         yield begin, min(size, rows - begin)
 
 
-def _condition(columns: Sequence[str], terms: Sequence[pa.Array]) -> str:
+def _tuples(columns: Sequence[str], terms: Sequence[pa.Array]) -> str:
     if len(columns) == 1:
         return f"{columns[0]} IN ({_joined(terms[0], ', ')})"
-    # Conditions spelled out with AND and OR would be as exact, and take servers a time that grows with their square.
     rows = pc.binary_join_element_wise("(", pc.binary_join_element_wise(*terms, ", "), ")", "")
     return f"({', '.join(columns)}) IN ({_joined(rows, ', ')})"
+
+
+def _spelled(columns: Sequence[str], terms: Sequence[pa.Array]) -> str:
+    equal = [pc.binary_join_element_wise(f"{column} = ", term, "") for column, term in zip(columns, terms, strict=True)]
+    return f"({_joined(pc.binary_join_element_wise(*equal, ' AND '), ') OR (')})"
 
 
 def _joined(texts: pa.Array, between: str) -> str:
@@ -86,7 +95,7 @@ def _joined(texts: pa.Array, between: str) -> str:
 
 
 def _compared(name: str, source_type: SourceType, *, converted: bool) -> str:
-    if converted and source_type.kind in ("string", "enum", "set"):
+    if converted and source_type.kind in _TEXTS:
         return f"CONVERT({quoted(name)} USING utf8mb4) COLLATE utf8mb4_bin"
     return quoted(name)
 

@@ -39,6 +39,14 @@ def test_keys_of_several_columns_are_tuples():
     assert found == "(`b```, `a`) IN ((_utf8mb4 X'78', 1), (_utf8mb4 X'79', 2))"
 
 
+def test_keys_of_several_columns_in_other_character_sets_are_spelled_out():
+    """A server may take a tuple's text for bytes of the column's character set."""
+    latin = SourceType("string", charset="latin1")
+    schema = table("db.t", {"a": BIGINT, "b": latin}, ["b", "a"])
+    found = where(schema, {"b": ["x", "y"], "a": [1, 2]})
+    assert found == "(`b` = _utf8mb4 X'78' AND `a` = 1) OR (`b` = _utf8mb4 X'79' AND `a` = 2)"
+
+
 def test_small_decimals_are_no_doubles():
     """A literal with an exponent would be one, and might be another number."""
     schema = table("db.t", {"id": SourceType("decimal", precision=20, scale=12)})
