@@ -145,12 +145,16 @@ class Marker:
     def with_reselected(self, rows: Reselected) -> Marker:
         """Count rows that were re-selected as well."""
         old = self.reselected or rows
-        return replace(self, reselected=Reselected(max(old.low, rows.low), max(old.high, rows.high)))
+        found = Reselected(max(old.low, rows.low), max(old.high, rows.high))
+        return replace(self, reselected=found if self._is_behind(found) else None)
 
     def with_merged_to(self, point: Point) -> Marker:
         """Move on; rows that were re-selected before the point are ahead no longer."""
-        ahead = self.reselected is not None and self.reselected.high > point
-        return replace(self, merged_to=point, reselected=self.reselected if ahead else None)
+        moved = replace(self, merged_to=point)
+        return moved if moved._is_behind(self.reselected) else replace(moved, reselected=None)
+
+    def _is_behind(self, rows: Reselected | None) -> bool:
+        return rows is not None and (self.merged_to is None or rows.high > self.merged_to)
 
     @property
     def reads(self) -> tuple[Point, Point] | None:
