@@ -118,6 +118,10 @@ class Reselected:
     low: Point
     high: Point
 
+    def is_ahead(self, merged_to: Point | None) -> bool:
+        """Whether rows may show changes that are not merged yet."""
+        return merged_to is None or self.high > merged_to
+
 
 @dataclass(frozen=True, slots=True)
 class Marker:
@@ -146,15 +150,12 @@ class Marker:
         """Count rows that were re-selected as well."""
         old = self.reselected or rows
         found = Reselected(max(old.low, rows.low), max(old.high, rows.high))
-        return replace(self, reselected=found if self._is_behind(found) else None)
+        return replace(self, reselected=found if found.is_ahead(self.merged_to) else None)
 
     def with_merged_to(self, point: Point) -> Marker:
         """Move on; rows that were re-selected before the point are ahead no longer."""
-        moved = replace(self, merged_to=point)
-        return moved if moved._is_behind(self.reselected) else replace(moved, reselected=None)
-
-    def _is_behind(self, rows: Reselected | None) -> bool:
-        return rows is not None and (self.merged_to is None or rows.high > self.merged_to)
+        ahead = self.reselected is not None and self.reselected.is_ahead(point)
+        return replace(self, merged_to=point, reselected=self.reselected if ahead else None)
 
     @property
     def reads(self) -> tuple[Point, Point] | None:

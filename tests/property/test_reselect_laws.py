@@ -166,5 +166,6 @@ def test_a_marker_with_rows_that_are_ahead_reads_back_as_it_was_written(merged_t
     """A release that does not know of them refuses it instead of letting older changes over these rows."""
     marker = Marker(merged_to).with_reselected(Reselected(low, high))
     assert Marker.from_json(marker.to_json(), "db.t") == marker
-    assert '"format_version":2' in marker.to_json()
-    assert '"format_version":1' in marker.with_merged_to(max(high, low)).to_json()
+    ahead = merged_to is None or high > merged_to
+    assert f'"format_version":{2 if ahead else 1}' in marker.to_json()
+    assert '"format_version":1' in marker.with_merged_to(high).to_json()
