@@ -62,7 +62,7 @@ class MergeOperator(CdcOperator):
 
         # Spark leaves folders where it works; they go with the job.
         with tempfile.TemporaryDirectory(prefix="cdc-merge-") as folder:
-            self._job = Job([*command, "--by", by], {**job_environment(), **_handed(hook)}, Path(folder))
+            self._job = Job([*command, "--by", by], {**job_environment(), **job_secrets(hook)}, Path(folder))
             status = self._job.run(say)
         judge(status, list(last))
 
@@ -72,7 +72,7 @@ class MergeOperator(CdcOperator):
             self._job.stop()
 
 
-def _handed(hook: CdcHook) -> dict[str, str]:
+def job_secrets(hook: CdcHook) -> dict[str, str]:
     """Return the secrets that only Airflow knows and the job may need, because it reads rows back from the source."""
     config = hook.config
     if not config.reselect.is_on or (config.server.connection is None and config.mask_key_connection is None):

@@ -262,3 +262,26 @@ def test_random_changes_that_go_on_while_rows_are_read_back_end_as_in_the_source
     assert_equal(capture, lake)
     assert looked_up(lake)
     assert lake.stands(table_of(capture)).marker.reselected is None
+
+
+def test_tables_that_share_a_lake_table_are_read_back_each_on_its_own(any_server, database, tmp_path, spark_lake):
+    """The columns that tell them apart say which table to ask; a predicate holds for rows that are read back, too."""
+    route = {"tables": f"{database}.r*", "into": f"{database}.all_of_them", "keys": ["table"], "where": "v < 100"}
+    capture = Capture(any_server, database, tmp_path, start="latest", routes=[route])
+    spark, config = spark_lake
+    settings = {"lake": config.lake, "reselect": ReselectConfig(mode="always")}
+    lake = Lake(spark, capture.config.model_copy(update=settings), capture.store)
+    lake.origin = capture.pipeline.reselector
+    capture.pipeline.plan(by="test")
+    for table in ("r1", "r2"):
+        capture.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT)")
+        capture.execute(f"INSERT INTO {table} VALUES (1, 1), (2, 2), (3, 3)")
+    later = ["UPDATE r1 SET v = 10 WHERE id = 1", "UPDATE r2 SET v = 500 WHERE id = 2", "DELETE FROM r1 WHERE id = 3"]
+    one_round(capture, lake, lambda: in_session(capture, *later))
+    name = lake.name(f"{database}.r1")
+    rows = {tuple(row) for row in spark.sql(f"SELECT _source_table, id, v FROM {name}").collect()}
+    assert rows == {("r1", 1, 10), ("r1", 2, 2), ("r2", 1, 1), ("r2", 3, 3)}
+    assert sorted(looked_up(lake)) == [3, 3]
+    reselecting(lake, mode="never")
+    one_round(capture, lake)
+    assert {tuple(row) for row in spark.sql(f"SELECT _source_table, id, v FROM {name}").collect()} == rows
