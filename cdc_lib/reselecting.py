@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -229,12 +230,16 @@ class Reselector:
 
     def _look_up(self, reading: _Reading, keys: pa.Table) -> None:
         """Read all keys, over as many connections as the source file allows."""
-        statements = select_by_keys(reading.projection.source, keys)
-        with ThreadPoolExecutor(self.config.reselect.connections, "reselect") as pool:
-            begun = [pool.submit(self._one, reading, sql, wanted) for sql, wanted in statements]
+        connections = self.config.reselect.connections
+        begun: deque[Future[None]] = deque()
+        with ThreadPoolExecutor(connections, "reselect") as pool:
             try:
-                for one in begun:
-                    one.result()
+                for sql, wanted in select_by_keys(reading.projection.source, keys):
+                    begun.append(pool.submit(self._one, reading, sql, wanted))
+                    if len(begun) > 2 * connections:  # statements are long: few of them wait
+                        begun.popleft().result()
+                while begun:
+                    begun.popleft().result()
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 

@@ -12,7 +12,7 @@ from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.lake import Point
 from cdc_lib.model.position import Position
 from cdc_lib.source.connect import Session, connect, translated
-from cdc_lib.source.facts import ServerFacts, read_facts, rows_of
+from cdc_lib.source.facts import ServerFacts, read_facts, read_identity, rows_of
 from cdc_lib.source.watermark import low_watermark
 
 PATIENCE = 10.0
@@ -84,14 +84,18 @@ def look_up_session(server: ServerConfig, credentials: Credentials, identity: Se
         ServerSwitched: another server answers.
         SourceError: it cannot be reached, or refuses.
     """
-    connection, facts = on_server(server, credentials, identity)
+    connection = connect(server, credentials)
     try:
-        _set_if_known(connection, _LONG_LISTS[facts.identity.flavor])
+        _refuse_other(read_identity(connection, server), identity)
+        _set_if_known(connection, _LONG_LISTS[identity.flavor])
         rows_of(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         rows_of(connection, "START TRANSACTION READ ONLY")
     except pymysql.MySQLError as error:
         connection.close()
         raise translated(error, server) from error
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
