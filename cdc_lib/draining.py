@@ -8,13 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import numpy as np
-import pyarrow as pa
-
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.decode.columns import CHANGE_TYPES, OP_LABELS
 from cdc_lib.decode.masking import Masker, Shape
 from cdc_lib.decode.resultset import ResultSet
+from cdc_lib.decode.selected import with_order
 from cdc_lib.errors import (
     BatchMismatch,
     ConfigError,
@@ -24,10 +21,10 @@ from cdc_lib.errors import (
 )
 from cdc_lib.histories import Histories
 from cdc_lib.model.aside import SetAside
-from cdc_lib.model.batch import CHANGE_COLUMNS, DataFile, Manifest, SnapshotChunk
+from cdc_lib.model.batch import DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.policy import ValuePolicy
-from cdc_lib.model.position import SNAPSHOT_ROW, Position
+from cdc_lib.model.position import Position
 from cdc_lib.model.projection import Projection, whole
 from cdc_lib.model.results import DrainResult
 from cdc_lib.model.schema import TableSchema
@@ -42,8 +39,6 @@ from cdc_lib.source.watermark import low_watermark
 from cdc_lib.store import documents, layout
 from cdc_lib.window import chunks
 from cdc_lib.window_batches import Leaving, WindowBatches, at_fault, batch_writer
-
-_READ_CODE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +167,7 @@ class Drainer:
         ):
             result = ResultSet(projection, stream, self.shape.masker, self.config.values)
             for table in result.groups():
-                writer.write("0", projection.schema, _with_order(table, task.epoch, watermark, now))
+                writer.write("0", projection.schema, with_order(table, task.epoch, watermark, now))
         high = self._high_watermark(identity)
         last_key = chunks.key_text(schema, result.last_key) if upper is not None and result.last_key else None
         chunk = SnapshotChunk(
@@ -297,25 +292,6 @@ def _chunk(manifest: Manifest) -> SnapshotChunk:
         msg = "a snapshot's manifest has a chunk"
         raise AssertionError(msg)
     return manifest.chunk
-
-
-def _with_order(table: pa.Table, epoch: int, watermark: Position, at: datetime) -> pa.Table:
-    """Put the change columns in front of selected rows."""
-    rows = table.num_rows
-    codes = pa.array(np.full(rows, _READ_CODE, np.uint8))
-    micros = int(at.timestamp() * 1_000_000)
-    values = [
-        pa.DictionaryArray.from_arrays(codes, OP_LABELS),
-        pa.array(np.full(rows, epoch, np.int32)),
-        pa.array(np.full(rows, watermark.file_number, np.int32)),
-        pa.array(np.full(rows, watermark.offset, np.int64)),
-        pa.array(np.full(rows, SNAPSHOT_ROW, np.int64)),
-        pa.array(np.full(rows, micros, np.int64)).cast(CHANGE_TYPES[5]),
-        pa.nulls(rows, pa.string()),
-    ]
-    return pa.Table.from_arrays(
-        [*values, *(column.combine_chunks() for column in table.columns)], names=[*CHANGE_COLUMNS, *table.column_names]
-    )
 
 
 def _result(unit_id: str, manifests: list[Manifest], began: float, *, written: int) -> DrainResult:

@@ -31,6 +31,7 @@ from cdc_lib.overview import findings_of, runway_warning_of, status_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine import Quarantine
 from cdc_lib.releasing import Releaser
+from cdc_lib.reselecting import Reselector
 from cdc_lib.shaping import check_tables
 from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, facts_of, read_charsets, read_facts
@@ -377,6 +378,16 @@ class Pipeline:
                 "no merge is in flight", hint="There is nothing to forget: cdc merge plans anew.", source=lake.source
             )
         return self.cursors.swap(lake, lake.rolled_back(at=_now(), by=by, why=why))
+
+    def reselector(self) -> Reselector:
+        """Return what reads rows back from the server that the drain stands on.
+
+        Raises:
+            CursorMoved: the source has not begun.
+        """
+        cursor = self._cursor(DRAIN)
+        config = self.config.at(*address_of(self.config, cursor))
+        return Reselector(config, self.credentials, self.store, cursor.identity, cursor.epoch)
 
     # --- moving by hand
 

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.lake import LakeTable, Marker, Point
+from cdc_lib.model.lake import LakeTable, Marker, Point, Reselected
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 
-Frame = TypeVar("Frame", contravariant=True)  # noqa: PLC0105 - the name is for readers
+Frame = TypeVar("Frame")
 """Rows on their way into a lake table: a Spark DataFrame, or what another engine calls so."""
 
 
@@ -245,6 +245,40 @@ class Filled:
     columns: Mapping[str, str]
 
 
+Rows = TypeVar("Rows")
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced(Generic[Rows]):
+    """The last change of each key after rows of the source took the place of some.
+
+    Args:
+        last: the changes.
+        reached: by source table whose rows were re-selected, between which points they were read.
+        why: why rows that are not whole could not be re-selected; empty where all were, or none had to be.
+    """
+
+    last: Rows
+    reached: Mapping[str, Reselected]
+    why: str = ""
+
+
+class Reselect(Protocol[Rows]):
+    """Reads rows back from the source."""
+
+    def __call__(self, last: Rows, table: LakeTable) -> Replaced[Rows]:
+        """Replace changes by the source's rows; see :class:`Replaced`.
+
+        Args:
+            last: the last change of each key.
+            table: the lake table.
+
+        Raises:
+            ReselectError: rows that are needed cannot be read for now.
+        """
+        ...
+
+
 class MergeTarget(Protocol[Frame]):
     """One lake table. Every method is one commit or none: readers see all of it or nothing.
 
@@ -273,6 +307,7 @@ class MergeTarget(Protocol[Frame]):
         snapshot_to_come: bool = False,
         supersedes: Sequence[Superseded] = (),
         fills: Sequence[Filled] = (),
+        reselect: Reselect[Frame] | None = None,
     ) -> int:
         """Apply the last change of each key and return how many there were.
 
@@ -284,6 +319,7 @@ class MergeTarget(Protocol[Frame]):
             snapshot_to_come: a row that cannot be completed is left out, because a snapshot chunk will bring it.
             supersedes: standing rows that are taken out in the same commit.
             fills: what standing rows get in the same commit; columns that the table does not have are left out.
+            reselect: reads rows back that are not whole, or all; how far they reach is put into the markers.
 
         Raises:
             MergeError: a row cannot be completed.

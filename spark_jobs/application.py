@@ -7,7 +7,7 @@ that failed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.merge.cut import make_cut
+from cdc_lib.merge.lag import lag_of
 from cdc_lib.merge.plan import Batch, tables_of
 from cdc_lib.merge.routing import LakeMerge, lake_merges
 from cdc_lib.merging import refuse_withdrawn
@@ -24,15 +25,20 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import cut_of, last_cut, publish
 from spark_jobs.batches import load_plan
 from spark_jobs.one_table import TableMerge
+from spark_jobs.reselect import Origin, Say
 from spark_jobs.session import spark_session
 from spark_jobs.side_by_side import side_by_side
 from spark_jobs.tables.iceberg import ensure_namespaces
 
-Say = Callable[[str], None]
 
-
-def run(config: SourceConfig, plan: MergePlan, store: ObjectStore) -> Cut:
+def run(config: SourceConfig, plan: MergePlan, store: ObjectStore, origin: Origin | None = None) -> Cut:
     """Merge a plan and publish its cut; Spark is started only when a table has something to merge.
+
+    Args:
+        config: the source.
+        plan: what to merge.
+        store: where the batches lie.
+        origin: the way to the source, for rows that are read back; None when none is.
 
     Raises:
         MergeError: or another error of a table; all failures stand in its text.
@@ -45,7 +51,7 @@ def run(config: SourceConfig, plan: MergePlan, store: ObjectStore) -> Cut:
         tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
         return _published(store, make_cut(plan, batches, tables, before, datetime.now(UTC)), plan)
     with spark_session(config) as spark:
-        return merge(spark, config, plan, store, batches=batches)
+        return merge(spark, config, plan, store, batches=batches, origin=origin)
 
 
 def merge(
@@ -56,6 +62,7 @@ def merge(
     say: Say = print,
     *,
     batches: Sequence[Batch] | None = None,
+    origin: Origin | None = None,
 ) -> Cut:
     """Merge a plan in a running Spark application.
 
@@ -66,10 +73,11 @@ def merge(
         store: where the batches lie.
         say: takes one line for each table.
         batches: those of the plan, where they have been read.
+        origin: the way to the source; None when no rows are read back.
     """
     batches = load_plan(store, plan) if batches is None else batches
     lakes = lake_merges(config, tables_of(batches))
-    job = TableMerge(config, store, plan, batches)
+    job = TableMerge(config, store, plan, batches, origin, say, lag_of(batches, datetime.now(UTC)))
     ensure_namespaces(spark, {lake.name for lake in lakes})
     merged = _merge_all(spark, job, lakes, say)
     before = last_cut(store, config.source)

@@ -34,15 +34,17 @@ class RowShare:
         keeps: whether a column, by its name, goes there.
         constants: columns that are added, and their values.
         reads: between which points the snapshots of the table were read, see :attr:`cdc_lib.model.lake.Marker.reads`.
+        ahead: rows that were re-selected may hold changes before this point already.
     """
 
     keeps: Callable[[str], bool]
     constants: Mapping[str, str]
     reads: tuple[Point, Point] | None = None
+    ahead: Point | None = None
 
 
-BEFORE_READ, WHILE_READ = "<", "~"
-"""Phases of a change: before the snapshot's rows were read, or while they were."""
+BEFORE_READ, WHILE_READ, READ_AHEAD = "<", "~", "*"
+"""Phases of a change: before the snapshot's rows were read, while they were, or before the end of what was re-selected."""
 
 ONE_TASK_ROWS = 20_000
 """So few rows are collapsed by one task: a shuffle would take longer than it saves."""
@@ -142,7 +144,8 @@ def changes(
 
     Rows before a piece's floor are left out; columns that a file does not have, or that do not go into this lake table, are
     null. Where some rows lack cells, the frame has ``_absent`` as well, with a character for each of the lake table's
-    columns, and behind them one of :data:`BEFORE_READ` and :data:`WHILE_READ` where the change may be in a snapshot's rows.
+    columns, and behind them one of :data:`BEFORE_READ`, :data:`WHILE_READ` and :data:`READ_AHEAD` where the change may be in
+    rows that were read by SELECT.
 
     Args:
         session: session to read in.
@@ -240,12 +243,11 @@ def _marks(schema: TableSchema, columns: Sequence[LakeColumn], share: RowShare) 
 
 
 def _phase(share: RowShare) -> str:
-    if share.reads is None:
-        return "''"
-    at, (low, high) = struct((EPOCH, FILE, OFFSET)), share.reads
-    return (
-        f"CASE WHEN {at} < {point(low)} THEN '{BEFORE_READ}' WHEN {at} < {point(high)} THEN '{WHILE_READ}' ELSE '' END"
-    )
+    ends = [*zip((BEFORE_READ, WHILE_READ), share.reads or (), strict=False)]
+    ends += [(READ_AHEAD, share.ahead)] if share.ahead is not None else []
+    at = struct((EPOCH, FILE, OFFSET))
+    cases = " ".join(f"WHEN {at} < {point(end)} THEN '{phase}'" for phase, end in ends)
+    return f"CASE {cases} ELSE '' END" if cases else "''"
 
 
 def _shape(columns: Sequence[LakeColumn]) -> list[LakeColumn]:

@@ -5,10 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
-from cdc_lib.config.credentials import Credentials
+from cdc_lib.config.credentials import (
+    Credentials,
+    credentials_from_environment,
+    mask_key_from_environment,
+    take_handed,
+)
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.reselecting import Reselector
 from spark_jobs.application import run
 from spark_jobs.entry import arguments_of, ended
 
@@ -17,17 +25,26 @@ __all__ = ["main", "run"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Merge what the lake cursor has in flight; 0 also when there is nothing to do."""
-    return ended(arguments_of("spark_jobs.merge", "Merge batches into the lake."), arguments, _merge)
+    work = partial(_merge, handed=take_handed())
+    return ended(arguments_of("spark_jobs.merge", "Merge batches into the lake."), arguments, work)
 
 
-def _merge(config: SourceConfig, options: argparse.Namespace) -> str:
+def _merge(config: SourceConfig, options: argparse.Namespace, *, handed: Credentials | None) -> str:
     # Planning a merge reads the store alone; no log-in to the source is needed for it.
     pipeline = Pipeline.open(config, Credentials("", ""))
     plan = pipeline.plan_merge(by=options.by)
     if plan is None:
         return "nothing to merge"
-    cut = run(config, plan, pipeline.store)
+    origin = partial(_reselector, config, handed) if config.reselect.is_on else None
+    cut = run(config, plan, pipeline.store, origin)
     return f"cut {cut.merge_id} at {cut.position}, {sum(t.changes for t in cut.tables)} changes"
+
+
+def _reselector(config: SourceConfig, handed: Credentials | None) -> Reselector:
+    """Open the way to the source, with what was handed to this process or else from its environment."""
+    if handed is None:
+        handed = replace(credentials_from_environment(config.server), mask_key=mask_key_from_environment(config))
+    return Pipeline.open(config, handed).reselector()
 
 
 if __name__ == "__main__":

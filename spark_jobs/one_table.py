@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,16 +15,17 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.merge.emptied import emptied
 from cdc_lib.merge.evolve import mode_of
-from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, schemas_of, work_on
+from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, newest_schema, schemas_of, work_on
 from cdc_lib.merge.routing import LakeMerge, Share, alike, lake_merges
 from cdc_lib.merge.union import disagree, union
-from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker
+from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker, Point
 from cdc_lib.model.merge import MergePlan, TableCut
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, MergeTarget, ObjectStore, Superseded
 from spark_jobs.batches import RowShare, changes, replayed_batches
 from spark_jobs.filters import filtered
+from spark_jobs.reselect import Origin, ReadBack, Say
 from spark_jobs.tables.faults import told
 from spark_jobs.tables.fill import filled_columns
 from spark_jobs.tables.iceberg import IcebergTable
@@ -55,12 +58,18 @@ class TableMerge:
         store: where the batches lie.
         plan: the plan.
         batches: its batches, in order.
+        origin: the way to the source; None where rows cannot be read back.
+        say: takes a line for each table whose rows are.
+        lag: of the merge's windows.
     """
 
     config: SourceConfig
     store: ObjectStore
     plan: MergePlan
     batches: Sequence[Batch]
+    origin: Origin | None = None
+    say: Say = print
+    lag: timedelta | None = None
 
     def run(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         """Merge one lake table, and again when another commit came first.
@@ -85,15 +94,19 @@ class TableMerge:
         """
         cuts = list(cuts)
         known = {str(lake.name): lake for lake in lake_merges(self.config, (cut.table for cut in cuts))}
-        snapshots: dict[str, int | None] = {}
-        for name in {cut.lake_table for cut in cuts} & known.keys():
-            stands = self._target(session, known[name]).load()
-            snapshots[name] = stands.snapshot_id if stands is not None else None
+        found = {
+            name: self._target(session, known[name]).load() for name in {c.lake_table for c in cuts} & known.keys()
+        }
         return [
-            replace(cut, lake_snapshot=snapshot, changes=0)
+            TableCut(cut.table, cut.lake_table, stands.snapshot_id, 0, cut.aside, self._ahead(stands, cut.table))
             for cut in cuts
-            if (snapshot := snapshots.get(cut.lake_table)) is not None
+            if (stands := found.get(cut.lake_table)) is not None and stands.snapshot_id is not None
         ]
+
+    def _ahead(self, stands: LakeTable, table: str) -> Point | None:
+        """Return up to which point rows that were re-selected are ahead of the plan's end; None when none is."""
+        read = stands.markers.get(table, Marker()).reselected
+        return read.high if read is not None and read.high > Point.at(self.plan.epoch, self.plan.stop) else None
 
     def _target(self, session: SparkSession, lake: LakeMerge) -> MergeTarget[DataFrame]:
         routed = {share.table: share.target.routed for share in lake.shares}
@@ -121,7 +134,8 @@ class TableMerge:
                 table=", ".join(lake.tables),
                 lake_table=str(lake.name),
             )
-        return [TableCut(table, str(lake.name), after.snapshot_id, applied.get(table, 0)) for table in lake.tables]
+        snapshot, ahead = after.snapshot_id, {table: self._ahead(after, table) for table in lake.tables}
+        return [TableCut(t, str(lake.name), snapshot, applied.get(t, 0), ahead=ahead[t]) for t in lake.tables]
 
     def _apply(
         self,
@@ -148,14 +162,38 @@ class TableMerge:
             supersedes = self._superseded(lake, [part for part, _ in group], stands)
             if group[0][0].work.mode == "mirror":
                 guard = any(part.work.guard for part, _ in group)
-                applied += target.upsert(
-                    frame, markers=markers, guard=guard, snapshot_to_come=to_come, supersedes=supersedes, fills=fills
-                )
+                with self._reading_back(session, [part for part, _ in group], to_come=to_come) as reselect:
+                    applied += target.upsert(
+                        frame,
+                        markers=markers,
+                        guard=guard,
+                        snapshot_to_come=to_come,
+                        supersedes=supersedes,
+                        fills=fills,
+                        reselect=reselect,
+                    )
             else:
                 applied += target.append(frame, markers=markers, supersedes=supersedes)
         if len(due) == 1:
             return {due[0][0].share.table: applied}
         return {part.share.table: _rows(part) for part, _ in due}
+
+    @contextmanager
+    def _reading_back(
+        self, session: SparkSession, parts: Sequence[_Part], *, to_come: bool
+    ) -> Iterator[ReadBack | None]:
+        """Give what reads rows back, unless a snapshot is still to bring them all; its files go with the block."""
+        if self.origin is None or to_come:
+            yield None
+            return
+        shares = [(part.share, newest_schema(part.share.table, self.batches)) for part in parts]
+        known = [(share, schema) for share, schema in shares if schema is not None]
+        origin, lag = self.origin, self.lag
+        back = ReadBack(session, self.config, self.store, self.plan, origin, lag, self.say, known)
+        try:
+            yield back
+        finally:
+            back.remove()
 
     def _waits(self, part: _Part) -> bool:
         """Whether a snapshot is still to bring all rows, also those that cannot be completed."""
@@ -185,6 +223,7 @@ class TableMerge:
     ) -> DataFrame:
         share = part.share
         row = RowShare(share.target.keeps or _everything, share.constants(self.config.source), part.work.marker.reads)
+        row = replace(row, ahead=part.work.ahead)
         frame = changes(session, self.store, share.table, pieces, columns, row)
         if found := filled_columns(self._filled(part), columns):
             frame = frame.withColumns(found)

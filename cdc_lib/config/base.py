@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints
 
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
-_DURATION = re.compile(r"^(\d{1,6})([mhd])$")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_DURATION = re.compile(r"^(\d{1,6})([smhd])$")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class Section(BaseModel):
@@ -37,15 +37,16 @@ def _as_duration(value: object) -> object:
         return value
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError("a duration is a number and m, h or d: 90m, 36h, 7d")
+        raise ValueError("a duration is a number and s, m, h or d: 60s, 90m, 36h, 7d")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _from_duration(value: timedelta) -> str:
-    minutes = int(value.total_seconds()) // 60
-    name, size = next((name, size) for name, size in (("d", 1440), ("h", 60), ("m", 1)) if minutes % size == 0)
-    return f"{minutes // size}{name}"
+    seconds = int(value.total_seconds())
+    units = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+    name, size = next((name, size) for name, size in units if seconds % size == 0)
+    return f"{seconds // size}{name}"
 
 
 Duration = Annotated[timedelta, BeforeValidator(_as_duration), PlainSerializer(_from_duration, when_used="json")]
-"""``90m``, ``36h``, ``7d``."""
+"""``60s``, ``90m``, ``36h``, ``7d``."""

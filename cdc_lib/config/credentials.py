@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 from cdc_lib.config.server import ServerConfig
@@ -53,6 +53,21 @@ def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str
             connection=server.connection,
         )
     return Credentials(server.user, _required(environ, server.password_env, "the password of the source's user"))
+
+
+HANDED = ("CDC_HANDED_USER", "CDC_HANDED_PASSWORD", "CDC_HANDED_MASK_KEY")
+"""Variables in which Airflow hands the secrets of its connections to a job that it starts."""
+
+
+def handed_on(credentials: Credentials) -> dict[str, str]:
+    """Return the variables that hand credentials to a process which is started for a job."""
+    return dict(zip(HANDED, (credentials.user, credentials.password, credentials.mask_key), strict=True))
+
+
+def take_handed(environ: MutableMapping[str, str] = os.environ) -> Credentials | None:
+    """Take what was handed to this process out of its variables, so that nothing it starts has them; None if nothing was."""
+    user, password, mask_key = (environ.pop(name, None) for name in HANDED)
+    return Credentials(user, password, mask_key or "") if user is not None and password is not None else None
 
 
 def mask_key_from_environment(config: SourceConfig, environ: Mapping[str, str] = os.environ) -> str:

@@ -11,6 +11,7 @@ from cdc_lib.config.columns import ColumnsRule, MaskRule
 from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.config.patterns import database_of
+from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.config.routes import FilterRule, RouteRule
 from cdc_lib.config.schedule import problem
 from cdc_lib.config.server import Address, ServerConfig
@@ -44,6 +45,7 @@ class SourceConfig(Section):
         snapshot: reading tables by SELECT.
         merge: the Spark application.
         maintenance: what is kept of lake tables, and what is rewritten.
+        reselect: rows that the merge reads back from the source.
         runway_warning: hours left until the server may purge what is drained next, below which that is warned of.
         on_error: whether what is not understood of one table stops the source, or sets that table aside.
         zero_dates: what becomes of ``0000-00-00``, which no date type can hold.
@@ -77,6 +79,9 @@ class SourceConfig(Section):
     merge: MergeConfig = Field(default=MergeConfig(), description="spark_master, driver_memory, parallelism, conf")
     maintenance: MaintenanceConfig = Field(
         default=MaintenanceConfig(), description="keep_snapshots_for, keep_orphans_for, rewrite_deleted, rewrite_small"
+    )
+    reselect: ReselectConfig = Field(
+        default=ReselectConfig(), description="mode, when_lag_exceeds, max_keys, connections, tables"
     )
     runway_warning: float = Field(default=24, ge=0, le=8760, description="0 to 8760: hours")
     on_error: OnError = Field(default="stop", description="stop or quarantine")

@@ -63,6 +63,7 @@ class TableWork:
         emptied: mirror mode: a statement took all rows of before this point.
         fills: mirror mode: values that rows of before a point have in columns that were added; those whose column the lake
             table does not get by this merge wait in its marker.
+        ahead: rows of the table that were re-selected may show changes before this point already.
     """
 
     table: str
@@ -75,6 +76,7 @@ class TableWork:
     anew: Point | None = None
     emptied: Point | None = None
     fills: tuple[PlacedFill, ...] = ()
+    ahead: Point | None = None
 
 
 def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
@@ -105,6 +107,11 @@ def schemas_of(table: str, batches: Iterable[Batch]) -> tuple[TableSchema, ...]:
     return tuple(found.values())
 
 
+def newest_schema(table: str, batches: Sequence[Batch]) -> TableSchema | None:
+    """Return the schema of the table's last rows in the batches; None when they have none."""
+    return next((found[-1] for batch in reversed(batches) if (found := schemas_of(table, [batch]))), None)
+
+
 def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, plan: MergePlan) -> TableWork:
     """Decide what the table needs.
 
@@ -131,8 +138,10 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
     late = min(lows, default=None)
     known = replace(marker, dropped=_dropped(table, marker, plan))
     now = emptied(table, (batch.manifest for batch in windows), marker.merged_to, known)
-    after = replace(after, merged_to=merged_to, dropped=now.dropped, shadow=now.shadow, waiting=())
-    work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), anew=_anew(table, taken, after, plan))
+    after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, waiting=())
+    ahead = marker.reselected.high if marker.reselected is not None else None
+    work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), ahead=ahead)
+    work = replace(work, anew=_anew(table, taken, after, plan))
     if work.anew is None and mode == "mirror":
         refuse_unclear(table, now.unclear)
     work = following(work, now)

@@ -148,6 +148,23 @@ class Shadow:
 
 
 @dataclass(frozen=True, slots=True)
+class Reselected:
+    """Between which points rows of a table were re-selected from the source.
+
+    Args:
+        low: greatest low watermark: no such row has an order key behind it.
+        high: greatest position behind such a read: once everything before it is merged, nothing of them is ahead.
+    """
+
+    low: Point
+    high: Point
+
+    def is_ahead(self, merged_to: Point | None) -> bool:
+        """Whether rows may show changes that are not merged yet."""
+        return merged_to is None or self.high > merged_to
+
+
+@dataclass(frozen=True, slots=True)
 class Marker:
     """Which batches a table holds; travels in the summary of the commit that brought them.
 
@@ -157,6 +174,7 @@ class Marker:
         dropped: where the table was dropped at the source and not created since.
         shadow: what an online schema change tool has done so far; None for nothing.
         waiting: values for columns that the lake table gets with the first row that has them.
+        reselected: what stands while rows that were re-selected are ahead of ``merged_to``; None when none is.
     """
 
     merged_to: Point | None = None
@@ -164,6 +182,7 @@ class Marker:
     dropped: Point | None = None
     shadow: Shadow | None = None
     waiting: tuple[PlacedFill, ...] = ()
+    reselected: Reselected | None = None
 
     def snapshot(self, snapshot_id: str) -> SnapshotMark | None:
         """Return the mark of a snapshot, or None before its first chunk."""
@@ -173,6 +192,17 @@ class Marker:
         """Put a later mark in the place of an earlier one."""
         others = (old for old in self.snapshots if old.snapshot_id != mark.snapshot_id)
         return replace(self, snapshots=tuple(sorted((*others, mark), key=lambda s: s.snapshot_id)))
+
+    def with_reselected(self, rows: Reselected) -> Marker:
+        """Count rows that were re-selected as well."""
+        old = self.reselected or rows
+        found = Reselected(max(old.low, rows.low), max(old.high, rows.high))
+        return replace(self, reselected=found if found.is_ahead(self.merged_to) else None)
+
+    def with_merged_to(self, point: Point) -> Marker:
+        """Move on; rows that were re-selected before the point are ahead no longer."""
+        ahead = self.reselected is not None and self.reselected.is_ahead(point)
+        return replace(self, merged_to=point, reselected=self.reselected if ahead else None)
 
     @property
     def reads(self) -> tuple[Point, Point] | None:
@@ -191,6 +221,8 @@ class Marker:
         points = [mark.high for mark in self.snapshots]
         if self.merged_to is not None:
             points.append(self.merged_to)
+        if self.reselected is not None:
+            points.append(self.reselected.low)
         return max(points, default=None)
 
     def to_json(self) -> str:
@@ -209,6 +241,9 @@ class Marker:
         plain |= {"dropped": self.dropped} if self.dropped is not None else {}
         plain |= {"waiting": [one.to_plain() for one in self.waiting]} if self.waiting else {}
         plain |= {"shadow": self.shadow.to_plain()} if self.shadow is not None else {}
+        if self.reselected is not None:
+            # A release that does not know of it would let older events over these rows: it must not read this.
+            plain |= {"format_version": 2, "reselected": [self.reselected.low, self.reselected.high]}
         return json.dumps(plain, separators=(",", ":"))
 
     @classmethod
@@ -226,11 +261,13 @@ class Marker:
             dropped = Point(*plain["dropped"]) if plain.get("dropped") is not None else None
             shadow = Shadow.from_plain(plain["shadow"]) if "shadow" in plain else None
             waiting = tuple(PlacedFill.from_plain(one) for one in plain.get("waiting", ()))
+            points = [Point(*one) for one in plain.get("reselected", ())]
+            reselected = Reselected(*points) if points else None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _unreadable(text, table, repr(error)) from error
-        if version != 1:
+        if version not in (1, 2):
             raise _unreadable(text, table, f"its format_version is {version}")
-        return cls(point, tuple(sorted(marks, key=lambda mark: mark.snapshot_id)), dropped, shadow, waiting)
+        return cls(point, tuple(sorted(marks, key=lambda m: m.snapshot_id)), dropped, shadow, waiting, reselected)
 
 
 def _mark(snapshot_id: str, plain: Mapping[str, Any]) -> SnapshotMark:

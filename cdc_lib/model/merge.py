@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cdc_lib.model.aside import Aside, Standing
+from cdc_lib.model.lake import Point
 from cdc_lib.model.position import Position
 from cdc_lib.model.xa import OpenTransaction
 
@@ -48,6 +49,8 @@ class TableCut:
         changes: changes applied by this merge; 0 when the table was not touched. Where several source tables were merged
             into one lake table, rows of this one's batches.
         aside: the table is set aside and stands as of this position, not the cut's; None when it stands as the cut says.
+        ahead: rows that were re-selected from the source show changes up to this point, which is behind the cut's position;
+            None when all rows stand as the cut says. A cut at or behind the point has them right.
     """
 
     table: str
@@ -55,6 +58,7 @@ class TableCut:
     lake_snapshot: int
     changes: int
     aside: Position | None = None
+    ahead: Point | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class Cut:
         source: name of the source.
         merge_id: the plan that it completes.
         epoch: epoch of the position.
-        position: every change before it is in the tables, none at or after it.
+        position: every change before it is in the tables, none at or after it but what ``TableCut.ahead`` tells.
         event_time: commit time of the last change before the position; None when nothing was ever merged.
         at: when it was published (UTC).
         tables: every lake table of the source, touched or not.

@@ -98,7 +98,25 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
         files = tuple((str(row[0]), int(row[1])) for row in rows_of(connection, "SHOW BINARY LOGS")) if head else ()
     except pymysql.MySQLError as error:
         raise translated(error, server) from error
-    identity = ServerIdentity(
+    identity = _identity(variables, server)
+    return ServerFacts(identity, version, variables, head, gtid_set, files, purged, clock)
+
+
+def read_identity(connection: Connection[Any], server: ServerConfig) -> ServerIdentity:
+    """Ask the server who it is, and nothing else.
+
+    Raises:
+        SourceError: it cannot be reached, or refuses.
+    """
+    try:
+        return _identity(read_variables(connection), server)
+    except pymysql.MySQLError as error:
+        raise translated(error, server) from error
+
+
+def _identity(variables: Mapping[str, str], server: ServerConfig) -> ServerIdentity:
+    mariadb = "mariadb" in variables["version"].lower()
+    return ServerIdentity(
         flavor="mariadb" if mariadb else "mysql",
         server_uuid="" if mariadb else variables.get("server_uuid", ""),
         server_id=int(variables.get("server_id", "0")),
@@ -106,7 +124,6 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
         host=server.host,
         port=server.port,
     )
-    return ServerFacts(identity, version, variables, head, gtid_set, files, purged, clock)
 
 
 def rows_of(connection: Connection[Any], sql: str, arguments: Sequence[object] | None = None) -> list[tuple[Any, ...]]:

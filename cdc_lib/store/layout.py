@@ -8,6 +8,7 @@
     <source>/batches/<epoch>/<window id>/quarantine/<database.table>.events.zst
     <source>/snapshots/<snapshot id>/<database.table>/<chunk>/manifest.json
     <source>/snapshots/<snapshot id>/<database.table>/<chunk>/part-00000.parquet
+    <source>/snapshots/reselect/<database.table>/<token>/part-00000.parquet
     <source>/cursors/<consumer>.json
     <source>/cursors/replaced/<consumer>/<generation>-<writer>.json
     <source>/cuts/<merge id>.json
@@ -92,6 +93,11 @@ def chunks_prefix(task: SnapshotTask) -> str:
 def chunk_manifest_key(task: SnapshotTask, number: int) -> str:
     """Return the key of the manifest of one chunk, counted from 0."""
     return f"{chunks_prefix(task)}{number:06d}/{MANIFEST}"
+
+
+def reselected_key(source: str, table: str, token: str) -> str:
+    """Return where the manifest would be of rows that a merge re-selects: it is never written."""
+    return f"{snapshots_prefix(source)}reselect/{table_folder(table)}/{token}/{MANIFEST}"
 
 
 def key_of(manifest: Manifest) -> str:

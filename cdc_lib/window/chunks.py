@@ -51,9 +51,7 @@ def select_chunk(
         rows: most rows of the chunk.
         index: name of the key.
     """
-    columns = ", ".join(_selected(column) for column in schema.columns)
-    table = f"{quoted(schema.database)}.{quoted(schema.table)}"
-    text = f"SELECT {columns} FROM {table}"  # noqa: S608 - names are quoted, values are literals made here
+    text = select_all(schema)
     if upper is None:
         return text
     conditions = [_compared(schema, upper, "<", "<=")]
@@ -63,6 +61,12 @@ def select_chunk(
     where = " AND ".join(f"({condition})" for condition in conditions)
     forced = index if index == "PRIMARY" else quoted(index)
     return f"{text} FORCE INDEX ({forced}) WHERE {where} ORDER BY {order} LIMIT {rows}"
+
+
+def select_all(schema: TableSchema) -> str:
+    """Return the SELECT of every row, such that its columns show what the binlog has of them."""
+    columns = ", ".join(_selected(column) for column in schema.columns)
+    return f"SELECT {columns} FROM {quoted(schema.database)}.{quoted(schema.table)}"  # noqa: S608 - names are quoted
 
 
 def select_upper(schema: TableSchema) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
 from cdc_airflow.spark_job import SparkJobOperator
+from cdc_lib.config.credentials import handed_on
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -31,4 +33,12 @@ class MergeOperator(SparkJobOperator):
         by = self.by(context)
         if hook.lake_pipeline().plan_merge(by=by) is None:
             raise AirflowSkipException("nothing to merge")
-        self.run_job("spark_jobs.merge", by=by)
+        self.run_job("spark_jobs.merge", by=by, variables=job_secrets(hook))
+
+
+def job_secrets(hook: CdcHook) -> dict[str, str]:
+    """Return the secrets that only Airflow knows and the job may need, because it reads rows back from the source."""
+    config = hook.config
+    if not config.reselect.is_on or (config.server.connection is None and config.mask_key_connection is None):
+        return {}
+    return handed_on(replace(hook.credentials, mask_key=hook.mask_key))

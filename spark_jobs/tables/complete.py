@@ -10,7 +10,7 @@ value that the binlog does not tell from both.
 A snapshot's row stands in the timeline at its low watermark, but may have been read later. For a row that kept its key this
 does no harm: what was written since is written to it once more. A row that got its key in between is another matter: the row
 that was read under its old key may be its successor there. So it takes cells from its old key only where that life began in
-the binlog, and else stays open.
+the binlog, and else stays open. So does one that got its key before the end of what was re-selected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.model.batch import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, ORDER, LakeColumn, LakeTable
 from cdc_lib.ports import Filled
-from spark_jobs.batches import BEFORE_READ, WHILE_READ
+from spark_jobs.batches import BEFORE_READ, READ_AHEAD, WHILE_READ
 from spark_jobs.sql import as_text, quoted, text_literal
 from spark_jobs.tables.fill import filled_value
 from spark_jobs.tables.keys import key_range, same_key
@@ -86,11 +86,12 @@ class Completion:
         ranked = self._sql(last_change_sql(TIMELINE_VIEW, self.table.primary_key, quoted)).drop(RANK)
         return ranked.where(f"NOT {STANDING}").selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
 
-    def check(self, last: DataFrame) -> None:
+    def check(self, last: DataFrame, why: str = "") -> None:
         """Look whether every row that stands afterwards is whole.
 
         Args:
-            last: what :meth:`last` returned.
+            last: what :meth:`last` returned, or what came of it.
+            why: why rows could not be read back from the source.
 
         Raises:
             MergeError: one is not.
@@ -102,7 +103,7 @@ class Completion:
         if rows:
             keys = "; ".join(_key_text(self.table.primary_key, row) for row in rows)
             what = "rows lack columns that neither the batches nor the lake hold"
-            raise _error(self.source_table, what, column=rows[0][MISSING], key=keys)
+            raise _error(self.source_table, what, column=rows[0][MISSING], key=keys, reselect=why or None)
 
     @property
     def _own(self) -> list[LakeColumn]:
@@ -209,7 +210,7 @@ class Completion:
         """Mark what moved rows lack as not known where a row that was read under their old key may be another one."""
         timeline.createOrReplaceTempView(TIMELINE_VIEW)
         own = [
-            f"CASE WHEN {MOVED} AND {PHASE} = '{WHILE_READ}' THEN coalesce({quoted(c.name)}, {_unknown(c)})"
+            f"CASE WHEN {MOVED} AND {PHASE} IN ('{WHILE_READ}', '{READ_AHEAD}') THEN coalesce({quoted(c.name)}, {_unknown(c)})"
             f" ELSE {quoted(c.name)} END AS {quoted(c.name)}"
             for c in self._own
         ]
@@ -269,10 +270,11 @@ def refuse_absent(changes: DataFrame, source_table: str) -> None:
         raise _error(source_table, "the table has no primary key to find the rest by", rows=found)
 
 
-def _error(source_table: str, what: str, **context: str | int) -> MergeError:
+def _error(source_table: str, what: str, **context: str | int | None) -> MergeError:
     return MergeError(
         f"the binlog does not tell all of some rows: {what}",
-        hint="Set binlog_row_image=FULL and binlog_row_value_options='' at the source (also in sessions). "
+        hint="With reselect.mode: auto a merge reads such rows of tables with a key from the source; else set "
+        "binlog_row_image=FULL and binlog_row_value_options='' there (also in sessions). "
         f"Then: cdc snapshot SOURCE {source_table}",
         table=source_table,
         **context,

@@ -32,10 +32,11 @@ from cdc_lib.model.lake import (
     LakeName,
     LakeTable,
     Marker,
+    Reselected,
     marker_property,
 )
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.ports import Filled, Superseded
+from cdc_lib.ports import Filled, Replaced, Reselect, Superseded
 from spark_jobs.sql import full_name, point, quoted, struct, text_literal
 from spark_jobs.tables.branches import drop_left_over, new_branch, publish, refuse_moved, start_branch
 from spark_jobs.tables.complete import Completion, refuse_absent
@@ -151,27 +152,35 @@ class IcebergTable:
         snapshot_to_come: bool = False,
         supersedes: Sequence[Superseded] = (),
         fills: Sequence[Filled] = (),
+        reselect: Reselect[DataFrame] | None = None,
     ) -> int:
         """Apply the last change of each key and return how many there were."""
         table = self._loaded()
-        with told("merge", self._table), self._marked(table, markers):
+        with told("merge", self._table):
             gone = tuple(_superseded(rule, "t") for rule in supersedes)
             completion = Completion(self._session, table, full_name(self._name), self._table, gone, fills)
-            partial = ABSENT in changes.columns
-            if partial:
-                last = completion.last(changes, snapshot_to_come=snapshot_to_come).persist()
-            else:
-                changes.createOrReplaceTempView(SOURCE_VIEW)
-                last = self._sql(last_change_sql(SOURCE_VIEW, table.primary_key, quoted)).drop(RANK).persist()
+            last = self._last(table, changes, completion, snapshot_to_come=snapshot_to_come).persist()
             try:
-                if partial:
-                    completion.check(last)
-                last.createOrReplaceTempView(LAST_VIEW)
-                keys = key_range(self._session, LAST_VIEW, table)
-                self._write(table, last, keys, guard=guard, supersedes=supersedes, fills=fills)
+                # Computed from the frame that is kept; the rows that are read back for it lie in files.
+                found = reselect(last, table) if reselect is not None else Replaced(last, {})
+                if ABSENT in changes.columns:
+                    completion.check(found.last, found.why)
+                with self._marked(table, {name: _reaching(m, found.reached.get(name)) for name, m in markers.items()}):
+                    found.last.createOrReplaceTempView(LAST_VIEW)
+                    keys = key_range(self._session, LAST_VIEW, table)
+                    self._write(table, found.last, keys, guard=guard, supersedes=supersedes, fills=fills)
                 return keys.rows
             finally:
                 last.unpersist()
+
+    def _last(
+        self, table: LakeTable, changes: DataFrame, completion: Completion, *, snapshot_to_come: bool
+    ) -> DataFrame:
+        """Return the last change of each key, completed where changes lack cells."""
+        if ABSENT in changes.columns:
+            return completion.last(changes, snapshot_to_come=snapshot_to_come)
+        changes.createOrReplaceTempView(SOURCE_VIEW)
+        return self._sql(last_change_sql(SOURCE_VIEW, table.primary_key, quoted)).drop(RANK)
 
     def append(self, changes: DataFrame, *, markers: Mapping[str, Marker], supersedes: Sequence[Superseded]) -> int:
         """Add every change as a row and return how many there were."""
@@ -296,6 +305,10 @@ class IcebergTable:
 
     def _sql(self, statement: str) -> DataFrame:
         return self._session.sql(statement)
+
+
+def _reaching(marker: Marker, reached: Reselected | None) -> Marker:
+    return marker if reached is None else marker.with_reselected(reached)
 
 
 def _superseded(rule: Superseded, alias: str = "") -> str:

@@ -27,7 +27,11 @@ def main() -> int:
     for name, command in (("drain", "./dev bench drain"), ("drain-mariadb", "./dev bench drain --server mariadb")):
         if name in documents:
             parts += [_drain(documents[name], command), _stages(documents[name])]
-    for name, title in (("memory", "Memory"), ("parallel", "Two processes")):
+    for name, title in (
+        ("memory", "Memory"),
+        ("parallel", "Two processes"),
+        ("reselect", "Rows read back by their keys"),
+    ):
         if name in documents:
             parts.append(_plain(name, title, documents[name]))
     if "positions" in documents:

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from cdc_airflow.hooks import CdcHook
+from cdc_airflow.merge import job_secrets
 from cdc_airflow.spark_job import TRY_AGAIN, job_environment, judge
+from cdc_lib.config.credentials import take_handed
 from cdc_lib.errors import MergeError
 from spark_jobs import entry
 
@@ -55,3 +58,20 @@ def test_the_job_gets_none_of_airflows_keys(monkeypatch: pytest.MonkeyPatch):
     assert not [name for name in environment if "AIRFLOW" in name]
     assert environment["CDC_S3_ENDPOINT"] == "http://x"
     assert (Path(environment["PYTHONPATH"].split(os.pathsep)[0]) / "spark_jobs" / "merge.py").is_file()
+
+
+def test_the_job_gets_the_log_in_of_a_connection_to_read_rows_back(sources: Path, monkeypatch: pytest.MonkeyPatch):
+    """In variables that it takes out of its environment before anything else is started; what a variable holds already is not handed."""
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", '{"conn_type": "mysql", "login": "reader", "password": "lion-8"}')
+    path = sources / "shop.yaml"
+    assert job_secrets(CdcHook(path)) == {}
+    text = path.read_text().replace("user: cdc, password_env: CDC_TEST_PASSWORD", "connection: shop_db")
+    path.write_text(text)
+    environment = {**job_secrets(CdcHook(path)), "OTHER": "x"}
+    taken = take_handed(environment)
+    assert taken is not None
+    assert (taken.user, taken.password) == ("reader", "lion-8")
+    assert environment == {"OTHER": "x"}
+    assert take_handed(environment) is None
+    path.write_text(f"{text}\nreselect: {{mode: never}}\n")
+    assert job_secrets(CdcHook(path)) == {}

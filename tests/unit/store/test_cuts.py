@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cdc_lib.model.lake import Point
 from cdc_lib.model.merge import Cut, TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.store import layout
@@ -54,3 +55,14 @@ def test_of_cuts_at_one_position_the_last_one_has_the_most_tables(store):
     last = published(store, 100, "a", 1, ["customers", "orders"])
     published(store, 100, "c", 0, ["customers", "orders"])
     assert last_cut(store, "shop") == last
+
+
+def test_a_cut_says_up_to_where_rows_that_were_read_back_are_ahead(store):
+    """Cuts of before do without."""
+    ahead = Point(1, 9, 777)
+    table = TableCut("shop.a", "lake.shop.a", 1, 0, ahead=ahead)
+    publish(store, Cut("shop", "000001-000009.000000000005-a", 1, Position("binlog.000009", 5), None, NOON, (table,)))
+    found = last_cut(store, "shop")
+    assert found is not None
+    assert found.tables[0].ahead == ahead
+    assert isinstance(found.tables[0].ahead, Point)

@@ -1,0 +1,158 @@
+"""Rows of a merge that are read back from the source, where the log does not tell them whole or lies far behind.
+
+The driver reads them, over a few connections, and writes them beside the batches: so Spark reads one and the same rows
+however often it computes a stage anew, and the log-in to the source stays in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lib.config.reselect import ReselectRule
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.errors import ConfigError, ReselectError
+from cdc_lib.merge.lag import reads_all
+from cdc_lib.merge.plan import Piece
+from cdc_lib.merge.routing import Share
+from cdc_lib.model.batch import OP
+from cdc_lib.model.lake import LakeTable, Point, Reselected
+from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.ports import ObjectStore, Replaced
+from cdc_lib.reselecting import Refused, Reread, Reselector
+from cdc_lib.store import layout
+from spark_jobs.batches import RowShare, changes
+from spark_jobs.filters import filtered
+from spark_jobs.sql import quoted, text_literal
+from spark_jobs.tables.complete import MISSING
+
+Say = Callable[[str], None]
+Origin = Callable[[], Reselector]
+"""Opens the way to the source; asked only when rows are to be read back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """Replaces changes of one lake table by the source's current rows; implements :class:`cdc_lib.ports.Reselect`.
+
+    Args:
+        session: to read in.
+        config: the source.
+        store: where rows are put on their way.
+        plan: the merge.
+        origin: the way to the source.
+        lag: of the merge's windows.
+        say: takes a line for each table that is looked up.
+        shares: source tables, each with the newest version of its rows.
+        written: keys of what was written, to be removed when the merge is over.
+    """
+
+    session: SparkSession
+    config: SourceConfig
+    store: ObjectStore
+    plan: MergePlan
+    origin: Origin
+    lag: timedelta | None
+    say: Say
+    shares: Sequence[tuple[Share, TableSchema]]
+    written: list[str] = field(default_factory=list)
+
+    def __call__(self, last: DataFrame, table: LakeTable) -> Replaced[DataFrame]:
+        """Return the changes with the source's rows in the place of those that are looked up.
+
+        Raises:
+            ReselectError: rows that are needed cannot be read for now.
+        """
+        reached: dict[str, Reselected] = {}
+        whys: list[str] = []
+        for share, schema in self.shares:
+            found = self._of(last, table, share, schema)
+            if isinstance(found, str):
+                whys.append(found)
+            elif found is not None:
+                last, reached[share.table] = found
+        return Replaced(last, reached, "; ".join(filter(None, whys)))
+
+    def remove(self) -> None:
+        """Remove what was written."""
+        self.store.delete(self.written)
+        self.written.clear()
+
+    def _of(
+        self, last: DataFrame, table: LakeTable, share: Share, schema: TableSchema
+    ) -> tuple[DataFrame, Reselected] | str | None:
+        """Replace rows of one source table; None when there is nothing to do, or a text that says why it cannot be done."""
+        rule = self.config.reselect.rule(share.database, share.name)
+        if rule.mode == "never":
+            return None
+        wanted = self._wanted(last, rule)
+        if wanted is None:
+            return None
+        constants = share.constants(self.config.source)
+        if len(self.shares) > 1 and not constants:
+            return "the lake table does not tell of which source table a row is"
+        mine = " AND ".join((wanted, *_whose(constants)))
+        names = [quoted(name) for name in table.primary_key if name not in constants]
+        keys = last.where(mine).selectExpr(*names).limit(rule.max_keys + 1).toArrow()
+        if keys.num_rows == 0:
+            return None
+        found = self._read(keys, schema, rule)
+        if not isinstance(found, Reread):
+            return self._without(last.where(mine), share, rule, found)
+        folder = found.batch.key
+        self.written.extend(layout.beside(folder, file.path) for file in found.batch.manifest.files)
+        self.say(
+            f"{share.table}: {keys.num_rows} rows re-selected as of {tuple(found.reach.low)}, {found.missing} of them are gone"
+        )
+        row = RowShare(share.target.keeps or (lambda _: True), constants)
+        rows = changes(self.session, self.store, share.table, [Piece(found.batch, None)], table.columns, row)
+        rows = filtered(rows, share.target.where, table.mode, share.table)
+        if MISSING in last.columns:
+            rows = rows.selectExpr("*", f"'' AS {MISSING}")
+        return last.where(f"NOT ({mine})").unionByName(rows), found.reach
+
+    def _read(self, keys: pa.Table, schema: TableSchema, rule: ReselectRule) -> Reread | Refused | ConfigError:
+        if keys.num_rows > rule.max_keys:
+            return Refused(f"more than {rule.max_keys} keys (reselect.max_keys)")
+        try:
+            return self.origin().read(schema, keys, Point.at(self.plan.epoch, self.plan.stop))
+        except ConfigError as error:
+            return error
+
+    def _wanted(self, last: DataFrame, rule: ReselectRule) -> str | None:
+        """Return the condition of the rows to look up; None when there is none for certain."""
+        if reads_all(rule, self.lag):
+            return f"{quoted(OP)} IN ('c', 'u')"  # rows of a snapshot's chunk were read by SELECT as it is
+        return f"{quoted(OP)} <> 'd' AND {MISSING} <> ''" if MISSING in last.columns else None
+
+    def _without(self, rows: DataFrame, share: Share, rule: ReselectRule, refused: Refused | ConfigError) -> str:
+        """Go by the log's own images, as far as they are whole.
+
+        Raises:
+            ReselectError: they are not, or must not be taken, and trying again may help.
+            ConfigError: the same, and the source file or the environment lacks something.
+        """
+        whole = MISSING not in rows.columns or rows.where(f"{MISSING} <> ''").isEmpty()
+        needed = rule.mode == "always" or not whole
+        if isinstance(refused, ConfigError):
+            if needed:
+                raise refused
+            refused = Refused(refused.message)
+        if refused.again and needed:
+            raise ReselectError(
+                f"rows cannot be read back from the source: {refused.why}",
+                hint="Run the merge again when the source answers as it should. With reselect.mode: auto whole rows are taken "
+                "from the log meanwhile.",
+                table=share.table,
+            )
+        self.say(f"{share.table}: goes by the log, because rows cannot be read back: {refused.why}")
+        return "" if whole else refused.why
+
+
+def _whose(constants: Mapping[str, str]) -> list[str]:
+    return [f"{quoted(name)} = {text_literal(value)}" for name, value in constants.items()]

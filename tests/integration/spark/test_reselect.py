@@ -1,0 +1,287 @@
+"""Rows that the merge reads back from the source: where the log does not tell them whole, and where it lies far behind."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from cdc_lib.config.reselect import ReselectConfig
+from cdc_lib.errors import MergeError, ReselectError
+from cdc_lib.model.lake import Point
+from cdc_lib.source.watermark import low_watermark
+from spark_jobs.tables.iceberg import IcebergTable
+from tests.support.capture import Capture
+from tests.support.lake import Lake
+from tests.support.row_images import COLUMNS, IMAGES, KEYS, assert_equal, in_session, one_round, statement
+
+MINIMAL = "SET SESSION binlog_row_image = 'MINIMAL'"
+
+
+@pytest.fixture(autouse=True)
+def at_rest(monkeypatch):
+    """The tests write and read in turn: no commit needs time to settle, which takes seconds where there are no GTIDs."""
+    monkeypatch.setitem(low_watermark.__kwdefaults__, "settle", 0.01)
+
+
+@pytest.fixture
+def capture(any_server, database, tmp_path):
+    return Capture(any_server, database, tmp_path, start="latest")
+
+
+@pytest.fixture
+def lake(spark_lake, capture):
+    """A lake beside the captured server, which begins here; only rows that are not whole are read back."""
+    spark, config = spark_lake
+    settings = {"lake": config.lake, "reselect": ReselectConfig(when_lag_exceeds=None)}
+    lake = Lake(spark, capture.config.model_copy(update=settings), capture.store)
+    lake.origin = capture.pipeline.reselector
+    capture.pipeline.plan(by="test")
+    return lake
+
+
+def reselecting(lake, **settings):
+    lake.config = lake.config.model_copy(update={"reselect": ReselectConfig(**settings)})
+
+
+def table_of(capture):
+    return f"{capture.database}.r"
+
+
+def looked_up(lake):
+    """How many rows each look-up was for."""
+    return [int(line.split(": ")[1].split()[0]) for line in lake.said if "re-selected" in line]
+
+
+def test_rows_that_the_log_leaves_incomplete_are_read_from_the_source(capture, lake):
+    """Defaults, updates of rows that the lake lacks, moved ones, and rows that are gone by now: one look-up per merge."""
+    capture.execute(
+        "CREATE TABLE r (id INT PRIMARY KEY, g INT, a INT DEFAULT 7, b VARCHAR(9) DEFAULT 'd', t TEXT, c BLOB)"
+    )
+    capture.execute("INSERT INTO r VALUES (1, 0, 1, 'x', 't', 'c'), (2, 0, 1, 'x', 't', 'c'), (3, 0, 1, 'x', 't', 'c')")
+    one_round(capture, lake)
+    capture.pipeline.plan(by="test")
+    lake.spark.sql(f"DELETE FROM {lake.name(table_of(capture))} WHERE id IN (2, 3)")
+    in_session(
+        capture,
+        MINIMAL,
+        "INSERT INTO r (id, g) VALUES (5, 1), (6, 1), (7, 1)",
+        "UPDATE r SET g = 9 WHERE id = 2",
+        "UPDATE r SET id = 30, t = 'moved' WHERE id = 3",
+        "UPDATE r SET id = 60 WHERE id = 6",
+    )
+    one_round(capture, lake, lambda: capture.execute("DELETE FROM r WHERE id = 7"))
+    assert_equal(capture, lake)
+    assert looked_up(lake) == [5]
+    assert not [key for key in capture.visible() if "reselect" in key]
+    one_round(capture, lake)
+    assert_equal(capture, lake)
+
+
+def test_never_stops_the_table_as_before(capture, lake):
+    """With the error that names the rows."""
+    reselecting(lake, tables=[{"tables": table_of(capture), "mode": "never"}])
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, g INT, a INT DEFAULT 7)")
+    in_session(capture, MINIMAL, "INSERT INTO r (id, g) VALUES (5, 1)")
+    with pytest.raises(MergeError, match="column=a, key=id=5"):
+        one_round(capture, lake)
+    assert lake.said == [line for line in lake.said if "re-selected" not in line]
+
+
+def test_a_document_that_only_differences_are_known_of_is_read_from_the_source(
+    mysql_server, mysql_database, tmp_path, spark_lake
+):
+    """The row as a whole, by one look-up for all differences."""
+    capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
+    spark, config = spark_lake
+    lake = Lake(spark, capture.config.model_copy(update={"lake": config.lake}), capture.store)
+    lake.origin = capture.pipeline.reselector
+    capture.pipeline.plan(by="test")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, j JSON, v INT)")
+    capture.execute("INSERT INTO r VALUES (1, %s, 0)", ['{"k": 1, "l": "' + "x" * 90 + '"}'])
+    session = "SET SESSION binlog_row_image = 'MINIMAL', binlog_row_value_options = 'PARTIAL_JSON'"
+    in_session(capture, session, *(f"UPDATE r SET j = JSON_SET(j, '$.k', {n}) WHERE id = 1" for n in range(20)))
+    one_round(capture, lake)
+    assert looked_up(lake) == [1]
+    assert [row[0][:8] for row in lake.rows(table_of(capture), "j")] == ['{"k": 19']
+
+
+def test_a_thousand_updates_of_a_row_are_one_look_up(capture, lake):
+    """And the row is ahead of the cut, which says up to where, until the windows in between are merged."""
+    reselecting(lake, mode="always")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
+    in_session(capture, "INSERT INTO r VALUES (1, 0), (2, 0)", *["UPDATE r SET v = v + 1 WHERE id = 1"] * 1000)
+    cuts = []
+
+    def merged(meanwhile=lambda: None):
+        one_round(capture, lake, meanwhile)
+        cuts.append(lake.cuts[-1].tables[0])
+
+    merged(lambda: in_session(capture, "UPDATE r SET v = -1", "DELETE FROM r WHERE id = 2"))
+    assert looked_up(lake) == [2]
+    assert lake.rows(table_of(capture), "id", "v") == [(1, -1)]
+    assert cuts[0].ahead == Point.at(1, capture.head())
+    stands = lake.stands(table_of(capture))
+    assert stands.marker.top == stands.marker.reselected.low
+    lake.config = lake.config.model_copy(update={"reselect": ReselectConfig(mode="never")})
+    merged()
+    assert lake.rows(table_of(capture), "id", "v") == [(1, -1)]
+    assert cuts[1].ahead is None
+    assert lake.stands(table_of(capture)).marker.reselected is None
+
+
+def test_an_older_change_does_not_go_over_a_row_that_was_read_back(capture, lake):
+    """A key that the source has no more may come back by its older insert, and goes with its delete."""
+    reselecting(lake, mode="always")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
+    in_session(capture, "INSERT INTO r VALUES (1, 1), (2, 1)")
+    between = [
+        "UPDATE r SET v = 2",
+        "DELETE FROM r WHERE id = 2",
+        "INSERT INTO r VALUES (2, 3)",
+        "DELETE FROM r WHERE id = 2",
+    ]
+
+    def older():
+        for one in (*between, "UPDATE r SET v = 4"):
+            capture.execute(one)
+            capture.execute("FLUSH BINARY LOGS")  # a window each
+
+    one_round(capture, lake, older)
+    assert lake.rows(table_of(capture), "id", "v") == [(1, 4)]
+    reselecting(lake, mode="never")
+    drain = capture.config.drain.model_copy(update={"max_window_bytes": 1})  # a window for each binlog file
+    pipeline, seen = replace(capture.pipeline, config=capture.config.model_copy(update={"drain": drain})), []
+    while units := pipeline.plan(by="test"):
+        pipeline.drain(units[0])
+        pipeline.ack_drain(by="test")
+        lake.merge(pipeline.plan_merge(by="test"))
+        pipeline.ack_lake(by="test")
+        seen.append(dict(lake.rows(table_of(capture), "id", "v")))
+    assert len(seen) >= 5
+    assert {state[1] for state in seen} == {4}
+    assert {state.get(2) for state in seen} == {None, 2, 3}
+    assert seen[-1] == {1: 4}
+
+
+def test_a_merge_that_dies_between_read_and_commit_leaves_nothing_and_is_done_again(capture, lake, monkeypatch):
+    """The next attempt reads again, later; the table has what the source has."""
+    reselecting(lake, mode="always")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
+    capture.execute("INSERT INTO r VALUES (1, 1), (2, 1)")
+    real = IcebergTable._write
+    monkeypatch.setattr(IcebergTable, "_write", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        one_round(capture, lake)
+    assert not [key for key in capture.visible() if "reselect" in key]
+    assert lake.stands(table_of(capture)).snapshot_id is None
+    capture.execute("UPDATE r SET v = 5 WHERE id = 1")
+    monkeypatch.setattr(IcebergTable, "_write", real)
+    plan = capture.pipeline.plan_merge(by="test")
+    lake.merge(plan)
+    assert lake.rows(table_of(capture), "id", "v") == [(1, 5), (2, 1)]
+    before = lake.snapshots(table_of(capture))
+    lake.merge(plan)
+    assert lake.snapshots(table_of(capture)) == before
+
+
+def test_whole_rows_come_from_the_log_when_the_source_cannot_be_asked(capture, lake):
+    """Unless the source file says always; rows that are not whole are tried again."""
+    reselecting(lake, when_lag_exceeds="0s")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT, w INT DEFAULT 3)")
+    capture.execute("INSERT INTO r VALUES (1, 1, 1)")
+    here = capture.pipeline.reselector()
+    away = here.config.model_copy(update={"server": here.config.server.model_copy(update={"port": 1})})
+    lake.origin = lambda: type(here)(away, here.credentials, here.store, here.identity, here.epoch)
+    one_round(capture, lake)
+    assert lake.rows(table_of(capture), "id", "v") == [(1, 1)]
+    assert any("goes by the log" in line for line in lake.said)
+    in_session(capture, MINIMAL, "INSERT INTO r (id, v) VALUES (2, 2)")
+    with pytest.raises(ReselectError, match="cannot be reached"):
+        one_round(capture, lake)
+    reselecting(lake, mode="always")
+    with pytest.raises(ReselectError):
+        lake.merge(capture.pipeline.plan_merge(by="test"))
+    lake.origin = capture.pipeline.reselector
+    one_round(capture, lake)
+    assert lake.rows(table_of(capture), "id", "v", "w") == [(1, 1, 1), (2, 2, 3)]
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE r", "ALTER TABLE r ADD COLUMN z INT"])
+def test_a_table_that_is_another_one_by_now_goes_by_the_log(capture, lake, statement):
+    """Whole rows do; rows that are not whole stop the table and say why they were not read back."""
+    reselecting(lake, mode="always")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT, w INT DEFAULT 3)")
+    in_session(capture, "INSERT INTO r VALUES (1, 1, 1)")
+    one_round(capture, lake, lambda: None)
+    in_session(capture, "UPDATE r SET v = 2")
+    one_round(capture, lake, lambda: capture.execute(statement))
+    assert lake.rows(table_of(capture), "id", "v") == [(1, 2)]
+    assert any("goes by the log" in line for line in lake.said)
+
+
+def test_rows_that_are_not_whole_of_a_table_that_was_altered_stop_it_and_say_why(capture, lake):
+    """What the new columns hold could be lost."""
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT, w INT DEFAULT 3)")
+    in_session(capture, MINIMAL, "INSERT INTO r (id, v) VALUES (1, 1)")
+    with pytest.raises(MergeError, match="altered at the source meanwhile"):
+        one_round(capture, lake, lambda: capture.execute("ALTER TABLE r ADD COLUMN z INT"))
+
+
+def test_more_keys_than_allowed_are_not_looked_up(capture, lake):
+    """Whole rows come from the log."""
+    reselecting(lake, mode="always", max_keys=2)
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
+    capture.execute("INSERT INTO r VALUES (1, 1), (2, 1), (3, 1)")
+    one_round(capture, lake)
+    assert len(lake.rows(table_of(capture), "id")) == 3
+    assert looked_up(lake) == []
+    assert any("more than 2 keys" in line for line in lake.said)
+
+
+@pytest.mark.parametrize("mode", ["auto", "always"])
+@pytest.mark.parametrize("kind", KEYS)
+def test_random_changes_that_go_on_while_rows_are_read_back_end_as_in_the_source(capture, lake, kind, mode):
+    """Images of any kind, keys that move, and windows that lie behind what was read: once all are merged, all is right."""
+    reselecting(lake, mode=mode, when_lag_exceeds=None)
+    capture.execute(f"CREATE TABLE r ({KEYS[kind]}, {COLUMNS.replace('a INT', 'a INT DEFAULT 7')})")
+    draw = random.Random(f"{kind} {mode}")
+
+    def some():
+        for _ in range(draw.randint(2, 8)):
+            image, changed = draw.choice(IMAGES), [statement(draw) for _ in range(draw.randint(1, 3))]
+            key = draw.randrange(8)
+            changed.append(f"INSERT IGNORE INTO r (id, g, b) VALUES ({key}, {key % 2}, 'new')")
+            in_session(capture, f"SET SESSION binlog_row_image = '{image}'", *changed)
+
+    for _ in range(5):
+        some()
+        one_round(capture, lake, some)
+    one_round(capture, lake)
+    assert_equal(capture, lake)
+    assert looked_up(lake)
+    assert lake.stands(table_of(capture)).marker.reselected is None
+
+
+def test_tables_that_share_a_lake_table_are_read_back_each_on_its_own(any_server, database, tmp_path, spark_lake):
+    """The columns that tell them apart say which table to ask; a predicate holds for rows that are read back, too."""
+    route = {"tables": f"{database}.r*", "into": f"{database}.all_of_them", "keys": ["table"], "where": "v < 100"}
+    capture = Capture(any_server, database, tmp_path, start="latest", routes=[route])
+    spark, config = spark_lake
+    settings = {"lake": config.lake, "reselect": ReselectConfig(mode="always")}
+    lake = Lake(spark, capture.config.model_copy(update=settings), capture.store)
+    lake.origin = capture.pipeline.reselector
+    capture.pipeline.plan(by="test")
+    for table in ("r1", "r2"):
+        capture.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT)")
+        capture.execute(f"INSERT INTO {table} VALUES (1, 1), (2, 2), (3, 3)")
+    later = ["UPDATE r1 SET v = 10 WHERE id = 1", "UPDATE r2 SET v = 500 WHERE id = 2", "DELETE FROM r1 WHERE id = 3"]
+    one_round(capture, lake, lambda: in_session(capture, *later))
+    name = lake.name(f"{database}.r1")
+    rows = {tuple(row) for row in spark.sql(f"SELECT _source_table, id, v FROM {name}").collect()}
+    assert rows == {("r1", 1, 10), ("r1", 2, 2), ("r2", 1, 1), ("r2", 3, 3)}
+    assert sorted(looked_up(lake)) == [3, 3]
+    reselecting(lake, mode="never")
+    one_round(capture, lake)
+    assert {tuple(row) for row in spark.sql(f"SELECT _source_table, id, v FROM {name}").collect()} == rows

@@ -1,0 +1,65 @@
+"""Which tables are re-selected whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cdc_lib.config.reselect import ReselectConfig
+from cdc_lib.merge.lag import lag_of, reads_all
+from cdc_lib.merge.plan import Batch
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.window import Window
+from tests.support.batches import IDENTITY, at
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def batch(seconds, *, window=True):
+    last = None if seconds is None else NOW - timedelta(seconds=seconds)
+    bounds = Window("shop", 1, at(4), at(100)) if window else None
+    return Batch("k", Manifest("shop", 1, IDENTITY, bounds, None, "", "", None, last, 0, 0, (), {}))
+
+
+def test_lag_is_that_of_the_newest_transaction():
+    """Windows without one, and snapshots, tell nothing."""
+    assert lag_of([batch(500), batch(90), batch(None), batch(1, window=False)], NOW) == timedelta(seconds=90)
+    assert lag_of([batch(None)], NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "limit", "lag", "all_of_them"),
+    [
+        ("auto", "60s", 61, True),
+        ("auto", "60s", 60, False),
+        ("auto", None, 10**6, False),
+        ("auto", "60s", None, False),
+        ("always", "60s", 0, True),
+        ("always", None, None, False),
+        ("never", "60s", 10**6, False),
+    ],
+)
+def test_a_table_is_read_back_whole_when_its_windows_lag(mode, limit, lag, all_of_them):
+    """Exactly beyond the limit; a merge of snapshots alone has nothing to read back."""
+    rule = ReselectConfig(mode=mode, when_lag_exceeds=limit).rule("db", "t")
+    assert reads_all(rule, None if lag is None else timedelta(seconds=lag)) is all_of_them
+
+
+def test_a_table_may_be_an_exception():
+    """What its entry leaves out is as for all; the first entry that names it counts."""
+    config = ReselectConfig(
+        max_keys=5,
+        tables=[
+            {"tables": "db.log", "mode": "never"},
+            {"tables": "db.*", "when_lag_exceeds": None, "max_keys": 9},
+            {"tables": "db.log", "mode": "always"},
+        ],
+    )
+    assert config.rule("db", "log") == replace(config.rule("x", "y"), mode="never")
+    assert (config.rule("db", "t").when_lag_exceeds, config.rule("db", "t").max_keys) == (None, 9)
+    assert config.rule("x", "y").when_lag_exceeds == timedelta(seconds=60)
+    assert config.is_on
+    assert not ReselectConfig(mode="never").is_on
+    assert ReselectConfig(mode="never", tables=[{"tables": "db.t", "mode": "auto"}]).is_on
