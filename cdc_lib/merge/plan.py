@@ -141,7 +141,7 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
     after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, waiting=())
     ahead = marker.reselected.high if marker.reselected is not None else None
     work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), ahead=ahead)
-    work = replace(work, anew=_anew(table, taken, after, plan))
+    work = replace(work, anew=_anew(table, taken, marker, after, plan))
     if work.anew is None and mode == "mirror":
         refuse_unclear(table, now.unclear)
     work = following(work, now)
@@ -193,11 +193,20 @@ def following(work: TableWork, now: Emptied) -> TableWork:
     return replace(work, pieces=pieces, emptied=before)
 
 
-def _anew(table: str, taken: Sequence[Batch], after: Marker, plan: MergePlan) -> Point | None:
-    """Return from where on a released table's snapshot is read, when its chunks are among those taken."""
+def _anew(table: str, taken: Sequence[Batch], before: Marker, after: Marker, plan: MergePlan) -> Point | None:
+    """Return before which point rows give way to a released table's snapshot, when its chunks are among those taken.
+
+    That is right behind where it begins to be read, unless the table has chunks of it: an earlier snapshot may have been read
+    at the same place. Changes that the table has lie before it.
+    """
     released = {one.snapshot_id for one in plan.aside if one.table == table and one.snapshot_id}
     brought = {_chunk(batch.manifest).snapshot_id for batch in taken} & released
-    return max((mark.low for mark in after.snapshots if mark.snapshot_id in brought), default=None)
+    begins = [
+        mark.low if before.snapshot(mark.snapshot_id) else mark.low._replace(offset=mark.low.offset + 1)
+        for mark in after.snapshots
+        if mark.snapshot_id in brought
+    ]
+    return max(begins, default=None)
 
 
 def replayed_windows(

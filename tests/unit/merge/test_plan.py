@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.plan import replayed_windows, work_on
+from cdc_lib.model.aside import Aside
 from cdc_lib.model.lake import Marker, Point
 from cdc_lib.store.local import LocalStore
 from spark_jobs.batches import load_batches
-from tests.support.batches import BIGINT, BatchWriter, Row, at, table
+from tests.support.batches import BIGINT, DAWN, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 VIEWS = table("shop.views", {"id": BIGINT}, key=())
@@ -116,3 +119,14 @@ def test_a_snapshot_that_a_newer_one_replaced_is_not_merged_any_more(writer):
     for low in (120, 150):
         late = work(writer, ORDERS, writer.plan(4, writer.chunk(ORDERS, low, [{"id": 1}])), newer)
         assert (late.pieces, late.marker) == ((), newer)
+
+
+def test_rows_give_way_to_a_new_snapshot_that_was_read_at_the_same_place_as_the_one_before(writer):
+    """Unless the table has chunks of the new one: they stay."""
+    first = work(writer, ORDERS, writer.plan(4, writer.chunk(ORDERS, 150, [{"id": 1}]))).marker
+    record = Aside("shop.orders", 1, at(100), at(100), at(100), None, None, DAWN, until=at(150), snapshot_id="s2")
+    chunks = [writer.chunk(ORDERS, 150, [{"id": n}], snapshot="s2", number=n, last=n == 1) for n in (0, 1)]
+    plans = [replace(writer.plan(4, chunk), aside=(record,)) for chunk in chunks]
+    begun = work(writer, ORDERS, plans[0], first)
+    assert begun.anew == Point(1, 1, 151)
+    assert work(writer, ORDERS, plans[1], begun.marker).anew == Point(1, 1, 150)
