@@ -9,11 +9,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
+from cdc_lib.merge.plan import tables_of
 from cdc_lib.merge.routing import lake_merges
 from cdc_lib.model.lake import LakeTable
 from cdc_lib.model.merge import Cut, MergePlan
 from cdc_lib.ports import ObjectStore
-from spark_jobs.application import merge
+from spark_jobs.application import merge, run
+from spark_jobs.batches import load_plan
 from spark_jobs.sql import full_name, quoted
 from spark_jobs.tables.iceberg import IcebergTable
 from tests.support.batches import BatchWriter
@@ -50,8 +52,10 @@ class Lake:
         self.said: list[str] = []
 
     def merge(self, plan: MergePlan) -> Cut:
-        """Merge a plan in the running Spark."""
-        return merge(self.spark, self.config, plan, self.store, self.said.append)
+        """Merge a plan in the running Spark; one without changes needs none."""
+        if tables_of(load_plan(self.store, plan)):
+            return merge(self.spark, self.config, plan, self.store, self.said.append)
+        return run(self.config, plan, self.store)
 
     def name(self, table: str) -> str:
         """Return the name of a source table's lake table, for SQL."""
