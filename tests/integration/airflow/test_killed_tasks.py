@@ -12,7 +12,7 @@ from tests.support.airflow_source import PASSWORD_VARIABLE, AirflowSource
 from tests.support.servers import MySqlServer
 from tests.support.tcp_proxy import TcpProxy
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 
 STALLED_BEHIND = 100_000
 """Bytes of a dump: more than the head of a file, less than the rows that are drained."""
@@ -30,7 +30,7 @@ def airflow_settings() -> dict[str, str]:
 @pytest.fixture
 def proxy(mysql_server: MySqlServer) -> Iterator[TcpProxy]:
     """What stands between Airflow and the server, and can stand still."""
-    with TcpProxy(mysql_server.host, mysql_server.port) as proxy:
+    with TcpProxy(mysql_server.host, mysql_server.port, stays=True) as proxy:
         yield proxy
 
 

@@ -187,7 +187,7 @@ def test_partial_changes_that_are_replayed_over_newer_rows_end_as_in_the_source(
     assert capture.pipeline.plan_merge(by="test") is None
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_replayed_changes_of_keys_without_all_columns_are_never_wrong(any_server, database, tmp_path, spark_lake, seed):
     """Read again a file at a time, keys go back and forth over newer rows: the lake ends as the source, or the table stops."""
     small = {"max_window_bytes": 1, "max_windows": 1}

@@ -7,10 +7,7 @@ import time
 
 import pytest
 
-from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.cursor import DRAIN, LAKE
-from spark_jobs.application import run
-from spark_jobs.batches import load_plan
 from tests.support import xa
 from tests.support.capture import SOURCE, Capture
 from tests.support.lake import Lake
@@ -55,10 +52,7 @@ class Sources:
         """Merge all that is acknowledged."""
         lake = Lake(self.spark, capture.config, capture.store)
         while (plan := capture.pipeline.plan_merge(by="test")) is not None:
-            if tables_of(load_plan(capture.store, plan)):
-                lake.merge(plan)
-            else:
-                run(capture.config, plan, capture.store)
+            lake.merge(plan)
             capture.pipeline.ack_lake(by="test")
         return lake
 
