@@ -20,6 +20,7 @@ from cdc_lib.ports import CursorStore
 from cdc_lib.quarantine import findings as quarantine_findings
 from cdc_lib.runways import look_ahead
 from cdc_lib.shaping import findings as shape_findings
+from cdc_lib.shaping import left_to_tools
 from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, facts_of, read_facts
 from cdc_lib.source.preflight import Finding, judge
@@ -121,8 +122,9 @@ def findings_of(drainer: Drainer, cursors: CursorStore) -> list[Finding]:
         facts = read_facts(connection, config.server)
         findings = [*judge(facts), *judge_prepared(connection, facts)]
         reader = InformationSchema(connection)
-        tables = [t for t in reader.tables() if config.tables.captures(*t)]
-        shaped = list(shape_findings(config, drainer.shape, reader, tables))
+        found = reader.tables()
+        tables = [t for t in found if config.tables.captures(*t)]
+        shaped = [*left_to_tools(config, found), *shape_findings(config, drainer.shape, reader, tables)]
     finally:
         connection.close()
     if tables:

@@ -58,6 +58,16 @@ class _Share:
     shard: Shard
 
 
+def left_to_tools(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Name the tables that are left out because they look like those of an online schema change tool."""
+    if names := [".".join(table) for table in tables if config.tables.leaves_to_tools(*table)]:
+        yield Finding(
+            "warning",
+            f"left out, as gh-ost and pt-online-schema-change name their tables so: {', '.join(names)}",
+            "Name those that are tables of your own under tables.include in full, or set tables.online_schema_change: false.",
+        )
+
+
 def findings(
     config: SourceConfig, shape: Shape, reader: SchemaReader, tables: Sequence[tuple[str, str]]
 ) -> Iterator[Finding]:

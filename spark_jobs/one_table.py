@@ -156,7 +156,7 @@ class TableMerge:
         for to_come in sorted({self._waits(part) for part, _ in due}):
             group = [(part, pieces) for part, pieces in due if self._waits(part) is to_come]
             markers |= {part.share.table: _with_waiting(part, columns) for part, _ in group}
-            fills = [one for part, _ in group for one in self._filled(part)]
+            fills = [one for part, _ in group if not self._alike(lake, part, stands) for one in self._filled(part)]
             frames = [self._frame(session, part, pieces, columns) for part, pieces in group]
             frame = reduce(_union, frames)
             supersedes = self._superseded(lake, [part for part, _ in group], stands)
@@ -239,11 +239,16 @@ class TableMerge:
             if share.target.keeps is None or share.target.keeps(one.fill.column)
         ]
 
-    def _superseded(self, lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None) -> list[Superseded]:
-        """Return the rows that late first snapshots and those of released tables bring themselves, or a statement took."""
+    def _alike(self, lake: LakeMerge, part: _Part, stands: LakeTable | None) -> bool:
+        """Whether rows of a source table cannot be told from those of others that share the lake table."""
         carried: Mapping[str, str] = stands.carried if stands is not None else {}
         others = [(self.config.source, table) for table in lake.tables]
         others += [(source, table) for source, _, table in map(_owner, carried)]
+        own = (self.config.source, part.share.table)
+        return bool(alike(self.config.source, part.share, (other for other in others if other != own)))
+
+    def _superseded(self, lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None) -> list[Superseded]:
+        """Return the rows that late first snapshots and those of released tables bring themselves, or a statement took."""
         found = []
         for part in parts:
             work = part.work
@@ -251,8 +256,7 @@ class TableMerge:
             if before is None:
                 continue
             whose = part.share.constants(self.config.source)
-            own = (self.config.source, part.share.table)
-            if alike(self.config.source, part.share, (other for other in others if other != own)):
+            if self._alike(lake, part, stands):
                 raise MergeError(
                     "rows of a table are to be taken out, for a statement (TRUNCATE, say) or a late snapshot, and cannot be told "
                     "from those of the other tables that share the lake table",

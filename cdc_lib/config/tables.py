@@ -36,9 +36,15 @@ class TablesConfig(Section):
         """Whether changes of this table are taken; with ``*`` for the table, whether those of any in the database may be."""
         if table == "*":
             return reaches(self.include, database)
-        if self.online_schema_change and is_beside(table) and f"{database}.{table}" not in self.include:
+        if self.leaves_to_tools(database, table):
             return False
         return captured(self.include, self.exclude, database, table)
+
+    def leaves_to_tools(self, database: str, table: str) -> bool:
+        """Whether a table is left out for its name alone: patterns name it, and it looks like a tool's."""
+        named = f"{database}.{table}" in self.include
+        beside = self.online_schema_change and is_beside(table) and not named
+        return beside and captured(self.include, self.exclude, database, table)
 
     def select(self, tables: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
         """Return the captured ones of ``(database, table)`` pairs."""

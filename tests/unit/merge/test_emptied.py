@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc_lib.errors import MergeError
 from cdc_lib.merge.emptied import Emptied, emptied, spread
-from cdc_lib.merge.plan import tables_of, work_on
+from cdc_lib.merge.plan import refuse_unclear, tables_of, work_on
 from cdc_lib.model.aside import Aside
-from cdc_lib.model.lake import Marker, Point
+from cdc_lib.model.lake import Marker, PlacedFill, Point, Shadow
+from cdc_lib.model.table_statement import Fill, TableStatement
 from cdc_lib.store.local import LocalStore
 from spark_jobs.batches import load_batches, load_plan
 from tests.support.batches import BIGINT, DAWN, BatchWriter, Row, at, table
@@ -126,3 +130,46 @@ def test_a_table_that_was_gone_when_it_was_released_is_dropped(writer):
     batches = load_batches(writer.store, [key])
     assert work_on(ORDERS.name, "mirror", batches, Marker(point(30)), plan).emptied == point(70)
     assert work_on(ORDERS.name, "mirror", batches, Marker(point(65)), plan).emptied is None
+
+
+def statement(kind, offset, *filled, unclear=""):
+    return TableStatement(kind, ORDERS.name, at(offset), tuple(Fill(*one) for one in filled), unclear)
+
+
+def following_all(writer, marker, *statements):
+    """Return what is so behind statements in one window."""
+    (manifest,) = manifests(writer)
+    return emptied(ORDERS.name, [replace(manifest, statements=statements)], None, marker)
+
+
+def test_values_of_a_shadow_count_from_its_swap_on(writer):
+    """Those of a shadow that was given up do not; the marker carries them from window to window."""
+    first = following_all(
+        writer, Marker(),
+        statement("shadow", 10), statement("shadow_fill", 20, ("given_up", "1")), statement("shadow", 30),
+        statement("shadow_fill", 40, ("x", "5")),
+    )  # fmt: skip
+    assert (first.fills, first.shadow) == ((), Shadow((Fill("x", "5"),)))
+    kept = Marker(shadow=first.shadow)
+    assert Marker.from_json(kept.to_json(), "t") == kept
+    swapped = following_all(writer, kept, statement("fill", 50, ("y", "6")), statement("swap", 60))
+    assert swapped.fills == (PlacedFill(point(50), Fill("y", "6")), PlacedFill(point(60), Fill("x", "5")))
+    assert swapped.shadow is None
+
+
+def test_a_swap_that_is_not_clear_stops_its_table(writer):
+    """And says how to go on."""
+    found = following_all(
+        writer, Marker(), statement("shadow_fill", 20, unclear="an expression"), statement("swap", 60)
+    )
+    with pytest.raises(MergeError, match="an expression") as caught:
+        refuse_unclear(ORDERS.name, found.unclear)
+    assert "cdc snapshot" in caught.value.hint
+
+
+def test_values_wait_for_their_column_and_go_with_their_rows(writer):
+    """A TRUNCATE takes both; the marker keeps them as they are."""
+    kept = Marker(point(5), waiting=(PlacedFill(point(3), Fill("x", "5")),), dropped=point(4))
+    assert Marker.from_json(kept.to_json(), "t") == kept
+    assert following_all(writer, kept, statement("swap", 10)).fills == kept.waiting
+    assert following_all(writer, kept, statement("truncate", 10)).fills == ()

@@ -1,0 +1,62 @@
+"""What statements give to rows that are there, or why a table must be read for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.decode.ddl import meaning
+from cdc_lib.decode.statement import Statement
+from cdc_lib.decode.table_changes import TableChanges
+from cdc_lib.decode.table_statements import Naming
+from cdc_lib.errors import TableReplaced
+from cdc_lib.model.position import Position
+
+AT = Position("binlog.000001", 100)
+
+
+def of(text, captured="t", *, masks=False, keyed=True):
+    names = {("db", name) for name in captured.split()}
+    naming = Naming(swaps=True, keyed=lambda *_: keyed)
+    means = meaning(text, "db")
+    followed = [table for table in means.tables if table in names]
+    changes = TableChanges(naming, mariadb=False, masks=masks, captured=lambda *name: name in names)
+    found = changes.of(means, followed, Statement(text, "db"), AT, {"file": AT.file, "offset": AT.offset})
+    return [(one.kind, one.table, [(f.column, f.value) for f in one.fills], bool(one.unclear)) for one in found]
+
+
+def test_a_column_with_a_value_is_told():
+    """Of the table itself, and of the shadow that a tool makes of it."""
+    assert of("ALTER TABLE t ADD x INT DEFAULT 5") == [("fill", "db.t", [("x", "5")], False)]
+    assert of("ALTER TABLE _t_gho ADD x INT DEFAULT 5") == [("shadow_fill", "db.t", [("x", "5")], False)]
+    assert of("CREATE TABLE _t_new LIKE t") == [("shadow", "db.t", [], False)]
+    assert of("ALTER TABLE t ADD x INT, ADD INDEX (x)") == []
+    assert of("ALTER TABLE other ADD x INT DEFAULT 5") == []
+    assert of("CREATE INDEX added ON t (x)") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ALTER TABLE t ADD x INT DEFAULT (1 + 1)", "ALTER TABLE t RENAME COLUMN v TO w", "ALTER TABLE t CHANGE v w INT"],
+)
+def test_what_is_not_told_asks_for_reading_the_table(text):
+    """The error names the table and no value; a list of changes stays as it is; a shadow counts from its swap on."""
+    with pytest.raises(TableReplaced) as caught:
+        of(text)
+    assert caught.value.context["table"] == "db.t"
+    assert "1 + 1" not in str(caught.value)
+    assert of(text, keyed=False) == []
+    assert of(text.replace(" t ", " _t_gho ")) == [("shadow_fill", "db.t", [], True)]
+
+
+def test_a_value_is_not_kept_where_columns_have_masks():
+    """It might be one of theirs."""
+    with pytest.raises(TableReplaced, match="masks"):
+        of("ALTER TABLE t ADD x INT DEFAULT 5", masks=True)
+
+
+def test_rows_of_another_table_ask_for_reading_it():
+    """All tables that got some, captured ones alone."""
+    with pytest.raises(TableReplaced) as caught:
+        of("RENAME TABLE t TO x, u TO t, x TO u", "t u")
+    assert caught.value.context["table"] == "db.t, db.u"
+    assert of("RENAME TABLE t TO _t_del, _t_gho TO t") == [("swap", "db.t", [], False)]
