@@ -1,0 +1,36 @@
+"""What a comparison needs of the lake: a port, because the library itself runs without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from cdc_lib.model.lake import LakeName, LakeTable
+from cdc_lib.verify.judge import Seen
+from cdc_lib.verify.subject import Subject
+from cdc_lib.verify.sums import Listed, Part, Sum
+
+
+class LakeSums(Protocol):
+    """Reads lake tables, each as of one of its snapshots; of no snapshot there are no rows.
+
+    Every method raises MergeError, or one of its kinds, when the lake cannot be read.
+    """
+
+    def load(self, lake: LakeName, table: str, *, routed: bool) -> LakeTable | None:
+        """Return a lake table as it stands, with the marker of ``database.table``, or None when there is none."""
+        ...
+
+    def parts(self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...]) -> dict[Part, Sum]:
+        """Return the checksums of all parts of a table, in one pass."""
+        ...
+
+    def listed(
+        self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...], parts: Collection[Part]
+    ) -> list[Listed]:
+        """Return the rows of some parts."""
+        ...
+
+    def rows(self, subject: Subject, snapshot: int | None, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Seen]:
+        """Return rows by their names, each with the texts of its key."""
+        ...

@@ -1,0 +1,79 @@
+"""Compare tables of a source with the lake: ``python -m spark_jobs.verify --config dags/sources/shop.yaml --report FILE``.
+
+Exit status: 0 no drift, 3 drift, 75 try again later, 2 a wrong source file, 1 anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cdc_lib.config import SourceConfig
+from cdc_lib.config.credentials import Credentials, credentials_from_environment, mask_key_from_environment
+from cdc_lib.config.load import load_source
+from cdc_lib.config.verify import VerifyConfig
+from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.model.verify import Report
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.store import documents
+from cdc_lib.verifying import Verifying
+from spark_jobs.lake_sums import SparkLakeSums
+from spark_jobs.session import spark_session
+
+TRY_AGAIN = 75
+"""Exit status of a failure that may be gone the next time (EX_TEMPFAIL)."""
+
+DRIFT = 3
+"""Exit status of a comparison that found rows which are wrong."""
+
+LOG_IN = ("CDC_VERIFY_USER", "CDC_VERIFY_PASSWORD", "CDC_VERIFY_MASK_KEY")
+"""Variables by which an Airflow task hands on a log-in that is known to Airflow alone."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare, and leave the report in a file."""
+    parser = argparse.ArgumentParser(prog="python -m spark_jobs.verify", description="Compare tables with the lake.")
+    parser.add_argument("--config", required=True, help="the source's YAML file")
+    parser.add_argument("--report", help="file to leave the report in, as JSON")
+    parser.add_argument("--wait", type=float, help="seconds that rows in flight are waited for, per table")
+    parser.add_argument("--pause", type=float, help="seconds between two statements at the source")
+    parser.add_argument("tables", nargs="*", help="patterns of tables; those of verify.tables without")
+    options = parser.parse_args(arguments)
+    try:
+        config = load_source(Path(options.config))
+        given = {name: value for name in ("wait", "pause") if (value := getattr(options, name)) is not None}
+        report = verify(config, log_in(config), options.tables, config.verify.model_copy(update=given))
+    except CdcError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else TRY_AGAIN if error.retryable else 1
+    if options.report:
+        Path(options.report).write_bytes(documents.dump(report))
+    return 0 if report.clean else DRIFT
+
+
+def verify(config: SourceConfig, credentials: Credentials, tables: Sequence[str], settings: VerifyConfig) -> Report:
+    """Start Spark and compare."""
+    pipeline = Pipeline.open(config, credentials)
+    with spark_session(config) as spark:
+        lake = SparkLakeSums(spark, config.source)
+        return Verifying(config, credentials, pipeline.store, pipeline.cursors, lake).run(tables, settings, print)
+
+
+def log_in(config: SourceConfig) -> Credentials:
+    """Return the log-in that an Airflow task handed on, else that of the environment.
+
+    Raises:
+        ConfigError: there is neither.
+    """
+    user, password, mask_key = (os.environ.get(name, "") for name in LOG_IN)
+    if user:
+        return Credentials(user, password, mask_key)
+    return replace(credentials_from_environment(config.server), mask_key=mask_key_from_environment(config))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
