@@ -17,7 +17,7 @@ from cdc_lib.source.schema import InformationSchema
 from cdc_lib.verify.judge import Seen
 from cdc_lib.verify.subject import Subject
 from cdc_lib.verify.sums import Listed, Sum, added
-from cdc_lib.verify.texts import literal, quoted, settled
+from cdc_lib.verify.texts import Cell, literal, quoted, settled
 from cdc_lib.window import chunks
 
 Key = tuple[str, ...]
@@ -107,7 +107,7 @@ class SourceSums:
             if subject.how == "copies":
                 columns, group = f"{subject.source_hash}, {subject.source_hash}, COUNT(*)", " GROUP BY 1, 2"
             else:
-                columns += "".join(f", {cell.source}" for cell in subject.keys)
+                columns += "".join(f", {_as_text(cell)}" for cell in subject.keys)
             for name, hashed, copies, *key in answer(self.connection, f"{self._select(columns)}{filtered}{group}"):
                 # A row whose text is longer than the server's packets has no hash: it is looked at by its cells.
                 own = -1 if hashed is None else int(hashed)
@@ -132,9 +132,9 @@ class SourceSums:
 
     def _by_name(self, names: Sequence[str], keys: Mapping[str, Key]) -> str:
         subject = self.subject
-        cells = ", ".join(cell.source for cell in subject.cells)
+        cells = ", ".join(_as_text(cell) for cell in subject.cells)
         if subject.how == "copies":
-            any_value = ", ".join(f"MAX({cell.source})" for cell in subject.cells)
+            any_value = ", ".join(f"MAX({_as_text(cell)})" for cell in subject.cells)
             chosen = f" WHERE {subject.source_hash} IN ({', '.join(names)}) GROUP BY 1"
             return f"{self._select(f'{subject.source_hash}, COUNT(*), {any_value}')}{chosen}"
         terms = (
@@ -183,3 +183,8 @@ class SourceSums:
         schema = self.subject.schema
         forced = f" FORCE INDEX ({'PRIMARY' if self._index == 'PRIMARY' else quoted(self._index)})" if self._index else ""
         return f"SELECT {columns} FROM {quoted(schema.database)}.{quoted(schema.table)}{forced}"  # noqa: S608 - names are quoted
+
+
+def _as_text(cell: Cell) -> str:
+    """Return the SQL of a cell as the text that stands in a row's: the driver makes other things of numbers and times."""
+    return f"CONCAT({cell.source})"
