@@ -33,7 +33,6 @@ MOMENT = 2.0
 """Seconds between two looks at where the lake stands."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Compares tables over one session.

@@ -144,7 +144,9 @@ class SourceSums:
             )
             for name in names
         )
-        return f"{self._select(f'{subject.source_name}, 1, {cells}')} WHERE {' OR '.join(f'({term})' for term in terms)}"
+        return (
+            f"{self._select(f'{subject.source_name}, 1, {cells}')} WHERE {' OR '.join(f'({term})' for term in terms)}"
+        )
 
     def _settled(self, cells: Sequence[object]) -> tuple[str | None, ...]:
         subject = self.subject
@@ -181,7 +183,9 @@ class SourceSums:
 
     def _select(self, columns: str) -> str:
         schema = self.subject.schema
-        forced = f" FORCE INDEX ({'PRIMARY' if self._index == 'PRIMARY' else quoted(self._index)})" if self._index else ""
+        forced = (
+            f" FORCE INDEX ({'PRIMARY' if self._index == 'PRIMARY' else quoted(self._index)})" if self._index else ""
+        )
         return f"SELECT {columns} FROM {quoted(schema.database)}.{quoted(schema.table)}{forced}"  # noqa: S608 - names are quoted
 
 

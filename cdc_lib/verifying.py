@@ -120,7 +120,9 @@ class Verifying:
                     yield TableReport(share.table, str(lake.name), skipped=subject)
                     continue
 
-                def stands(one: Subject, routed: bool = share.target.routed) -> tuple[LakeTable | None, Point, Position]:
+                def stands(
+                    one: Subject, routed: bool = share.target.routed
+                ) -> tuple[LakeTable | None, Point, Position]:
                     return self._stands(one, drain, routed=routed)
 
                 yield Comparison(connection, facts, drain.epoch, self.lake, stands, settings).compare(subject)
@@ -188,7 +190,12 @@ def replace_tables(settings: VerifyConfig, patterns: Sequence[str]) -> VerifyCon
 def _line(one: TableReport) -> str:
     if one.skipped:
         return f"{one.table}: not compared: {one.skipped}"
-    counts = ((one.missing, "missing"), (one.extra, "extra"), (one.different, "different"), (one.in_flight, "in flight"))
+    counts = (
+        (one.missing, "missing"),
+        (one.extra, "extra"),
+        (one.different, "different"),
+        (one.in_flight, "in flight"),
+    )
     said = ", ".join(f"{count} {what}" for count, what in counts if count) or "no difference"
     more = f", about {one.unexamined} more not looked at" if one.unexamined else ""
     return f"{one.table}: {one.source_rows} rows, {said}{more} ({one.seconds:.1f} s)"

@@ -52,13 +52,17 @@ class SparkLakeSums:
         """Return the rows of some parts."""
         if snapshot is None or not parts:
             return []
-        wanted = self.spark.createDataFrame([tuple(part) for part in parts], "range int, share bigint").hint("broadcast")
+        wanted = self.spark.createDataFrame([tuple(part) for part in parts], "range int, share bigint").hint(
+            "broadcast"
+        )
         with told("read the lake table", subject.schema.name):
             rows = self._hashed(subject, snapshot, cuts, within=_bounds(subject, cuts, {part.range for part in parts}))
             rows = rows.selectExpr("*", f"{subject.lake_share} AS share").join(wanted, ["range", "share"], "left_semi")
             if subject.how == "copies":
                 grouped = rows.groupBy("name", "hash").agg({"weight": "sum"})
-                found = grouped.selectExpr("name", "hash", "`sum(weight)` AS weight", "array() AS key").where("weight <> 0")
+                found = grouped.selectExpr("name", "hash", "`sum(weight)` AS weight", "array() AS key").where(
+                    "weight <> 0"
+                )
             else:
                 found = rows.selectExpr("name", "hash", "weight", "key")
             return [Listed(str(row[0]), int(row[1]), int(row[2]), tuple(map(_text, row[3]))) for row in found.collect()]

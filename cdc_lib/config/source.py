@@ -85,7 +85,9 @@ class SourceConfig(Section):
     reselect: ReselectConfig = Field(
         default=ReselectConfig(), description="mode, when_lag_exceeds, max_keys, connections, tables"
     )
-    verify: VerifyConfig = Field(default=VerifyConfig(), description="schedule, tables, chunk_rows, pause, wait, max_rows")
+    verify: VerifyConfig = Field(
+        default=VerifyConfig(), description="schedule, tables, chunk_rows, pause, wait, max_rows"
+    )
     runway_warning: float = Field(default=24, ge=0, le=8760, description="0 to 8760: hours")
     on_error: OnError = Field(default="stop", description="stop or quarantine")
     zero_dates: ZeroDates = Field(default="null", description="null, string or error")

@@ -18,7 +18,9 @@ class VerifyConfig(Section):
     tables: tuple[str, ...] = Field(
         default=("*.*",), min_length=1, description='list of patterns such as "shop.*": those of the captured tables'
     )
-    chunk_rows: int = Field(default=20_000, ge=1, description="rows that one statement at the source goes through, at least 1")
+    chunk_rows: int = Field(
+        default=20_000, ge=1, description="rows that one statement at the source goes through, at least 1"
+    )
     pause: float = Field(default=0, ge=0, le=60, description="0 to 60: seconds between two statements at the source")
     wait: float = Field(
         default=60, ge=0, le=86_400, description="0 to 86400: seconds that rows in flight are waited for, per table"

@@ -164,7 +164,11 @@ def lake_range(subject: Subject, cuts: int) -> str:
     if subject.how != "ranges" or not cuts:
         return "0"
     steps = ", ".join(str(1 << bit) for bit in reversed(range(cuts.bit_length())))
-    key = f"CAST({quoted(subject.first)} AS DECIMAL(20,0))" if _is_long(subject) else f"CAST({quoted(subject.first)} AS BIGINT)"
+    key = (
+        f"CAST({quoted(subject.first)} AS DECIMAL(20,0))"
+        if _is_long(subject)
+        else f"CAST({quoted(subject.first)} AS BIGINT)"
+    )
     reached = f"element_at(__cuts, least(low + step, {cuts})) < {key}"
     return f"aggregate(array({steps}), 0, (low, step) -> IF(low + step <= {cuts} AND {reached}, low + step, low))"
 

@@ -29,7 +29,9 @@ def test_a_table_with_every_type_is_the_same_and_one_changed_cell_of_each_is_fou
     assert (found.source_rows, found.lake_rows) == (2 * rows + 1, 2 * rows + 1)
     assert found.ranges == (2 * rows + 1) // 20 + 1
 
-    source.unlogged(*(f"UPDATE a SET {name} = {two} WHERE id = {i}" for i, (name, (_, (_, two))) in enumerate(COLUMNS.items(), 1)))
+    source.unlogged(
+        *(f"UPDATE a SET {name} = {two} WHERE id = {i}" for i, (name, (_, (_, two))) in enumerate(COLUMNS.items(), 1))
+    )
     found = source.table("a", chunk_rows=20)
     assert {(row.key["id"], *(cell.column for cell in row.cells)) for row in found.rows} == {
         (str(i), name) for i, name in enumerate(COLUMNS, 1)
@@ -46,6 +48,10 @@ def test_the_shop_is_the_same(source):
         seed.fill(connection, 3000)
     source.round()
     report = source.report(chunk_rows=100)
-    assert [(one.table, one.rows, one.skipped, one.unequal_ranges) for one in report.tables if not one.clean or one.unequal_ranges] == []
+    assert [
+        (one.table, one.rows, one.skipped, one.unequal_ranges)
+        for one in report.tables
+        if not one.clean or one.unequal_ranges
+    ] == []
     assert len(report.tables) == len(seed.TABLES)
     assert sum(one.source_rows for one in report.tables) > 2900
