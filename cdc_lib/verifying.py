@@ -7,6 +7,7 @@ The source is read in one session that only reads; the lake as of the snapshots 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,6 +47,7 @@ class Verifying:
         store: where what was found is kept.
         cursors: where cursors lie.
         lake: the lake.
+        sleep: how it waits.
     """
 
     config: SourceConfig
@@ -53,6 +55,7 @@ class Verifying:
     store: ObjectStore
     cursors: CursorStore
     lake: LakeSums
+    sleep: Callable[[float], None] = time.sleep
 
     def run(self, patterns: Sequence[str], settings: VerifyConfig, say: Say) -> Report:
         """Compare tables one after another and keep what was found.
@@ -125,7 +128,9 @@ class Verifying:
                 ) -> tuple[LakeTable | None, Point, Position]:
                     return self._stands(one, drain, routed=routed)
 
-                yield Comparison(connection, facts, drain.epoch, self.lake, stands, settings).compare(subject)
+                yield Comparison(connection, facts, drain.epoch, self.lake, stands, settings, sleep=self.sleep).compare(
+                    subject
+                )
 
     def _subject(self, reader: InformationSchema, lake: LakeMerge, share: Share) -> Subject | str:
         schema = reader.schema(share.database, share.name)

@@ -63,7 +63,7 @@ def test_a_sound_row_is_wrong_in_two_looks_only_when_it_came_and_went_twice(hist
 
 damages = st.sampled_from(
     [
-        lambda row: None,
+        lambda _row: None,
         lambda row: Seen(("other",), 1, Point(1, 1, 0)) if row is None else Seen(("other",), 1, row.written),
         lambda row: None if row is None else Seen(row.cells, 2, row.written),
     ]
@@ -118,6 +118,7 @@ def test_rows_that_differ_are_in_unequal_parts_and_no_part_hides_one(source, lak
 
 def test_the_same_change_in_two_rows_does_not_cancel_out():
     """As it would in an XOR of CRC32, which is linear."""
+
     def hashed(text):
         return zlib.crc32(str(zlib.crc32(text.encode())).encode())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +62,13 @@ class Compared:
                 cursor.execute(statement)
             connection.commit()
 
-    def report(self, *patterns: str, **settings: Any) -> Report:
+    def report(self, *patterns: str, sleep: Callable[[float], None] = time.sleep, **settings: Any) -> Report:
         """Compare."""
         config, server = self.capture.config, self.server
         lake = SparkLakeSums(self.lake.spark, config.source)
         verifying = Verifying(
             config, Credentials(server.cdc_user, server.cdc_password), self.capture.store,
-            ObjectCursorStore(self.capture.store), lake,
+            ObjectCursorStore(self.capture.store), lake, sleep,
         )  # fmt: skip
         return verifying.run(patterns, config.verify.model_copy(update={"wait": 0, **settings}), self.said.append)
 
