@@ -6,14 +6,18 @@ Exit status: 0 no drift, 3 drift, 75 try again later, 2 a wrong source file, 1 a
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from cdc_lib.config import SourceConfig
-from cdc_lib.config.credentials import Credentials, credentials_from_environment, mask_key_from_environment
+from cdc_lib.config.credentials import (
+    Credentials,
+    credentials_from_environment,
+    mask_key_from_environment,
+    take_handed,
+)
 from cdc_lib.config.load import load_source
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.errors import CdcError, ConfigError
@@ -30,9 +34,6 @@ TRY_AGAIN = 75
 DRIFT = 3
 """Exit status of a comparison that found rows which are wrong."""
 
-LOG_IN = ("CDC_VERIFY_USER", "CDC_VERIFY_PASSWORD", "CDC_VERIFY_MASK_KEY")
-"""Variables by which an Airflow task hands on a log-in that is known to Airflow alone."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, and leave the report in a file."""
@@ -43,10 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pause", type=float, help="seconds between two statements at the source")
     parser.add_argument("tables", nargs="*", help="patterns of tables; those of verify.tables without")
     options = parser.parse_args(arguments)
+    handed = take_handed()
     try:
         config = load_source(Path(options.config))
         given = {name: value for name in ("wait", "pause") if (value := getattr(options, name)) is not None}
-        report = verify(config, log_in(config), options.tables, config.verify.model_copy(update=given))
+        if handed is None:
+            handed = replace(credentials_from_environment(config.server), mask_key=mask_key_from_environment(config))
+        report = verify(config, handed, options.tables, config.verify.model_copy(update=given))
     except CdcError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else TRY_AGAIN if error.retryable else 1
@@ -61,18 +65,6 @@ def verify(config: SourceConfig, credentials: Credentials, tables: Sequence[str]
     with spark_session(config) as spark:
         lake = SparkLakeSums(spark, config.source)
         return Verifying(config, credentials, pipeline.store, pipeline.cursors, lake).run(tables, settings, print)
-
-
-def log_in(config: SourceConfig) -> Credentials:
-    """Return the log-in that an Airflow task handed on, else that of the environment.
-
-    Raises:
-        ConfigError: there is neither.
-    """
-    user, password, mask_key = (os.environ.get(name, "") for name in LOG_IN)
-    if user:
-        return Credentials(user, password, mask_key)
-    return replace(credentials_from_environment(config.server), mask_key=mask_key_from_environment(config))
 
 
 if __name__ == "__main__":
