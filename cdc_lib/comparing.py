@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.model.lake import LakeTable, Point
@@ -28,6 +28,9 @@ from cdc_lib.verify.sums import Listed, Part, Sum, of_ranges, of_shares, suspect
 
 MOST_LISTED = 1_000_000
 """Rows of one table that are listed on both sides; of unequal parts beyond that only the number of rows is told."""
+
+Key = tuple[str, ...]
+"""Texts of the columns of a row's key."""
 
 MOMENT = 2.0
 """Seconds between two looks at where the lake stands."""
@@ -55,8 +58,12 @@ class Comparison:
     clock: Callable[[], float] = field(default=time.monotonic)
     sleep: Callable[[float], None] = field(default=time.sleep)
 
-    def compare(self, subject: Subject) -> TableReport:
+    def compare(self, subject: Subject, mend: Callable[[list[Key], Point], str] | None = None) -> TableReport:
         """Return what is not the same.
+
+        Args:
+            subject: the tables.
+            mend: reads rows anew, which hold every change before a point then; returns why it cannot.
 
         Raises:
             SourceError: the source cannot be read.
@@ -75,7 +82,7 @@ class Comparison:
         keys, unexamined = self._narrowed(source, snapshot, parts, wrong)
         chosen = dict(list(keys.items())[: self.config.max_rows])
         looks, still_open = self._looked_at(source, chosen) if chosen else ({}, 0)
-        return TableReport(
+        report = TableReport(
             table=subject.schema.name,
             lake_table=str(subject.lake),
             source_rows=sum(one.rows for one in sums.values()),
@@ -89,10 +96,31 @@ class Comparison:
             left_out=subject.left_out,
             **findings(subject, chosen, looks),
         )
+        return (
+            report if mend is None or not looks else self._mended(report, source, {n: chosen[n] for n in looks}, mend)
+        )
+
+    def _mended(
+        self, report: TableReport, source: SourceSums, keys: dict[str, Key], mend: Callable[[list[Key], Point], str]
+    ) -> TableReport:
+        """Repair rows and look at them once more; what was wrong stays in the report."""
+        _, stop, _ = self.stands(source.subject)
+        if refused := mend(list(keys.values()), stop):
+            return replace(report, refused=refused)
+        wrong, still_open = self._looked_at(source, keys)
+        after = findings(source.subject, keys, wrong)
+        return replace(
+            report,
+            missing=after["missing"],
+            extra=after["extra"],
+            different=after["different"],
+            in_flight=report.in_flight + still_open,
+            repaired=len(keys) - len(wrong) - still_open,
+        )
 
     def _narrowed(
         self, source: SourceSums, snapshot: int | None, parts: Mapping[Part, Sum], ranges: list[int]
-    ) -> tuple[dict[str, tuple[str, ...]], int]:
+    ) -> tuple[dict[str, Key], int]:
         """Return the rows that are not the same, as far as they are listed, and how many rows are not."""
         budget, unexamined = MOST_LISTED, 0
         wanted: dict[int, list[int]] = {}
@@ -114,7 +142,7 @@ class Comparison:
         chosen = {Part(number, share) for number, shares in wanted.items() for share in shares}
         return suspects(listed, self.lake.listed(source.subject, snapshot, source.cuts, chosen)), unexamined
 
-    def _looked_at(self, source: SourceSums, keys: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, Look], int]:
+    def _looked_at(self, source: SourceSums, keys: Mapping[str, Key]) -> tuple[dict[str, Look], int]:
         """Return, for each row that is wrong, the look that says so; and how many rows stay open."""
         until = self.clock() + self.config.wait
         wrong: dict[str, Look] = {}
@@ -129,7 +157,7 @@ class Comparison:
             before = look
         return wrong, len(left)
 
-    def _look(self, source: SourceSums, keys: Mapping[str, tuple[str, ...]], until: float) -> Look:
+    def _look(self, source: SourceSums, keys: Mapping[str, Key], until: float) -> Look:
         low = low_watermark(self.connection, self.facts)
         there = source.rows(keys)
         answer(self.connection, "COMMIT")  # on MariaDB the watermark began a transaction

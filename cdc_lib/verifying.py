@@ -31,7 +31,7 @@ from cdc_lib.source.reading import reading
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.starting import address_of
 from cdc_lib.store.verified import keep
-from cdc_lib.verify.lake import LakeSums
+from cdc_lib.verify.lake import LakeSums, Mender, Wrong
 from cdc_lib.verify.subject import Subject, subject_of
 
 Say = Callable[[str], None]
@@ -47,6 +47,7 @@ class Verifying:
         store: where what was found is kept.
         cursors: where cursors lie.
         lake: the lake.
+        mender: repairs rows that are wrong; None where nothing is changed.
         sleep: how it waits.
     """
 
@@ -55,6 +56,7 @@ class Verifying:
     store: ObjectStore
     cursors: CursorStore
     lake: LakeSums
+    mender: Mender | None = None
     sleep: Callable[[float], None] = time.sleep
 
     def run(self, patterns: Sequence[str], settings: VerifyConfig, say: Say) -> Report:
@@ -128,9 +130,27 @@ class Verifying:
                 ) -> tuple[LakeTable | None, Point, Position]:
                     return self._stands(one, drain, routed=routed)
 
-                yield Comparison(connection, facts, drain.epoch, self.lake, stands, settings, sleep=self.sleep).compare(
-                    subject
-                )
+                one = Comparison(connection, facts, drain.epoch, self.lake, stands, settings, sleep=self.sleep)
+                yield one.compare(subject, self._mend(reader, share, subject))
+
+    def _mend(
+        self, reader: InformationSchema, share: Share, subject: Subject
+    ) -> Callable[[list[tuple[str, ...]], Point], str] | None:
+        """Return what repairs rows of one table."""
+        mender = self.mender
+        if mender is None:
+            return None
+
+        def mend(keys: list[tuple[str, ...]], stop: Point) -> str:
+            schema = reader.schema(share.database, share.name)
+            if schema is None:
+                return "the table is no longer at the source"
+            if subject.how == "copies":
+                return "the table has no key: take it anew"
+            stored = shape_of(self.config, self.credentials).of(self.config.values.applied(schema)).schema
+            return mender.mend(Wrong(subject, share.target.routed, stored, keys, stop))
+
+        return mend
 
     def _subject(self, reader: InformationSchema, lake: LakeMerge, share: Share) -> Subject | str:
         schema = reader.schema(share.database, share.name)
@@ -203,4 +223,5 @@ def _line(one: TableReport) -> str:
     )
     said = ", ".join(f"{count} {what}" for count, what in counts if count) or "no difference"
     more = f", about {one.unexamined} more not looked at" if one.unexamined else ""
-    return f"{one.table}: {one.source_rows} rows, {said}{more} ({one.seconds:.1f} s)"
+    mended = f", {one.repaired} repaired" if one.repaired else f", not repaired: {one.refused}" if one.refused else ""
+    return f"{one.table}: {one.source_rows} rows, {said}{more}{mended} ({one.seconds:.1f} s)"

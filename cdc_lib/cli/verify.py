@@ -64,11 +64,25 @@ def verify(
 
 def show(report: Report) -> None:
     """Print a report as tables."""
-    columns = ("table", "", "rows", "missing", "extra", "different", "in flight", "not looked at", "ranges", "seconds")
+    columns = (
+        "table",
+        "",
+        "rows",
+        "missing",
+        "extra",
+        "different",
+        "in flight",
+        "not looked at",
+        "repaired",
+        "ranges",
+        "seconds",
+    )
     table(columns, map(_row, report.tables))
     for one in report.tables:
         if one.skipped:
             say(f"{one.table} was not compared: {one.skipped}", style="yellow")
+        if one.refused:
+            say(f"{one.table} was not repaired: {one.refused}", style="yellow")
         for column in one.left_out:
             say(f"{one.table}.{column.column} was not compared: {column.why}", style="yellow")
         if one.rows:
@@ -78,9 +92,9 @@ def show(report: Report) -> None:
 
 def _row(one: TableReport) -> tuple[str | Text, ...]:
     if one.skipped:
-        return (one.table, Text("not compared", style="yellow"), *[""] * 8)
+        return (one.table, Text("not compared", style="yellow"), *[""] * 9)
     state = Text("same", style="green") if one.clean else Text("drift", style="bold red")
-    numbers = (one.source_rows, one.missing, one.extra, one.different, one.in_flight, one.unexamined)
+    numbers = (one.source_rows, one.missing, one.extra, one.different, one.in_flight, one.unexamined, one.repaired)
     return (one.table, state, *map(str, numbers), f"{one.unequal_ranges} of {one.ranges}", f"{one.seconds:.1f}")
 
 
@@ -88,8 +102,8 @@ def _show_rows(one: TableReport) -> None:
     lines = [line for row in one.rows[:_SHOWN] for line in _lines(row)]
     say(f"{one.table}:", style="bold")
     table(("key", "what", "column", "source", "lake"), lines)
-    if one.drift > _SHOWN:
-        say(f"and {one.drift - _SHOWN} more; --html and --json have the first {len(one.rows)}")
+    if len(one.rows) > _SHOWN:
+        say(f"and more: --html and --json have {len(one.rows)} of {one.drift + one.repaired}")
 
 
 def _lines(row: RowDifference) -> list[tuple[str, ...]]:

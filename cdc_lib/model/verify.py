@@ -66,9 +66,11 @@ class TableReport:
         different: rows with another value in some column.
         in_flight: rows that differ and that a change explains which the lake has not merged, or may not have.
         unexamined: rows, about, in unequal ranges that were not looked at one by one, because there are too many.
+        repaired: rows that were wrong and are the same now; they are not counted above.
+        refused: why nothing could be repaired; empty when nothing was to be, or it was.
         position: of the lake: all changes before it were in the table when it was read first.
         seconds: that it took.
-        rows: the first of the rows that differ.
+        rows: the first of the rows that differ, or did before they were repaired.
         left_out: columns that were not compared.
     """
 
@@ -84,6 +86,8 @@ class TableReport:
     different: int = 0
     in_flight: int = 0
     unexamined: int = 0
+    repaired: int = 0
+    refused: str = ""
     position: Position | None = None
     seconds: float = 0.0
     rows: tuple[RowDifference, ...] = ()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from cdc_lib.model.lake import LakeName, LakeTable
+from cdc_lib.model.lake import LakeName, LakeTable, Point
+from cdc_lib.model.schema import TableSchema
 from cdc_lib.verify.judge import Seen
 from cdc_lib.verify.subject import Subject
 from cdc_lib.verify.sums import Listed, Part, Sum
@@ -33,4 +35,35 @@ class LakeSums(Protocol):
 
     def rows(self, subject: Subject, snapshot: int | None, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Seen]:
         """Return rows by their names, each with the texts of its key."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Rows of a table that are to be read anew from the source.
+
+    Args:
+        subject: the tables.
+        routed: whether a route leads to the lake table.
+        schema: every column that is stored of the source's rows.
+        keys: texts of the rows' keys.
+        stop: the rows must hold every change before it.
+    """
+
+    subject: Subject
+    routed: bool
+    schema: TableSchema
+    keys: Sequence[tuple[str, ...]]
+    stop: Point
+
+
+class Mender(Protocol):
+    """Writes the source's current rows into a lake table; raises as :class:`LakeSums` does, and SourceError."""
+
+    def mend(self, wrong: Wrong) -> str:
+        """Put rows in the place of those with the same keys, and take out those that the source does not have.
+
+        Returns:
+            Why it cannot be done; empty when it is.
+        """
         ...

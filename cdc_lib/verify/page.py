@@ -57,7 +57,19 @@ def _state(kind: str, text: str) -> str:
 
 
 def _overview(tables: Iterable[TableReport]) -> str:
-    names = ("table", "", "rows", "missing", "extra", "different", "in flight", "not looked at", "ranges", "seconds")
+    names = (
+        "table",
+        "",
+        "rows",
+        "missing",
+        "extra",
+        "different",
+        "in flight",
+        "not looked at",
+        "repaired",
+        "ranges",
+        "seconds",
+    )
     head = "".join(f"<th>{name}</th>" for name in names)
     return f'<div class="wide"><table><tr>{head}</tr>{"".join(map(_line, tables))}</table></div>'
 
@@ -65,9 +77,9 @@ def _overview(tables: Iterable[TableReport]) -> str:
 def _line(one: TableReport) -> str:
     name = f"<td>{escape(one.table)}<br><span class=dim>{escape(one.lake_table)}</span></td>"
     if one.skipped:
-        return f'<tr>{name}<td colspan="9">{_state("skipped", "not compared")} {escape(one.skipped)}</td></tr>'
+        return f'<tr>{name}<td colspan="10">{_state("skipped", "not compared")} {escape(one.skipped)}</td></tr>'
     state = _state("same", "same") if one.clean else _state("drift", "drift")
-    numbers = (one.source_rows, one.missing, one.extra, one.different, one.in_flight, one.unexamined)
+    numbers = (one.source_rows, one.missing, one.extra, one.different, one.in_flight, one.unexamined, one.repaired)
     cells = "".join(f'<td class="n">{number}</td>' for number in numbers)
     ranges = f'<td class="n">{one.unequal_ranges} of {one.ranges}</td><td class="n">{one.seconds:.1f}</td>'
     return f"<tr>{name}<td>{state}</td>{cells}{ranges}</tr>"
@@ -79,9 +91,11 @@ def _details(one: TableReport) -> str:
         f"<p class=dim>Not compared: <code>{escape(column.column)}</code>, {escape(column.why)}.</p>"
         for column in one.left_out
     ]
+    if one.refused:
+        parts.append(f"<p>Not repaired: {escape(one.refused)}.</p>")
     if one.rows:
         shown = len(one.rows)
-        more = f"<p class=dim>The first {shown} rows.</p>" if shown < one.drift else ""
+        more = f"<p class=dim>The first {shown} rows.</p>" if shown < one.drift + one.repaired else ""
         head = "<tr><th>key</th><th>what</th><th>column</th><th>source</th><th>lake</th></tr>"
         parts.append(f'{more}<div class="wide"><table>{head}{"".join(map(_row, one.rows))}</table></div>')
     return "\n".join(parts)
