@@ -32,6 +32,8 @@ MOST_LISTED = 1_000_000
 Key = tuple[str, ...]
 """Texts of the columns of a row's key."""
 
+BEFORE_ALL = Point(0, 0, 0)
+
 MOMENT = 2.0
 """Seconds between two looks at where the lake stands."""
 
@@ -168,4 +170,7 @@ class Comparison:
             found, lake_at, _ = self.stands(source.subject)
         snapshot = found.snapshot_id if found is not None else None
         rows = self.lake.rows(source.subject, snapshot, keys)
+        if found is not None and found.marker.reselected and found.marker.reselected.high > Point.at(self.epoch, low):
+            # Rows that were read back bear an older order key than what they may show: it tells nothing of them yet.
+            lake_at = BEFORE_ALL
         return Look(Point.at(self.epoch, low), high, lake_at, there, rows)

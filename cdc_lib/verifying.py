@@ -170,10 +170,10 @@ class Verifying:
             return "it is set aside, or released and not in the lake anew yet; see cdc status"
         if len(lake.shares) > 1 and not share.constants(self.config.source):
             return "it shares its lake table with others, and no column there tells whose a row is"
-        task = next((task for task in merged.snapshots if task.name == share.table), None)
-        if self.config.start == "snapshot" and (task is None or not task.complete):
+        read = any(task.complete for task in merged.snapshots if task.name == share.table)
+        if self.config.start == "snapshot" and not read:
             return "its snapshot is not in the lake whole yet"
-        if self.config.start not in ("snapshot", "earliest") and (task is None or not task.complete):
+        if self.config.start not in ("snapshot", "earliest") and not read:
             return "the source began without a snapshot: rows that did not change since are not in the lake"
         return ""
 

@@ -25,11 +25,10 @@ from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
 from cdc_lib.verifying import Verifying
+from spark_jobs.entry import TRY_AGAIN
 from spark_jobs.lake_sums import SparkLakeSums
+from spark_jobs.repair import SparkMender
 from spark_jobs.session import spark_session
-
-TRY_AGAIN = 75
-"""Exit status of a failure that may be gone the next time (EX_TEMPFAIL)."""
 
 DRIFT = 3
 """Exit status of a comparison that found rows which are wrong."""
@@ -42,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--report", help="file to leave the report in, as JSON")
     parser.add_argument("--wait", type=float, help="seconds that rows in flight are waited for, per table")
     parser.add_argument("--pause", type=float, help="seconds between two statements at the source")
+    parser.add_argument("--repair", action="store_true", help="write the source's rows over those that are wrong")
     parser.add_argument("tables", nargs="*", help="patterns of tables; those of verify.tables without")
     options = parser.parse_args(arguments)
     handed = take_handed()
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = {name: value for name in ("wait", "pause") if (value := getattr(options, name)) is not None}
         if handed is None:
             handed = replace(credentials_from_environment(config.server), mask_key=mask_key_from_environment(config))
-        report = verify(config, handed, options.tables, config.verify.model_copy(update=given))
+        report = verify(config, handed, options.tables, config.verify.model_copy(update=given), repair=options.repair)
     except CdcError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else TRY_AGAIN if error.retryable else 1
@@ -59,12 +59,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if report.clean else DRIFT
 
 
-def verify(config: SourceConfig, credentials: Credentials, tables: Sequence[str], settings: VerifyConfig) -> Report:
+def verify(
+    config: SourceConfig, credentials: Credentials, tables: Sequence[str], settings: VerifyConfig, *, repair: bool
+) -> Report:
     """Start Spark and compare."""
     pipeline = Pipeline.open(config, credentials)
     with spark_session(config) as spark:
         lake = SparkLakeSums(spark, config.source)
-        return Verifying(config, credentials, pipeline.store, pipeline.cursors, lake).run(tables, settings, print)
+        mender = SparkMender(spark, config, pipeline.store, pipeline.reselector()) if repair else None
+        verifying = Verifying(config, credentials, pipeline.store, pipeline.cursors, lake, mender)
+        return verifying.run(tables, settings, print)
 
 
 if __name__ == "__main__":

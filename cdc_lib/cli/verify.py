@@ -31,6 +31,9 @@ def verify(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML page.")
     ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Read wrong rows anew from the source and write them into the lake.")
+    ] = False,
     wait: Annotated[
         float | None, typer.Option("--wait", min=0, help="Seconds that rows in flight are waited for, per table.")
     ] = None,
@@ -42,14 +45,15 @@ def verify(
 
     Checksums of key ranges are compared first, then rows of the ranges that are not the same. A row that differs is looked
     at again when the lake has all changes that came before it was read: what merely has not arrived yet is in flight, and
-    no drift.
+    no drift. --repair reads the rows that are wrong anew from the source and looks at them once more; what a change wrote
+    into the lake since is not overwritten.
     """
     loaded = find(context, source)
     open_pipeline(config_of(loaded))  # a missing password is told before Spark starts
     with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
         file = Path(folder) / "report.json"
         settings = [f"--{name}={value}" for name, value in (("wait", wait), ("pause", pause)) if value is not None]
-        given = ["--report", str(file), *settings, *(tables or [])]
+        given = ["--report", str(file), *(["--repair"] if repair else []), *settings, *(tables or [])]
         spark.run_job("spark_jobs.verify", loaded.path, *given, good=(0, spark.DRIFT), to_stderr=True)
         report = documents.load(Report, file.read_bytes(), "the report of the comparison")
     if html is not None:

@@ -127,3 +127,17 @@ def test_a_session_that_reads_cannot_write(capture):
             with pytest.raises(SourceError) as caught:
                 answer(connection, statement)
             assert not isinstance(caught.value, SourceUnavailable)
+
+
+def test_texts_of_several_collations_make_one_text(capture):
+    """The server compares nothing here, so that it need not know which collation counts."""
+    capture.execute(
+        "CREATE TABLE a (k VARCHAR(9) COLLATE utf8mb4_bin PRIMARY KEY, a TEXT COLLATE utf8mb4_general_ci, "
+        "b VARCHAR(9) COLLATE utf8mb4_unicode_ci, c VARCHAR(9) CHARACTER SET utf8mb3 COLLATE utf8mb3_bin, "
+        "d VARCHAR(9) CHARACTER SET ucs2, e ENUM('ß') CHARACTER SET latin2, f VARCHAR(9) CHARACTER SET sjis)"
+    )
+    capture.execute("INSERT INTO a VALUES ('é', 'é', 'é', 'é', 'é', 'ß', '日')")
+    with reading(capture.config.server, capture.credentials) as connection:
+        sums = sums_of(connection, capture.database, 10)
+        lengths = "2#2#2#2#1"  # in bytes where the character set is one of UTF-8's, else in characters; not the last
+        assert sums.sums() == {0: Sum(1, hashed(f"é#é#é#é#é#ß#日#{lengths}#0".encode()))}

@@ -15,6 +15,7 @@ from cdc_lib.verifying import Verifying
 from spark_jobs.application import merge, run
 from spark_jobs.batches import load_plan
 from spark_jobs.lake_sums import SparkLakeSums
+from spark_jobs.repair import SparkMender
 from tests.support.capture import Capture
 from tests.support.lake import Lake
 from tests.support.servers import SqlServer
@@ -62,15 +63,21 @@ class Compared:
                 cursor.execute(statement)
             connection.commit()
 
-    def report(self, *patterns: str, sleep: Callable[[float], None] = time.sleep, **settings: Any) -> Report:
+    def report(
+        self, *patterns: str, sleep: Callable[[float], None] = time.sleep, repair: bool = False, **settings: Any
+    ) -> Report:
         """Compare."""
         config, server = self.capture.config, self.server
         lake = SparkLakeSums(self.lake.spark, config.source)
         verifying = Verifying(
             config, Credentials(server.cdc_user, server.cdc_password), self.capture.store,
-            ObjectCursorStore(self.capture.store), lake, sleep,
+            ObjectCursorStore(self.capture.store), lake, self._mender() if repair else None, sleep,
         )  # fmt: skip
         return verifying.run(patterns, config.verify.model_copy(update={"wait": 0, **settings}), self.said.append)
+
+    def _mender(self) -> SparkMender:
+        capture = self.capture
+        return SparkMender(self.lake.spark, capture.config, capture.store, capture.pipeline.reselector())
 
     def table(self, name: str, **settings: Any) -> TableReport:
         """Compare one table."""
