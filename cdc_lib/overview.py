@@ -28,6 +28,7 @@ from cdc_lib.source.prepared import judge_prepared
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.starting import address_of
 from cdc_lib.store.cuts import last_cut
+from cdc_lib.store.verified import last_verified
 from cdc_lib.store.windows import StoredWindow, stored_windows
 from cdc_lib.window.plan import bytes_between
 
@@ -49,8 +50,9 @@ def status_of(drainer: Drainer, cursors: CursorStore) -> Status:
     lag = _lag(drain, lake, head)
     runway, warning = (outlook.runway, outlook.warning) if outlook else (None, "")
     older = _of_earlier_epochs(windows, drain, lake)
+    verified = tuple(last_verified(store, config.source))
     return Status(
-        config.source, drain, lake, head, lag, pending, batches, cut, consumers, aside, runway, warning, older
+        config.source, drain, lake, head, lag, pending, batches, cut, consumers, aside, runway, warning, older, verified
     )
 
 

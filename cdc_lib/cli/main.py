@@ -23,6 +23,7 @@ from cdc_lib.cli import (
     stages,
     status,
     tail,
+    verify,
 )
 from cdc_lib.cli.context import DEFAULT_SOURCES, Settings
 from cdc_lib.cli.errors import Commands
@@ -72,6 +73,7 @@ for command in (
     release.release,
     anew.snapshot,
     rollback.rollback,
+    verify.verify,
     version,
 ):
     app.command()(command)

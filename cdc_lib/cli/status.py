@@ -27,6 +27,7 @@ from cdc_lib.model.aside import Standing
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.results import ConsumerState
 from cdc_lib.model.subscription import Interest
+from cdc_lib.model.verify import Verified
 from cdc_lib.pipeline import Status
 from cdc_lib.quarantine import way_back
 from cdc_lib.store import layout
@@ -84,6 +85,7 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             for one in outcome.aside:
                 _show_aside(outcome.source, one)
             say_switch(outcome)
+            say_verified(outcome.source, outcome.verified)
 
 
 def say_switch(outcome: Status) -> None:
@@ -91,6 +93,24 @@ def say_switch(outcome: Status) -> None:
     if outcome.drain and outcome.drain.switches:
         last = outcome.drain.switches[-1]
         say(f"{outcome.source}: epoch {last.epoch} since {last.at:%Y-%m-%d %H:%M:%S} UTC: {last.why} ({last.by})")
+
+
+def say_verified(source: str, verified: Sequence[Verified]) -> None:
+    """Tell up to where tables were compared with their source, and which of them have drift; nothing before the first."""
+    clean = [one for one in verified if one.clean]
+    if clean:
+        oldest = min(clean, key=lambda one: one.at)
+        tables = "1 table equals its" if len(clean) == 1 else f"{len(clean)} tables equal their"
+        say(
+            f"{source}: {tables} source, compared since {oldest.at:%Y-%m-%d %H:%M:%S} UTC up to {oldest.position} or later"
+        )
+    for one in verified:
+        if not one.clean:
+            counts = ((one.missing, "missing"), (one.extra, "extra"), (one.different, "different"))
+            said = ", ".join(f"{count} {what}" for count, what in counts if count) or "rows that were not looked at"
+            last = f"{one.clean_at:%Y-%m-%d %H:%M:%S} UTC" if one.clean_at else "never"
+            when = f"{one.at:%Y-%m-%d %H:%M:%S} UTC"
+            say(f"{source}: {one.table} has drift: {said} at {one.position}, {when}; last without: {last}", style="red")
 
 
 def say_who_holds(source: str, consumers: Sequence[ConsumerState]) -> None:

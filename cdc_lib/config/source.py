@@ -18,6 +18,7 @@ from cdc_lib.config.server import Address, ServerConfig
 from cdc_lib.config.start import ALLOWED, Start, SwitchConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.config.tables import TablesConfig
+from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.config.work import DrainConfig, MergeConfig, SnapshotConfig
 from cdc_lib.model.policy import InvalidText, OldTemporals, OnError, ValuePolicy, ZeroDates
 
@@ -46,6 +47,7 @@ class SourceConfig(Section):
         merge: the Spark application.
         maintenance: what is kept of lake tables, and what is rewritten.
         reselect: rows that the merge reads back from the source.
+        verify: comparing tables with their source.
         runway_warning: hours left until the server may purge what is drained next, below which that is warned of.
         on_error: whether what is not understood of one table stops the source, or sets that table aside.
         zero_dates: what becomes of ``0000-00-00``, which no date type can hold.
@@ -82,6 +84,9 @@ class SourceConfig(Section):
     )
     reselect: ReselectConfig = Field(
         default=ReselectConfig(), description="mode, when_lag_exceeds, max_keys, connections, tables"
+    )
+    verify: VerifyConfig = Field(
+        default=VerifyConfig(), description="schedule, tables, chunk_rows, pause, wait, max_rows"
     )
     runway_warning: float = Field(default=24, ge=0, le=8760, description="0 to 8760: hours")
     on_error: OnError = Field(default="stop", description="stop or quarantine")

@@ -12,6 +12,7 @@ from cdc_lib.model.merge import Cut
 from cdc_lib.model.place import Place
 from cdc_lib.model.position import Position
 from cdc_lib.model.runway import Runway
+from cdc_lib.model.verify import Verified
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class Status:
         runway: how long the server keeps what is drained next; None before the first plan, or when it cannot be asked.
         runway_warning: what is wrong with that, and what mends it; empty when it is long enough.
         pending_windows: windows of earlier epochs that the lake does not have; it goes over to this one when it has them.
+        verified: the last comparison of each lake table with its source.
     """
 
     source: str
@@ -133,6 +135,7 @@ class Status:
     runway: Runway | None = None
     runway_warning: str = ""
     pending_windows: int = 0
+    verified: tuple[Verified, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

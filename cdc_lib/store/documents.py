@@ -16,15 +16,16 @@ from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.history import SchemaVersion
 from cdc_lib.model.merge import Cut, MergePlan
+from cdc_lib.model.verify import Report, Verified
 from cdc_lib.model.window import SnapshotTask, Unit, Window
 
 FORMAT_VERSION = 1
 """Counts the changes of these documents that an older version of this library could not read rightly."""
 
-Document = Cursor | Manifest | MergePlan | Cut | Window | SnapshotTask | SchemaVersion
+Document = Cursor | Manifest | MergePlan | Cut | Window | SnapshotTask | SchemaVersion | Verified | Report
 """What can be written."""
 
-T = TypeVar("T", Cursor, Manifest, MergePlan, Cut, Window, SnapshotTask, SchemaVersion)
+T = TypeVar("T", Cursor, Manifest, MergePlan, Cut, Window, SnapshotTask, SchemaVersion, Verified, Report)
 
 _KINDS: dict[type[Document], str] = {
     Cursor: "cursor",
@@ -34,6 +35,8 @@ _KINDS: dict[type[Document], str] = {
     Window: "window",
     SnapshotTask: "snapshot_task",
     SchemaVersion: "schema_version",
+    Verified: "verified",
+    Report: "verify_report",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

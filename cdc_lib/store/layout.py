@@ -12,6 +12,7 @@
     <source>/cursors/<consumer>.json
     <source>/cursors/replaced/<consumer>/<generation>-<writer>.json
     <source>/cuts/<merge id>.json
+    <source>/verified/<database.table>/<lake table>.json
     <source>/schemas/<epoch>/tables/<database.table>/<file>.<offset>-<kind>.json
     <source>/schemas/<epoch>/databases/<database>/<file>.<offset>-<kind>.json
 
@@ -176,6 +177,16 @@ def cuts_prefix(source: str) -> str:
 def cut_key(source: str, merge_id: str) -> str:
     """Return the key of the cut that a merge publishes."""
     return f"{cuts_prefix(source)}{_name('merge', merge_id)}.json"
+
+
+def verified_prefix(source: str) -> str:
+    """Return what the keys of all comparisons with a source begin with."""
+    return f"{_name('source', source)}/verified/"
+
+
+def verified_key(source: str, table: str, lake_table: str) -> str:
+    """Return the key of the last comparison of a source table with a lake table."""
+    return f"{verified_prefix(source)}{table_folder(table)}/{table_folder(lake_table)}.json"
 
 
 VersionKind = Literal["ddl", "lost", "read"]

@@ -54,9 +54,9 @@ def select_chunk(
     text = select_all(schema)
     if upper is None:
         return text
-    conditions = [_compared(schema, upper, "<", "<=")]
+    conditions = [up_to(schema, upper)]
     if after is not None:
-        conditions.append(_compared(schema, after, ">", ">"))
+        conditions.append(beyond(schema, after))
     order = ", ".join(quoted(name) for name in schema.primary_key)
     where = " AND ".join(f"({condition})" for condition in conditions)
     forced = index if index == "PRIMARY" else quoted(index)
@@ -67,6 +67,16 @@ def select_all(schema: TableSchema) -> str:
     """Return the SELECT of every row, such that its columns show what the binlog has of them."""
     columns = ", ".join(_selected(column) for column in schema.columns)
     return f"SELECT {columns} FROM {quoted(schema.database)}.{quoted(schema.table)}"  # noqa: S608 - names are quoted
+
+
+def beyond(schema: TableSchema, key: tuple[str, ...]) -> str:
+    """Return the condition of rows behind a key, which is as :func:`key_text` gives it."""
+    return _compared(schema, key, ">", ">")
+
+
+def up_to(schema: TableSchema, key: tuple[str, ...]) -> str:
+    """Return the condition of rows up to a key, its own among them."""
+    return _compared(schema, key, "<", "<=")
 
 
 def select_upper(schema: TableSchema) -> str:

@@ -70,6 +70,22 @@ second begins again. `cdc maintain` does the same.
 * **Mark success**: nothing is done; the next day's run does it. A job that was running is ended.
 """
 
+VERIFY = """
+Compares the tables that `verify.tables` of the source file names with the lake, row by row: checksums of key ranges first,
+then the rows of ranges that are not the same. A row that differs is looked at again once the lake has come so far, so that
+what is merely on its way is no drift. Reads only; what was found stands in `cdc status`.
+
+* **Retry, clear**: compares again.
+* **Mark success**: hides what was found until the next run finds it again.
+"""
+
+VERIFY_DAG = """
+### {source}: source and lake
+
+Fails when rows of the lake are wrong, and its log names the tables. `cdc verify {source} TABLE --html report.html` shows which
+rows and columns.
+"""
+
 MAINTENANCE = """
 ### Maintenance
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG, TriggerRule, get_parsing_context
@@ -13,6 +14,7 @@ from cdc_airflow.assets import changed_tables
 from cdc_airflow.maintenance import CollectOperator, MaintainOperator
 from cdc_airflow.merge import MergeOperator
 from cdc_airflow.operators import AckDrainOperator, AckLakeOperator, DrainOperator, PlanMergeOperator, PlanOperator
+from cdc_airflow.verify import VerifyOperator
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import ConfigError
 
@@ -36,7 +38,7 @@ def sources_folder(dag_file: str) -> Path:
 
 
 def make_dags(folder: Path) -> dict[str, DAG]:
-    """Return a DAG for each right source file of a folder, by id; a wrong one hides no other.
+    """Return the DAGs of each right source file of a folder, by id; a wrong one hides no other.
 
     A worker that is about to run a task gets that task's DAG alone.
 
@@ -45,11 +47,13 @@ def make_dags(folder: Path) -> dict[str, DAG]:
     """
     wanted = get_parsing_context().dag_id
     right = [loaded for loaded in load_sources(folder) if loaded.config is not None]
-    return {
-        dag_id(loaded.source): make_dag(loaded.config, loaded.path)
-        for loaded in right
-        if loaded.config is not None and wanted in (None, dag_id(loaded.source))
-    }
+    makers = {}
+    for loaded in right:
+        if loaded.config is not None:
+            makers[dag_id(loaded.source)] = partial(make_dag, loaded.config, loaded.path)
+            if loaded.config.verify.schedule is not None:
+                makers[verify_dag_id(loaded.source)] = partial(make_verify_dag, loaded.config, loaded.path)
+    return {name: make() for name, make in makers.items() if wanted in (None, name)}
 
 
 def make_maintenance(folder: Path) -> dict[str, DAG]:
@@ -103,6 +107,29 @@ def refuse_wrong_sources(folder: Path) -> None:
 def dag_id(source: str) -> str:
     """Return the id of a source's DAG."""
     return f"cdc_{source}"
+
+
+def verify_dag_id(source: str) -> str:
+    """Return the id of the DAG that compares a source with the lake; no name of a source has a dot."""
+    return f"{dag_id(source)}.verify"
+
+
+def make_verify_dag(config: SourceConfig, path: Path) -> DAG:
+    """Return the DAG that compares the tables of one source with the lake."""
+    with DAG(
+        verify_dag_id(config.source),
+        description=f"Compares tables of {config.server.host}:{config.server.port} with the lake",
+        doc_md=docs.VERIFY_DAG.format(source=config.source),
+        schedule=config.verify.schedule,
+        start_date=SINCE,
+        catchup=False,
+        max_active_runs=1,
+        allowed_run_types=["scheduled", "manual", "operator_triggered", "asset_materialization"],
+        default_args=RETRIES,
+        tags=["cdc", config.source],
+    ) as dag:
+        VerifyOperator(task_id="verify", doc_md=docs.VERIFY, source_file=str(path.resolve()))
+    return dag
 
 
 def make_dag(config: SourceConfig, path: Path) -> DAG:

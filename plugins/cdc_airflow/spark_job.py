@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections import deque
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,32 @@ class SparkJobOperator(CdcOperator):
         super().__init__(**kwargs)
         self._job: Job | None = None
 
-    def run_job(self, module: str, *, by: str) -> None:
+    def run_job(
+        self,
+        module: str,
+        *arguments: str,
+        by: str = "",
+        handed: Mapping[str, str] | None = None,
+        good: Collection[int] = (0,),
+    ) -> int:
         """Run a job for the task's source to its end.
+
+        Args:
+            module: one of ``spark_jobs``.
+            arguments: what else it is told.
+            by: who asks, for the cursor's record.
+            handed: variables with secrets that only Airflow knows.
+            good: exit statuses that are no failure.
+
+        Returns:
+            Its exit status.
 
         Raises:
             AirflowFailException: the job said that trying again does not help.
             MergeError: it ended otherwise.
         """
         command = [sys.executable, "-m", module, "--config", str(Path(self.source_file).resolve())]
+        command += [*(("--by", by) if by else ()), *arguments]
         last: deque[str] = deque(maxlen=REMEMBERED)
 
         def say(line: str) -> None:
@@ -50,9 +69,11 @@ class SparkJobOperator(CdcOperator):
 
         # Spark leaves folders where it works; they go with the job.
         with tempfile.TemporaryDirectory(prefix="cdc-spark-") as folder:
-            self._job = Job([*command, "--by", by], job_environment(), Path(folder))
+            self._job = Job(command, {**job_environment(), **(handed or {})}, Path(folder))
             status = self._job.run(say)
-        judge(status, list(last))
+        if status not in good:
+            judge(status, list(last))
+        return status
 
     def on_kill(self) -> None:
         """End the job and all that it started."""

@@ -1,0 +1,123 @@
+"""``cdc verify``: a table against its source, and which rows differ."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from cdc_lib.cli import spark
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_pipeline
+from cdc_lib.cli.output import print_json, say, table
+from cdc_lib.model.verify import Report, RowDifference, TableReport
+from cdc_lib.store import documents
+from cdc_lib.verify.page import page
+
+_SHOWN = 20
+"""Rows of one table that are printed; the JSON and the page hold more."""
+
+
+def verify(
+    context: typer.Context,
+    source: SourceName,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TABLE]...", help="Patterns of database.table; verify.tables without."),
+    ] = None,
+    as_json: AsJson = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML page.")
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Read wrong rows anew from the source and write them into the lake.")
+    ] = False,
+    wait: Annotated[
+        float | None, typer.Option("--wait", min=0, help="Seconds that rows in flight are waited for, per table.")
+    ] = None,
+    pause: Annotated[
+        float | None, typer.Option("--pause", min=0, help="Seconds between two statements at the source.")
+    ] = None,
+) -> None:
+    """Compare tables with the lake, row by row, and say which rows differ; exits with 1 when some do.
+
+    Checksums of key ranges are compared first, then rows of the ranges that are not the same. A row that differs is looked
+    at again when the lake has all changes that came before it was read: what merely has not arrived yet is in flight, and
+    no drift. --repair reads the rows that are wrong anew from the source and looks at them once more; what a change wrote
+    into the lake since is not overwritten.
+    """
+    loaded = find(context, source)
+    open_pipeline(config_of(loaded))  # a missing password is told before Spark starts
+    with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
+        file = Path(folder) / "report.json"
+        settings = [f"--{name}={value}" for name, value in (("wait", wait), ("pause", pause)) if value is not None]
+        given = ["--report", str(file), *(["--repair"] if repair else []), *settings, *(tables or [])]
+        spark.run_job("spark_jobs.verify", loaded.path, *given, good=(0, spark.DRIFT), to_stderr=True)
+        report = documents.load(Report, file.read_bytes(), "the report of the comparison")
+    if html is not None:
+        html.write_text(page(report), encoding="utf-8")
+    if as_json:
+        print_json({**documents.to_plain(report), "clean": report.clean})
+    else:
+        show(report)
+    if not report.clean:
+        raise typer.Exit(1)
+
+
+def show(report: Report) -> None:
+    """Print a report as tables."""
+    columns = (
+        "table",
+        "",
+        "rows",
+        "missing",
+        "extra",
+        "different",
+        "in flight",
+        "not looked at",
+        "repaired",
+        "ranges",
+        "seconds",
+    )
+    table(columns, map(_row, report.tables))
+    for one in report.tables:
+        if one.skipped:
+            say(f"{one.table} was not compared: {one.skipped}", style="yellow")
+        if one.refused:
+            say(f"{one.table} was not repaired: {one.refused}", style="yellow")
+        for column in one.left_out:
+            say(f"{one.table}.{column.column} was not compared: {column.why}", style="yellow")
+        if one.rows:
+            _show_rows(one)
+    say(f"{report.source}: the lake stood at {report.position} in epoch {report.epoch}")
+
+
+def _row(one: TableReport) -> tuple[str | Text, ...]:
+    if one.skipped:
+        return (one.table, Text("not compared", style="yellow"), *[""] * 9)
+    state = Text("same", style="green") if one.clean else Text("drift", style="bold red")
+    numbers = (one.source_rows, one.missing, one.extra, one.different, one.in_flight, one.unexamined, one.repaired)
+    return (one.table, state, *map(str, numbers), f"{one.unequal_ranges} of {one.ranges}", f"{one.seconds:.1f}")
+
+
+def _show_rows(one: TableReport) -> None:
+    lines = [line for row in one.rows[:_SHOWN] for line in _lines(row)]
+    say(f"{one.table}:", style="bold")
+    table(("key", "what", "column", "source", "lake"), lines)
+    if len(one.rows) > _SHOWN:
+        say(f"and more: --html and --json have {len(one.rows)} of {one.drift + one.repaired}")
+
+
+def _lines(row: RowDifference) -> list[tuple[str, ...]]:
+    key = ", ".join(f"{name}={_value(value)}" for name, value in row.key.items())
+    if row.kind == "copies":
+        return [(key, f"{row.source_copies} times at the source, {row.lake_copies} in the lake", "", "", "")]
+    if not row.cells:
+        return [(key, row.kind, "", "", "")]
+    return [(key, row.kind, cell.column, _value(cell.source), _value(cell.lake)) for cell in row.cells]
+
+
+def _value(text: str | None) -> str:
+    return "NULL" if text is None else text

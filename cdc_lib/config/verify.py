@@ -1,0 +1,50 @@
+"""``verify:`` how tables are compared with their source, and when."""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+
+from cdc_lib.config.base import Section
+from cdc_lib.config.patterns import matches, problem
+from cdc_lib.config.schedule import problem as problem_of_schedule
+
+
+class VerifyConfig(Section):
+    """What ``cdc verify`` and the DAG of the comparison do unless they are told otherwise."""
+
+    schedule: str | None = Field(
+        default=None, description='cron expression such as "0 4 * * *", or null: no DAG compares by itself'
+    )
+    tables: tuple[str, ...] = Field(
+        default=("*.*",), min_length=1, description='list of patterns such as "shop.*": those of the captured tables'
+    )
+    chunk_rows: int = Field(
+        default=20_000, ge=1, description="rows that one statement at the source goes through, at least 1"
+    )
+    pause: float = Field(default=0, ge=0, le=60, description="0 to 60: seconds between two statements at the source")
+    wait: float = Field(
+        default=60, ge=0, le=86_400, description="0 to 86400: seconds that rows in flight are waited for, per table"
+    )
+    max_rows: int = Field(
+        default=10_000, ge=1, le=1_000_000, description="1 to 1000000: rows of one table that are looked at one by one"
+    )
+
+    @field_validator("schedule")
+    @classmethod
+    def _cron(cls, expression: str | None) -> str | None:
+        wrong = problem_of_schedule(expression) if expression is not None else None
+        if wrong:
+            raise ValueError(wrong)
+        return expression
+
+    @field_validator("tables")
+    @classmethod
+    def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            if wrong := problem(pattern):
+                raise ValueError(wrong)
+        return patterns
+
+    def names(self, database: str, table: str) -> bool:
+        """Whether a captured table is compared."""
+        return any(matches(pattern, database, table) for pattern in self.tables)

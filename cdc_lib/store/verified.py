@@ -1,0 +1,58 @@
+"""Where the last comparison of each lake table is kept: one small document, written over by the next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cdc_lib.model.verify import Report, TableReport, Verified
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import documents, layout
+
+
+def last_verified(store: ObjectStore, source: str) -> list[Verified]:
+    """Return the last comparison of each table, by name."""
+    keys = [info.key for info in store.list(layout.verified_prefix(source)) if info.key.endswith(".json")]
+    found = [(key, store.get(key)) for key in keys]
+    return [documents.load(Verified, stored.data, key) for key, stored in found if stored is not None]
+
+
+def keep(store: ObjectStore, report: Report) -> None:
+    """Write what a comparison found, table by table; nothing of one that was skipped.
+
+    The position of the last comparison without drift is carried over from what stood there.
+    """
+    for one in report.tables:
+        if one.skipped or one.position is None:
+            continue
+        key = layout.verified_key(report.source, one.table, one.lake_table)
+        stored = store.get(key)
+        before = documents.load(Verified, stored.data, key) if stored is not None else None
+        store.put(key, documents.dump(_verified(report, one, before)))
+
+
+def _verified(report: Report, one: TableReport, before: Verified | None) -> Verified:
+    if one.position is None:
+        raise AssertionError(one.table)
+    found = Verified(
+        source=report.source,
+        table=one.table,
+        lake_table=one.lake_table,
+        epoch=report.epoch,
+        position=one.position,
+        gtid_set=report.gtid_set if one.position == report.position else "",
+        at=report.ended,
+        rows=one.source_rows,
+        missing=one.missing,
+        extra=one.extra,
+        different=one.different,
+        in_flight=one.in_flight,
+        unexamined=one.unexamined,
+        left_out=tuple(column.column for column in one.left_out),
+    )
+    if found.clean:
+        return replace(found, clean_position=found.position, clean_epoch=found.epoch, clean_at=found.at)
+    if before is None:
+        return found
+    return replace(
+        found, clean_position=before.clean_position, clean_epoch=before.clean_epoch, clean_at=before.clean_at
+    )

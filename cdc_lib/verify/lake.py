@@ -1,0 +1,69 @@
+"""What a comparison needs of the lake: a port, because the library itself runs without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cdc_lib.model.lake import LakeName, LakeTable, Point
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.verify.judge import Seen
+from cdc_lib.verify.subject import Subject
+from cdc_lib.verify.sums import Listed, Part, Sum
+
+
+class LakeSums(Protocol):
+    """Reads lake tables, each as of one of its snapshots; of no snapshot there are no rows.
+
+    Every method raises MergeError, or one of its kinds, when the lake cannot be read.
+    """
+
+    def load(self, lake: LakeName, table: str, *, routed: bool) -> LakeTable | None:
+        """Return a lake table as it stands, with the marker of ``database.table``, or None when there is none."""
+        ...
+
+    def parts(self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...]) -> dict[Part, Sum]:
+        """Return the checksums of all parts of a table, in one pass."""
+        ...
+
+    def listed(
+        self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...], parts: Collection[Part]
+    ) -> list[Listed]:
+        """Return the rows of some parts."""
+        ...
+
+    def rows(self, subject: Subject, snapshot: int | None, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Seen]:
+        """Return rows by their names, each with the texts of its key."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Rows of a table that are to be read anew from the source.
+
+    Args:
+        subject: the tables.
+        routed: whether a route leads to the lake table.
+        schema: every column that is stored of the source's rows.
+        keys: texts of the rows' keys.
+        stop: the rows must hold every change before it.
+    """
+
+    subject: Subject
+    routed: bool
+    schema: TableSchema
+    keys: Sequence[tuple[str, ...]]
+    stop: Point
+
+
+class Mender(Protocol):
+    """Writes the source's current rows into a lake table; raises as :class:`LakeSums` does, and SourceError."""
+
+    def mend(self, wrong: Wrong) -> str:
+        """Put rows in the place of those with the same keys, and take out those that the source does not have.
+
+        Returns:
+            Why it cannot be done; empty when it is.
+        """
+        ...

@@ -1,0 +1,183 @@
+"""What of a table can be compared with its lake table, and why the rest cannot: decided before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cdc_lib.model.lake import LakeName, LakeTable
+from cdc_lib.model.policy import ValuePolicy
+from cdc_lib.model.projection import Projection
+from cdc_lib.model.route import Target
+from cdc_lib.model.schema import Column, TableSchema
+from cdc_lib.model.verify import LeftOut
+from cdc_lib.verify.texts import Cell, cell_of, lake_hash, lake_row_text, quoted, source_hash, source_row_text
+
+How = Literal["ranges", "hashes", "copies"]
+"""``ranges`` of an integer that the key begins with; ``hashes`` of other keys; ``copies`` of rows without a key."""
+
+SHARES = {"ranges": 64, "hashes": 4096, "copies": 4096}
+"""Into how many parts a range is cut by the hashes of its keys when it is narrowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A source table and the lake table that it is compared with.
+
+    Args:
+        schema: the source's columns that are compared, and the key.
+        lake: the lake table.
+        cells: of the compared columns, in their order.
+        how: how rows are told apart, and ranges cut.
+        constants: columns of the lake table that say which rows are this source table's.
+        left_out: columns that are not compared.
+        values: what the source file says of values that the lake cannot hold.
+    """
+
+    schema: TableSchema
+    lake: LakeName
+    cells: tuple[Cell, ...]
+    how: How
+    constants: Mapping[str, str]
+    left_out: tuple[LeftOut, ...]
+    values: ValuePolicy
+
+    @property
+    def keys(self) -> tuple[Cell, ...]:
+        """The cells of the key, in its order; all cells when the table has none."""
+        by_name = {cell.column.name: cell for cell in self.cells}
+        return tuple(by_name[name] for name in self.schema.primary_key) or self.cells
+
+    @property
+    def first(self) -> str:
+        """Name of the key's first column, by which ranges are cut."""
+        return self.schema.primary_key[0]
+
+    @property
+    def source_hash(self) -> str:
+        """SQL of a row's hash."""
+        return source_hash(source_row_text(self.cells))
+
+    @property
+    def lake_hash(self) -> str:
+        """Spark SQL of a row's hash."""
+        return lake_hash(lake_row_text(self.cells))
+
+    @property
+    def source_name(self) -> str:
+        """SQL of what tells a row from all others: the text of its key, or its hash."""
+        return self.source_hash if self.how == "copies" else source_row_text(self.keys)
+
+    @property
+    def lake_name(self) -> str:
+        """The same in Spark SQL, as text."""
+        return f"CAST({self.lake_hash} AS STRING)" if self.how == "copies" else lake_row_text(self.keys)
+
+    @property
+    def source_share(self) -> str:
+        """SQL of the part of its range that a row belongs to."""
+        hashed = self.source_hash if self.how == "copies" else f"CRC32({self.source_name})"
+        return f"({hashed} % {SHARES[self.how]})"
+
+    @property
+    def lake_share(self) -> str:
+        """The same in Spark SQL, over columns ``hash`` and ``name`` that hold those of the row."""
+        return f"({'hash' if self.how == 'copies' else 'crc32(name)'} % {SHARES[self.how]})"
+
+
+def subject_of(
+    whole: TableSchema,
+    projection: Projection,
+    target: Target,
+    lake: LakeName,
+    found: LakeTable | None,
+    constants: Mapping[str, str],
+    values: ValuePolicy,
+) -> Subject | str:
+    """Return what is compared, or why nothing of the table can be.
+
+    Args:
+        whole: all columns of the source.
+        projection: those that are stored, and their masks.
+        target: the lake table's route.
+        lake: its name.
+        found: as it stands; None when there is none, which is as good as an empty one.
+        constants: columns that say whose a row is, and their values.
+        values: what the source file says of values that the lake cannot hold.
+    """
+    if target.where:
+        return "a filter says which rows the lake keeps, and the source cannot evaluate Spark SQL"
+    if projection.masked_keys:
+        return f"column {projection.masked_keys[0]} of its key has a mask, so that rows cannot be told apart"
+    key = (*constants, *whole.primary_key) if whole.primary_key else ()
+    if found is not None and tuple(map(str.lower, found.primary_key)) != tuple(map(str.lower, key)):
+        names = ", ".join(found.primary_key) or "none"
+        return f"its key at the source is {', '.join(key) or 'none'}, and that of the lake table {names}"
+    types = None if found is None else {column.name.lower(): column.type for column in found.columns}
+    left_out, columns = _columns(whole, projection, target, types)
+    compared = TableSchema(whole.database, whole.table, tuple(columns), whole.primary_key)
+    if not columns or set(whole.primary_key) - {column.name for column in columns}:
+        return "no column of it can be compared, or not the whole of its key"
+    found_type = {c.name: c.type.lake_type if types is None else types[c.name.lower()] for c in columns}
+    cells = tuple(cell_of(column, found_type[column.name], values) for column in columns)
+    return Subject(compared, lake, cells, _how(compared), dict(constants), tuple(left_out), values)
+
+
+def _columns(
+    whole: TableSchema, projection: Projection, target: Target, types: Mapping[str, str] | None
+) -> tuple[list[LeftOut], list[Column]]:
+    kept = {column.name for column in projection.source.columns}
+    left_out, columns = [], []
+    for column in whole.columns:
+        if column.name not in kept:
+            left_out.append(LeftOut(column.name, "the source file leaves it out (columns)"))
+        elif column.name in projection.masked:
+            left_out.append(LeftOut(column.name, "the lake holds it behind a mask"))
+        elif target.keeps is not None and not target.keeps(column.name):
+            left_out.append(LeftOut(column.name, "the route leaves it out"))
+        elif types is not None and column.name.lower() not in types:
+            left_out.append(LeftOut(column.name, "the lake table does not have it: no row with it was merged yet"))
+        elif column.type.kind == "unsupported":
+            left_out.append(LeftOut(column.name, f"the type {column.type.text} is not read"))
+        else:
+            columns.append(column)
+    return left_out, columns
+
+
+def _how(schema: TableSchema) -> How:
+    if not schema.primary_key:
+        return "copies"
+    types = {column.name: column.type for column in schema.columns}
+    return "ranges" if types[schema.primary_key[0]].kind == "int" else "hashes"
+
+
+def lake_range(subject: Subject, cuts: int) -> str:
+    """Return the Spark SQL of a row's range: how many of ``cuts`` are less than the key's first column.
+
+    A binary search, in as many steps as the number of cuts has bits.
+
+    Args:
+        subject: the tables.
+        cuts: how many there are in the array ``__cuts``, a column that stands beside the row's.
+    """
+    if subject.how != "ranges" or not cuts:
+        return "0"
+    steps = ", ".join(str(1 << bit) for bit in reversed(range(cuts.bit_length())))
+    key = (
+        f"CAST({quoted(subject.first)} AS DECIMAL(20,0))"
+        if _is_long(subject)
+        else f"CAST({quoted(subject.first)} AS BIGINT)"
+    )
+    reached = f"element_at(__cuts, least(low + step, {cuts})) < {key}"
+    return f"aggregate(array({steps}), 0, (low, step) -> IF(low + step <= {cuts} AND {reached}, low + step, low))"
+
+
+def lake_cuts(subject: Subject, cuts: tuple[int, ...]) -> str:
+    """Return the Spark SQL of the array of cuts."""
+    kind = "DECIMAL(20,0)" if _is_long(subject) else "BIGINT"
+    return f"array({', '.join(f'CAST({cut} AS {kind})' for cut in cuts)})"
+
+
+def _is_long(subject: Subject) -> bool:
+    return subject.keys[0].column.type.lake_type == "decimal(20,0)"

@@ -1,0 +1,213 @@
+"""Source and lake are compared row by row without reading them whole, and what differs is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.test_drain_types import COLUMNS
+from tests.support.shop import seed
+from tests.support.verifying import Compared
+
+
+@pytest.fixture
+def source(any_server, database, tmp_path, lake):
+    return Compared(any_server, database, tmp_path, lake)
+
+
+def test_a_table_with_every_type_is_the_same_and_one_changed_cell_of_each_is_found(source):
+    """By the cell's column and key, and nothing else is found."""
+    declared = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
+    source.execute(f"CREATE TABLE a (id INT PRIMARY KEY, {declared})")
+    rows = len(COLUMNS)
+    values = [", ".join(found[i] for _, found in COLUMNS.values()) for i in (0, 1)]
+    for number in range(1, 2 * rows + 1):
+        source.execute(f"INSERT INTO a VALUES ({number}, {values[number > rows]})")
+    source.execute(f"INSERT INTO a (id) VALUES ({2 * rows + 1})")
+    source.round()
+    found = source.table("a", chunk_rows=20)
+    assert (found.skipped, found.rows, found.unequal_ranges, found.left_out) == ("", (), 0, ())
+    assert (found.source_rows, found.lake_rows) == (2 * rows + 1, 2 * rows + 1)
+    assert found.ranges == (2 * rows + 1) // 20 + 1
+
+    source.unlogged(
+        *(f"UPDATE a SET {name} = {two} WHERE id = {i}" for i, (name, (_, (_, two))) in enumerate(COLUMNS.items(), 1))
+    )
+    found = source.table("a", chunk_rows=20)
+    assert {(row.key["id"], *(cell.column for cell in row.cells)) for row in found.rows} == {
+        (str(i), name) for i, name in enumerate(COLUMNS, 1)
+    }
+    assert (found.different, found.missing, found.extra, found.in_flight, found.unexamined) == (rows, 0, 0, 0, 0)
+
+
+def test_the_shop_is_the_same(source):
+    """All of its tables, one of them without a key, and keys of several columns."""
+    with source.server.connect() as connection:
+        connection.cursor().execute(f"USE {source.database}")
+        for statement in seed.TABLES.values():
+            connection.cursor().execute(statement)
+        seed.fill(connection, 3000)
+    source.round()
+    report = source.report(chunk_rows=100)
+    assert [
+        (one.table, one.rows, one.skipped, one.unequal_ranges)
+        for one in report.tables
+        if not one.clean or one.unequal_ranges
+    ] == []
+    assert len(report.tables) == len(seed.TABLES)
+    assert sum(one.source_rows for one in report.tables) > 2900
+
+
+TABLES = {
+    "tenants": ("t INT, id INT, v VARCHAR(9), PRIMARY KEY (t, id)", "({n} DIV 20, {n}, 'v{n}')"),
+    "texts": ("k VARCHAR(9) CHARACTER SET latin1 PRIMARY KEY, v INT", "('É{n}', {n})"),
+    "bytes": ("k VARBINARY(9) PRIMARY KEY, v DOUBLE", "(CHAR({n}, 0), {n} / 3e0)"),
+    "days": ("d DATE PRIMARY KEY, v INT", "('2024-02-01' + INTERVAL {n} DAY, NULL)"),
+    "list": ("a INT, f FLOAT, v VARCHAR(9)", "({n} DIV 4, 0.5, NULL)"),
+}
+
+
+def filled(source, *names):
+    """One table for each kind of key, and one without; and one that is empty."""
+    for name, (declared, values) in TABLES.items():
+        if names and name not in names:
+            continue
+        source.execute(f"CREATE TABLE {name} ({declared})")
+        rows = ", ".join(values.format(n=n) for n in range(1, 61))
+        source.execute(f"INSERT INTO {name} VALUES {rows}")
+    source.execute("CREATE TABLE nothing (id INT PRIMARY KEY)")
+    source.round()
+
+
+def differences(report):
+    return {
+        one.table.partition(".")[2]: sorted(
+            (row.kind, *row.key.values(), *(c.column for c in row.cells)) for row in one.rows
+        )
+        for one in report.tables
+        if one.rows
+    }
+
+
+def test_what_is_missing_extra_and_different_is_found_by_every_kind_of_key(source):
+    """Rows of the source that no binlog told of; with ranges so small that there are many."""
+    filled(source)
+    assert source.report(chunk_rows=7).clean
+    source.unlogged(
+        "DELETE FROM tenants WHERE id = 25", "UPDATE tenants SET v = 'x' WHERE id IN (30, 31)",
+        "INSERT INTO tenants VALUES (1, 1000, 'new')",
+        "DELETE FROM texts WHERE v = 7", "INSERT INTO texts VALUES ('Ünew', 1)", "UPDATE texts SET v = NULL WHERE v = 9",
+        "UPDATE texts SET k = 'é11' WHERE v = 11",
+        "UPDATE bytes SET v = -v WHERE k = CHAR(35, 0)", "DELETE FROM bytes WHERE k = CHAR(1, 0)",
+        "UPDATE days SET v = 0 WHERE d = '2024-02-29'", "INSERT INTO days VALUES ('1999-12-31', 1)",
+        "DELETE FROM list WHERE a = 3 LIMIT 2", "INSERT INTO list VALUES (99, 0.5, ''), (98, 0.25, 'x'), (98, 0.25, 'x')",
+    )  # fmt: skip
+    report = source.report(chunk_rows=7)
+    assert differences(report) == {
+        "tenants": [("different", "1", "30", "v"), ("different", "1", "31", "v"), ("extra", "1", "25"), ("missing", "1", "1000")],
+        "texts": [("different", "É9", "v"), ("extra", "É11"), ("extra", "É7"), ("missing", "Ünew"), ("missing", "é11")],
+        "bytes": [("different", "2300", "v"), ("extra", "0100")],
+        "days": [("different", "2024-02-29", "v"), ("missing", "1999-12-31")],
+        "list": sorted(
+            [("copies", "3", "0.5", None), ("missing", "99", "0.5", ""), ("missing", "98", "0.25", "x")], key=lambda row: row[:3]
+        ),
+    }  # fmt: skip
+    by_name = {one.table.partition(".")[2]: one for one in report.tables}
+    assert (by_name["list"].extra, by_name["list"].missing) == (2, 3)
+    (changed,) = [cell for row in by_name["bytes"].rows for cell in row.cells]
+    assert (changed.source, changed.lake) == (repr(-35 / 3), repr(35 / 3))
+    assert not report.clean
+    kept = {one.table: one for one in source.capture.pipeline.status().verified}
+    assert {name for name, one in kept.items() if not one.clean} == {f"{source.database}.{name}" for name in TABLES}
+    one = kept[f"{source.database}.list"]
+    assert one.clean_at is not None
+    assert one.clean_at < one.at
+
+
+def test_what_the_lake_has_not_merged_is_in_flight_and_no_drift(source):
+    """Until the lake has come so far; a row that is wrong is told from it all the same once it has."""
+    filled(source, "tenants", "texts", "days", "list")
+    source.execute("UPDATE tenants SET v = 'later' WHERE id = 3")
+    source.execute("DELETE FROM texts WHERE v = 3")
+    source.execute("INSERT INTO days VALUES ('1980-01-01', 3)")
+    source.execute("INSERT INTO list VALUES (3, 0.5, NULL)")
+    report = source.report(chunk_rows=7)
+    assert report.clean
+    assert {one.table.partition(".")[2]: one.in_flight for one in report.tables if one.in_flight} == {
+        "tenants": 1, "texts": 1, "days": 1, "list": 1,
+    }  # fmt: skip
+    source.unlogged("UPDATE tenants SET v = 'wrong' WHERE id = 4")
+    found = source.table("tenants")
+    assert (found.drift, found.in_flight) == (0, 2)
+    source.round()
+    report = source.report(chunk_rows=7)
+    assert differences(report) == {"tenants": [("different", "0", "4", "v")]}
+    assert not any(one.in_flight for one in report.tables)
+
+
+def test_rows_are_waited_for_until_the_lake_has_them(source):
+    """A merge that comes while the comparison waits settles what was in flight, and shows what is wrong."""
+    filled(source, "tenants")
+    source.execute("UPDATE tenants SET v = 'later' WHERE id = 3")
+    source.unlogged("DELETE FROM tenants WHERE id = 5")
+    rounds = []
+
+    def merge_meanwhile(_seconds):
+        if not rounds:
+            rounds.append(source.round())
+
+    found = source.table("tenants", sleep=merge_meanwhile, wait=300)
+    assert rounds == [None]
+    assert (found.different, found.extra, found.in_flight) == (0, 1, 0)
+
+
+def test_what_cannot_be_compared_is_named_with_its_reason(any_server, database, tmp_path, lake):
+    """Columns that are left out or masked, tables with a filter, tables that share a lake table."""
+    source = Compared(
+        any_server, database, tmp_path, lake, mask_key_env="UNUSED",
+        columns=[{"tables": "*.shaped", "exclude": ["secret"]}],
+        masks=[{"tables": "*.shaped", "columns": ["mail"], "mask": "redact"}],
+        filters=[{"tables": "*.filtered", "where": "id > 1"}],
+        routes=[
+            {"tables": "*.shard_*", "into": f"{database}.mixed"},
+            {"tables": "*.part_*", "into": f"{database}.parts", "keys": ["table"]},
+        ],
+    )  # fmt: skip
+    source.execute("CREATE TABLE shaped (id INT PRIMARY KEY, secret INT, mail TEXT, v INT)")
+    source.execute("INSERT INTO shaped VALUES (1, 2, 'a@b', 3)")
+    for name in ("filtered", "shard_1", "shard_2", "part_1", "part_2"):
+        source.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)")
+        source.execute(f"INSERT INTO {name} VALUES ({1 + (name == 'shard_2')}, 1), ({3 + (name == 'shard_2')}, 1)")
+    source.round()
+    source.unlogged("UPDATE shaped SET secret = 0, mail = ''", "UPDATE part_2 SET v = 9 WHERE id = 1")
+    found = {one.table.partition(".")[2]: one for one in source.report().tables}
+    assert {column.column for column in found["shaped"].left_out} == {"secret", "mail"}
+    assert found["shaped"].clean
+    assert {name for name, one in found.items() if one.skipped} == {"filtered", "shard_1", "shard_2"}
+    assert [(row.kind, dict(row.key)) for row in found["part_2"].rows] == [("different", {"id": "1"})]
+    assert found["part_1"].clean
+
+
+def test_a_repair_makes_the_lake_equal_its_source_again(source):
+    """Missing, extra and different rows; what comes later is merged over them as ever."""
+    filled(source, "tenants", "texts", "list")
+    source.unlogged(
+        "DELETE FROM tenants WHERE id = 25", "UPDATE tenants SET v = 'x' WHERE id IN (30, 31)",
+        "INSERT INTO tenants VALUES (1, 1000, 'new')",
+        "DELETE FROM texts WHERE v = 7", "UPDATE texts SET k = 'é11' WHERE v = 11",
+        "INSERT INTO list VALUES (99, 0.5, '')",
+    )  # fmt: skip
+    source.execute("UPDATE tenants SET v = 'later' WHERE id = 40")
+    source.round()
+    report = source.report(chunk_rows=7, repair=True)
+    found = {one.table.partition(".")[2]: one for one in report.tables}
+    assert {name: one.repaired for name, one in found.items() if one.repaired} == {"tenants": 4, "texts": 3}
+    assert [(name, one.drift, one.refused) for name, one in found.items() if one.drift] == [
+        ("list", 1, "the table has no key: take it anew")
+    ]
+    source.execute("UPDATE tenants SET v = 'last' WHERE id = 30")
+    source.execute("DELETE FROM tenants WHERE id = 1000")
+    source.execute("INSERT INTO tenants VALUES (1, 25, 'back')")
+    source.round()
+    for name, rows in (("tenants", 60), ("texts", 59)):
+        again = source.table(name)
+        assert (again.clean, again.unequal_ranges, again.source_rows) == (True, 0, rows)

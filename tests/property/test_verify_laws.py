@@ -1,0 +1,128 @@
+"""A row that merely is on its way is never called wrong, and one that is wrong is called so once nothing moves."""
+
+from __future__ import annotations
+
+import zlib
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc_lib.model.lake import Point
+from cdc_lib.verify.judge import Look, Seen, Verdict, judge
+from cdc_lib.verify.sums import Listed, Part, Sum, of_ranges, suspects, unequal
+
+NAME = "1"
+END = 40
+"""Positions are numbers; a change stands at one."""
+
+histories = st.dictionaries(st.integers(1, END - 1), st.none() | st.integers(0, 2), max_size=8)
+"""By position, what the row becomes: None is a delete."""
+
+
+def state(history, at):
+    """The row, and the change that wrote it, when all changes before a position are applied."""
+    changes = [place for place in sorted(history) if place < at]
+    if not changes or history[changes[-1]] is None:
+        return None
+    return Seen((str(history[changes[-1]]),), 1, Point(1, 1, changes[-1]))
+
+
+def look_at(history, low, read, high, lake_at, damage=lambda row: row):
+    """A look whose SELECT sees the row as of ``read``; the lake may be damaged."""
+    source, lake = state(history, read), damage(state(history, lake_at))
+    here = {} if source is None else {NAME: Seen(source.cells, source.copies)}
+    there = {} if lake is None else {NAME: lake}
+    return Look(Point(1, 1, low), Point(1, 1, high), Point(1, 1, lake_at), here, there)
+
+
+@st.composite
+def looks(draw):
+    """Where two looks one behind the other read; each knows low <= read <= high."""
+    places = sorted(draw(st.lists(st.integers(1, END), min_size=8, max_size=8)))
+    first, second = places[:4], places[4:]
+    # The lake may also be read before it has come so far.
+    return [(low, read, high, draw(st.integers(low, end))) for low, read, high, end in (first, second)]
+
+
+@given(histories, looks())
+def test_a_sound_row_is_wrong_in_no_first_look(history, found):
+    """Whenever it changed, and wherever the lake stood."""
+    for one in found:
+        assert judge(NAME, look_at(history, *one), None) is not Verdict.WRONG
+
+
+@given(histories, looks())
+def test_a_sound_row_is_wrong_in_two_looks_only_when_it_came_and_went_twice(history, found):
+    """Two times deleted just behind a look and inserted again as it was: the one thing that cannot be told."""
+    before, look = (look_at(history, *one) for one in found)
+    if judge(NAME, look, before) is Verdict.WRONG:
+        deletes = [place for place, value in history.items() if value is None]
+        assert len(deletes) >= 2
+        assert len(history) - len(deletes) >= 2
+
+
+damages = st.sampled_from(
+    [
+        lambda _row: None,
+        lambda row: Seen(("other",), 1, Point(1, 1, 0)) if row is None else Seen(("other",), 1, row.written),
+        lambda row: None if row is None else Seen(row.cells, 2, row.written),
+    ]
+)
+
+
+@given(histories, st.integers(2, END), damages)
+def test_a_damaged_row_is_wrong_once_nothing_moves(history, at, damage):
+    """The lake stands where the source was read: one look is enough."""
+    look = look_at(history, at, at, at, at, damage)
+    same = look.source.get(NAME) is None and look.lake.get(NAME) is None
+    assert judge(NAME, look, None) is (Verdict.SAME if same else Verdict.WRONG)
+
+
+@given(histories, damages, st.integers(0, 5))
+def test_a_damaged_row_is_wrong_while_others_change(history, damage, ahead):
+    """The binlog goes on for other rows, so that the lake never stands where the source was read."""
+    low = END + 1
+    before, look = (look_at(history, at, at + 1, at + 2, at + 3 + ahead, damage) for at in (low, low + 20))
+    same = look.source.get(NAME) is None and look.lake.get(NAME) is None
+    verdicts = {judge(NAME, before, None), judge(NAME, look, before)}
+    assert (Verdict.SAME if same else Verdict.WRONG) in verdicts
+
+
+rows = st.dictionaries(st.text("abc", min_size=1, max_size=2), st.integers(0, 2**32 - 1), max_size=12)
+
+
+@given(rows, rows)
+def test_rows_that_differ_are_in_unequal_parts_and_no_part_hides_one(source, lake):
+    """Narrowing by parts finds the rows that comparing all of them finds, but for sums that happen to be the same."""
+
+    def parts(side):
+        found: dict[Part, Sum] = {}
+        for name, hashed in side.items():
+            part = Part(len(name), ord(name[0]) % 2)
+            before = found.get(part, Sum(0, 0))
+            found[part] = Sum(before.rows + 1, before.hashes + hashed)
+        return found
+
+    here, there = parts(source), parts(lake)
+    listed = [[Listed(name, hashed) for name, hashed in side.items()] for side in (source, lake)]
+    everything = {name for name in source.keys() | lake.keys() if source.get(name) != lake.get(name)}
+    assert set(suspects(*listed)) == everything
+    for name in everything:
+        part = Part(len(name), ord(name[0]) % 2)
+        if here.get(part, Sum(0, 0)) != there.get(part, Sum(0, 0)):
+            continue
+        sums = [sum(h for n, h in side.items() if Part(len(n), ord(n[0]) % 2) == part) for side in (source, lake)]
+        assert sums[0] == sums[1]  # two changes that cancel each other out
+    assert set(unequal(of_ranges(here), of_ranges(there))) <= {len(name) for name in everything}
+
+
+def test_the_same_change_in_two_rows_does_not_cancel_out():
+    """As it would in an XOR of CRC32, which is linear."""
+
+    def hashed(text):
+        return zlib.crc32(str(zlib.crc32(text.encode())).encode())
+
+    before, after = ["1#open", "2#open"], ["1#paid", "2#paid"]
+    xor = [zlib.crc32(one.encode()) ^ zlib.crc32(two.encode()) for one, two in (before, after)]
+    assert xor[0] == xor[1]
+    assert sum(map(hashed, before)) != sum(map(hashed, after))

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from cdc_airflow.factory import make_dags
+from cdc_airflow.spark_job import SparkJobOperator
+from cdc_airflow.verify import VerifyOperator
+from cdc_lib.model.position import Position
+from cdc_lib.model.verify import Report, TableReport
+from cdc_lib.store import documents
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def scheduled(sources: Path) -> Path:
+    path = sources / "shop.yaml"
+    path.write_text(f'{path.read_text()}verify: {{schedule: "0 4 * * *", tables: ["shop.orders"]}}\n')
+    return path
+
+
+def test_a_schedule_makes_a_dag_of_its_own(sources: Path):
+    """Beside that of the source; a source without one has none."""
+    scheduled(sources)
+    dags = make_dags(sources)
+    assert sorted(dags) == ["cdc_shop", "cdc_shop.verify", "cdc_stock"]
+    assert dags["cdc_shop.verify"].task_ids == ["verify"]
+    assert dags["cdc_shop.verify"].catchup is False
+
+
+def test_a_worker_builds_the_dag_of_its_task_alone(sources: Path, monkeypatch: pytest.MonkeyPatch):
+    """The one that compares is not built for the one that merges."""
+    scheduled(sources)
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "cdc_shop.verify")
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "verify")
+    assert list(make_dags(sources)) == ["cdc_shop.verify"]
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_drift_fails_the_task_and_names_the_table(sources: Path, monkeypatch: pytest.MonkeyPatch, missing: int):
+    """With counts alone: no row stands in Airflow's log or results. The job itself runs in the integration tests."""
+    position = Position("binlog.000001", 4)
+    one = TableReport("shop.orders", "lake.shop.orders", source_rows=9, missing=missing, in_flight=1, position=position)
+    other = TableReport("shop.empty", "lake.shop.empty", skipped="it is set aside")
+
+    def run_job(_self, _module, _option, file, **_more):
+        Path(file).write_bytes(documents.dump(Report("shop", 1, position, "", AT, AT, (one, other))))
+        return 3 if missing else 0
+
+    monkeypatch.setattr(SparkJobOperator, "run_job", run_job)
+    monkeypatch.setenv("CDC_TEST_PASSWORD", "secret")
+    task = VerifyOperator(task_id="verify", source_file=str(scheduled(sources)))
+    if missing:
+        with pytest.raises(
+            AirflowFailException, match=r"shop\.orders: 9 rows, 2 missing, 1 in flight\. See cdc verify shop"
+        ):
+            task.execute({})
+    else:
+        found = task.execute({})
+        assert found["shop.orders"]["rows"] == 9
+        assert found["shop.empty"] == {"not compared": "it is set aside"}

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from cdc_lib.model.position import Position
+from cdc_lib.model.verify import Report, TableReport
+from cdc_lib.store.local import LocalStore
+from cdc_lib.store.verified import keep, last_verified
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def report(day, offset, **found):
+    at, position = AT + timedelta(days=day), Position("binlog.000001", offset)
+    table = TableReport("shop.orders", "lake.shop.orders", source_rows=3, position=position, **found)
+    skipped = TableReport("shop.views", "lake.shop.views", skipped="it is set aside")
+    return Report("shop", 1, position, "a:1-5", at, at, (table, skipped))
+
+
+def test_the_last_comparison_is_kept_and_the_last_one_without_drift_with_it(tmp_path):
+    """Of a table that was skipped nothing is written."""
+    store = LocalStore(tmp_path)
+    keep(store, report(0, 100, missing=1))
+    (first,) = last_verified(store, "shop")
+    assert (first.clean, first.clean_at, first.missing, first.gtid_set) == (False, None, 1, "a:1-5")
+    keep(store, report(1, 200, in_flight=2))
+    keep(store, report(2, 300, unexamined=5))
+    (found,) = last_verified(store, "shop")
+    assert (found.clean, found.position.offset, found.at) == (False, 300, AT + timedelta(days=2))
+    assert (found.clean_position, found.clean_at) == (Position("binlog.000001", 200), AT + timedelta(days=1))

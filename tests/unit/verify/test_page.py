@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+
+from cdc_lib.model.position import Position
+from cdc_lib.model.verify import CellDifference, LeftOut, Report, RowDifference, TableReport
+from cdc_lib.verify.page import page
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+POSITION = Position("binlog.000007", 4)
+CELLS = (CellDifference("note", "<script>alert(1)</script>", None), CellDifference("total", "1", "2"))
+WRONG = TableReport(
+    "shop.orders", "lake.shop.orders", source_rows=10, different=1, missing=1, position=POSITION,
+    rows=(RowDifference("different", {"id": "5"}, CELLS), RowDifference("missing", {"id": "7"})),
+    left_out=(LeftOut("card", "the lake holds it behind a mask"),),
+)  # fmt: skip
+REPORT = Report(
+    "shop", 1, POSITION, "", AT, AT,
+    (WRONG, TableReport("shop.views", "lake.shop.views", skipped="it is set aside"), TableReport("a.b", "lake.a.b")),
+)  # fmt: skip
+
+
+class Tags(HTMLParser):
+    """Looks whether every element that is opened is closed, and what the page refers to."""
+
+    void = frozenset({"meta", "br"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.references: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        self.references += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_beside_it():
+    """No script, and nothing is loaded from anywhere."""
+    tags = Tags()
+    tags.feed(page(REPORT))
+    assert tags.open == []
+    assert tags.references == []
+    assert "script" not in tags.seen
+
+
+def test_the_page_says_which_rows_differ_and_what_was_left_out():
+    """Values are text, whatever stands in them."""
+    text = page(REPORT)
+    for words in ("1 tables with drift", "id = <code>5</code>", "&lt;script&gt;", "<i>NULL</i>", "not in the lake",
+                  "behind a mask", "it is set aside", "binlog.000007:4"):  # fmt: skip
+        assert words in text
+
+
+def test_a_report_without_drift_says_so():
+    """Nobody must look for it."""
+    assert "no drift" in page(Report("shop", 1, POSITION, "", AT, AT, (TableReport("a.b", "lake.a.b"),)))
