@@ -33,7 +33,7 @@ class MergeOperator(SparkJobOperator):
         by = self.by(context)
         if hook.lake_pipeline().plan_merge(by=by) is None:
             raise AirflowSkipException("nothing to merge")
-        self.run_job("spark_jobs.merge", by=by, variables=job_secrets(hook))
+        self.run_job("spark_jobs.merge", by=by, handed=job_secrets(hook))
 
 
 def job_secrets(hook: CdcHook) -> dict[str, str]:
