@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.shape import is_shaped
@@ -16,9 +17,10 @@ from cdc_lib.decode.partial_rows import Untold, nothing_untold
 from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.row_groups import ReadOptions
-from cdc_lib.decode.table_statements import Naming
-from cdc_lib.errors import DecodeError, PositionNotFound, TableReplaced
+from cdc_lib.decode.table_statements import Kept, Naming
+from cdc_lib.errors import ConfigError, DecodeError, PositionNotFound, TableReplaced
 from cdc_lib.histories import Histories
+from cdc_lib.merge.routing import indistinct
 from cdc_lib.model.aside import Fault, SetAside, is_replaced
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.position import Position
@@ -31,6 +33,7 @@ from cdc_lib.source.stream import binlog_dump
 from cdc_lib.store import layout
 from cdc_lib.store.parquet import BatchWriter
 from cdc_lib.store.raw_events import RawEventWriter
+from cdc_lib.window.chunks import refuse_masked_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,12 @@ class WindowBatches:
     ) -> WindowSummary:
         server, drain, facts = self.config.server, self.config.drain, histories.facts
         stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, self._untold(facts))
-        naming = Naming(fold=facts.folds_names, swaps=self.config.tables.online_schema_change, keyed=self._keyed)
+        naming = Naming(
+            fold=facts.folds_names,
+            swaps=self.config.tables.online_schema_change,
+            kept=self._kept,
+            shaped=partial(is_shaped, self.config),
+        )
         options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values, naming=naming)
         with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
 
@@ -146,11 +154,21 @@ class WindowBatches:
             )  # fmt: skip
             return reader.run()
 
-    def _keyed(self, database: str, table: str) -> bool:
-        """Ask the server whether a table has a key; one that is gone is taken for one that had."""
+    def _kept(self, database: str, table: str) -> Kept:
+        """Ask the server how the lake keeps a table; one that is gone is taken for one that could be read."""
         with closing(connect(self.config.server, self.credentials)) as connection:
-            schema = InformationSchema(connection).schema(database, table)
-        return schema is None or bool(schema.primary_key)
+            reader = InformationSchema(connection)
+            schema = reader.schema(database, table)
+            captured = [".".join(one) for one in self.config.tables.select(reader.tables())]
+        if schema is None:
+            return "rows"
+        if not schema.primary_key:
+            return "list"
+        try:
+            refuse_masked_keys(self.shape.of(self.config.values.applied(schema)))
+        except ConfigError:
+            return "fixed"
+        return "fixed" if indistinct(self.config, f"{database}.{table}", captured) else "rows"
 
     def _untold(self, facts: ServerFacts) -> Untold:
         """Return how to find the columns whose changes the server may leave out of an after image.

@@ -64,7 +64,7 @@ class RareEvents:
         self._naming = naming or Naming()
         self._charsets = charsets or {}
         mariadb = progress.flavor == "mariadb"
-        self._changes = TableChanges(self._naming, mariadb, conceal, tables.touches)
+        self._changes = TableChanges(self._naming, mariadb, tables.touches)
         self._aside_told: list[tuple[str, str]] = []  # tables left out that the statement at hand is about
 
     def take(self, data: Bytes, event: int, end: int, *, inside: int | None = None) -> None:

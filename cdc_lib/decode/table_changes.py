@@ -28,13 +28,11 @@ class TableChanges:
     Args:
         naming: how statements name tables.
         mariadb: whether the server is MariaDB.
-        masks: whether some columns have masks, so that no value of a statement may be kept.
         captured: whether a table is.
     """
 
     naming: Naming
     mariadb: bool
-    masks: bool
     captured: Callable[[str, str], bool]
 
     def of(
@@ -62,9 +60,9 @@ class TableChanges:
         if means.effect not in ("alter", "columns") or not (followed or shadowed):
             return statements
         try:
-            added = self._added(means, statement)
+            added = self._added(means, statement, [*followed[:1], *_names(shadowed)])
         except CannotFollow as why:
-            if keyed := [table for table in followed if self.naming.keyed(*table)]:
+            if keyed := [table for table in followed if self._is_read_anew(table, means)]:
                 told = concealed(statement.text)[:_TOLD]
                 message = f"a statement gave values to rows that it does not tell ({why}): {told!r}"
                 raise _replaced(message, keyed, place) from why
@@ -83,15 +81,24 @@ class TableChanges:
             if name != "*":
                 yield from (f"{database}.{base}" for base in bases(name) if self.captured(database, base))
 
-    def _added(self, means: Meaning, statement: Statement) -> tuple[Fill, ...]:
+    def _is_read_anew(self, table: Name, means: Meaning) -> bool:
+        """Whether a table must be read; where that cannot be, a column that is added stays null in older rows."""
+        kept = self.naming.kept(*table)
+        return kept == "rows" or (kept == "fixed" and means.effect == "columns")
+
+    def _added(self, means: Meaning, statement: Statement, tables: Sequence[Name]) -> tuple[Fill, ...]:
         if means.effect == "columns":
             raise CannotFollow("columns have other names")
         if "ADD" not in statement.text.upper():
             return ()
         found = fills(statement, mariadb=self.mariadb)
-        if found and self.masks:
-            raise CannotFollow("some columns have masks")
+        if found and any(self.naming.shaped(*table) for table in tables):
+            raise CannotFollow("columns of the table are left out or masked")
         return found
+
+
+def _names(tables: Sequence[str]) -> list[Name]:
+    return [(database, name) for database, _, name in (table.partition(".") for table in tables)]
 
 
 def _replaced(message: str, tables: Sequence[Name] | dict[Name, Name], place: Place) -> TableReplaced:

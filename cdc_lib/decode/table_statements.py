@@ -4,31 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Literal
 
 from cdc_lib.config.shadows import is_swap
 from cdc_lib.decode.ddl import Meaning, Name
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_statement import TableStatement, TableStatementKind
 
+Kept = Literal["rows", "list", "fixed"]
+"""How the lake keeps a table: its rows, which a snapshot can bring anew; a list of its changes, which stays as it was when
+columns are added; or its rows, where no snapshot can replace them."""
 
-def _always(_database: str, _table: str) -> bool:
-    return True
+
+def _as_rows(_database: str, _table: str) -> Kept:
+    return "rows"
+
+
+def _never(_database: str, _table: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How statements name tables.
+    """How statements name tables, and what is to be known of tables that they name.
 
     Args:
         fold: names are the same in lower and upper case.
         swaps: a RENAME with the names of an online schema change tool puts the table's own rows back.
-        keyed: whether a table's rows are kept by a key in the lake; what is kept as a list of changes stays as it was when
-            columns are added.
+        kept: how the lake keeps a table; asked for only where a statement does not tell what rows got.
+        shaped: whether columns of a table are left out or masked, so that no value of a statement on it may be kept.
     """
 
     fold: bool = False
     swaps: bool = False
-    keyed: Callable[[str, str], bool] = _always
+    kept: Callable[[str, str], Kept] = _as_rows
+    shaped: Callable[[str, str], bool] = _never
 
 
 def table_statements(

@@ -14,12 +14,12 @@ from cdc_lib.model.position import Position
 AT = Position("binlog.000001", 100)
 
 
-def of(text, captured="t", *, masks=False, keyed=True):
+def of(text, captured="t", *, shaped=False, kept="rows"):
     names = {("db", name) for name in captured.split()}
-    naming = Naming(swaps=True, keyed=lambda *_: keyed)
+    naming = Naming(swaps=True, kept=lambda *_: kept, shaped=lambda *_: shaped)
     means = meaning(text, "db")
     followed = [table for table in means.tables if table in names]
-    changes = TableChanges(naming, mariadb=False, masks=masks, captured=lambda *name: name in names)
+    changes = TableChanges(naming, mariadb=False, captured=lambda *name: name in names)
     found = changes.of(means, followed, Statement(text, "db"), AT, {"file": AT.file, "offset": AT.offset})
     return [(one.kind, one.table, [(f.column, f.value) for f in one.fills], bool(one.unclear)) for one in found]
 
@@ -44,14 +44,22 @@ def test_what_is_not_told_asks_for_reading_the_table(text):
         of(text)
     assert caught.value.context["table"] == "db.t"
     assert "1 + 1" not in str(caught.value)
-    assert of(text, keyed=False) == []
+    assert of(text, kept="list") == []
     assert of(text.replace(" t ", " _t_gho ")) == [("shadow_fill", "db.t", [], True)]
 
 
-def test_a_value_is_not_kept_where_columns_have_masks():
-    """It might be one of theirs."""
-    with pytest.raises(TableReplaced, match="masks"):
-        of("ALTER TABLE t ADD x INT DEFAULT 5", masks=True)
+def test_a_value_is_not_kept_where_columns_are_not():
+    """It might be one of those that are masked or left out."""
+    with pytest.raises(TableReplaced, match="masked"):
+        of("ALTER TABLE t ADD x INT DEFAULT 5", shaped=True)
+    assert of("ALTER TABLE _t_gho ADD x INT DEFAULT 5", shaped=True) == [("shadow_fill", "db.t", [], True)]
+
+
+def test_where_no_snapshot_can_be_taken_a_new_column_stays_null():
+    """But one with another name would lose what there is."""
+    assert of("ALTER TABLE t ADD x INT DEFAULT (1 + 1)", kept="fixed") == []
+    with pytest.raises(TableReplaced):
+        of("ALTER TABLE t RENAME COLUMN v TO w", kept="fixed")
 
 
 def test_rows_of_another_table_ask_for_reading_it():
