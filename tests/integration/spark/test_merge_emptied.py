@@ -80,7 +80,7 @@ def test_a_late_chunk_brings_no_row_that_was_taken(lake, orders):
 def test_a_transaction_counts_where_it_is_committed(lake, orders, committed, expected):
     """In front of the TRUNCATE its rows are gone, behind it they are not; wherever it was prepared."""
     first(lake, orders, 1)
-    before = lake.batches.window(100, 110, {}, prepared={"x": (101, {orders: [row("c", 102, 9, "xa")]})})
+    before = lake.batches.window(100, 110, {}, prepared={"x": (101, {orders: [row("c", 101, 9, "xa")]})})
     after = lake.batches.window(
         110, 200, {}, decided={"x": (committed, True)}, statements=[("truncate", orders.name, 150)]
     )
