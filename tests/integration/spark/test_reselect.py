@@ -292,8 +292,9 @@ def test_tables_that_share_a_lake_table_are_read_back_each_on_its_own(any_server
     assert {tuple(row) for row in spark.sql(f"SELECT _source_table, id, v FROM {name}").collect()} == rows
 
 
-def test_the_merge_job_reads_rows_back_with_the_log_in_that_is_handed_to_it(capture, lake, tmp_path):
+def test_the_merge_job_reads_rows_back_with_the_log_in_that_is_handed_to_it(capture, tmp_path):
     """In a process of its own, of a source whose log-in only Airflow knows; the password is in none of its output."""
+    capture.pipeline.plan(by="test")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, g INT, a INT DEFAULT 7)")
     in_session(capture, MINIMAL, "INSERT INTO r (id, g) VALUES (5, 1)")
     for unit in capture.pipeline.plan(by="test"):
