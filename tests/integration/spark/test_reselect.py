@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
+from cdc_lib.config.credentials import handed_on
 from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.errors import MergeError, ReselectError
 from cdc_lib.model.lake import Point
@@ -285,3 +290,29 @@ def test_tables_that_share_a_lake_table_are_read_back_each_on_its_own(any_server
     reselecting(lake, mode="never")
     one_round(capture, lake)
     assert {tuple(row) for row in spark.sql(f"SELECT _source_table, id, v FROM {name}").collect()} == rows
+
+
+def test_the_merge_job_reads_rows_back_with_the_log_in_that_is_handed_to_it(capture, tmp_path):
+    """In a process of its own, of a source whose log-in only Airflow knows; the password is in none of its output."""
+    capture.pipeline.plan(by="test")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, g INT, a INT DEFAULT 7)")
+    in_session(capture, MINIMAL, "INSERT INTO r (id, g) VALUES (5, 1)")
+    for unit in capture.pipeline.plan(by="test"):
+        capture.pipeline.drain(unit)
+    capture.pipeline.ack_drain(by="test")
+    plain = capture.config.model_dump(mode="json", exclude_unset=True)
+    plain["server"] = {"host": capture.server.host, "port": capture.server.port, "connection": "shop_db"}
+    plain["lake"] = {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/own.db", "warehouse": f"file://{tmp_path}/own"}
+    plain["merge"] = {"driver_memory": "1g"}
+    path = tmp_path / f"{capture.config.source}.yaml"
+    path.write_text(json.dumps(plain))
+    done = subprocess.run(
+        [sys.executable, "-m", "spark_jobs.merge", "--config", str(path)],
+        env={**os.environ, **handed_on(capture.credentials)},
+        capture_output=True,
+        text=True,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "r: 1 rows re-selected" in done.stdout
+    assert capture.credentials.password not in said
