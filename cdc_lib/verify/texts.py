@@ -20,6 +20,9 @@ from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, Column
 MOST_HEX = 65_535
 """Bytes of a binary column up to which its cells are written as hex; of wider ones the SHA-256 is compared."""
 
+NULL = "~"
+"""Stands for NULL in the text of a row."""
+
 _UTF8 = ("utf8mb4", "utf8mb3", "utf8", "ascii")
 _DATES = ("date", "datetime", "timestamp")
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
@@ -34,8 +37,8 @@ class Cell:
         column: as the source declares it.
         source: SQL of the text at the source.
         lake: Spark SQL of the text in the lake.
-        source_null: SQL of whether the text is NULL; empty where it never is.
-        source_length: SQL of its length; empty where the text cannot hold a separator.
+        nullable: whether the text may be NULL.
+        source_length: SQL of its length; empty where the text can neither hold a separator nor look like NULL's.
         lake_length: the same in Spark SQL, as text.
         digest: whether the text is a digest of the value.
     """
@@ -43,7 +46,7 @@ class Cell:
     column: Column
     source: str
     lake: str
-    source_null: str = ""
+    nullable: bool = True
     source_length: str = ""
     lake_length: str = ""
     digest: bool = False
@@ -65,7 +68,7 @@ def cell_of(column: Column, found: str, policy: ValuePolicy) -> Cell:
     name = quoted(column.name)
     wanted = column.type.lake_type
     value = name if found == wanted else f"TRY_CAST({name} AS {wanted})"
-    null = f"({name} IS NULL)" if column.nullable else ""
+    null = column.nullable
     kind = column.type.kind
     if kind in _DATES and not column.type.as_text:
         return _date(column, name, value, null, policy)
@@ -87,27 +90,27 @@ def cell_of(column: Column, found: str, policy: ValuePolicy) -> Cell:
             return Cell(column, name, value, null)
 
 
-def _date(column: Column, name: str, value: str, null: str, policy: ValuePolicy) -> Cell:
+def _date(column: Column, name: str, value: str, null: bool, policy: ValuePolicy) -> Cell:
     source = name
     if policy.zero_dates == "null":
-        source, null = f"NULLIF({name}, 0)", f"IFNULL({name} = 0, 1)"
+        source, null = f"NULLIF({name}, 0)", True
     lake = f"CAST({value} AS STRING)"
     if digits := column.type.scale if column.type.kind != "date" else 0:
         lake = f"rpad(IF(length({lake}) = 19, concat({lake}, '.'), {lake}), {20 + digits}, '0')"
     return Cell(column, source, lake, null)
 
 
-def _bytes(column: Column, name: str, value: str, null: str) -> Cell:
+def _bytes(column: Column, name: str, value: str, null: bool) -> Cell:
     source = f"CAST({name} AS BINARY({column.type.width}))" if column.type.form in ("inet4", "inet6", "uuid") else name
     if 0 < column.type.width <= MOST_HEX:
         return Cell(column, f"HEX({source})", f"hex({value})", null)
     return Cell(column, f"UPPER(SHA2({source}, 256))", f"upper(sha2({value}, 256))", null, digest=True)
 
 
-def _text(column: Column, name: str, value: str, null: str) -> Cell:
+def _text(column: Column, name: str, value: str, null: bool) -> Cell:
     utf8 = column.type.charset in _UTF8
     source = name if utf8 else f"CONVERT({name} USING utf8mb4)"
-    if column.type.kind != "string" and not any("#" in member for member in column.type.members):
+    if column.type.kind != "string" and not any("#" in member or member == NULL for member in column.type.members):
         return Cell(column, source, value, null)
     of_source, of_lake = ("LENGTH", "octet_length") if utf8 else ("CHAR_LENGTH", "char_length")
     return Cell(column, source, value, null, f"{of_source}({name})", f"CAST({of_lake}({value}) AS STRING)")
@@ -170,33 +173,25 @@ def literal(cell: Cell, text: str) -> str:
             return f"_utf8mb4 X'{text.encode().hex()}'"
 
 
-NULLS_AT_ONCE = 50
-"""Columns whose NULLs go into one number."""
-
-
 def source_row_text(cells: Sequence[Cell]) -> str:
-    """Return the SQL of a row's text: its cells, the lengths of those that may hold the separator, and which are NULL."""
-    nulls = [cell.source_null or "0" for cell in cells]
-    parts = [cell.source for cell in cells]
-    # The last of the lengths follows from the others.
-    parts += [cell.source_length for cell in cells if cell.source_length][:-1]
-    for first in range(0, len(cells), NULLS_AT_ONCE):
-        bits = [f"{null} * {1 << i}" for i, null in enumerate(nulls[first : first + NULLS_AT_ONCE]) if null != "0"]
-        parts += [" + ".join(bits)] if bits else []
+    """Return the SQL of a row's text: its cells, and the lengths of those that may hold the separator.
+
+    NULL has a sign in the place of its cell, or of its length where the cell could look like that.
+    """
+    parts = [
+        f"IFNULL({cell.source}, '{NULL}')" if cell.nullable and not cell.source_length else cell.source
+        for cell in cells
+    ]
+    parts += [f"IFNULL({cell.source_length}, '{NULL}')" for cell in cells if cell.source_length]
     return f"CONCAT_WS('#', {', '.join(parts)})"
 
 
 def lake_row_text(cells: Sequence[Cell]) -> str:
     """Return the same in Spark SQL."""
-    parts = [cell.lake for cell in cells]
-    parts += [cell.lake_length for cell in cells if cell.lake_length][:-1]
-    for first in range(0, len(cells), NULLS_AT_ONCE):
-        bits = [
-            f"CAST({quoted(cell.column.name)} IS NULL AS BIGINT) * {1 << i}L"
-            for i, cell in enumerate(cells[first : first + NULLS_AT_ONCE])
-            if cell.source_null
-        ]
-        parts += [f"CAST({' + '.join(bits)} AS STRING)"] if bits else []
+    parts = [
+        f"coalesce({cell.lake}, '{NULL}')" if cell.nullable and not cell.lake_length else cell.lake for cell in cells
+    ]
+    parts += [f"coalesce({cell.lake_length}, '{NULL}')" for cell in cells if cell.lake_length]
     return f"concat_ws('#', {', '.join(parts)})"
 
 

@@ -83,23 +83,23 @@ def test_every_row_is_counted_once(capture, kind):
 
 
 def test_the_text_of_a_row_is_what_the_lake_makes_of_it(capture):
-    """Cells between separators, lengths of the texts but the last, and a bit for each NULL."""
+    """Cells between separators, lengths of the texts, and a sign for each NULL."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, a VARCHAR(9), b TEXT, d DATE, n INT)")
     capture.execute("INSERT INTO a VALUES (1, 'x#y', '', '2024-02-03', NULL)")
     with reading(capture.config.server, capture.credentials) as connection:
         sums = sums_of(connection, capture.database, 10)
-        assert sums.sums() == {0: Sum(1, hashed(b"1#x#y##2024-02-03#3#16"))}
+        assert sums.sums() == {0: Sum(1, hashed(b"1#x#y##2024-02-03#~#3#0"))}
 
 
 def test_rows_that_differ_only_in_where_a_separator_is_differ(capture):
     """So do NULL and an empty text."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9))")
     found = set()
-    for values in ("'x#', 'y'", "'x', '#y'", "'x', 'y'", "NULL, 'y'", "'', 'y'", "'y', NULL", "'y', ''"):
+    for values in ("'x#', 'y'", "'x', '#y'", "'x', 'y'", "NULL, 'y'", "'', 'y'", "'y', NULL", "'y', ''", "'~', 'y'"):
         capture.execute(f"REPLACE INTO a VALUES (1, {values})")
         with reading(capture.config.server, capture.credentials) as connection:
             found.add(sums_of(connection, capture.database, 10).sums()[0])
-    assert len(found) == 7
+    assert len(found) == 8
 
 
 def test_dates_that_are_none_are_null(capture):
@@ -112,7 +112,7 @@ def test_dates_that_are_none_are_null(capture):
         session.commit()
     with reading(capture.config.server, capture.credentials) as connection:
         sums = sums_of(connection, capture.database, 1)
-        assert sums.sums()[0] == Sum(1, hashed(b"1#6"))
+        assert sums.sums()[0] == Sum(1, hashed(b"1#~#~"))
         seen = sums.rows({"1": ("1",), "2": ("2",)})
         assert {name: one.cells for name, one in seen.items()} == {"1": ("1", None, None), "2": ("2", None, None)}
         kept = sums_of(connection, capture.database, 10, ValuePolicy(zero_dates="error")).rows({"1": ("1",)})
@@ -139,5 +139,5 @@ def test_texts_of_several_collations_make_one_text(capture):
     capture.execute("INSERT INTO a VALUES ('é', 'é', 'é', 'é', 'é', 'ß', '日')")
     with reading(capture.config.server, capture.credentials) as connection:
         sums = sums_of(connection, capture.database, 10)
-        lengths = "2#2#2#2#1"  # in bytes where the character set is one of UTF-8's, else in characters; not the last
-        assert sums.sums() == {0: Sum(1, hashed(f"é#é#é#é#é#ß#日#{lengths}#0".encode()))}
+        lengths = "2#2#2#2#1#1"  # in bytes where the character set is one of UTF-8's, else in characters
+        assert sums.sums() == {0: Sum(1, hashed(f"é#é#é#é#é#ß#日#{lengths}".encode()))}
