@@ -16,6 +16,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.local import LocalStore
+from cdc_lib.window_batches import Leaving
 
 
 class Laws:
@@ -80,7 +81,8 @@ class Laws:
         stands = self._manifest(window)
         assert stands is not None
         drainer = Drainer(config, credentials, LocalStore(empty))
-        drainer.window(window, cursor.identity, spared=cursor.spared(window))
+        without = Leaving(cursor.spared(window), cursor.replaced(window))
+        drainer.window(window, cursor.identity, leaving=without)
         again = drainer.manifest(layout.manifest_key(window))
         assert again is not None
         assert _contents(again) == _contents(stands), f"{window.id} gives other bytes the second time"
