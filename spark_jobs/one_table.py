@@ -253,7 +253,7 @@ class TableMerge:
         for part in parts:
             work = part.work
             before = max(filter(None, (work.anew or work.supersedes, work.emptied)), default=None)
-            if before is None:
+            if before is None or not _has_rows_of(stands, part.share.table):
                 continue
             whose = part.share.constants(self.config.source)
             if self._alike(lake, part, stands):
@@ -266,6 +266,12 @@ class TableMerge:
                 )
             found.append(Superseded(before, whose, reads=work.anew is not None or work.emptied is not None))
         return found
+
+
+def _has_rows_of(stands: LakeTable | None, table: str) -> bool:
+    """Whether the lake may hold rows of a source table: of a shard that is new it has none yet, and none can be taken out."""
+    marker = stands.markers.get(table, Marker()) if stands is not None else Marker()
+    return marker.merged_to is not None or bool(marker.snapshots)
 
 
 def _union(one: DataFrame, other: DataFrame) -> DataFrame:
