@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +16,29 @@ from tests.support.lake import Lake, lake_config
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Pyspark leaves the socket of every collect to the garbage collector."""
+    """Mark what is slow, and let pyspark leave the socket of every collect to the garbage collector."""
+    mine = [item for item in items if item.path.is_relative_to(HERE)]
+    for item in mine:
+        item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+    for item in _more_of_the_same(mine):
+        item.add_marker(pytest.mark.slow)
+
+
+def _more_of_the_same(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield all but one case on MySQL and one on MariaDB of each test: the first and the last, which differ in the rest too.
+
+    Every case would take Spark an hour; ``-m slow`` runs the others.
+    """
+    cases: dict[tuple[Path, str], dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+        flavor = next((flavor for flavor in ("mysql", "mariadb") if flavor in item.name.partition("[")[2]), None)
+        if flavor is not None:
+            cases[item.path, item.name.partition("[")[0]][flavor].append(item)
+    for by_flavor in cases.values():
+        yield from by_flavor["mysql"][1:]
+        yield from by_flavor["mariadb"][:-1]
 
 
 @pytest.fixture(scope="session")
