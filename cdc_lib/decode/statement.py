@@ -2,7 +2,8 @@
 
 QUERY: thread 4, seconds 4, schema length 1, error 2, status length 2, status, schema, a zero byte, the statement. The status
 is a row of variables, a code of one byte each (MySQL ``libs/mysql/binlog/event/statement_events.h``, Query_event; MariaDB
-``sql/log_event.h``); those looked at here come first in both servers.
+``sql/log_event.h``); those looked at here come first in both servers, but for MariaDB's collations of character sets (131, from
+11.2 on: how many, then two numbers of two bytes for each), which stand before the character sets of the session.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
 """Lengths of flags, SQL mode, auto-increment, character sets, month names, database collation, tables, data written."""
-_SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _DATABASE = 1, 4, 5, 6, 8
+_SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _DATABASE, _COLLATIONS = 1, 4, 5, 6, 8, 131
 _PYTHON = {"latin1": "cp1252", "utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8", "ascii": "ascii", "gbk": "gbk"}
 
 REAL_AS_FLOAT, ANSI_QUOTES, ORACLE, NO_BACKSLASH_ESCAPES = 1, 4, 512, 1 << 20
@@ -73,6 +74,8 @@ def _variables(status: bytes) -> dict[int, bytes]:
         at += 1
         if code in (_TIME_ZONE, _CATALOG):
             size = 1 + status[at] if at < len(status) else 0
+        elif code == _COLLATIONS:
+            size = 1 + 4 * status[at] if at < len(status) else 0
         elif code in _FIXED:
             size = _FIXED[code]
         else:

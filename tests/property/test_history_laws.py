@@ -104,6 +104,17 @@ def test_status_variables_are_found():
     )
 
 
+@pytest.mark.parametrize("collations", ["00", "022d0000090800e003"])
+def test_status_variables_of_new_mariadb_servers_are_found(collations):
+    """Collations that a session has for its character sets, none or some, stand before its character sets."""
+    status = bytes.fromhex(
+        "000000000101000020540000000006037374648300042d002d000800811c00000000000000".replace("8300", f"83{collations}")
+    )
+    body = bytes(8) + b"\2" + bytes(2) + len(status).to_bytes(2, "little") + status + b"db\0"
+    statement = statement_of(body, "ALTER TABLE ü".encode(), {45: "utf8mb4", 8: "latin1"})
+    assert (statement.exact, statement.sql_mode, statement.server_charset) == (True, 0x54200000, "latin1")
+
+
 def test_lengths_that_lie_are_refused_by_their_number():
     """A row of variables ends at the first that is not known."""
     with pytest.raises(IndexError):
