@@ -240,10 +240,11 @@ def test_windows_over_several_files_tile_the_stream(any_server, database, tmp_pa
         capture.execute(f"INSERT INTO a VALUES ({turn}, REPEAT('x', 2000))")
         capture.execute("FLUSH BINARY LOGS")
     capture.execute("INSERT INTO a VALUES (5, '')")
+    before = capture.head()
     windows = capture.pipeline.plan(by="test")
     assert len(windows) == 6
     assert all(later.follows(earlier) for earlier, later in pairwise(windows))
-    assert windows[-1].stop == capture.head()
+    assert before <= windows[-1].stop <= capture.head()  # MariaDB notes the end of a file a little later
     found = [row["id"] for window in windows for row in capture.rows(capture.drain(window), "a")]
     assert found == [0, 1, 2, 3, 4, 5]
 
