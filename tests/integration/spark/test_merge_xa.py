@@ -129,7 +129,7 @@ def test_a_merge_that_is_run_again_changes_nothing(source):
     assert source.rows() == expected
     before = source.lake.snapshots(name)
     for plan in source.plans:
-        source.again(source.lake.batches.again(plan))
+        source.again(plan)
     assert source.rows() == expected
     assert source.lake.snapshots(name) == before
 
