@@ -1,4 +1,4 @@
-"""What all Spark jobs have in common: their arguments, and how they end.
+"""What all Spark jobs have in common: their arguments, their log-in, and how they end.
 
 Exit status: 0 done or nothing to do, 75 try again later, 2 a wrong source file, 1 anything else.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from cdc_lib.config.credentials import Credentials, credentials_from_environment, mask_key_from_environment
 from cdc_lib.config.load import load_source
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, ConfigError
@@ -17,8 +19,8 @@ from cdc_lib.errors import CdcError, ConfigError
 TRY_AGAIN = 75
 """Exit status of a failure that may be gone the next time (EX_TEMPFAIL)."""
 
-Work = Callable[[SourceConfig, argparse.Namespace], str]
-"""Does the job for a source and returns one line about it."""
+Work = Callable[[SourceConfig, argparse.Namespace], str | int]
+"""Does the job for a source and returns one line about it, or an exit status where it said all itself."""
 
 
 def arguments_of(program: str, description: str) -> argparse.ArgumentParser:
@@ -35,12 +37,25 @@ def ended(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, work
     options = parser.parse_args(arguments)
     try:
         config = load_source(_file(options.config, options.source_dir))
-        line = work(config, options)
+        outcome = work(config, options)
     except CdcError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else TRY_AGAIN if error.retryable else 1
-    print(f"{config.source}: {line}")
+    if isinstance(outcome, int):
+        return outcome
+    print(f"{config.source}: {outcome}")
     return 0
+
+
+def log_in(config: SourceConfig, handed: Credentials | None) -> Credentials:
+    """Return the log-in that was handed to this process, or else that of its environment.
+
+    Raises:
+        ConfigError: there is neither.
+    """
+    if handed is not None:
+        return handed
+    return replace(credentials_from_environment(config.server), mask_key=mask_key_from_environment(config))
 
 
 def _file(config: str, folder: str | None) -> Path:

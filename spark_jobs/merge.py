@@ -5,20 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
-from cdc_lib.config.credentials import (
-    Credentials,
-    credentials_from_environment,
-    mask_key_from_environment,
-    take_handed,
-)
+from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.reselecting import Reselector
 from spark_jobs.application import run
-from spark_jobs.entry import arguments_of, ended
+from spark_jobs.entry import arguments_of, ended, log_in
 
 __all__ = ["main", "run"]
 
@@ -41,10 +35,8 @@ def _merge(config: SourceConfig, options: argparse.Namespace, *, handed: Credent
 
 
 def _reselector(config: SourceConfig, handed: Credentials | None) -> Reselector:
-    """Open the way to the source, with what was handed to this process or else from its environment."""
-    if handed is None:
-        handed = replace(credentials_from_environment(config.server), mask_key=mask_key_from_environment(config))
-    return Pipeline.open(config, handed).reselector()
+    """Open the way to the source."""
+    return Pipeline.open(config, log_in(config, handed)).reselector()
 
 
 if __name__ == "__main__":

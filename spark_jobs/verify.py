@@ -8,24 +8,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from cdc_lib.config import SourceConfig
-from cdc_lib.config.credentials import (
-    Credentials,
-    credentials_from_environment,
-    mask_key_from_environment,
-    take_handed,
-)
-from cdc_lib.config.load import load_source
+from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.verify import VerifyConfig
-from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
 from cdc_lib.verifying import Verifying
-from spark_jobs.entry import TRY_AGAIN
+from spark_jobs.entry import arguments_of, ended, log_in
 from spark_jobs.lake_sums import SparkLakeSums
 from spark_jobs.repair import SparkMender
 from spark_jobs.session import spark_session
@@ -36,24 +29,19 @@ DRIFT = 3
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, and leave the report in a file."""
-    parser = argparse.ArgumentParser(prog="python -m spark_jobs.verify", description="Compare tables with the lake.")
-    parser.add_argument("--config", required=True, help="the source's YAML file")
+    parser = arguments_of("spark_jobs.verify", "Compare tables with the lake.")
     parser.add_argument("--report", help="file to leave the report in, as JSON")
     parser.add_argument("--wait", type=float, help="seconds that rows in flight are waited for, per table")
     parser.add_argument("--pause", type=float, help="seconds between two statements at the source")
     parser.add_argument("--repair", action="store_true", help="write the source's rows over those that are wrong")
     parser.add_argument("tables", nargs="*", help="patterns of tables; those of verify.tables without")
-    options = parser.parse_args(arguments)
-    handed = take_handed()
-    try:
-        config = load_source(Path(options.config))
-        given = {name: value for name in ("wait", "pause") if (value := getattr(options, name)) is not None}
-        if handed is None:
-            handed = replace(credentials_from_environment(config.server), mask_key=mask_key_from_environment(config))
-        report = verify(config, handed, options.tables, config.verify.model_copy(update=given), repair=options.repair)
-    except CdcError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2 if isinstance(error, ConfigError) else TRY_AGAIN if error.retryable else 1
+    return ended(parser, arguments, partial(_reported, handed=take_handed()))
+
+
+def _reported(config: SourceConfig, options: argparse.Namespace, *, handed: Credentials | None) -> int:
+    given = {name: value for name in ("wait", "pause") if (value := getattr(options, name)) is not None}
+    settings = config.verify.model_copy(update=given)
+    report = verify(config, log_in(config, handed), options.tables, settings, repair=options.repair)
     if options.report:
         Path(options.report).write_bytes(documents.dump(report))
     return 0 if report.clean else DRIFT
