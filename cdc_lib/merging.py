@@ -79,7 +79,7 @@ class Merging:
 
     def acknowledged(self, lake: Cursor, by: str) -> Cursor:
         """Return the lake cursor behind the merge in flight, if its cut is published; else as it was."""
-        if not lake.in_flight and not lake.in_flight_snapshots:
+        if not lake.is_merging:
             return lake
         if cut_of(self.drainer.store, lake.source, plan_of(lake).merge_id) is None:
             return lake
@@ -151,7 +151,7 @@ def refuse_withdrawn(cursors: CursorStore, plan: MergePlan) -> None:
         MergeConflict: another plan is in flight, or none.
     """
     lake = cursors.load(plan.source, LAKE)
-    if lake is None or ((lake.in_flight or lake.in_flight_snapshots) and plan_of(lake).merge_id == plan.merge_id):
+    if lake is None or (lake.is_merging and plan_of(lake).merge_id == plan.merge_id):
         return
     raise MergeConflict(
         "the merge was planned anew while it ran",

@@ -347,11 +347,11 @@ class Pipeline:
         lake = self.cursors.load(self.config.source, LAKE)
         if drain is None or lake is None:
             return None
-        if _is_merging(lake):
+        if lake.is_merging:
             lake = self._merging.withdrawn(drain, lake, by)
-        if not _is_merging(lake):
+        if not lake.is_merging:
             lake = self._merging.planned(drain, lake)
-        return plan_of(lake) if _is_merging(lake) else None
+        return plan_of(lake) if lake.is_merging else None
 
     def ack_lake(self, *, by: str) -> AckResult:
         """Move the lake cursor over the merge in flight if its cut is published.
@@ -373,7 +373,7 @@ class Pipeline:
             CursorMoved: there is no cursor, or somebody moved it at the same moment.
         """
         lake = self._cursor(LAKE)
-        if not _is_merging(lake):
+        if not lake.is_merging:
             raise ConfigError(
                 "no merge is in flight", hint="There is nothing to forget: cdc merge plans anew.", source=lake.source
             )
@@ -473,10 +473,6 @@ def _head(facts: ServerFacts) -> Position:
     if facts.head is None:
         raise UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.")
     return facts.head
-
-
-def _is_merging(lake: Cursor) -> bool:
-    return bool(lake.in_flight or lake.in_flight_snapshots)
 
 
 def _now() -> datetime:

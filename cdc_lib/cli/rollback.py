@@ -21,7 +21,7 @@ def rollback(
     """Forget the merge in flight: the next one is planned anew from where the lake stands. Nothing is taken out of the lake."""
     pipeline = open_store_pipeline(config_of(find(context, source)))
     lake = pipeline.cursors.load(source, LAKE)
-    if lake is not None and (lake.in_flight or lake.in_flight_snapshots):
+    if lake is not None and lake.is_merging:
         plan = plan_of(lake)
         say(f"in flight: {len(plan.batches)} batches from {plan.start} to {plan.stop}")
         if not yes and not typer.confirm(f"Forget this merge of {source}?"):

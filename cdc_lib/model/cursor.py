@@ -262,6 +262,11 @@ class Cursor:
         return replace(self, snapshots=tuple(sorted((*others, task), key=lambda s: s.id)))
 
     @property
+    def is_merging(self) -> bool:
+        """Of a lake cursor: whether a merge is in flight."""
+        return bool(self.in_flight or self.in_flight_snapshots)
+
+    @property
     def open_snapshots(self) -> tuple[SnapshotTask, ...]:
         """Snapshot tasks whose last chunk is not acknowledged."""
         return tuple(s for s in self.snapshots if not s.complete)
