@@ -12,7 +12,7 @@ from rich.text import Text
 from cdc_lib.cli import spark
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_pipeline
 from cdc_lib.cli.output import print_json, say, table
-from cdc_lib.model.verify import Report, RowDifference, TableReport
+from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
 from cdc_lib.store import documents
 from cdc_lib.verify.page import page
 
@@ -68,20 +68,7 @@ def verify(
 
 def show(report: Report) -> None:
     """Print a report as tables."""
-    columns = (
-        "table",
-        "",
-        "rows",
-        "missing",
-        "extra",
-        "different",
-        "in flight",
-        "not looked at",
-        "repaired",
-        "ranges",
-        "seconds",
-    )
-    table(columns, map(_row, report.tables))
+    table(("table", "", *FIGURES), map(_row, report.tables))
     for one in report.tables:
         if one.skipped:
             say(f"{one.table} was not compared: {one.skipped}", style="yellow")
@@ -96,10 +83,9 @@ def show(report: Report) -> None:
 
 def _row(one: TableReport) -> tuple[str | Text, ...]:
     if one.skipped:
-        return (one.table, Text("not compared", style="yellow"), *[""] * 9)
+        return (one.table, Text("not compared", style="yellow"), *[""] * len(FIGURES))
     state = Text("same", style="green") if one.clean else Text("drift", style="bold red")
-    numbers = (one.source_rows, one.missing, one.extra, one.different, one.in_flight, one.unexamined, one.repaired)
-    return (one.table, state, *map(str, numbers), f"{one.unequal_ranges} of {one.ranges}", f"{one.seconds:.1f}")
+    return (one.table, state, *one.figures)
 
 
 def _show_rows(one: TableReport) -> None:

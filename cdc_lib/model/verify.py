@@ -49,6 +49,12 @@ class RowDifference:
     lake_copies: int = 1
 
 
+FIGURES = (
+    "rows", "missing", "extra", "different", "in flight", "not looked at", "repaired", "ranges", "seconds",
+)  # fmt: skip
+"""What is counted of a table, in the order of :attr:`TableReport.figures`."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableReport:
     """One source table against one lake table.
@@ -92,6 +98,20 @@ class TableReport:
     seconds: float = 0.0
     rows: tuple[RowDifference, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """What was counted, as people read it: see :data:`FIGURES`."""
+        rows = (
+            self.source_rows,
+            self.missing,
+            self.extra,
+            self.different,
+            self.in_flight,
+            self.unexamined,
+            self.repaired,
+        )
+        return (*map(str, rows), f"{self.unequal_ranges} of {self.ranges}", f"{self.seconds:.1f}")
 
     @property
     def drift(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from cdc_lib.model.verify import Report, RowDifference, TableReport
+from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
 
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #1d2330; background: #f6f7f9; margin: 0 auto; max-width: 72rem; padding: 2rem 1rem }
@@ -57,32 +57,17 @@ def _state(kind: str, text: str) -> str:
 
 
 def _overview(tables: Iterable[TableReport]) -> str:
-    names = (
-        "table",
-        "",
-        "rows",
-        "missing",
-        "extra",
-        "different",
-        "in flight",
-        "not looked at",
-        "repaired",
-        "ranges",
-        "seconds",
-    )
-    head = "".join(f"<th>{name}</th>" for name in names)
+    head = "".join(f"<th>{name}</th>" for name in ("table", "", *FIGURES))
     return f'<div class="wide"><table><tr>{head}</tr>{"".join(map(_line, tables))}</table></div>'
 
 
 def _line(one: TableReport) -> str:
     name = f"<td>{escape(one.table)}<br><span class=dim>{escape(one.lake_table)}</span></td>"
     if one.skipped:
-        return f'<tr>{name}<td colspan="10">{_state("skipped", "not compared")} {escape(one.skipped)}</td></tr>'
+        return f'<tr>{name}<td colspan="{1 + len(FIGURES)}">{_state("skipped", "not compared")} {escape(one.skipped)}</td></tr>'
     state = _state("same", "same") if one.clean else _state("drift", "drift")
-    numbers = (one.source_rows, one.missing, one.extra, one.different, one.in_flight, one.unexamined, one.repaired)
-    cells = "".join(f'<td class="n">{number}</td>' for number in numbers)
-    ranges = f'<td class="n">{one.unequal_ranges} of {one.ranges}</td><td class="n">{one.seconds:.1f}</td>'
-    return f"<tr>{name}<td>{state}</td>{cells}{ranges}</tr>"
+    cells = "".join(f'<td class="n">{figure}</td>' for figure in one.figures)
+    return f"<tr>{name}<td>{state}</td>{cells}</tr>"
 
 
 def _details(one: TableReport) -> str:
