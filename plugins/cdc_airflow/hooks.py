@@ -18,6 +18,7 @@ from cdc_lib.config import (
     load_source,
     mask_key_from_environment,
 )
+from cdc_lib.config.credentials import handed_on
 from cdc_lib.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ class CdcHook(BaseHook):
         if key:
             mask_secret(key)
         return key
+
+    def handed_on(self) -> dict[str, str]:
+        """Return the variables by which a job gets secrets that only Airflow knows; the job takes them out of there."""
+        if self.config.server.connection is None and self.config.mask_key_connection is None:
+            return {}
+        return handed_on(replace(self.credentials, mask_key=self.mask_key))
 
     def pipeline(self) -> Pipeline:
         """Open the pipeline with the source's log-in and the key of its hashes."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
 from cdc_airflow.spark_job import SparkJobOperator
-from cdc_lib.config.credentials import handed_on
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -38,7 +36,4 @@ class MergeOperator(SparkJobOperator):
 
 def job_secrets(hook: CdcHook) -> dict[str, str]:
     """Return the secrets that only Airflow knows and the job may need, because it reads rows back from the source."""
-    config = hook.config
-    if not config.reselect.is_on or (config.server.connection is None and config.mask_key_connection is None):
-        return {}
-    return handed_on(replace(hook.credentials, mask_key=hook.mask_key))
+    return hook.handed_on() if hook.config.reselect.is_on else {}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
 from cdc_airflow.spark_job import SparkJobOperator
-from cdc_lib.config.credentials import handed_on
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -35,13 +33,9 @@ class VerifyOperator(SparkJobOperator):
         from cdc_lib.model.verify import Report
         from cdc_lib.store import documents
 
-        server = hook.config.server
         with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
             file = Path(folder) / "report.json"
-            # A log-in that only Airflow knows goes along as a variable of the job, which takes it out of there.
-            only_here = server.connection is not None or hook.config.mask_key_connection is not None
-            handed = handed_on(replace(hook.credentials, mask_key=hook.mask_key)) if only_here else {}
-            self.run_job("spark_jobs.verify", "--report", str(file), handed=handed, good=(0, DRIFT))
+            self.run_job("spark_jobs.verify", "--report", str(file), handed=hook.handed_on(), good=(0, DRIFT))
             report = documents.load(Report, file.read_bytes(), "the report of the comparison")
         if not report.clean:
             raise AirflowFailException(drift_of(report))
