@@ -80,10 +80,8 @@ def test_three_scheduled_runs_carry_a_busy_source_into_the_lake(source: AirflowS
 
         air.wait("three scheduled runs", lambda: len(done("scheduled")) >= 3, 400)
         customers.stop()
-        air.pause(source.dag)
-        air.wait("no run is left", lambda: all(r["state"] == "success" for r in air.dag_runs(source.dag)))
-        air.unpause(source.dag)
         last = air.trigger(source.dag)
         assert air.wait_for_run(source.dag, last)["state"] == "success"
+        air.pause(source.dag)  # only now: a paused DAG's run in progress stays where it is
     assert customers.rounds > 100
     assert source.differences() == []
