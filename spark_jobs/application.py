@@ -50,7 +50,8 @@ def run(config: SourceConfig, plan: MergePlan, store: ObjectStore, origin: Origi
         before = last_cut(store, config.source)
         tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
         return _published(store, make_cut(plan, batches, tables, before, datetime.now(UTC)), plan)
-    with spark_session(config) as spark:
+    rows = sum(file.rows for batch in batches for file in batch.manifest.files)
+    with spark_session(config, rows) as spark:
         return merge(spark, config, plan, store, batches=batches, origin=origin)
 
 

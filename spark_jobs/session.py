@@ -17,6 +17,7 @@ from cdc_lib.config.credentials import store_keys_from_environment
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
 from spark_jobs.jars import jar_paths
+from spark_jobs.java import java_options
 from spark_jobs.sql import quoted
 from spark_jobs.tables.faults import told
 
@@ -43,10 +44,15 @@ MEASURED = {
 
 
 @contextmanager
-def spark_session(config: SourceConfig) -> Iterator[SparkSession]:
-    """Start Spark for one source and stop it whatever happens."""
+def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]:
+    """Start Spark for one source and stop it whatever happens.
+
+    Args:
+        config: the source.
+        rows: how many rows the job has to write, where that is known: from many on Java takes more time to compile.
+    """
     builder = SparkSession.builder.appName(f"cdc-merge-{config.source}")
-    for name, value in spark_settings(config).items():
+    for name, value in spark_settings(config, rows).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     try:
@@ -82,7 +88,7 @@ def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
         session.sql(f"USE {quoted(config.lake.catalog)}")
 
 
-def spark_settings(config: SourceConfig) -> dict[str, str]:
+def spark_settings(config: SourceConfig, rows: int = 0) -> dict[str, str]:
     """Return the settings that must be known before the Java process starts; no secret is among them."""
     names = ["iceberg"]
     if (config.lake.uri or "").startswith("jdbc:sqlite:"):
@@ -96,7 +102,9 @@ def spark_settings(config: SourceConfig) -> dict[str, str]:
     return {
         "spark.master": config.merge.spark_master,
         "spark.driver.memory": config.merge.driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+        "spark.driver.extraJavaOptions": " ".join(
+            (f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}", *java_options(config.merge, rows))
+        ),
         **classes,
         **MEASURED,
         **config.merge.conf,

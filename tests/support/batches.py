@@ -161,6 +161,15 @@ class BatchWriter:
         self._manifest(key, epoch, files, [schema], chunk=chunk)
         return key
 
+    def window_of(self, start: int, stop: int, schema: TableSchema, changes: pa.Table) -> str:
+        """Write a window of one table's changes that are columns already, and return its manifest's key."""
+        window = Window(self.source, 1, at(start), at(stop))
+        key = layout.manifest_key(window)
+        self._manifest(
+            key, 1, [self._file(key, layout.part_path(schema.name, 0), schema, changes)], [schema], window=window
+        )
+        return key
+
     def plan(self, stop: int, *keys: str, epoch: int = 1, file: int = 1) -> MergePlan:
         """Return a plan over manifests, with a merge id of its own."""
         self.plans += 1
@@ -172,13 +181,16 @@ class BatchWriter:
         return replace(plan, merge_id=f"merge-{self.plans:06d}")
 
     def _part(self, manifest: str, path: str, schema: TableSchema, rows: list[Row], epoch: int) -> DataFile:
+        partial = sum(bool(row.absent) for row in rows)
+        return self._file(manifest, path, schema, _arrow(schema, rows, epoch), partial)
+
+    def _file(self, manifest: str, path: str, schema: TableSchema, changes: pa.Table, partial: int = 0) -> DataFile:
         sink = io.BytesIO()
-        pq.write_table(_arrow(schema, rows, epoch), sink)
+        pq.write_table(changes, sink)
         data = sink.getvalue()
         self.store.put(layout.beside(manifest, path), data)
         digest = hashlib.sha256(data).hexdigest()
-        partial = sum(bool(row.absent) for row in rows)
-        return DataFile(path, schema.name, schema.id, len(rows), len(data), digest, partial)
+        return DataFile(path, schema.name, schema.id, changes.num_rows, len(data), digest, partial)
 
     def _manifest(
         self,

@@ -1,0 +1,1 @@
+"""What the Spark side costs: merges into large tables, many small tables, and the whole way from the binlog."""

@@ -1,0 +1,168 @@
+"""One way to bring changes into a lake table, in a Spark application of its own: ``python -m tests.bench.lake.once``.
+
+Prints a line of JSON; what is measured begins when Spark stands and ends with the commit. Each way starts from the same
+snapshot of the table, to which it is set back first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import secrets
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cdc_lib.model.merge import MergePlan
+from cdc_lib.store import layout
+from cdc_lib.store.local import LocalStore
+from spark_jobs.application import merge
+from spark_jobs.batches import load_plan
+from spark_jobs.session import spark_session
+from tests.bench.lake.orders import TABLE, Keys, make_table, write_changes
+from tests.support.lake import Lake, lake_config
+
+MIB = 1 << 20
+CONF = dict(pair.split("=", 1) for pair in filter(None, os.environ.get("BENCH_CONF", "").split(";")))
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one way took.
+
+    Args:
+        wall: seconds.
+        cpu: seconds of all threads of Spark's process and of this one.
+        peak_mib: memory that Spark's process held at most since its start.
+        read_mb: what it asked the operating system to read meanwhile.
+        rows: of the table afterwards.
+        check: a sum over the table's values afterwards, the same for every way.
+    """
+
+    wall: float
+    cpu: float
+    peak_mib: int
+    read_mb: float
+    rows: int
+    check: int
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("way", choices=["make", *WAYS])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--changes", type=int, default=100_000)
+    parser.add_argument("--keys", choices=["uniform", "recent"], default="uniform")
+    parser.add_argument("--memory", default="2g")
+    options = parser.parse_args()
+    base = options.folder / "base"
+    config = lake_config(options.folder, merge={"driver_memory": options.memory, "conf": CONF})
+    with spark_session(config) as spark:
+        # A store of its own: in one that has it already, a merge would find its own cut and do nothing.
+        lake = Lake(spark, config, LocalStore(options.folder / f"store-{secrets.token_hex(4)}"))
+        if options.way == "make":
+            make_table(spark, lake, options.rows)
+            base.write_text(str(lake.stands(TABLE).snapshot_id))
+            return 0
+        _set_back(spark, lake, base)
+        taken = measured(spark, lake, options.way, options.rows, options.changes, options.keys)
+    print(json.dumps(asdict(taken)))
+    return 0
+
+
+def measured(spark: SparkSession, lake: Lake, way: str, rows: int, changes: int, keys: Keys) -> Taken:
+    """Bring the changes in and look at the result."""
+    manifest, stop = write_changes(lake.batches, rows, changes, keys)
+    plan = lake.batches.plan(stop, manifest)
+    clock = _Clock(spark)
+    WAYS[way](spark, lake, plan)
+    wall, cpu, read = clock.taken()
+    sums = "count(*), sum(id), sum(points), sum(CAST(total * 100 AS BIGINT)), count(DISTINCT status)"
+    [found] = spark.sql(f"SELECT {sums} FROM {lake.name(TABLE)}").collect()
+    return Taken(wall, cpu, clock.peak(), read, found[0], hash(tuple(int(value) for value in found)))
+
+
+def ours(spark: SparkSession, lake: Lake, plan: MergePlan) -> None:
+    """Merge the plan as the merge job does."""
+    merge(spark, lake.config, plan, lake.store, lambda _: None, batches=load_plan(lake.store, plan))
+
+
+def merge_into(spark: SparkSession, lake: Lake, plan: MergePlan) -> None:
+    """Merge as the format's guide has it: one MERGE INTO, merge on read, of changes that have one row a key already."""
+    columns = _columns(spark, lake, plan)
+    values = ", ".join(f"s.{name}" for name in columns)
+    spark.sql(
+        f"MERGE INTO {lake.name(TABLE)} AS t USING changes AS s ON t.id = s.id"
+        " WHEN MATCHED AND s._op = 'd' THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in columns)}"
+        f" WHEN NOT MATCHED AND s._op <> 'd' THEN INSERT ({', '.join(columns)}) VALUES ({values})"
+    )
+
+
+def rewrite(spark: SparkSession, lake: Lake, plan: MergePlan) -> None:
+    """Write the whole table anew."""
+    columns = ", ".join(_columns(spark, lake, plan))
+    spark.sql(
+        f"INSERT OVERWRITE {lake.name(TABLE)} SELECT {columns} FROM {lake.name(TABLE)} AS t"
+        f" WHERE NOT EXISTS (SELECT 1 FROM changes AS s WHERE s.id = t.id)"
+        f" UNION ALL SELECT {columns} FROM changes WHERE _op <> 'd'"
+    )
+
+
+WAYS: dict[str, Callable[[SparkSession, Lake, MergePlan], None]] = {
+    "ours": ours,
+    "merge-into": merge_into,
+    "rewrite": rewrite,
+}
+
+
+def _columns(spark: SparkSession, lake: Lake, plan: MergePlan) -> list[str]:
+    """Make the changes a view and return the table's columns."""
+    [batch] = load_plan(lake.store, plan)
+    files = [lake.store.url(layout.beside(batch.key, file.path)) for file in batch.manifest.files]
+    spark.read.parquet(*files).withColumnRenamed("_file", "_binlog").createOrReplaceTempView("changes")
+    return [column.name for column in lake.stands(TABLE).columns]
+
+
+def _set_back(spark: SparkSession, lake: Lake, base: Path) -> None:
+    """Set the table to where it stood when it was made."""
+    catalog = lake.name(TABLE).split(".")[0]
+    spark.sql(f"CALL {catalog}.system.set_current_snapshot(table => '{TABLE}', snapshot_id => {base.read_text()})")
+
+
+class _Clock:
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark._jvm
+        self._pid = jvm.java.lang.ProcessHandle.current().pid()
+        self._began = self._now()
+
+    def taken(self) -> tuple[float, float, float]:
+        wall, cpu, read = (now - before for now, before in zip(self._now(), self._began, strict=True))
+        return round(wall, 3), round(cpu, 3), round(read / 1e6, 1)
+
+    def peak(self) -> int:
+        """Return MiB."""
+        return int(self._line("status", "VmHWM").split()[0]) // 1024
+
+    def _now(self) -> tuple[float, float, float]:
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        user, system = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        cpu = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") + own.ru_utime + own.ru_stime
+        return time.perf_counter(), cpu, float(self._line("io", "rchar"))
+
+    def _line(self, file: str, name: str) -> str:
+        lines = Path(f"/proc/{self._pid}/{file}").read_text().splitlines()
+        return next(line for line in lines if line.startswith(f"{name}:")).partition(":")[2].strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
