@@ -20,12 +20,14 @@ RUN pip install --no-cache-dir --no-deps --no-build-isolation . \
     && mkdir -p /var/lib/airflow /var/lib/cdc \
     && chown cdc:cdc /var/lib/airflow /var/lib/cdc
 
-# The lake format's jars and the compiled kernels, so that neither the first merge nor the first window waits for them.
+# The lake format's jars, Java's classes and the compiled kernels: neither the first merge nor the first window waits for them.
 ENV CDC_CACHE=/opt/lakecdc/cache \
     AIRFLOW_HOME=/var/lib/airflow \
     PYTHONUNBUFFERED=1 \
     TZ=UTC
 RUN python -c 'from spark_jobs.jars import jar_paths; jar_paths(["iceberg", "sqlite", "s3"])' \
+    && python -m spark_jobs.warm iceberg sqlite \
+    && python -m spark_jobs.warm iceberg s3 \
     && python -m cdc_lib.decode.warm \
     && chown -R cdc:cdc "$CDC_CACHE"
 

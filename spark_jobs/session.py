@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from cdc_lib.config.credentials import store_keys_from_environment
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
+from spark_jobs.archive import archive_options
 from spark_jobs.jars import jar_paths
 from spark_jobs.java import java_options
 from spark_jobs.sql import quoted
@@ -90,25 +91,32 @@ def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
 
 def spark_settings(config: SourceConfig, rows: int = 0) -> dict[str, str]:
     """Return the settings that must be known before the Java process starts; no secret is among them."""
+    paths = session_jars(config)
+    jars = [str(path) for path in paths]
+    local = config.merge.spark_master.startswith("local")
+    # In one process the class path will do; a cluster has the jars sent to its executors.
+    classes = {"spark.driver.extraClassPath": ":".join(jars)} if local else {"spark.jars": ",".join(jars)}
+    java = [f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
+    if local:
+        java += [*java_options(config.merge, rows), *archive_options(paths)]
+    return {
+        "spark.master": config.merge.spark_master,
+        "spark.driver.memory": config.merge.driver_memory,
+        "spark.driver.extraJavaOptions": " ".join(java),
+        **classes,
+        **MEASURED,
+        **config.merge.conf,
+    }
+
+
+def session_jars(config: SourceConfig) -> list[Path]:
+    """Return the jars that a source's jobs need beside Spark's own."""
     names = ["iceberg"]
     if (config.lake.uri or "").startswith("jdbc:sqlite:"):
         names.append("sqlite")
     if config.store.scheme == "s3" or _on_s3(config):
         names.append("s3")
-    jars = [str(path) for path in jar_paths(names)]
-    local = config.merge.spark_master.startswith("local")
-    # In one process the class path will do; a cluster has the jars sent to its executors.
-    classes = {"spark.driver.extraClassPath": ":".join(jars)} if local else {"spark.jars": ",".join(jars)}
-    return {
-        "spark.master": config.merge.spark_master,
-        "spark.driver.memory": config.merge.driver_memory,
-        "spark.driver.extraJavaOptions": " ".join(
-            (f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}", *java_options(config.merge, rows))
-        ),
-        **classes,
-        **MEASURED,
-        **config.merge.conf,
-    }
+    return jar_paths(names)
 
 
 def catalog_settings(config: SourceConfig) -> dict[str, str]:

@@ -18,6 +18,8 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
 from cdc_lib.store.open import open_store
+from spark_jobs.archive import archive_of
+from spark_jobs.session import session_jars
 from tests.support.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, table
 from tests.support.lake import lake_config
 
@@ -193,3 +195,10 @@ def _metadata(folder):
 def _branch_is_there(folder, before):
     """Whether a new metadata file of the table names the branch of a merge."""
     return any('"cdc_' in path.read_text() for path in _metadata(folder) - before)
+
+
+def test_java_maps_the_classes_that_were_kept(spark_lake):
+    """The archive that the set-up makes fits the class path with which jobs start, or Java would go without a word."""
+    spark, config = spark_lake
+    java = spark._jvm.java.lang.ProcessHandle.current().pid()
+    assert str(archive_of(session_jars(config))) in Path(f"/proc/{java}/maps").read_text()
