@@ -1,0 +1,64 @@
+"""What the Spark side costs: ``./dev bench lake [merges reads many end-to-end]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.bench.lake.end_to_end import end_to_end
+from tests.bench.lake.many import many_tables
+from tests.bench.lake.merges import CHANGES, merges
+from tests.bench.lake.reads import reads
+from tests.bench.report import Figure, save
+from tests.bench.usage import ROOT
+
+PARTS = ("merges", "reads", "many", "end-to-end")
+
+
+def main() -> int:
+    """Run the chosen parts, print each figure as it comes, and save."""
+    parser = argparse.ArgumentParser(prog="./dev bench lake", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all without")
+    parser.add_argument("--rows", type=int, nargs="+", default=[5_000_000, 20_000_000], help="of the large tables")
+    parser.add_argument("--changes", type=int, default=CHANGES, help="of one merge (100000)")
+    parser.add_argument("--tables", type=int, default=200, help="small ones (200)")
+    parser.add_argument("--windows", type=int, default=100, help="merged between two compactions (100)")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the workloads from the binlog to the lake")
+    parser.add_argument("--server", choices=["mysql", "mariadb"], default="mariadb")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench", help="the folder")
+    options = parser.parse_args()
+    for part in options.parts or PARTS:
+        load = round(os.getloadavg()[0], 2)
+        server = "none"
+        with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder:
+            match part:
+                case "merges":
+                    found = _told(merges(Path(folder), options.rows, options.changes))
+                case "reads":
+                    found = _told(reads(Path(folder), options.rows[0], options.windows))
+                case "many":
+                    found = _told(many_tables(options.tables))
+                case _:
+                    figures, server = end_to_end(options.server, options.scale)
+                    found = _told(figures)
+        save(found, server, {"load_before": load}, options.output / f"lake-{part}.json")
+    return 0
+
+
+def _told(figures: Iterable[Figure]) -> list[Figure]:
+    """Print each figure when it is there."""
+    found = []
+    for figure in figures:
+        beside = f", {figure.ratio} x {figure.compared_to}" if figure.compared_to else ""
+        goal = "" if figure.goal is None else f", goal {figure.goal:g}: {'met' if figure.met else 'not met'}"
+        print(f"{figure.name}: {figure.value:,} {figure.unit}{beside}{goal}", flush=True)
+        found.append(figure)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
