@@ -29,6 +29,7 @@ _LOSSY_ALTERS = {
     *((verb, "TABLESPACE") for verb in ("DISCARD", "IMPORT")),
     ("CONVERT", "TABLE"),
 }
+_BRINGING = {"EXCHANGE", "IMPORT", "CONVERT"}
 _BEFORE_INDEX = {"OR", "REPLACE", "ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"}
 _FRONT = 5
 """Words of ``CREATE OR REPLACE TEMPORARY TABLE``, the longest way to say what is meant."""
@@ -55,6 +56,7 @@ class Meaning:
         opens_transaction: row events follow in the same transaction.
         renamed: tables and their new names, in the order in which they are renamed.
         if_missing: a CREATE that does nothing where there is such a table.
+        brings: lossy: rows may come as well, and not only go.
     """
 
     effect: Effect
@@ -62,6 +64,7 @@ class Meaning:
     opens_transaction: bool = False
     renamed: tuple[tuple[Name, Name], ...] = ()
     if_missing: bool = False
+    brings: bool = False
 
     def folded(self) -> Meaning:
         """Return the same with names in lower case, as servers compare them with lower_case_table_names=1."""
@@ -163,7 +166,7 @@ def _of_table(head: str, words: list[Word], database: str) -> Meaning:
 
 def _of_alter(words: list[Word], tables: tuple[Name, ...], database: str) -> Meaning:
     keys = [word.key for word in words]
-    lossy = any(pair in _LOSSY_ALTERS for pair in pairwise(keys))
+    lossy = [pair[0] for pair in pairwise(keys) if pair in _LOSSY_ALTERS]
     columns = ("RENAME", "COLUMN") in pairwise(keys)
     renamed: tuple[tuple[Name, Name], ...] = ()
     for i, key in enumerate(keys):
@@ -176,7 +179,7 @@ def _of_alter(words: list[Word], tables: tuple[Name, ...], database: str) -> Mea
             renamed = (*renamed, *((tables[0], new) for new in named if renames and tables))
             tables = (*tables, *named)
     effect: Effect = "lossy" if lossy else "rename" if renamed else "columns" if columns else "alter"
-    return Meaning(effect, tables, renamed=renamed)
+    return Meaning(effect, tables, renamed=renamed, brings=not _BRINGING.isdisjoint(lossy))
 
 
 def _lower(name: Name) -> Name:

@@ -196,13 +196,6 @@ class RareEvents:
             return
         touched = [t for t in means.tables if self._tables.touches(*t)]
         followed = self._followed(touched)
-        if means.effect == "lossy" and followed:
-            raise UnknownEvent(
-                f"a statement whose effect on rows the binlog does not show: {self._told(statement)[:120]!r}",
-                hint="Nothing was acknowledged. Rewind the cursor behind it and take a new snapshot of the table.",
-                **self._progress.place(),
-                table=", ".join(f"{d}.{t}" for d, t in followed) or None,
-            )
         if means.tables:
             progress, own = self._progress, statement_of(body, text, self._charsets)
             self._summary.statements += self._changes.of(means, followed, own, progress.position, progress.place())

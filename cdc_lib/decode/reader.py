@@ -30,7 +30,7 @@ from cdc_lib.decode.side import BrokenRows, SideBuffer
 from cdc_lib.decode.statement import statement_of
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.decode.xa import XaTransactions
-from cdc_lib.errors import SourceUnavailable
+from cdc_lib.errors import SourceUnavailable, TableReplaced
 from cdc_lib.model.identity import Flavor
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
@@ -168,7 +168,7 @@ class WindowReader:
                 if data[event + 4] == events.TRANSACTION_PAYLOAD:
                     self._walk_payload(data, event, end)
                 else:
-                    self._rare.take(data, event, end)
+                    self._look(data, event, end)
                 at = behind
             elif status == frame.SIDS_FULL:
                 progress.make_room_for_gtids()
@@ -179,6 +179,15 @@ class WindowReader:
                     return int(at)
             else:
                 raise scan_fault(status, data, event, end, progress.place(), str(self._window.stop))
+
+    def _look(self, data: Bytes, event: int, end: int) -> None:
+        """Act on an event that comes once in a while."""
+        try:
+            self._rare.take(data, event, end)
+        except TableReplaced:
+            # A fault in rows of the table before it comes first, however the stream was cut.
+            self._flush(data)
+            raise
 
     # --- compressed transactions
 

@@ -13,7 +13,7 @@ from cdc_lib.decode.history.words import CannotFollow
 from cdc_lib.decode.progress import Place
 from cdc_lib.decode.statement import Statement
 from cdc_lib.decode.table_statements import Naming, table_statements, taken_over
-from cdc_lib.errors import TableReplaced
+from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_statement import Fill, TableStatement
 
@@ -49,7 +49,11 @@ class TableChanges:
 
         Raises:
             TableReplaced: a table has rows, or values, that the binlog does not hold.
+            UnknownEvent: so it has, and no snapshot can bring them.
         """
+        if means.effect == "lossy":
+            self._refuse_lost(means, followed, statement, place)
+            return ()
         if found := {table: rows for table, rows in taken_over(means, self.naming).items() if table in followed}:
             told = ", ".join(f"{'.'.join(table)} has the rows of {'.'.join(rows)}" for table, rows in found.items())
             raise _replaced(f"a RENAME put another table's rows into a captured table: {told}", found, place)
@@ -74,6 +78,27 @@ class TableChanges:
             *(TableStatement("fill", ".".join(table), position, added) for table in followed[:1]),
             *(TableStatement("shadow_fill", table, position, added) for table in shadowed),
         )
+
+    def _refuse_lost(self, means: Meaning, followed: Sequence[Name], statement: Statement, place: Place) -> None:
+        """Ask for reading tables anew whose partitions or files went or came without a row event.
+
+        Raises:
+            TableReplaced: the tables can be read anew.
+            UnknownEvent: no snapshot can replace the rows of these.
+        """
+        kept = {table: self.naming.kept(*table) for table in followed}
+        told = concealed(statement.text)[:_TOLD]
+        if fixed := [".".join(table) for table, how in kept.items() if how == "fixed"]:
+            raise UnknownEvent(
+                f"a statement whose effect on rows the binlog does not show: {told!r}",
+                hint="Nothing was acknowledged, and no snapshot can replace the rows of this table in the lake. Rewind the "
+                "cursor behind the statement.",
+                **place,
+                table=", ".join(fixed),
+            )
+        # Of a table without a key all changes stay, whatever takes its rows.
+        if replaced := [table for table, how in kept.items() if how == "rows" or means.brings]:
+            raise _replaced(f"a statement took or brought rows without telling which: {told!r}", replaced, place)
 
     def _shadowed(self, means: Meaning) -> Iterator[str]:
         """Yield the captured tables of which a statement makes or changes the shadow."""

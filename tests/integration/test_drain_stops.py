@@ -45,18 +45,14 @@ def assert_stops(capture, kind):
     return caught.value
 
 
-@pytest.mark.parametrize("statement", ["ALTER TABLE a TRUNCATE PARTITION ALL", "alter table a discard tablespace"])
-def test_a_statement_that_takes_some_rows_away_stops_the_window(any_server, database, tmp_path, statement):
-    """No row event says which."""
-    capture = Capture(any_server, database, tmp_path, start="latest")
-    parts = "PARTITION BY HASH (id) PARTITIONS 1" if "PARTITION" in statement else ""
-    capture.execute(f"CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20)) {parts}")
+def test_rows_that_went_without_an_event_stop_a_table_that_cannot_be_read_anew(any_server, database, tmp_path):
+    """Its key has a mask, so that no snapshot of it is taken; others are read anew by themselves."""
+    masks = [{"tables": "*.a", "columns": ["id"], "mask": "hash"}]
+    capture = Capture(any_server, database, tmp_path, start="latest", masks=masks, mask_key_env="MASK_KEY")
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20)) PARTITION BY HASH (id) PARTITIONS 1")
     assert not capture.pipeline.plan(by="test")
     capture.execute("INSERT INTO a VALUES (3, 'z')")
-    capture.execute(statement)
-    if "tablespace" in statement:
-        capture.execute("DROP TABLE a")
-        capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))")
+    capture.execute("ALTER TABLE a TRUNCATE PARTITION ALL")
     assert "a statement" in str(assert_stops(capture, UnknownEvent))
 
 

@@ -11,7 +11,10 @@ BAD_TEXT = "INSERT INTO bad VALUES (2, _cp1250 X'6181C462')"
 """0x81 of cp1250 is a byte without a character."""
 
 LOSSY = "ALTER TABLE bad TRUNCATE PARTITION ALL"
-"""No event tells which rows it takes."""
+"""No event tells which rows it takes: the table is read anew by itself."""
+
+UNTOLD = "INSERT INTO {} VALUES (8, 'secret')"
+"""To be run by :func:`as_statement`, which leaves rows out of the binlog."""
 
 
 def capturing(server, database, folder, **settings):
@@ -31,6 +34,14 @@ def change(capture, *statements):
     for statement in statements:
         capture.execute(statement)
     capture.execute("INSERT INTO good VALUES (3, 'behind')")
+
+
+def as_statement(capture, statement):
+    """Run a statement in a session that writes no row events."""
+    with capture.server.connect(database=capture.database) as session, session.cursor() as sql:
+        sql.execute("SET SESSION binlog_format = 'STATEMENT'")
+        sql.execute(statement)
+        session.commit()
 
 
 def planned(capture):
