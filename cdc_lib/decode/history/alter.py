@@ -26,6 +26,11 @@ _WITHOUT_EFFECT = {
     "STORAGE", "TABLESPACE", "TRANSACTIONAL", "UNION", "WAIT", "PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL", "ENCRYPTED",
     "ENCRYPTION_KEY_ID",
 }  # fmt: skip
+_OF_PARTITIONS = {
+    "ADD", "ANALYZE", "CHECK", "COALESCE", "CONVERT", "DISCARD", "DROP", "EXCHANGE", "IMPORT", "OPTIMIZE", "REBUILD", "REORGANIZE", "REPAIR",
+    "TRUNCATE",
+}  # fmt: skip
+"""Words that, in front of PARTITION, begin the last clause of a statement; commas in it part partitions."""
 _TEXTS = ("tinytext", "text", "mediumtext", "longtext")
 
 
@@ -57,6 +62,8 @@ class Alter:
             CannotFollow: a clause is not known, or does not fit the table.
         """
         clauses = [Reader(part) for part in parted(words) if part]
+        last = (i for i, one in enumerate(clauses) if one.key() in _OF_PARTITIONS and one.key(1) == "PARTITION")
+        clauses = clauses[: next(last, len(clauses))]
         for clause in [Reader(part) for part in parted(words) if part]:
             self._defaults(clause)
         for clause in clauses:

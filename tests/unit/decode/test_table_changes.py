@@ -8,7 +8,7 @@ from cdc_lib.decode.ddl import meaning
 from cdc_lib.decode.statement import Statement
 from cdc_lib.decode.table_changes import TableChanges
 from cdc_lib.decode.table_statements import Naming
-from cdc_lib.errors import TableReplaced
+from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.position import Position
 
 AT = Position("binlog.000001", 100)
@@ -68,3 +68,19 @@ def test_rows_of_another_table_ask_for_reading_it():
         of("RENAME TABLE t TO x, u TO t, x TO u", "t u")
     assert caught.value.context["table"] == "db.t, db.u"
     assert of("RENAME TABLE t TO _t_del, _t_gho TO t") == [("swap", "db.t", [], False)]
+
+
+def test_rows_that_go_or_come_with_a_partition_ask_for_reading_the_tables():
+    """Both of an exchange; of a list of changes only where rows come; what no snapshot can replace stops the window."""
+    taken, swapped = "ALTER TABLE t DROP PARTITION p0", "ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE x"
+    for text, names in ((taken, "db.t"), (swapped, "db.t, db.x")):
+        with pytest.raises(TableReplaced) as caught:
+            of(text, "t x")
+        assert caught.value.context["table"] == names
+        with pytest.raises(UnknownEvent, match="the binlog does not show") as refused:
+            of(text, "t x", kept="fixed")
+        assert refused.value.context["table"] == names
+    assert of(taken, kept="list") == []
+    with pytest.raises(TableReplaced):
+        of(swapped, kept="list")
+    assert of("ALTER TABLE t REORGANIZE PARTITION p0, p1 INTO (PARTITION p VALUES LESS THAN (2026))") == []
