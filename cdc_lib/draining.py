@@ -23,6 +23,7 @@ from cdc_lib.histories import Histories
 from cdc_lib.model.aside import SetAside
 from cdc_lib.model.batch import DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.part import Part
 from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.position import Position
 from cdc_lib.model.projection import Projection, whole
@@ -152,12 +153,12 @@ class Drainer:
             return self._gone(task, facts, number, key)
         projection = self._projection(self.config.values.applied(schema), connection.close)
         after = _chunk(before).last_key if before else None
-        upper = _chunk(before).upper_key if before else self._upper(schema)
+        upper = _chunk(before).upper_key if before else self._upper(schema, task.part)
         rows = self.config.snapshot.chunk_rows
         index = InformationSchema(connection).key_name(schema)
         watermark = low_watermark(connection, facts)
         now = datetime.now(UTC)
-        sql = chunks.select_chunk(projection.source, after, upper, rows, index)
+        sql = chunks.select_chunk(projection.source, after, upper, rows, index, task.part)
         # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.
         token = secrets.token_hex(4)
         path = layout.chunk_part_path(0).replace(".parquet", f"-{token}.parquet")
@@ -172,7 +173,7 @@ class Drainer:
         last_key = chunks.key_text(schema, result.last_key) if upper is not None and result.last_key else None
         chunk = SnapshotChunk(
             task.snapshot_id, task.name, number, watermark, after, last_key, upper,
-            last=upper is None or result.rows < rows or last_key == upper, high_watermark=high,
+            last=upper is None or result.rows < rows or last_key == upper, high_watermark=high, part=task.part,
         )  # fmt: skip
         return self._publish(key, _chunk_manifest(task, facts, chunk, projection.schema, writer.files, now))
 
@@ -216,12 +217,12 @@ class Drainer:
             raise
         return projection
 
-    def _upper(self, schema: TableSchema) -> tuple[str, ...] | None:
+    def _upper(self, schema: TableSchema, part: Part | None) -> tuple[str, ...] | None:
         """Return the greatest key now, so that a table that grows is not chased; None for one chunk of everything."""
         if not chunks.can_be_chunked(schema):
             return None
         connection = connect(self.config.server, self.credentials)
-        with query(self.config.server, connection, chunks.select_upper(schema)) as stream:
+        with query(self.config.server, connection, chunks.select_upper(schema, part)) as stream:
             policy = ValuePolicy(invalid_text="replace")
             result = ResultSet(whole(chunks.key_schema(schema)), stream, Masker(), policy)
             for _ in result.groups():

@@ -107,7 +107,9 @@ class Merging:
         unknown = not_replayed(unknown, drain.switches)
         if unknown:
             firsts = [
-                self.drainer.manifest(layout.chunk_manifest_key(task, 0)) for task in drain.snapshots if task.chunks
+                self.drainer.manifest(layout.chunk_manifest_key(task, 0))
+                for task in drain.snapshots
+                if task.chunks and task.part is None
             ]
             reads = [Point.at(m.epoch, m.chunk.low_watermark) for m in firsts if m is not None and m.chunk is not None]
             # Where tables begin without a snapshot, that of some says nothing of the others.

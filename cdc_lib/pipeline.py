@@ -28,6 +28,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.results import AckResult, DrainResult, Found, Status, Wanted
 from cdc_lib.model.window import SnapshotTask, Unit, Window
 from cdc_lib.overview import findings_of, runway_warning_of, status_of
+from cdc_lib.parts import PartSnapshots, WantedPart
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine import Quarantine
 from cdc_lib.releasing import Releaser
@@ -87,6 +88,10 @@ class Pipeline:
     def _here(self) -> Releaser:
         """At the server that the drain cursor stands on."""
         return Releaser(self.config.at(*self._address()), self.credentials, self.store)
+
+    @property
+    def _parts(self) -> PartSnapshots:
+        return PartSnapshots(self.config.at(*self._address()), self.credentials, self.store)
 
     @property
     def _merging(self) -> Merging:
@@ -192,7 +197,9 @@ class Pipeline:
         """Add a snapshot for each captured table that has none yet."""
         if self.config.start != "snapshot":
             return cursor
-        known = {task.name for task in cursor.snapshots} | {one.table for one in cursor.tables_aside}
+        known = {task.name for task in cursor.snapshots if task.part is None} | {
+            one.table for one in cursor.tables_aside
+        }
         at = _head(facts)
         snapshot_id = f"{cursor.epoch:06d}-{at.file_number:06d}.{at.offset:012d}"
         for database, table in tables:
@@ -308,6 +315,29 @@ class Pipeline:
         names = [one.table for one in here.wanted(cursor, tables)]
         moved = self.cursors.swap(cursor, here.anew(cursor, lake, names, why=why, at=_now(), by=by))
         return tuple(record for name in names if (record := moved.aside_of(name)) is not None)
+
+    def snapshot_part(self, wanted: WantedPart, *, by: str) -> SnapshotTask:
+        """Read a part of a table again while the lake goes on with the table; returns what is to be drained.
+
+        Raises:
+            ConfigError: there is no such part, or the table cannot be read so; nothing was changed.
+            SourceError: the server cannot be reached or is another one.
+            CursorMoved: somebody else moved the cursor at the same moment.
+        """
+        cursor, lake = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE)
+        moved = self.cursors.swap(cursor, self._parts.asked(cursor, lake, wanted, at=_now(), by=by))
+        (task,) = set(moved.snapshots) - set(cursor.snapshots)
+        return task
+
+    def cancel_part(self, table: str) -> None:
+        """Give up the snapshot of a part of a table that is not merged: neither read on nor merged.
+
+        Raises:
+            ConfigError: there is none.
+            CursorMoved: somebody else moved the cursor at the same moment.
+        """
+        cursor, lake = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE)
+        self.cursors.swap(cursor, self._parts.cancelled(cursor, lake, table))
 
     def _acknowledge(self, cursor: Cursor, moved: Cursor) -> AckResult:
         """Swap the cursor if it moved and tell how far."""

@@ -97,11 +97,10 @@ class Quarantine:
         """Return the ids of snapshots that are not merged yet, because a window may still set their table aside.
 
         That is until they are finished and the windows up to their last chunk are acknowledged. Where no table is ever set
-        aside, nothing waits.
+        aside, only those of a part of a table wait: all of their chunks are merged at once.
         """
-        if self.config.on_error != "quarantine" and not drain.aside:
-            return frozenset()
-        waiting = self._unmerged(drain, lake).values()
+        any_of_them = self.config.on_error == "quarantine" or bool(drain.aside)
+        waiting = [one for one in self._unmerged(drain, lake).values() if any_of_them or one.task.part is not None]
         # Windows of an epoch that has ended are all there.
         here = [one for one in waiting if one.task.epoch == drain.epoch]
         return frozenset(one.task.id for one in here if one.needs(drain.position))

@@ -33,6 +33,7 @@ from cdc_lib.merge.plan import Batch
 from cdc_lib.model.batch import Manifest, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.lake import Point, Reselected
+from cdc_lib.model.part import Part
 from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.position import Position
 from cdc_lib.model.projection import Projection
@@ -41,11 +42,12 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.shaping import shape_of
 from cdc_lib.source.connect import Session
 from cdc_lib.source.facts import read_head
-from cdc_lib.source.reselect import look_up_session, on_server, watermark_behind
+from cdc_lib.source.reselect import look_up_session, numbers_of, on_server, watermark_behind
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.source.stream import query
 from cdc_lib.store import layout
 from cdc_lib.window.lookup import can_be_looked_up, converts_exactly, select_by_keys
+from cdc_lib.window.ranging import select_in_range
 from cdc_lib.window_batches import batch_writer
 
 _FOUND, _MISSING = "0", "1"
@@ -149,6 +151,28 @@ class Reselector:
             return Refused(error.message)
         except SourceError as error:
             return Refused(error.message, again=True)
+
+    def within(self, schema: TableSchema, part: Part, keys: pa.Table) -> pa.Table:
+        """Return which of some keys lie in a range, by the order that the source has.
+
+        Args:
+            schema: of the table.
+            part: the range.
+            keys: distinct keys, under the names of the key's columns, as the lake holds them.
+
+        Raises:
+            SourceError: the source does not answer.
+        """
+        keys = keys.drop_null()
+        connection, _ = on_server(self.config.server, self.credentials, self.identity)
+        try:
+            collations = InformationSchema(connection).collations(schema)
+            found: list[int] = []
+            for sql, begin in select_in_range(schema, part, keys, collations):
+                found += (begin + number for number in numbers_of(connection, sql))
+        finally:
+            connection.close()
+        return keys.take(pa.array(sorted(found), pa.int64()))
 
     def _read(self, schema: TableSchema, keys: pa.Table, stop: Point) -> Reread | Refused:
         connection, facts = on_server(self.config.server, self.credentials, self.identity)

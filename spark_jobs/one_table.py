@@ -25,6 +25,7 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, MergeTarget, ObjectStore, Superseded
 from spark_jobs.batches import RowShare, changes, replayed_batches
 from spark_jobs.filters import filtered
+from spark_jobs.gone import GoneRows
 from spark_jobs.reselect import Origin, ReadBack, Say
 from spark_jobs.tables.faults import told
 from spark_jobs.tables.fill import filled_columns
@@ -158,6 +159,7 @@ class TableMerge:
             markers |= {part.share.table: _with_waiting(part, columns) for part, _ in group}
             fills = [one for part, _ in group if not self._alike(lake, part, stands) for one in self._filled(part)]
             frames = [self._frame(session, part, pieces, columns) for part, pieces in group]
+            frames += self._gone(session, lake, [part for part, _ in group], frames, columns, stands)
             frame = reduce(_union, frames)
             supersedes = self._superseded(lake, [part for part, _ in group], stands)
             if group[0][0].work.mode == "mirror":
@@ -228,6 +230,26 @@ class TableMerge:
         if found := filled_columns(self._filled(part), columns):
             frame = frame.withColumns(found)
         return filtered(frame, share.target.where, part.work.mode, share.table)
+
+    def _gone(
+        self,
+        session: SparkSession,
+        lake: LakeMerge,
+        parts: Sequence[_Part],
+        frames: Sequence[DataFrame],
+        columns: Sequence[LakeColumn],
+        stands: LakeTable | None,
+    ) -> list[DataFrame]:
+        """Return deletes of rows in ranges that are read again, which no chunk brings; a list of changes keeps its rows."""
+        found = []
+        for part, frame in zip(parts, frames, strict=True):
+            if stands is None or stands.snapshot_id is None or part.work.mode == "append" or not part.work.spans:
+                continue
+            share, most = part.share, self.config.reselect.rule(part.share.database, part.share.name).max_keys
+            whose = share.constants(self.config.source)
+            gone = GoneRows(session, lake.name, stands, columns, whose, self.origin, most)
+            found += [gone.of(span, frame) for span in part.work.spans]
+        return found
 
     def _filled(self, part: _Part) -> list[Filled]:
         """Return what rows of a source table have in columns that were added behind them."""

@@ -8,21 +8,67 @@ import typer
 
 from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
 from cdc_lib.cli.output import say
+from cdc_lib.errors import ConfigError
 from cdc_lib.model.results import Wanted
+from cdc_lib.parts import WantedPart
+from cdc_lib.pipeline import Pipeline
 
 
 def snapshot(
     context: typer.Context,
     source: SourceName,
     tables: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="TABLE...", help="Captured tables as database.table, with * and ? for several."),
-    ],
+    ] = None,
+    lower: Annotated[
+        str, typer.Option("--from", help="Only rows from this key on; a JSON list for a key of several columns.")
+    ] = "",
+    upper: Annotated[str, typer.Option("--to", help="Only rows up to this key, itself among them.")] = "",
+    where: Annotated[
+        str, typer.Option("--where", help="Only rows of a condition, such as \"created >= '2026-01-01'\".")
+    ] = "",
+    cancel: Annotated[
+        str | None, typer.Option("--cancel", metavar="TABLE", help="Give up the snapshot of a part of this table.")
+    ] = None,
     why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the record.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Take the snapshot of captured tables again: afterwards their lake tables equal the source, whatever stood there."""
+    """Take the snapshot of captured tables, or of a part of one, again: afterwards the lake equals the source there."""
     pipeline = open_pipeline(config_of(find(context, source)))
+    part = bool(lower or upper or where)
+    if bool(tables) is (cancel is not None) or (part and (len(tables or ()) != 1 or (where and (lower or upper)))):
+        raise ConfigError(
+            "what is to be read is not clear",
+            hint="Name tables; or one table with --from and --to, or with --where; or --cancel TABLE alone.",
+        )
+    if cancel is not None:
+        pipeline.cancel_part(cancel)
+        say(f"the snapshot of a part of {cancel} is given up")
+    elif part:
+        _ask_part(pipeline, source, WantedPart((tables or [""])[0], lower, upper, where, why), yes=yes)
+    else:
+        _ask_whole(pipeline, source, tables or [], why, yes=yes)
+
+
+def _ask_part(pipeline: Pipeline, source: str, wanted: WantedPart, *, yes: bool) -> None:
+    if wanted.where:
+        say(
+            f"{wanted.text}: they are read again, and go over what the lake holds; rows that the source no longer has stay"
+        )
+    else:
+        say(
+            f"{wanted.text}: they are read again, and rows of the lake between these keys that the source no longer has go"
+        )
+    say("Until they are read, the lake of this source stands as it does; draining goes on.")
+    if not yes and not typer.confirm("Read them?"):
+        say("nothing was changed")
+        return
+    task = pipeline.snapshot_part(wanted, by=caller("snapshot"))
+    say(f"{task.id} is read and merged by the next runs; cdc snapshot {source} --cancel {wanted.table} gives it up")
+
+
+def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, yes: bool) -> None:
     wanted = pipeline.wanted(tables)
     for one in wanted:
         say(_described(one))

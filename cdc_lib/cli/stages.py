@@ -32,7 +32,7 @@ def with_units(units: list[Unit]) -> None:
 
 def _unit_row(unit: Unit) -> tuple[str, str, str, str]:
     if isinstance(unit, SnapshotTask):
-        return unit.id, f"snapshot of {unit.name}", f"chunk {unit.chunks}", "its end"
+        return unit.id, f"snapshot of {unit.part.text if unit.part else unit.name}", f"chunk {unit.chunks}", "its end"
     return unit.id, "window", str(unit.start), str(unit.stop)
 
 

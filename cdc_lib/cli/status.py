@@ -28,6 +28,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.results import ConsumerState
 from cdc_lib.model.subscription import Interest
 from cdc_lib.model.verify import Verified
+from cdc_lib.parts import unmerged
 from cdc_lib.pipeline import Status
 from cdc_lib.quarantine import way_back
 from cdc_lib.store import layout
@@ -84,8 +85,18 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             say_who_holds(outcome.source, outcome.consumers)
             for one in outcome.aside:
                 _show_aside(outcome.source, one)
+            say_parts(outcome)
             say_switch(outcome)
             say_verified(outcome.source, outcome.verified)
+
+
+def say_parts(outcome: Status) -> None:
+    """Tell which parts of tables are read again, who asked for them, and how far that is."""
+    for task in unmerged(outcome.drain, outcome.lake) if outcome.drain is not None else ():
+        if task.part is not None:
+            since = f"{task.part.at:%Y-%m-%d %H:%M:%S} UTC" if task.part.at else "some time"
+            state = "read, to be merged" if task.complete else f"{task.chunks} chunks so far"
+            say(f"{outcome.source}: {task.part.text} are read again since {since} ({task.part.by}): {state}")
 
 
 def say_switch(outcome: Status) -> None:
@@ -199,7 +210,7 @@ def _show_cursor(one: Cursor) -> None:
     for task in one.snapshots:
         state = "complete" if task.complete else f"{task.chunks} chunks so far"
         state = "given up" if task.given_up else state
-        say(f"  snapshot of {task.name}: {state}")
+        say(f"  snapshot of {task.part.text if task.part else task.name}: {state}")
     for record in one.aside:
         until = f"up to {record.until}, released by {record.released_by}" if record.until else "still"
         what = "set aside" if record.fault is not None else "wanted anew"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.emptied import Emptied, emptied, is_of_database
 from cdc_lib.merge.prepared import Commit
+from cdc_lib.merge.spans import Span, spans
 from cdc_lib.model.batch import Manifest, SnapshotChunk
 from cdc_lib.model.lake import Marker, Mode, PlacedFill, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
@@ -64,6 +65,7 @@ class TableWork:
         fills: mirror mode: values that rows of before a point have in columns that were added; those whose column the lake
             table does not get by this merge wait in its marker.
         ahead: rows of the table that were re-selected may show changes before this point already.
+        spans: ranges of keys that are read again: rows of theirs that no chunk brings are gone.
     """
 
     table: str
@@ -77,6 +79,7 @@ class TableWork:
     emptied: Point | None = None
     fills: tuple[PlacedFill, ...] = ()
     ahead: Point | None = None
+    spans: tuple[Span, ...] = ()
 
 
 def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
@@ -140,7 +143,8 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
     now = emptied(table, (batch.manifest for batch in windows), marker.merged_to, known)
     after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, waiting=())
     ahead = marker.reselected.high if marker.reselected is not None else None
-    work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), ahead=ahead)
+    read = spans([batch.manifest for batch in taken])
+    work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), ahead=ahead, spans=read)
     work = replace(work, anew=_anew(table, taken, marker, after, plan))
     if work.anew is None and mode == "mirror":
         refuse_unclear(table, now.unclear)

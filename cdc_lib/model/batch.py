@@ -8,6 +8,7 @@ from typing import Literal
 
 from cdc_lib.model.aside import SetAside
 from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.part import Part
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_statement import TableStatement
@@ -95,6 +96,7 @@ class SnapshotChunk:
         upper_key: text form of the greatest key when the snapshot began; fixed in the first chunk; None without a key.
         last: whether the table ends here.
         high_watermark: position read behind the SELECT; no change behind it is in the rows. None where it was not kept.
+        part: the rows that the snapshot reads; None for the whole table.
     """
 
     snapshot_id: str
@@ -106,6 +108,7 @@ class SnapshotChunk:
     upper_key: tuple[str, ...] | None
     last: bool
     high_watermark: Position | None = None
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,10 +156,12 @@ class Cursor:
         switch = Switch(self.epoch + 1, kind, at, by, why, left=self.place, began=place)
         at_place = f"{switch.epoch:06d}-{place.position.file_number:06d}.{place.position.offset:012d}"
         dropped = {(task.name, task.snapshot_id) for task in self.open_snapshots}
+        # Of a table there may be a snapshot of a part beside one that is whole.
+        begun = ((task, at_place if task.part is None else f"{at_place}-part") for task in self.snapshots)
         tasks = {
             again.id: again
-            for task in self.snapshots
-            for again in [task if task.complete else replace(task, epoch=switch.epoch, snapshot_id=at_place, chunks=0)]
+            for task, new in begun
+            for again in [task if task.complete else replace(task, epoch=switch.epoch, snapshot_id=new, chunks=0)]
         }
         aside = tuple(
             replace(one, snapshot_id=at_place) if (one.table, one.snapshot_id) in dropped else one for one in self.aside

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.part import Part
 from cdc_lib.model.position import Position
 
 
@@ -61,6 +62,7 @@ class SnapshotTask:
         table: name of the table at the source.
         chunks: how many chunks are known to be durable already.
         complete: whether the last chunk is among them. Complete without a chunk, it was given up.
+        part: the rows that are read; None for the whole table.
     """
 
     source: str
@@ -70,6 +72,7 @@ class SnapshotTask:
     table: str
     chunks: int = 0
     complete: bool = False
+    part: Part | None = None
 
     @property
     def name(self) -> str:

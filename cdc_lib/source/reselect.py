@@ -7,7 +7,7 @@ import time
 import pymysql
 
 from cdc_lib.config import Credentials, ServerConfig
-from cdc_lib.errors import ServerSwitched, SourceUnavailable
+from cdc_lib.errors import ServerSwitched, SourceError, SourceUnavailable
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.lake import Point
 from cdc_lib.model.position import Position
@@ -38,6 +38,20 @@ def on_server(server: ServerConfig, credentials: Credentials, identity: ServerId
         connection.close()
         raise
     return connection, facts
+
+
+def numbers_of(connection: Session, sql: str) -> list[int]:
+    """Return the one column of a SELECT, with the rules by which rows are read.
+
+    Raises:
+        SourceError: the server refuses, or the connection broke.
+    """
+    try:
+        # As where rows are read: keys with zero or impossible dates may be compared with.
+        rows_of(connection, "SET sql_mode = 'ALLOW_INVALID_DATES'")
+        return [int(row[0]) for row in rows_of(connection, sql)]
+    except pymysql.MySQLError as error:
+        raise SourceError(f"keys cannot be compared at the source: {error}") from error
 
 
 def _refuse_other(found: ServerIdentity, wanted: ServerIdentity) -> None:

@@ -63,6 +63,15 @@ class InformationSchema:
         key = row_key(self._keys(database, table), frozenset(c.name.lower() for c in own if c.nullable))
         return TableSchema(database, table, own, key.columns if key else ())
 
+    def collations(self, schema: TableSchema) -> dict[str, str]:
+        """Return the collations of the columns that hold texts."""
+        rows = self._rows(
+            "SELECT COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND COLLATION_NAME IS NOT NULL",
+            (schema.database, schema.table),
+        )
+        return {str(name): str(collation) for name, collation in rows}
+
     def key_name(self, schema: TableSchema) -> str:
         """Return the name of the key that tells a table's rows apart; empty when it has none any more."""
         keys = self._keys(schema.database, schema.table)

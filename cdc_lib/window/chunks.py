@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.part import Part
 from cdc_lib.model.projection import Projection
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 
@@ -40,7 +41,12 @@ def quoted(name: str) -> str:
 
 
 def select_chunk(
-    schema: TableSchema, after: tuple[str, ...] | None, upper: tuple[str, ...] | None, rows: int, index: str = "PRIMARY"
+    schema: TableSchema,
+    after: tuple[str, ...] | None,
+    upper: tuple[str, ...] | None,
+    rows: int,
+    index: str = "PRIMARY",
+    part: Part | None = None,
 ) -> str:
     """Return the SELECT of one chunk.
 
@@ -50,11 +56,16 @@ def select_chunk(
         upper: last key of the whole snapshot; None when the table is read as one chunk.
         rows: most rows of the chunk.
         index: name of the key.
+        part: the rows that are wanted; None for all.
+
+    Raises:
+        ConfigError: the table's key is not the one any more of which the part is.
     """
     text = select_all(schema)
+    chosen = of_part(schema, part)
     if upper is None:
-        return text
-    conditions = [up_to(schema, upper)]
+        return f"{text} WHERE {chosen}" if chosen else text
+    conditions = [up_to(schema, upper), *([chosen] if chosen else [])]
     if after is not None:
         conditions.append(beyond(schema, after))
     order = ", ".join(quoted(name) for name in schema.primary_key)
@@ -79,12 +90,39 @@ def up_to(schema: TableSchema, key: tuple[str, ...]) -> str:
     return _compared(schema, key, "<", "<=")
 
 
-def select_upper(schema: TableSchema) -> str:
-    """Return the SELECT of the greatest key."""
+def of_part(schema: TableSchema, part: Part | None) -> str:
+    """Return the condition of the rows of a part; empty where all are wanted.
+
+    Raises:
+        ConfigError: the table's key is not the one any more of which the part is.
+    """
+    if part is None:
+        return ""
+    if part.key != schema.primary_key:
+        raise ConfigError(
+            f"the snapshot of {part.text} was asked for when the key was another one: {', '.join(part.key)}",
+            hint="cdc snapshot SOURCE --cancel TABLE gives it up; ask for it anew.",
+            table=schema.name,
+        )
+    conditions = [in_range(schema, part)] if part.is_range else [part.where]
+    return " AND ".join(f"({condition})" for condition in conditions if condition)
+
+
+def in_range(schema: TableSchema, part: Part) -> str:
+    """Return the condition of keys between the ends of a range, both in it."""
+    low = [_compared(schema, part.lower, ">", ">=")] if part.lower is not None else []
+    high = [_compared(schema, part.upper, "<", "<=")] if part.upper is not None else []
+    return " AND ".join(f"({condition})" for condition in (*low, *high))
+
+
+def select_upper(schema: TableSchema, part: Part | None = None) -> str:
+    """Return the SELECT of the greatest key, of a part or of all rows."""
+    chosen = of_part(schema, part)
+    where = f" WHERE {chosen}" if chosen else ""
     columns = ", ".join(quoted(name) for name in schema.primary_key)
     order = ", ".join(f"{quoted(name)} DESC" for name in schema.primary_key)
     table = f"{quoted(schema.database)}.{quoted(schema.table)}"
-    return f"SELECT {columns} FROM {table} ORDER BY {order} LIMIT 1"  # noqa: S608 - names are quoted
+    return f"SELECT {columns} FROM {table}{where} ORDER BY {order} LIMIT 1"  # noqa: S608 - names are quoted
 
 
 def key_schema(schema: TableSchema) -> TableSchema:
@@ -119,10 +157,11 @@ def _selected(column: Column) -> str:
 def _compared(schema: TableSchema, key: tuple[str, ...], strict: str, last: str) -> str:
     """Compare the key with a literal, spelled out column by column so that every server uses the index."""
     by_name = {column.name: column.type for column in schema.columns}
-    literals = [_literal(by_name[n], value) for n, value in zip(schema.primary_key, key, strict=True)]
+    names = schema.primary_key[: len(key)]
+    literals = [_literal(by_name[n], value) for n, value in zip(names, key, strict=True)]
     terms = []
-    for i, (name, literal) in enumerate(zip(schema.primary_key, literals, strict=True)):
-        equal = [f"{quoted(n)} = {v}" for n, v in zip(schema.primary_key[:i], literals[:i], strict=True)]
+    for i, (name, literal) in enumerate(zip(names, literals, strict=True)):
+        equal = [f"{quoted(n)} = {v}" for n, v in zip(names[:i], literals[:i], strict=True)]
         sign = last if i == len(literals) - 1 else strict
         terms.append(" AND ".join([*equal, f"{quoted(name)} {sign} {literal}"]))
     return " OR ".join(f"({term})" for term in terms)

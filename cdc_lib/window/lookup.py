@@ -57,7 +57,7 @@ def select_by_keys(schema: TableSchema, keys: pa.Table, *, converted: bool = Fal
     """
     types = {column.name: column.type for column in schema.columns}
     names = list(schema.primary_key)
-    literals = [_literals(types[name], keys.column(name).combine_chunks()) for name in names]
+    literals = [literals(types[name], keys.column(name).combine_chunks()) for name in names]
     columns = [_compared(name, types[name], converted=converted) for name in names]
     # MariaDB converts a text to its column's character set where it is compared alone, and not in a tuple: it finds nothing.
     tuples = converted or all(types[n].charset == "utf8mb4" for n in names if types[n].kind in _TEXTS)
@@ -100,7 +100,7 @@ def _compared(name: str, source_type: SourceType, *, converted: bool) -> str:
     return quoted(name)
 
 
-def _literals(source_type: SourceType, values: pa.Array) -> pa.Array:
+def literals(source_type: SourceType, values: pa.Array) -> pa.Array:
     """Return each value as it stands in a statement."""
     before, behind = _signs(source_type)
     return pc.binary_join_element_wise(before, _texts(source_type, values), behind, "")

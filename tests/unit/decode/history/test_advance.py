@@ -43,7 +43,10 @@ CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)"
         ("RENAME COLUMN a TO b, RENAME COLUMN b TO a", "id b a"),
         ("ADD IF NOT EXISTS a INT, DROP IF EXISTS nothing, MODIFY IF EXISTS no INT", "id a b"),
         ("ADD (c INT, d INT, KEY (c)), ALGORITHM=INPLACE, LOCK = NONE", "id a b c d"),
-        ("REORGANIZE PARTITION p0, p1 INTO (PARTITION p2 VALUES LESS THAN (9), PARTITION p3 VALUES IN (1, 2))", "id a b"),
+        (
+            "REORGANIZE PARTITION p0, p1 INTO (PARTITION p2 VALUES LESS THAN (9), PARTITION p3 VALUES IN (1, 2))",
+            "id a b",
+        ),
         ("DROP PARTITION IF EXISTS p0, p1", "id a b"),
         ("ADD c INT FIRST, PARTITION BY RANGE COLUMNS (a, b) (PARTITION p0 VALUES LESS THAN (1, 2))", "c id a b"),
         ("ENGINE = InnoDB ROW_FORMAT=DYNAMIC COMMENT 'ADD z INT, DROP a'", "id a b"),
