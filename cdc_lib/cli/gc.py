@@ -10,7 +10,7 @@ import typer
 
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
 from cdc_lib.cli.output import print_json, say, size, table
-from cdc_lib.retention.collect import carry_out, plan_collection
+from cdc_lib.retention.collect import carry_out, plan_collection, prune_cursors
 from cdc_lib.retention.removal import Collection
 
 
@@ -22,14 +22,17 @@ def gc(
 ) -> None:
     """Remove batches that every consumer has acknowledged and that are older than store.keep_batches_for.
 
-    Goes along: what no manifest names and nobody has touched for a day (files of drains that died, unfinished writes).
+    Goes along: what no manifest names and nobody has touched for a day (files of drains that died, unfinished writes), cuts that
+    are older than the snapshots of the tables but for the last hundred, and records of cursors that have no more to say.
     """
     config = config_of(find(context, source))
     pipeline = open_store_pipeline(config)
     keep_for = config.store.keep_batches_for
-    planned = plan_collection(pipeline.store, pipeline.cursors, source, keep_for, datetime.now(UTC))
+    cuts_for = config.maintenance.keep_snapshots_for
+    planned = plan_collection(pipeline.store, pipeline.cursors, source, keep_for, datetime.now(UTC), cuts_for)
     if yes:
         carry_out(pipeline.store, planned)
+        prune_cursors(pipeline.store, pipeline.cursors, source)
     if as_json:
         print_json({"removed": yes, "size": planned.size, "planned": planned})
     else:

@@ -68,6 +68,10 @@ TABLE_PROPERTY = "cdc.table"
 """Table property: ``database.table`` at the source."""
 
 
+KEPT_SNAPSHOTS = 20
+"""How many snapshots of a source table its marker remembers."""
+
+
 def marker_property(source: str, table: str, *, routed: bool) -> str:
     """Return the snapshot summary property that holds the marker of a source table."""
     return f"{MARKER_PROPERTY}.{source}/{table}" if routed else MARKER_PROPERTY
@@ -189,9 +193,10 @@ class Marker:
         return next((mark for mark in self.snapshots if mark.snapshot_id == snapshot_id), None)
 
     def with_snapshot(self, mark: SnapshotMark) -> Marker:
-        """Put a later mark in the place of an earlier one."""
-        others = (old for old in self.snapshots if old.snapshot_id != mark.snapshot_id)
-        return replace(self, snapshots=tuple(sorted((*others, mark), key=lambda s: s.snapshot_id)))
+        """Put a later mark in the place of an earlier one. Chunks of snapshots begun before those that are kept are not taken."""
+        marks = (*(old for old in self.snapshots if old.snapshot_id != mark.snapshot_id), mark)
+        newest = sorted(marks, key=lambda one: (one.low, one.snapshot_id))[-KEPT_SNAPSHOTS:]
+        return replace(self, snapshots=tuple(sorted(newest, key=lambda s: s.snapshot_id)))
 
     def with_reselected(self, rows: Reselected) -> Marker:
         """Count rows that were re-selected as well."""

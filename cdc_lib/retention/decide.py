@@ -83,12 +83,16 @@ def snapshot_floor(cursors: Sequence[Cursor], watermark: Callable[[SnapshotTask,
     return min(floors, default=None)
 
 
-def ended_snapshots(cursors: Iterable[Cursor]) -> frozenset[str]:
-    """Return the ids of the snapshot tasks that are merged whole or given up: their chunks are not read again."""
+def ended_snapshots(cursors: Iterable[Cursor], found: Iterable[str]) -> frozenset[str]:
+    """Return which of the ids of snapshot tasks are merged whole, given up or forgotten: their chunks are not read again."""
     named = {cursor.consumer: cursor for cursor in cursors}
     drain, lake = named.get(DRAIN), named.get(LAKE)
     merged = {task.id for task in lake.snapshots if task.complete} if lake else set()
-    return frozenset(merged | {task.id for task in drain.snapshots if task.given_up} if drain else merged)
+    if drain is None:
+        return frozenset(merged)
+    # The drain cursor names a snapshot before its first chunk is written, and until it is over.
+    open_ = {task.id for task in drain.snapshots if not task.given_up} - merged
+    return frozenset(found) - open_
 
 
 def _why_it_stays(window: StoredWindow, facts: Facts, floor: Point | None) -> str:

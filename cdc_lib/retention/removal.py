@@ -15,7 +15,7 @@ class Removal:
 
     Args:
         folder: key of the folder.
-        what: ``window``, ``snapshot chunk`` or ``unnamed file``.
+        what: ``window``, ``snapshot chunk``, ``cut`` or ``unnamed file``.
         keys: of its objects; a manifest stands first.
         size: bytes of its objects.
     """

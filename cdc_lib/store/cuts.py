@@ -17,7 +17,7 @@ def last_cut(store: ObjectStore, source: str) -> Cut | None:
     and that is looked at before the time, because clocks jump.
     """
     keys = [info.key for info in store.list(layout.cuts_prefix(source))]
-    furthest = [key for key in keys if _place(key) == _place(max(keys, key=_place))]
+    furthest = [key for key in keys if place_of(key) == place_of(max(keys, key=place_of))]
     cuts = [cut for key in furthest if (cut := _load(store, key)) is not None]
     return max(cuts, key=lambda cut: (len(cut.tables), cut.at), default=None)
 
@@ -28,7 +28,7 @@ def cuts_since(store: ObjectStore, source: str, since: datetime) -> list[Cut]:
     return [cut for key in keys if (cut := _load(store, key)) is not None]
 
 
-def _place(key: str) -> str:
+def place_of(key: str) -> str:
     """Return a key without the hash that tells the merges of one position apart."""
     return key.rpartition("-")[0]
 

@@ -19,12 +19,14 @@ class CollectOperator(CdcOperator):
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:  # noqa: ARG002 - every task gets one
         """Return how much was removed, why the rest stays, and who holds batches back."""
-        from cdc_lib.retention.collect import carry_out, plan_collection
+        from cdc_lib.retention.collect import carry_out, plan_collection, prune_cursors
 
         pipeline, config = hook.lake_pipeline(), hook.config
         keep_for = config.store.keep_batches_for
-        planned = plan_collection(pipeline.store, pipeline.cursors, config.source, keep_for, datetime.now(UTC))
+        now, cuts_for = datetime.now(UTC), config.maintenance.keep_snapshots_for
+        planned = plan_collection(pipeline.store, pipeline.cursors, config.source, keep_for, now, cuts_for)
         carry_out(pipeline.store, planned)
+        prune_cursors(pipeline.store, pipeline.cursors, config.source)
         for one in planned.removals:
             self.log.info("removed: %s %s, %d bytes", one.what, one.folder, one.size)
         for why, count in sorted(planned.kept.items()):

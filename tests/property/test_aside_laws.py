@@ -20,6 +20,7 @@ GROUPS = [
     ("write", "release", "read"),
     ("read",),
     ("merge",),
+    ("prune",),
 ]
 ANEW = [*GROUPS, ("ask",), ("ask", "plan", "read"), ("plan merge",), ("finish merge",), ("roll back",), ("late",)]
 
@@ -49,6 +50,7 @@ def act(world, step):
         "finish merge": world.finish_merge,
         "roll back": world.roll_back,
         "late": world.late,
+        "prune": world.prune,
     }
     acts[step]()
     world.look()

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.merging import outdated
-from cdc_lib.model.aside import Fault, standing
+from cdc_lib.model.aside import Aside, Fault, standing
 from cdc_lib.model.cursor import LAKE, Cursor
 from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.lake import Point
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.retention.pruning import pruned_drain
 from cdc_lib.window.anew import with_new_snapshot
 from cdc_lib.window.aside import Found, Unmerged, bounded, release, set_aside
 
@@ -62,6 +64,7 @@ class World:
         self.state = 0  # what the lake table shows
         self.merged: set[str] = set()  # snapshots that the lake cursor has
         self.marks: dict[str, tuple[int, int, str]] = {}  # snapshots that the table has, and when they were begun
+        self.asked = 0  # snapshots that were asked for
         self.read: dict[str, tuple[int, int]] = {}  # when their first and last chunk were read
         self.spared: dict[Window, tuple[str, ...]] = {}
         self.window_of: dict[int, Window] = {}
@@ -121,7 +124,8 @@ class World:
         """Ask for the snapshot of a table that is set aside or wanted anew."""
         record = self.cursor.aside_of(TABLE)
         if record is not None and record.open:
-            task = SnapshotTask("shop", 1, f"s{len(self.cursor.aside)}", "shop", "orders")
+            self.asked += 1
+            task = SnapshotTask("shop", 1, f"s{self.asked:03d}", "shop", "orders")
             self.cursor = release(self.cursor, TABLE, at(self.head), task, at=NOW, by="test")
 
     def want_anew(self, start: Position | None = None) -> None:
@@ -141,6 +145,19 @@ class World:
         for task in self.cursor.open_snapshots:
             if len(self.read.get(task.id, ())) < 2:
                 self.read[task.id] = (*self.read.get(task.id, ()), self.head)
+
+    def prune(self) -> None:
+        """Forget what has no more to say; no window that the lake has is stored any more."""
+        self.cursor = pruned_drain(self.cursor, self.lake_cursor, Point.at(1, at(self.lake)))
+        self.merged &= {task.id for task in self.cursor.snapshots}
+        assert len(self.cursor.aside) <= 1 + sum(one.open or self._waits(one) for one in self.cursor.aside)
+
+    def _waits(self, one: Aside) -> bool:
+        ends = one.until is None or Point.at(1, at(self.lake)) < Point.at(1, one.until)
+        return ends or any(
+            task.snapshot_id == one.snapshot_id and task.id not in self.merged and not task.given_up
+            for task in self.cursor.snapshots
+        )
 
     # --- the lake
 

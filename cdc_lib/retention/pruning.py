@@ -1,0 +1,53 @@
+"""Which records of a drain or lake cursor have no more to say: pure.
+
+Kept are, whatever their age: of each table the last record of those set aside or read anew that came to its end, and all
+behind it; its last snapshot of the whole table; and what is not merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cdc_lib.model.aside import Aside
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.lake import Point
+
+
+def pruned_drain(drain: Cursor, lake: Cursor, floor: Point) -> Cursor:
+    """Return the drain cursor without what nobody looks at any more.
+
+    Args:
+        drain: the drain cursor.
+        lake: the lake's.
+        floor: no window before it is stored, or read by any consumer.
+    """
+    merged = {task.id for task in lake.snapshots if task.complete}
+    ended = {task.id for task in drain.snapshots if task.given_up or (task.complete and task.id in merged)}
+    aside = tuple(_records(drain.aside, {task.snapshot_id for task in drain.snapshots if task.id not in ended}, floor))
+    named = {one.snapshot_id for one in aside}
+    last = {task.name: task.id for task in drain.snapshots if task.part is None and not task.given_up}
+    stay = (
+        task
+        for task in drain.snapshots
+        if task.id not in ended or task.snapshot_id in named or last.get(task.name) == task.id
+    )
+    return replace(drain, aside=aside, snapshots=tuple(stay))
+
+
+def pruned_lake(lake: Cursor, drain: Cursor) -> Cursor:
+    """Return the lake cursor without snapshots that the drain cursor has forgotten: none of them can be merged again."""
+    known = {task.id for task in drain.snapshots}
+    return replace(lake, snapshots=tuple(task for task in lake.snapshots if task.id in known))
+
+
+def _records(records: tuple[Aside, ...], waiting: Iterable[str], floor: Point) -> Iterable[Aside]:
+    """Yield, in order, of each table the last record that is settled and those behind it."""
+    waiting = set(waiting)
+    last = {one.table: place for place, one in enumerate(records) if _is_settled(one, waiting, floor)}
+    return (one for place, one in enumerate(records) if place >= last.get(one.table, 0))
+
+
+def _is_settled(one: Aside, waiting: set[str], floor: Point) -> bool:
+    ends = Point.at(one.until_epoch, one.until) if one.until is not None else None
+    return ends is not None and ends <= floor and one.snapshot_id not in waiting
