@@ -99,7 +99,15 @@ class TableMerge:
             name: self._target(session, known[name]).load() for name in {c.lake_table for c in cuts} & known.keys()
         }
         return [
-            TableCut(cut.table, cut.lake_table, stands.snapshot_id, 0, cut.aside, self._ahead(stands, cut.table))
+            TableCut(
+                cut.table,
+                cut.lake_table,
+                stands.snapshot_id,
+                0,
+                cut.aside,
+                self._ahead(stands, cut.table),
+                _dropped(stands, cut.table),
+            )
             for cut in cuts
             if (stands := found.get(cut.lake_table)) is not None and stands.snapshot_id is not None
         ]
@@ -135,8 +143,17 @@ class TableMerge:
                 table=", ".join(lake.tables),
                 lake_table=str(lake.name),
             )
-        snapshot, ahead = after.snapshot_id, {table: self._ahead(after, table) for table in lake.tables}
-        return [TableCut(t, str(lake.name), snapshot, applied.get(t, 0), ahead=ahead[t]) for t in lake.tables]
+        return [
+            TableCut(
+                table,
+                str(lake.name),
+                after.snapshot_id,
+                applied.get(table, 0),
+                ahead=self._ahead(after, table),
+                dropped=_dropped(after, table),
+            )
+            for table in lake.tables
+        ]
 
     def _apply(
         self,
@@ -288,6 +305,11 @@ class TableMerge:
                 )
             found.append(Superseded(before, whose, reads=work.anew is not None or work.emptied is not None))
         return found
+
+
+def _dropped(stands: LakeTable, table: str) -> Point | None:
+    """Return where a source table was dropped, and not made again."""
+    return stands.markers.get(table, Marker()).dropped
 
 
 def _has_rows_of(stands: LakeTable | None, table: str) -> bool:

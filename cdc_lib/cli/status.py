@@ -86,6 +86,7 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             for one in outcome.aside:
                 _show_aside(outcome.source, one)
             say_parts(outcome)
+            say_dropped(outcome)
             say_switch(outcome)
             say_verified(outcome.source, outcome.verified)
 
@@ -97,6 +98,16 @@ def say_parts(outcome: Status) -> None:
             since = f"{task.part.at:%Y-%m-%d %H:%M:%S} UTC" if task.part.at else "some time"
             state = "read, to be merged" if task.complete else f"{task.chunks} chunks so far"
             say(f"{outcome.source}: {task.part.text} are read again since {since} ({task.part.by}): {state}")
+
+
+def say_dropped(outcome: Status) -> None:
+    """Name the tables that were dropped at the source, and still stand in the lake."""
+    for cut in outcome.last_cut.tables if outcome.last_cut is not None else ():
+        if cut.dropped is not None:
+            where = f"{cut.dropped.file:06d}:{cut.dropped.offset}"
+            say(
+                f"{outcome.source}: {cut.table} was dropped at source ({where}); {cut.lake_table} stands at its last state"
+            )
 
 
 def say_switch(outcome: Status) -> None:

@@ -51,6 +51,8 @@ class TableCut:
         aside: the table is set aside and stands as of this position, not the cut's; None when it stands as the cut says.
         ahead: rows that were re-selected from the source show changes up to this point, which is behind the cut's position;
             None when all rows stand as the cut says. A cut at or behind the point has them right.
+        dropped: where the table was dropped at the source, whose lake table stands at its last state since; None when it was not,
+            or was made again.
     """
 
     table: str
@@ -59,6 +61,7 @@ class TableCut:
     changes: int
     aside: Position | None = None
     ahead: Point | None = None
+    dropped: Point | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,16 +48,27 @@ def test_a_row_behind_a_truncate_takes_no_cell_from_one_before_it(source):
     source.assert_equal("a")
 
 
+def dropped(source):
+    """Return the tables that the last cut shows as dropped at the source."""
+    tables = source.capture.pipeline.status().last_cut.tables
+    return [one.table.partition(".")[2] for one in tables if one.dropped is not None]
+
+
 def test_a_dropped_table_stands_until_it_is_made_again(source):
     """By any CREATE; one that does nothing changes nothing."""
     source.run("UPDATE a SET v = 'last' WHERE id = 1", "CREATE TABLE IF NOT EXISTS b (x INT)", "DROP TABLE a")
     source.round(twice=True)
     assert source.lake_rows("a", "id", "v") == [(1, "last"), (2, "a2"), (3, "a3")]
     source.assert_equal("b")
+    assert dropped(source) == ["a"]
+    source.run("UPDATE b SET v = 'more'")
+    source.round()
+    assert dropped(source) == ["a"]
     source.run("CREATE TABLE IF NOT EXISTS a (id INT PRIMARY KEY, v VARCHAR(20), w INT)")
     source.round(twice=True)
     assert source.lake_rows("a", "id", "v") == []
     source.assert_equal("b")
+    assert dropped(source) == []
     source.run("INSERT INTO a VALUES (3, 'again', 7)", "CREATE TABLE IF NOT EXISTS a LIKE b")
     source.round(twice=True)
     source.assert_equal("a", "b")
