@@ -197,6 +197,42 @@ def test_a_table_is_read_again_only_when_somebody_says_so(cdc, mysql_database):
     assert f"Captured of orders: {table}." in wrong
 
 
+def test_a_part_of_a_table_is_read_again_and_given_up(cdc, mysql_server, mysql_database):
+    """It says what will become of rows; who asked stands in the status; what is not clear is refused."""
+    cdc("plan", "orders")
+    table = f"{mysql_database}.orders"
+    part = ("snapshot", "orders", table, "--from", "2", "--to", "9", "--yes")
+    assert f"another snapshot of {table} is not merged yet" in cdc(*part, code=2)
+    cdc("drain", "orders")
+    cdc("ack", "drain", "orders")
+    assert "not merged yet" in cdc(*part, code=2)
+    for wrong in ((table, "--from", "1", "--where", "id = 1"), ("--to", "1"), (table, "--cancel", table), ()):
+        assert "what is to be read is not clear" in cdc("snapshot", "orders", *wrong, code=2)
+    assert "no snapshot of a part" in cdc("snapshot", "orders", "--cancel", table, code=2)
+
+
+def test_parts_are_asked_for_of_a_table_that_is_followed(cdc, sources, mysql_database):
+    """Where its source began without a snapshot, the part is all that is read."""
+    file = sources / "orders.yaml"
+    file.write_text(file.read_text() + "start: latest\n")
+    cdc("plan", "orders")
+    table = f"{mysql_database}.orders"
+    asked = cdc("snapshot", "orders", table, "--from", "2", "--why", "lost rows")
+    assert "rows of the lake between these keys that the source no longer has go" in asked
+    assert "nothing was changed" in asked
+    assert "rows that the source no longer has stay" in cdc("snapshot", "orders", table, "--where", "what IS NULL")
+    assert "cannot be used" in cdc("snapshot", "orders", table, "--where", "sleep(1) = 0", "--yes", code=2)
+    assert "cannot be compared with column id" in cdc("snapshot", "orders", table, "--to", "x", "--yes", code=2)
+    assert "read and merged by the next runs" in cdc("snapshot", "orders", table, "--from", "2", "--yes")
+    assert f"rows of {table} from 2 to the last" in cdc("plan", "orders")
+    assert "2 rows" in cdc("drain", "orders")
+    cdc("ack", "drain", "orders")
+    assert "read, to be merged" in cdc("status", "orders")
+    assert "is given up" in cdc("snapshot", "orders", "--cancel", table)
+    assert "read again" not in cdc("status", "orders")
+    assert cursors(cdc)["drain"]["snapshots"][0]["part"]["lower"] == ["2"]
+
+
 def test_a_place_is_shown_and_the_cursor_moves_only_when_somebody_says_so(cdc):
     """And back again; both are kept with who and why."""
     cdc("plan", "orders")

@@ -9,9 +9,13 @@ import pytest
 from cdc_lib.cli.output import duration, plain, size
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.lake import Point
+from cdc_lib.model.merge import Cut, TableCut
+from cdc_lib.model.part import Part
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.cuts import publish
 from cdc_lib.store.local import LocalStore
 
 AT = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
@@ -50,6 +54,25 @@ def test_cursors_are_told_to_programs_as_json(cdc, cursors):
     assert drain["position"] == {"file": "binlog.000007", "offset": 1234}
     assert drain["generation"] == 1
     assert drain["moves"][0]["at"] == "2026-11-21T06:00:00+00:00"
+
+
+def test_status_tells_which_parts_are_read_again_and_which_tables_were_dropped(cdc, cursors, tmp_path):
+    """Until the lake has the part, and the table is made again."""
+    part = Part(("id",), ("5",), None, text="rows of shop.orders from 5 to the last", at=AT, by="somebody")
+    drain = cursors.load("shop", DRAIN)
+    task = SnapshotTask("shop", 1, "s2", "shop", "orders", chunks=2, part=part)
+    drain = cursors.swap(drain, drain.with_snapshot(task))
+    gone = TableCut("shop.old", "lake.shop.old", 7, 0, dropped=Point(1, 7, 99))
+    publish(LocalStore(tmp_path / "store"), Cut("shop", "m1", 1, STOP, AT, AT, (gone,)))
+    told = cdc("status", "shop").stdout
+    assert (
+        "rows of shop.orders from 5 to the last are read again since 2026-11-21 06:00:00 UTC (somebody): 2 chunks"
+        in told
+    )
+    assert "shop.old was dropped at source (000007:99); lake.shop.old stands at its last state" in told
+    assert "snapshot of rows of shop.orders from 5" in cdc("cursor", "show", "shop").stdout
+    cursors.swap(drain, drain.with_snapshot(replace(task, chunks=0, complete=True)))
+    assert "read again" not in cdc("status", "shop").stdout
 
 
 def test_a_source_that_never_ran_has_no_cursors(cdc):
