@@ -34,7 +34,7 @@ class RowShare:
         keeps: whether a column, by its name, goes there.
         constants: columns that are added, and their values.
         reads: between which points the snapshots of the table were read, see :attr:`cdc_lib.model.lake.Marker.reads`.
-        ahead: rows that were re-selected may hold changes before this point already.
+        ahead: rows that were read by themselves (re-selected, or in a part of the table) may hold changes before this point already.
     """
 
     keeps: Callable[[str], bool]

@@ -64,7 +64,7 @@ class TableWork:
         emptied: mirror mode: a statement took all rows of before this point.
         fills: mirror mode: values that rows of before a point have in columns that were added; those whose column the lake
             table does not get by this merge wait in its marker.
-        ahead: rows of the table that were re-selected may show changes before this point already.
+        ahead: rows of the table that were read by themselves may show changes before this point already.
         spans: ranges of keys that are read again: rows of theirs that no chunk brings are gone.
     """
 
@@ -142,7 +142,7 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
     known = replace(marker, dropped=_dropped(table, marker, plan))
     now = emptied(table, (batch.manifest for batch in windows), marker.merged_to, known)
     after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, waiting=())
-    ahead = marker.reselected.high if marker.reselected is not None else None
+    ahead = max(filter(None, (marker.ahead, after.ahead)), default=None)
     read = spans([batch.manifest for batch in taken])
     work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), ahead=ahead, spans=read)
     work = replace(work, anew=_anew(table, taken, marker, after, plan))
@@ -155,7 +155,7 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
         return work
     if mode == "mirror":
         return replace(work, replay=(late, marker.merged_to))
-    return work if marker.snapshots else replace(work, supersedes=late)
+    return work if marker.reads else replace(work, supersedes=late)
 
 
 def _dropped(table: str, marker: Marker, plan: MergePlan) -> Point | None:
@@ -268,7 +268,8 @@ def _take_chunks(table: str, chunks: Sequence[Batch], marker: Marker) -> tuple[l
     for batch in sorted(chunks, key=lambda b: (_chunk(b.manifest).snapshot_id, _chunk(b.manifest).number)):
         chunk, low = _chunk(batch.manifest), _low(batch.manifest)
         read_to = Point.at(batch.manifest.epoch, chunk.high_watermark or chunk.low_watermark)
-        mark = marker.snapshot(chunk.snapshot_id) or SnapshotMark(chunk.snapshot_id, 0, False, low, low, read_to)
+        begun = SnapshotMark(chunk.snapshot_id, 0, False, low, low, read_to, chunk.part is not None)
+        mark = marker.snapshot(chunk.snapshot_id) or begun
         others = (other for other in marker.snapshots if other.snapshot_id != chunk.snapshot_id)
         newer = any((other.low, other.snapshot_id) > (low, chunk.snapshot_id) for other in others)
         if chunk.number < mark.chunks or newer:

@@ -101,6 +101,7 @@ class SnapshotMark:
         low: low watermark of the first chunk.
         high: greatest low watermark of the merged chunks.
         read_to: greatest high watermark of the merged chunks: the rows hold no change behind it.
+        part: whether it read a part of the table: of the other rows it says nothing.
     """
 
     snapshot_id: str
@@ -109,6 +110,7 @@ class SnapshotMark:
     low: Point
     high: Point
     read_to: Point
+    part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,14 +213,20 @@ class Marker:
 
     @property
     def reads(self) -> tuple[Point, Point] | None:
-        """Between which points the rows of the snapshots were read; None without a snapshot.
+        """Between which points the rows of the snapshots were read; None without a snapshot of the whole table.
 
         A row that was read holds every change before the first point and none behind the second; which of those between them,
         is not known.
         """
-        if not self.snapshots:
-            return None
-        return max(mark.low for mark in self.snapshots), max(mark.read_to for mark in self.snapshots)
+        whole = [mark for mark in self.snapshots if not mark.part]
+        return (max(mark.low for mark in whole), max(mark.read_to for mark in whole)) if whole else None
+
+    @property
+    def ahead(self) -> Point | None:
+        """Some rows were read by themselves, and may hold changes before this point already; None where none may."""
+        points = [mark.read_to for mark in self.snapshots if mark.part]
+        points += [self.reselected.high] if self.reselected is not None else []
+        return max(points, default=None)
 
     @property
     def top(self) -> Point | None:
@@ -239,6 +247,7 @@ class Marker:
                 "low": mark.low,
                 "high": mark.high,
                 "read_to": mark.read_to,
+                **({"part": True} if mark.part else {}),
             }
             for mark in self.snapshots
         }
@@ -279,7 +288,13 @@ def _mark(snapshot_id: str, plain: Mapping[str, Any]) -> SnapshotMark:
     low, high = Point(*plain["low"]), Point(*plain["high"])
     # Markers of before there were high watermarks do without.
     return SnapshotMark(
-        snapshot_id, plain["chunks"], plain["complete"], low, high, Point(*plain.get("read_to", plain["high"]))
+        snapshot_id,
+        plain["chunks"],
+        plain["complete"],
+        low,
+        high,
+        Point(*plain.get("read_to", plain["high"])),
+        bool(plain.get("part")),
     )
 
 

@@ -240,3 +240,28 @@ def test_a_log_in_from_an_airflow_connection_serves_and_no_password_stands_anywh
         for path in folder.rglob("*"):
             if path.is_file():
                 assert secret not in path.read_bytes(), path
+
+
+def test_the_comparison_runs_on_its_own_and_fails_where_rows_are_wrong(
+    station: AirflowStandalone, make_source: Callable[..., AirflowSource]
+):
+    """With the job itself: counts when all is right, and a failure that names the table when a row was lost on the way."""
+    source = make_source(verify={"schedule": "0 4 1 1 *"})
+    source.sql("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40))", "INSERT INTO orders VALUES (1, 'bell')")
+    run(station, source)
+    dag = f"{source.dag}.verify"
+    station.wait_for_dag(dag)
+    station.unpause(dag)
+    right = station.trigger(dag)
+    assert station.wait_for_run(dag, right)["state"] == "success"
+    (task,) = station.tasks(dag, right)
+    assert "orders: 1 rows" in station.task_log(dag, right, "verify", task["try_number"], task["map_index"])
+
+    source.sql("SET SESSION sql_log_bin = 0", "INSERT INTO orders VALUES (2, 'nobody is told')")
+    wrong = station.trigger(dag)
+    assert station.wait_for_run(dag, wrong)["state"] == "failed"
+    (task,) = station.tasks(dag, wrong)
+    assert task["try_number"] == 1
+    log = station.task_log(dag, wrong, "verify", task["try_number"], task["map_index"])
+    assert f"source and lake differ: {source.name}.orders: 1 rows, 1 missing" in log
+    assert "nobody is told" not in log

@@ -8,6 +8,7 @@ from cdc_lib.errors import MergeError
 from cdc_lib.merge.plan import replayed_windows, work_on
 from cdc_lib.model.aside import Aside
 from cdc_lib.model.lake import Marker, Point
+from cdc_lib.model.part import Part
 from cdc_lib.store.local import LocalStore
 from spark_jobs.batches import load_batches
 from tests.support.batches import BIGINT, DAWN, BatchWriter, Row, at, table
@@ -130,3 +131,19 @@ def test_rows_give_way_to_a_new_snapshot_that_was_read_at_the_same_place_as_the_
     begun = work(writer, ORDERS, plans[0], first)
     assert begun.anew == Point(1, 1, 151)
     assert work(writer, ORDERS, plans[1], begun.marker).anew == Point(1, 1, 150)
+
+
+def test_a_part_says_nothing_of_the_rows_beside_it(writer):
+    """Changes before it of rows that lack cells are not taken for rows that are gone; rows that moved meanwhile are not known."""
+    whole = writer.chunk(ORDERS, 100, [{"id": 1}])
+    before = work(writer, ORDERS, writer.plan(4, whole)).marker
+    key = writer.window(100, 200, {ORDERS: [Row("u", 110, {"id": 1})]})
+    batches = load_batches(writer.store, [writer.chunk(ORDERS, 150, [{"id": 2}], snapshot="s2"), key])
+    part = Part(("id",), ("2",), ("9",))
+    chunk = replace(batches[0].manifest.chunk, part=part, high_watermark=at(190))
+    batches[0] = replace(batches[0], manifest=replace(batches[0].manifest, chunk=chunk))
+    found = work_on(ORDERS.name, "mirror", batches, before, writer.plan(200, key))
+    assert found.marker.reads == before.reads
+    assert found.ahead == Point(1, 1, 190)
+    assert (found.spans[0].part, found.spans[0].point) == (part, Point(1, 1, 150))
+    assert Marker.from_json(found.marker.to_json(), "") == found.marker
