@@ -263,5 +263,5 @@ def test_the_comparison_runs_on_its_own_and_fails_where_rows_are_wrong(
     (task,) = station.tasks(dag, wrong)
     assert task["try_number"] == 1
     log = station.task_log(dag, wrong, "verify", task["try_number"], task["map_index"])
-    assert f"source and lake differ: {source.name}.orders: 1 rows, 1 missing" in log
+    assert f"source and lake differ: {source.name}.orders: 2 rows, 1 missing" in log
     assert "nobody is told" not in log
