@@ -57,13 +57,13 @@ def select_by_keys(schema: TableSchema, keys: pa.Table, *, converted: bool = Fal
     """
     types = {column.name: column.type for column in schema.columns}
     names = list(schema.primary_key)
-    literals = [literals(types[name], keys.column(name).combine_chunks()) for name in names]
+    written = [literals(types[name], keys.column(name).combine_chunks()) for name in names]
     columns = [_compared(name, types[name], converted=converted) for name in names]
     # MariaDB converts a text to its column's character set where it is compared alone, and not in a tuple: it finds nothing.
     tuples = converted or all(types[n].charset == "utf8mb4" for n in names if types[n].kind in _TEXTS)
     condition = _tuples if tuples or len(names) == 1 else _spelled
-    for begin, size in _pieces(literals, _KEYS if condition is _tuples else _KEYS_SPELLED):
-        terms = [one.slice(begin, size) for one in literals]
+    for begin, size in _pieces(written, _KEYS if condition is _tuples else _KEYS_SPELLED):
+        terms = [one.slice(begin, size) for one in written]
         yield f"{select_all(schema)} WHERE {condition(columns, terms)}", keys.slice(begin, size)
 
 
