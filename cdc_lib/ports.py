@@ -221,11 +221,13 @@ class Superseded:
         before: the point.
         columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
         reads: whether rows that an earlier snapshot brought are meant as well (append mode; others always are).
+        since: rows before this point are not meant; None for all.
     """
 
     before: Point
     columns: Mapping[str, str]
     reads: bool = False
+    since: Point | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def merge(
     lakes = lake_merges(config, tables_of(batches))
     job = TableMerge(config, store, plan, batches, origin, say, lag_of(batches, datetime.now(UTC)))
     ensure_namespaces(spark, {lake.name for lake in lakes})
-    merged = _merge_all(spark, job, lakes, say)
+    merged = merge_all(spark, job, lakes, say)
     before = last_cut(store, config.source)
     touched = {(cut.table, cut.lake_table) for cut in merged}
     untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
@@ -97,7 +97,13 @@ def _published(store: ObjectStore, cut: Cut, plan: MergePlan) -> Cut:
     return publish(store, cut)
 
 
-def _merge_all(spark: SparkSession, job: TableMerge, lakes: Sequence[LakeMerge], say: Say) -> list[TableCut]:
+def merge_all(spark: SparkSession, job: TableMerge, lakes: Sequence[LakeMerge], say: Say) -> list[TableCut]:
+    """Merge lake tables side by side; returns how they stand afterwards.
+
+    Raises:
+        MergeError: or another error of a table; all failures stand in its text.
+    """
+
     def work(session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         began = time.monotonic()
         cuts = job.run(session, lake)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,7 +18,7 @@ from cdc_lib.merge.evolve import mode_of
 from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, newest_schema, schemas_of, work_on
 from cdc_lib.merge.routing import LakeMerge, Share, alike, lake_merges
 from cdc_lib.merge.union import disagree, union
-from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker, Point
+from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker, Mode, Point
 from cdc_lib.model.merge import MergePlan, TableCut
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
@@ -33,6 +33,10 @@ from spark_jobs.tables.iceberg import IcebergTable
 
 ATTEMPTS = 3
 """How often a table is merged again when another commit came first, before the whole job gives up."""
+
+
+Decide = Callable[[str, Mode, Sequence[Batch], Marker, MergePlan], TableWork]
+"""Says what a table needs: see :func:`cdc_lib.merge.plan.work_on`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class TableMerge:
         origin: the way to the source; None where rows cannot be read back.
         say: takes a line for each table whose rows are.
         lag: of the merge's windows.
+        decide: what each table needs.
+        waits: whether snapshots are still to bring rows, where the source begins with them.
     """
 
     config: SourceConfig
@@ -71,6 +77,8 @@ class TableMerge:
     origin: Origin | None = None
     say: Say = print
     lag: timedelta | None = None
+    decide: Decide = work_on
+    waits: bool = True
 
     def run(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         """Merge one lake table, and again when another commit came first.
@@ -132,7 +140,7 @@ class TableMerge:
         markers = stands.markers if stands is not None else {}
         parts = []
         for share in lake.shares:
-            work = work_on(share.table, mode, self.batches, markers.get(share.table, Marker()), self.plan)
+            work = self.decide(share.table, mode, self.batches, markers.get(share.table, Marker()), self.plan)
             parts.append(_Part(share, work, schemas[share.table]))
         applied = self._apply(session, target, lake, parts, stands) if any(part.work.pieces for part in parts) else {}
         after = target.load()
@@ -216,7 +224,8 @@ class TableMerge:
 
     def _waits(self, part: _Part) -> bool:
         """Whether a snapshot is still to bring all rows, also those that cannot be completed."""
-        return part.work.mode == "mirror" and self.config.start == "snapshot" and not part.work.marker.snapshots
+        first = self.waits and self.config.start == "snapshot" and not part.work.marker.snapshots
+        return part.work.mode == "mirror" and first
 
     def _schemas(self, share: Share, batches: Sequence[Batch]) -> tuple[TableSchema, ...]:
         """Return the versions of a source table's rows, as they stand in the lake."""
@@ -292,7 +301,7 @@ class TableMerge:
         for part in parts:
             work = part.work
             before = max(filter(None, (work.anew or work.supersedes, work.emptied)), default=None)
-            if before is None or not _has_rows_of(stands, part.share.table):
+            if (before is None and work.again is None) or not _has_rows_of(stands, part.share.table):
                 continue
             whose = part.share.constants(self.config.source)
             if self._alike(lake, part, stands):
@@ -303,7 +312,10 @@ class TableMerge:
                     table=part.share.table,
                     lake_table=str(lake.name),
                 )
-            found.append(Superseded(before, whose, reads=work.anew is not None or work.emptied is not None))
+            if before is not None:
+                found.append(Superseded(before, whose, reads=work.anew is not None or work.emptied is not None))
+            if work.again is not None:
+                found.append(Superseded(work.again[1], whose, reads=work.again_reads, since=work.again[0]))
         return found
 
 

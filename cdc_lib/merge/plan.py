@@ -66,6 +66,8 @@ class TableWork:
             table does not get by this merge wait in its marker.
         ahead: rows of the table that were read by themselves may show changes before this point already.
         spans: ranges of keys that are read again: rows of theirs that no chunk brings are gone.
+        again: append mode: what the table has between these points is taken out, because the pieces bring all of it.
+        again_reads: whether that counts for rows that a snapshot read as well.
     """
 
     table: str
@@ -80,6 +82,8 @@ class TableWork:
     fills: tuple[PlacedFill, ...] = ()
     ahead: Point | None = None
     spans: tuple[Span, ...] = ()
+    again: tuple[Point, Point] | None = None
+    again_reads: bool = False
 
 
 def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:

@@ -165,7 +165,8 @@ class Completion:
         """Fill each cell from the changes of the same key before it."""
         timeline.createOrReplaceTempView(TIMELINE_VIEW)
         keys = ", ".join(map(quoted, self.table.primary_key))
-        order = ", ".join(map(quoted, ORDER)) + f", {_GONE_FIRST}"
+        # A change that is merged again meets the row that it left: it takes from it what it lacks.
+        order = ", ".join(map(quoted, ORDER)) + f", {_GONE_FIRST}, NOT {STANDING}"
         reborn = f"coalesce(lag({quoted(OP)}) OVER (PARTITION BY {keys} ORDER BY {order}) = '{DELETE}', false)"
         begins = f"SELECT *, CASE WHEN {WHOLE} OR {reborn} THEN 1 ELSE 0 END AS cdc_begins FROM {TIMELINE_VIEW}"
         until = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"

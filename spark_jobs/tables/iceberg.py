@@ -315,6 +315,7 @@ def _superseded(rule: Superseded, alias: str = "") -> str:
     """Return the condition of the rows that are taken out."""
     of = f"{alias}." if alias else ""
     older = [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} < {point(rule.before)}"]
+    older += [] if rule.since is None else [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} >= {point(rule.since)}"]
     older += [] if rule.reads else [f"{of}{quoted(OP)} <> 'r'"]
     whose = (f"{of}{quoted(name)} = {text_literal(value)}" for name, value in rule.columns.items())
     return " AND ".join((*older, *whose))

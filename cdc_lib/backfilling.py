@@ -1,0 +1,235 @@
+"""What the archived batches hold of a time, and the plan that merges it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from cdc_lib.config import SourceConfig
+from cdc_lib.config.patterns import matches, problem
+from cdc_lib.errors import BatchesGone, ConfigError, CursorMoved
+from cdc_lib.merge.period import TimedWindow, chosen, refuse_gone, times_of
+from cdc_lib.merge.prepared import check_in_snapshots, not_replayed, opened_before, settle
+from cdc_lib.model.backfill import ArchivedSnapshot, ArchivedWindow, Backfill, Period
+from cdc_lib.model.batch import Manifest
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.lake import Point
+from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.model.xa import OpenTransaction
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.store import documents, layout
+from cdc_lib.store.windows import stored_windows
+
+CLOCKS_DIFFER = timedelta(hours=1)
+"""So far the store's clock may be behind the source's: a batch is written after its last event was committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilling:
+    """Finds archived batches of one source.
+
+    Args:
+        config: of the source.
+        store: where batches lie.
+        cursors: where cursors lie.
+        known: manifests that were read, by key.
+    """
+
+    config: SourceConfig
+    store: ObjectStore
+    cursors: CursorStore
+    known: dict[str, Manifest] = field(default_factory=dict)
+
+    def found(self, period: Period) -> Backfill | None:
+        """Return what is to be merged for a period; None when nothing of it was ever merged.
+
+        Raises:
+            BatchesGone: a part of the period is no longer stored.
+            CursorMoved: the source has not begun.
+            CorruptBatch: a manifest cannot be read.
+        """
+        drain, lake = self._cursor(DRAIN), self._cursor(LAKE)
+        stands = Point.at(lake.epoch, lake.position)
+        windows = tuple(self._windows(drain))
+        timed = self._timed(tuple(window for window in windows if window.stop <= stands), period)
+        snapshots = tuple(self._snapshots(lake))
+        read = [(one, first) for one, first in snapshots if _in(period, first)]
+        self._refuse_gone(period, drain, windows, [first for _, first in snapshots])
+        mine = chosen(timed, period)
+        if not mine and not read:
+            return None
+        points = [(one.window.start, one.window.stop) for one in mine] + [(one.low, one.read_to) for one, _ in read]
+        begin = min(low for low, _ in points)
+        began = _began(drain)
+        return Backfill(
+            source=self.config.source,
+            period=period,
+            begin=begin,
+            end=min(max(high for _, high in points), stands),
+            lake=stands,
+            windows=windows,
+            chosen=len(mine),
+            snapshots=tuple(one for one, _ in read),
+            aside=drain.aside,
+            whole=self.config.start != "snapshot" and began == begin,
+        )
+
+    def plan(self, backfill: Backfill, low: Point, high: Point) -> MergePlan:
+        """Return the plan that holds all batches between two points, and the snapshots; it is kept nowhere.
+
+        Raises:
+            MergeError: a window commits an XA transaction whose rows are in no batch.
+        """
+        windows = backfill.between(low, high)
+        loaded = [(window.key, self._manifest(window.key)) for window in windows]
+        positions = [manifest.window for _, manifest in loaded if manifest.window is not None]
+        lake = self._cursor(LAKE)
+        start, stop = (positions[0].start, positions[-1].stop) if positions else (lake.position, lake.position)
+        keys = [key for one in backfill.snapshots for key in one.keys]
+        return MergePlan(
+            source=backfill.source,
+            epoch=high.epoch,
+            merge_id=f"backfill-{low.epoch:06d}-{low.file:06d}.{low.offset:012d}",
+            start=start,
+            stop=stop,
+            batches=(*keys, *(window.key for window in windows)),
+            prepared=self._opened(backfill, loaded),
+            aside=backfill.aside,
+        )
+
+    def chosen_tables(self, tables: list[str], patterns: list[str]) -> list[str]:
+        """Return those of some tables that patterns name; all without a pattern.
+
+        Raises:
+            ConfigError: a pattern is none, or names a table that is not captured.
+        """
+        for pattern in patterns:
+            if wrong := problem(pattern):
+                raise ConfigError(f"not a pattern of tables: {wrong}", hint="database.table, with * and ? for several.")
+            database, _, name = pattern.partition(".")
+            if not set("*?") & set(pattern) and not self.config.tables.captures(database, name):
+                raise ConfigError(f"not captured: {pattern}", hint="tables: in the source file says what is.")
+        captured = [table for table in tables if self.config.tables.captures(*_parts(table))]
+        return [t for t in captured if not patterns or any(matches(pattern, *_parts(t)) for pattern in patterns)]
+
+    def _windows(self, drain: Cursor) -> Iterator[ArchivedWindow]:
+        """Yield the windows that are acknowledged, without those of an epoch that lie behind its end."""
+        for window in stored_windows(self.store, self.config.source):
+            end = drain.end_of_epoch(window.start.epoch)
+            if end is None or window.stop <= Point.at(window.start.epoch, end):
+                yield ArchivedWindow(window.key, window.start, window.stop)
+
+    def _timed(self, windows: tuple[ArchivedWindow, ...], period: Period) -> tuple[TimedWindow, ...]:
+        """Read the times of windows that may lie in a period: one that was written before it has no event in it."""
+        if period.since is None:
+            wanted = windows
+        else:
+            since = period.since - CLOCKS_DIFFER
+            written = {one.key: one.modified for one in stored_windows(self.store, self.config.source)}
+            wanted = tuple(window for window in windows if window.key in written and written[window.key] >= since)
+        return times_of((window, self._manifest(window.key)) for window in wanted)
+
+    def _snapshots(self, lake: Cursor) -> Iterator[tuple[ArchivedSnapshot, Manifest]]:
+        """Yield the snapshots that the lake has whole and whose chunks are all stored, with their first chunks."""
+        for task in lake.snapshots:
+            keys = tuple(layout.chunk_manifest_key(task, number) for number in range(task.chunks))
+            found = [manifest for key in keys if (manifest := self._stored(key)) is not None]
+            if task.complete and keys and len(found) == len(keys):
+                yield _snapshot(task, keys, found), found[0]
+
+    def _refuse_gone(
+        self, period: Period, drain: Cursor, windows: tuple[ArchivedWindow, ...], firsts: list[Manifest]
+    ) -> None:
+        times = [one.first_time for one in firsts]
+        for window in windows:  # the first that is not empty
+            time = self._manifest(window.key).first_time
+            if time is not None:
+                times.append(time)
+                break
+        began = _began(drain)
+        from_the_start = began is not None and (not windows or windows[0].start == began)
+        oldest = min((time for time in times if time is not None), default=None)
+        refuse_gone(period, oldest, from_the_start=from_the_start, source=self.config.source)
+
+    def _opened(self, backfill: Backfill, loaded: list[tuple[str, Manifest]]) -> tuple[OpenTransaction, ...]:
+        """Return the XA transactions that are prepared before the windows and committed in them."""
+        unknown = settle((), loaded).unknown
+        if not unknown:
+            return ()
+        wanted = {decision.xid for _, decision in unknown}
+        first = loaded[0][1]
+        older = [window.key for window in reversed(backfill.windows) if window.start < _start(first)]
+        opened = opened_before(((key, self._manifest(key)) for key in older), wanted, first)
+        drain = self._cursor(DRAIN)
+        unknown = not_replayed(settle(opened, loaded).unknown, drain.switches)
+        # A snapshot is read behind the place that its id tells.
+        reads = [_asked(task) for task in drain.snapshots if task.chunks]
+        check_in_snapshots(unknown, reads if self.config.start == "snapshot" else (), self.config.source)
+        return opened
+
+    def _stored(self, key: str) -> Manifest | None:
+        if key not in self.known:
+            stored = self.store.get(key)
+            if stored is None:
+                return None
+            self.known[key] = documents.load(Manifest, stored.data, key)
+        return self.known[key]
+
+    def _manifest(self, key: str) -> Manifest:
+        found = self._stored(key)
+        if found is None:
+            raise BatchesGone(
+                "a batch was removed while it was looked for", hint="Ask again; what is left is told.", key=key
+            )
+        return found
+
+    def _cursor(self, consumer: str) -> Cursor:
+        cursor = self.cursors.load(self.config.source, consumer)
+        if cursor is None:
+            raise CursorMoved(
+                f"the source has no {consumer} cursor yet", hint="Run plan first.", source=self.config.source
+            )
+        return cursor
+
+
+def _parts(table: str) -> tuple[str, str]:
+    database, _, name = table.partition(".")
+    return database, name
+
+
+def _in(period: Period, first: Manifest) -> bool:
+    """Whether a snapshot began to be read in a period."""
+    at = first.first_time
+    return at is not None and (period.since is None or at >= period.since) and (not period.until or at < period.until)
+
+
+def _began(drain: Cursor) -> Point | None:
+    """Return where the source began; None where the cursor's record does not go back so far."""
+    first = drain.moves[0] if drain.moves else None
+    epoch = min((switch.epoch - 1 for switch in drain.switches), default=drain.epoch)
+    return Point.at(epoch, first.stop) if first is not None and first.kind == "start" else None
+
+
+def _snapshot(task: SnapshotTask, keys: tuple[str, ...], chunks: list[Manifest]) -> ArchivedSnapshot:
+    lows, reads = [], []
+    for manifest in chunks:
+        if manifest.chunk is None:
+            raise AssertionError(manifest.id)
+        lows.append(Point.at(manifest.epoch, manifest.chunk.low_watermark))
+        reads.append(Point.at(manifest.epoch, manifest.chunk.high_watermark or manifest.chunk.low_watermark))
+    return ArchivedSnapshot(task.name, keys, lows[0], max(reads))
+
+
+def _start(manifest: Manifest) -> Point:
+    if manifest.window is None:
+        raise AssertionError(manifest.id)
+    return Point.at(manifest.epoch, manifest.window.start)
+
+
+def _asked(task: SnapshotTask) -> Point:
+    """Return where the binlog ended when a snapshot was asked for; its id tells it."""
+    epoch, _, place = task.snapshot_id.partition("-")
+    file, _, offset = place.partition(".")
+    return Point(int(epoch), int(file), int(offset))

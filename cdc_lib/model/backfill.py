@@ -1,0 +1,97 @@
+"""What is merged again: a time, and what the archived batches hold of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from cdc_lib.model.aside import Aside
+from cdc_lib.model.lake import Point
+
+Into = Literal["live", "side"]
+"""The lake tables themselves, or tables beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A stretch of commit times.
+
+    Args:
+        since: first moment that belongs to it (UTC); None for all that is stored.
+        until: first moment that no longer does (UTC); None for now.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __str__(self) -> str:
+        """For people."""
+        since = f"{self.since:%Y-%m-%d %H:%M:%S}" if self.since is not None else "the oldest batch"
+        until = f"{self.until:%Y-%m-%d %H:%M:%S}" if self.until is not None else "now"
+        return f"{since} to {until}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedWindow:
+    """One window whose batch is stored and acknowledged by the lake.
+
+    Args:
+        key: of its manifest.
+        start: first point that belongs to it.
+        stop: first point that no longer does.
+    """
+
+    key: str
+    start: Point
+    stop: Point
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedSnapshot:
+    """A table's snapshot whose chunks are all stored.
+
+    Args:
+        table: ``database.table``.
+        keys: of the chunks' manifests, in order.
+        low: low watermark of the first chunk.
+        read_to: greatest high watermark: once everything before it is merged, the rows are of one moment.
+    """
+
+    table: str
+    keys: tuple[str, ...]
+    low: Point
+    read_to: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """What a backfill merges.
+
+    Args:
+        source: name of the source.
+        period: what was asked for.
+        begin: where the first batch of it begins.
+        end: where the last one ends.
+        lake: where the lake cursor stands: a merge that is under way may have brought tables further.
+        windows: every window that is stored and acknowledged by the drain, in order.
+        chosen: how many of them lie in the period.
+        snapshots: those that were read in the period.
+        aside: stretches of which the lake has nothing of a table.
+        whole: whether the source began at ``begin``, without reading rows.
+    """
+
+    source: str
+    period: Period
+    begin: Point
+    end: Point
+    lake: Point
+    windows: tuple[ArchivedWindow, ...]
+    chosen: int
+    snapshots: tuple[ArchivedSnapshot, ...]
+    aside: tuple[Aside, ...] = ()
+    whole: bool = False
+
+    def between(self, low: Point, high: Point) -> tuple[ArchivedWindow, ...]:
+        """Return the windows that have something between two points."""
+        return tuple(window for window in self.windows if window.stop > low and window.start < high)
