@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.patterns import matches, problem
+from cdc_lib.config.start import timestamp
 from cdc_lib.errors import BatchesGone, ConfigError, CursorMoved
 from cdc_lib.merge.period import TimedWindow, chosen, refuse_gone, times_of
+from cdc_lib.merge.plan import Batch, tables_of
 from cdc_lib.merge.prepared import check_in_snapshots, not_replayed, opened_before, settle
-from cdc_lib.model.backfill import ArchivedSnapshot, ArchivedWindow, Backfill, Period
+from cdc_lib.model.backfill import ArchivedSnapshot, ArchivedWindow, Backfill, Found, Period
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake import Point
@@ -99,12 +101,27 @@ class Backfilling:
             aside=backfill.aside,
         )
 
-    def chosen_tables(self, tables: list[str], patterns: list[str]) -> list[str]:
+    def told(self, period: Period, patterns: list[str]) -> Found:
+        """Return what would be merged, as far as the store alone tells it.
+
+        Raises:
+            BatchesGone: a part of the period is no longer stored.
+            ConfigError: a pattern is none, or names a table that is not captured.
+        """
+        found = self.found(period)
+        if found is None:
+            return Found(str(period), 0, 0, ())
+        plan = self.plan(found, found.begin, found.end)
+        tables = tables_of(Batch(key, self._manifest(key)) for key in plan.batches)
+        return Found(str(period), found.chosen, len(found.snapshots), tuple(self.chosen_tables(tables, patterns)))
+
+    def chosen_tables(self, tables: Iterable[str], patterns: Iterable[str]) -> list[str]:
         """Return those of some tables that patterns name; all without a pattern.
 
         Raises:
             ConfigError: a pattern is none, or names a table that is not captured.
         """
+        patterns = list(patterns)
         for pattern in patterns:
             if wrong := problem(pattern):
                 raise ConfigError(f"not a pattern of tables: {wrong}", hint="database.table, with * and ? for several.")
@@ -233,3 +250,18 @@ def _asked(task: SnapshotTask) -> Point:
     epoch, _, place = task.snapshot_id.partition("-")
     file, _, offset = place.partition(".")
     return Point(int(epoch), int(file), int(offset))
+
+
+def period_of(since: str | None, until: str | None) -> Period:
+    """Return the period between two times as text.
+
+    Raises:
+        ConfigError: one is no time with a zone, or nothing lies between them.
+    """
+    try:
+        period = Period(timestamp(since) if since else None, timestamp(until) if until else None)
+    except ValueError as error:
+        raise ConfigError(f"--from and --to: {error}") from error
+    if period.since is not None and period.until is not None and period.since >= period.until:
+        raise ConfigError(f"nothing lies between --from and --to: {period}", hint="--to is the later one.")
+    return period

@@ -15,16 +15,15 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from cdc_lib.backfilling import Backfilling
+from cdc_lib.backfilling import Backfilling, period_of
 from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.config.start import timestamp
 from cdc_lib.errors import ConfigError, MergeConflict
 from cdc_lib.merge.again import Again
 from cdc_lib.merge.period import refuse_gaps
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.merge.routing import LakeMerge, lake_merges
-from cdc_lib.model.backfill import Backfill, Into, Period
+from cdc_lib.model.backfill import SIDE_SUFFIX, Backfill, Into, Period
 from cdc_lib.model.lake import Marker, Point
 from cdc_lib.model.merge import TableCut
 from cdc_lib.pipeline import Pipeline
@@ -35,9 +34,6 @@ from spark_jobs.one_table import ATTEMPTS, TableMerge
 from spark_jobs.reselect import Say
 from spark_jobs.session import spark_session, table_session
 from spark_jobs.tables.iceberg import IcebergTable, ensure_namespaces
-
-SUFFIX = "__backfill"
-"""What stands behind the name of a lake table beside which a side table is made."""
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
 
@@ -56,7 +52,7 @@ class Wanted:
     period: Period
     tables: tuple[str, ...] = ()
     into: Into = "live"
-    suffix: str = SUFFIX
+    suffix: str = SIDE_SUFFIX
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--into", choices=("live", "side"), default="live", help="the lake tables, or tables beside them"
     )
-    parser.add_argument("--side-suffix", default=SUFFIX, help="behind the names of the tables beside them")
+    parser.add_argument("--side-suffix", default=SIDE_SUFFIX, help="behind the names of the tables beside them")
     parser.add_argument("tables", nargs="*", help="patterns of tables; all without")
     return ended(parser, arguments, _merged)
 
@@ -84,21 +80,6 @@ def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
     with spark_session(config) as spark:
         cuts = backfill(spark, config, pipeline, wanted)
     return f"{len(cuts)} tables, {sum(cut.changes for cut in cuts)} changes of {wanted.period} merged again"
-
-
-def period_of(since: str | None, until: str | None) -> Period:
-    """Return the period between two times as text.
-
-    Raises:
-        ConfigError: one is no time with a zone, or nothing lies between them.
-    """
-    try:
-        period = Period(timestamp(since) if since else None, timestamp(until) if until else None)
-    except ValueError as error:
-        raise ConfigError(f"--from and --to: {error}") from error
-    if period.since is not None and period.until is not None and period.since >= period.until:
-        raise ConfigError(f"nothing lies between --from and --to: {period}", hint="--to is the later one.")
-    return period
 
 
 def backfill(

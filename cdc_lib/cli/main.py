@@ -10,6 +10,7 @@ import typer
 
 from cdc_lib.cli import (
     anew,
+    backfill,
     consumers,
     cursors,
     doctor,
@@ -70,6 +71,7 @@ for command in (
     consumers.consumers,
     gc.gc,
     maintain.maintain,
+    backfill.backfill,
     release.release,
     anew.snapshot,
     rollback.rollback,

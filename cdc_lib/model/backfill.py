@@ -12,6 +12,9 @@ from cdc_lib.model.lake import Point
 Into = Literal["live", "side"]
 """The lake tables themselves, or tables beside them."""
 
+SIDE_SUFFIX = "__backfill"
+"""What stands behind the name of a lake table beside which a table is made."""
+
 
 @dataclass(frozen=True, slots=True)
 class Period:
@@ -95,3 +98,20 @@ class Backfill:
     def between(self, low: Point, high: Point) -> tuple[ArchivedWindow, ...]:
         """Return the windows that have something between two points."""
         return tuple(window for window in self.windows if window.stop > low and window.start < high)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a backfill would merge, for people.
+
+    Args:
+        period: what was asked for.
+        windows: how many lie in it.
+        snapshots: how many tables were read whole in it.
+        tables: that have something in them.
+    """
+
+    period: str
+    windows: int
+    snapshots: int
+    tables: tuple[str, ...]

@@ -86,6 +86,28 @@ Fails when rows of the lake are wrong, and its log names the tables. `cdc verify
 rows and columns.
 """
 
+BACKFILL = """
+Runs Spark, which merges the batches of the run's date that the store still holds once more: into the lake tables, where it
+repairs rows and changes nothing else, or into tables beside them (`into: side`). The source is not asked, and no cursor moves.
+`cdc backfill` does the same.
+
+* **Retry, clear**: merges again; the tables are the same afterwards.
+* **Mark success**: nothing more is merged; a job that was running is ended, and each table has all of its commit or nothing.
+"""
+
+BACKFILL_DAG = """
+### {source}: backfill
+
+Runs that Airflow's backfill asks for, one for each date, merge the batches of that date again:
+
+```
+airflow backfill create --dag-id cdc_{source}.backfill --from-date 2026-11-01 --to-date 2026-11-07
+```
+
+A run by hand takes its times from `from` and `to`, and all that is stored without. Safe beside the runs of `cdc_{source}`. A date whose
+batches were removed fails and says so: `store.keep_batches_for` says how long they stay.
+"""
+
 MAINTENANCE = """
 ### Maintenance
 
@@ -117,7 +139,8 @@ Carries the changes of **{server}** into the lake: tables {tables}. What is wron
 
 Where things stand is kept in the store under `{source}/cursors/`, not in Airflow: **clearing, retrying or marking any task
 of any run loses nothing and doubles nothing**. The worst that marking success does is to leave work to the next run.
-Backfills are refused, because a run's date decides nothing. To begin anew at another place use `cdc seek` or `cdc rewind`.
+Backfills are refused, because a run's date decides nothing: `cdc_{source}.backfill` is made for them. To begin anew at another
+place use `cdc seek` or `cdc rewind`.
 
 {on_error}
 

@@ -11,8 +11,10 @@ from airflow.sdk import DAG, TriggerRule, get_parsing_context
 
 from cdc_airflow import docs
 from cdc_airflow.assets import changed_tables
+from cdc_airflow.backfill import PARAMS, BackfillOperator
 from cdc_airflow.maintenance import CollectOperator, MaintainOperator
 from cdc_airflow.merge import MergeOperator
+from cdc_airflow.on_request import DaysOnRequest
 from cdc_airflow.operators import AckDrainOperator, AckLakeOperator, DrainOperator, PlanMergeOperator, PlanOperator
 from cdc_airflow.verify import VerifyOperator
 from cdc_lib.config import Loaded, SourceConfig, load_sources
@@ -51,6 +53,7 @@ def make_dags(folder: Path) -> dict[str, DAG]:
     for loaded in right:
         if loaded.config is not None:
             makers[dag_id(loaded.source)] = partial(make_dag, loaded.config, loaded.path)
+            makers[backfill_dag_id(loaded.source)] = partial(make_backfill_dag, loaded.config, loaded.path)
             if loaded.config.verify.schedule is not None:
                 makers[verify_dag_id(loaded.source)] = partial(make_verify_dag, loaded.config, loaded.path)
     return {name: make() for name, make in makers.items() if wanted in (None, name)}
@@ -129,6 +132,33 @@ def make_verify_dag(config: SourceConfig, path: Path) -> DAG:
         tags=["cdc", config.source],
     ) as dag:
         VerifyOperator(task_id="verify", doc_md=docs.VERIFY, source_file=str(path.resolve()))
+    return dag
+
+
+def backfill_dag_id(source: str) -> str:
+    """Return the id of the DAG that merges archived batches of a source again; no name of a source has a dot."""
+    return f"{dag_id(source)}.backfill"
+
+
+def make_backfill_dag(config: SourceConfig, path: Path) -> DAG:
+    """Return the DAG whose runs merge the archived batches of their dates once more.
+
+    It has runs only where Airflow's own backfill, or somebody by hand, asks for them. `max_active_runs` is for tidiness alone:
+    runs of one table beside each other, and beside the merges of the source, begin again where another commit came first.
+    """
+    with DAG(
+        backfill_dag_id(config.source),
+        description=f"Merges archived batches of {config.server.host}:{config.server.port} once more",
+        doc_md=docs.BACKFILL_DAG.format(source=config.source),
+        schedule=DaysOnRequest(),
+        start_date=SINCE,
+        catchup=False,
+        max_active_runs=1,
+        params=PARAMS,
+        default_args=RETRIES,
+        tags=["cdc", config.source],
+    ) as dag:
+        BackfillOperator(task_id="backfill", doc_md=docs.BACKFILL, source_file=str(path.resolve()))
     return dag
 
 

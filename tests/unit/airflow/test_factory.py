@@ -15,13 +15,14 @@ from cdc_lib.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "pandas", "pyarrow", "pymysql", "pymysqlreplication", "pyspark")
+BOTH = ["cdc_shop", "cdc_shop.backfill", "cdc_stock", "cdc_stock.backfill"]
 CHAIN = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake"]
 
 
 def test_each_source_file_makes_a_dag_whose_tasks_follow_one_another(sources: Path):
     """The order of the tasks is the way of the data."""
     dags = make_dags(sources)
-    assert sorted(dags) == ["cdc_shop", "cdc_stock"]
+    assert sorted(dags) == BOTH
     dag = dags["cdc_shop"]
     assert [task.task_id for task in dag.topological_sort()] == CHAIN
     for before, after in itertools.pairwise(CHAIN):
@@ -31,7 +32,7 @@ def test_each_source_file_makes_a_dag_whose_tasks_follow_one_another(sources: Pa
 def test_a_wrong_source_is_an_error_of_its_own_and_hides_no_other(sources: Path):
     """The message names file, key, value and what is allowed."""
     (sources / "wrong.yaml").write_text("server: {host: h, user: u, password_env: P, prot: 3307}\ntables: [a.*]\n")
-    assert sorted(make_dags(sources)) == ["cdc_shop", "cdc_stock"]
+    assert sorted(make_dags(sources)) == BOTH
     with pytest.raises(ConfigError) as error:
         refuse_wrong_sources(sources)
     for word in ("wrong.yaml", "server.prot", "3307", "did you mean 'port'"):

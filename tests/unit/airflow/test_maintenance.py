@@ -62,14 +62,14 @@ def test_the_task_removes_what_all_have_read_as_long_as_the_source_file_says(sou
 def test_a_new_source_file_is_picked_up_a_changed_one_reloaded_and_a_removed_one_gone(sources: Path):
     """Each parsing looks at the folder anew; what a source left in its store stays."""
     (sources / "orders.yaml").write_text((sources / "shop.yaml").read_text())
-    assert sorted(make_dags(sources)) == ["cdc_orders", "cdc_shop", "cdc_stock"]
+    assert [name for name in sorted(make_dags(sources)) if "." not in name] == ["cdc_orders", "cdc_shop", "cdc_stock"]
     changed = (sources / "orders.yaml").read_text().replace("*/7", "*/9").replace("parallelism: 3", "parallelism: 5")
     (sources / "orders.yaml").write_text(changed)
     dag = make_dags(sources)["cdc_orders"]
     assert dag.get_task("drain").max_active_tis_per_dagrun == 5
     assert dag.schedule == "*/9 * * * *"
     (sources / "orders.yaml").unlink()
-    assert sorted(make_dags(sources)) == ["cdc_shop", "cdc_stock"]
+    assert [name for name in sorted(make_dags(sources)) if "." not in name] == ["cdc_shop", "cdc_stock"]
     assert sorted(make_maintenance(sources)[MAINTENANCE].task_ids) == [
         "collect_shop",
         "collect_stock",

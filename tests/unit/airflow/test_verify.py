@@ -26,7 +26,11 @@ def test_a_schedule_makes_a_dag_of_its_own(sources: Path):
     """Beside that of the source; a source without one has none."""
     scheduled(sources)
     dags = make_dags(sources)
-    assert sorted(dags) == ["cdc_shop", "cdc_shop.verify", "cdc_stock"]
+    assert [name for name in sorted(dags) if not name.endswith(".backfill")] == [
+        "cdc_shop",
+        "cdc_shop.verify",
+        "cdc_stock",
+    ]
     assert dags["cdc_shop.verify"].task_ids == ["verify"]
     assert dags["cdc_shop.verify"].catchup is False
 

@@ -1,0 +1,119 @@
+"""Archived batches merged again: into damaged lake tables and into tables beside them, when the server has purged its binlog."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from cdc_lib.merge.routing import lake_merges
+from cdc_lib.model.backfill import SIDE_SUFFIX as SUFFIX
+from cdc_lib.model.backfill import Period
+from spark_jobs.application import merge, run
+from spark_jobs.backfill import Wanted, backfill
+from spark_jobs.batches import load_plan, tables_of
+from spark_jobs.sql import full_name
+from tests.support.capture import Capture
+from tests.support.shop import seed
+from tests.support.shop.compare import compare_database, open_lake
+from tests.support.shop.workload import Workload
+
+
+class Shop:
+    """A shop on a real server, its pipeline, and the lake of the running Spark."""
+
+    def __init__(self, server, folder, lake, **settings):
+        self.server, self.lake = server, lake
+        self.name = f"shop_{secrets.token_hex(4)}"
+        with server.connect() as connection:
+            seed.create(connection, self.name)
+            seed.fill(connection, 300)
+        settings = {"lake": lake.config.lake.model_dump(), "snapshot": {"chunk_rows": 100}, **settings}
+        self.capture = Capture(server, self.name, folder, **settings)
+        self.config, self.pipeline = self.capture.config, self.capture.pipeline
+
+    def round(self):
+        for unit in self.pipeline.plan(by="test"):
+            self.pipeline.drain(unit)
+        self.pipeline.ack_drain(by="test")
+        plan = self.pipeline.plan_merge(by="test")
+        if plan is None:
+            return
+        if tables_of(load_plan(self.capture.store, plan)):
+            merge(self.lake.spark, self.config, plan, self.capture.store, self.lake.said.append)
+        else:
+            run(self.config, plan, self.capture.store)
+        self.pipeline.ack_lake(by="test")
+
+    def write(self, rounds, steps):
+        with self.server.connect() as connection:
+            workload = Workload(connection, self.name, alters={})
+            for number in range(rounds):
+                if number == 1:
+                    connection.cursor().execute("SET SESSION binlog_row_image = 'NOBLOB'")
+                workload.run(steps)
+                self.round()
+
+    def purge(self):
+        self.server.execute("FLUSH BINARY LOGS")
+        self.server.execute("FLUSH BINARY LOGS")
+        newest = self.server.execute("SHOW BINARY LOGS")[-1][0]
+        self.server.execute(f"PURGE BINARY LOGS TO '{newest}'")
+
+    def backfill(self, period=None, *tables, into="live"):
+        return backfill(
+            self.lake.spark, self.config, self.pipeline, Wanted(period or Period(), tables, into), self.lake.said.append
+        )
+
+    def lake_name(self, table, suffix=""):
+        return full_name(lake_merges(self.config, [f"{self.name}.{table}"])[0].name).removesuffix("`") + suffix + "`"
+
+    def sql(self, statement):
+        return self.lake.spark.sql(statement)
+
+    def differences(self):
+        options = {"host": self.server.host, "port": self.server.port, "user": "root", "password": ""}
+        catalog = open_lake(self.config.lake.uri, self.config.lake.warehouse)
+        found = compare_database(options, self.name, catalog)
+        assert len(found) == len(seed.TABLES)
+        return [table for table in found if table.differences]
+
+    def differs_beside(self):
+        """Return the tables beside which the one that was made holds other rows, their order columns included."""
+        found = []
+        for table in seed.TABLES:
+            live, side = (f"SELECT * FROM {self.lake_name(table, suffix)}" for suffix in ("", SUFFIX))
+            one = self.sql(f"({live}) EXCEPT ALL ({side})").count()
+            if one or self.sql(f"({side}) EXCEPT ALL ({live})").count():
+                found.append(table)
+        return found
+
+
+@pytest.fixture
+def shop(any_server, tmp_path, lake):
+    shop = Shop(any_server, tmp_path, lake, reselect={"mode": "never"})
+    yield shop
+    any_server.execute(f"DROP DATABASE {shop.name}")
+
+
+def test_damaged_tables_and_tables_beside_them_equal_the_source_when_the_binlog_is_gone(shop):
+    """Once and again; and the merges that follow go on as if nothing had been."""
+    shop.round()
+    shop.write(2, 60)
+    shop.purge()
+    keyed, unkeyed = "orders", "page_views"
+    shop.sql(f"DELETE FROM {shop.lake_name(keyed)} WHERE id % 3 = 0")
+    shop.sql(f"UPDATE {shop.lake_name(keyed)} SET note = 'wrong' WHERE id % 3 = 1")
+    shop.sql(f"DELETE FROM {shop.lake_name(unkeyed)}")
+    shop.sql(f"DROP TABLE {shop.lake_name('customers')}")
+    assert shop.differences()
+    shop.backfill()
+    assert shop.differences() == []
+    shop.backfill(into="side")
+    assert shop.differs_beside() == []
+    shop.backfill()
+    shop.backfill(into="side")
+    assert shop.differences() == []
+    assert shop.differs_beside() == []
+    shop.write(1, 60)
+    assert shop.differences() == []
