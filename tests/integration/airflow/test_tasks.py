@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE
 from tests.support.airflow import AirflowStandalone
 from tests.support.airflow_source import CONNECTION, AirflowSource
 from tests.support.servers import MySqlServer
+from tests.support.shop.compare import open_lake
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -224,6 +226,35 @@ def test_a_backfill_is_refused(station: AirflowStandalone, source: AirflowSource
     with pytest.raises(httpx.HTTPStatusError) as error:
         station.request("POST", "/api/v2/backfills", body)
     assert error.value.response.is_client_error
+
+
+def test_a_backfill_of_days_brings_a_lost_table_back_beside_the_runs_of_the_source(
+    station: AirflowStandalone, source: AirflowSource
+):
+    """One run for each date, made by Airflow's own backfill; clearing it gives the same table, and days without batches pass."""
+    run(station, source)
+    source.sql("UPDATE orders SET item = 'tandem' WHERE id = 1", "DELETE FROM orders WHERE id = 2")
+    run(station, source)
+    before = source.standing()
+    lake = open_lake(str(source.config.lake.uri), str(source.config.lake.warehouse))
+    lake.drop_table((source.name, "orders"))
+    dag = f"{source.dag}.backfill"
+    station.wait_for_dag(dag)
+    station.unpause(dag)
+    assert station.dag_runs(dag) == []
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    dates = {"from_date": (today - timedelta(days=1)).isoformat(), "to_date": today.isoformat()}
+    station.request("POST", "/api/v2/backfills", {"dag_id": dag, **dates, "max_active_runs": 1})
+    runs = station.wait("the days have runs", lambda: station.dag_runs(dag))
+    assert [one["run_type"] for one in runs] == ["backfill", "backfill"]
+    for one in runs:
+        state = station.wait_for_run(dag, one["dag_run_id"])["state"]
+        assert state == "success", station.task_log(dag, one["dag_run_id"], "backfill")
+    assert source.differences() == []
+    station.clear(dag, runs[-1]["dag_run_id"], "backfill")
+    assert station.wait_for_run(dag, runs[-1]["dag_run_id"])["state"] == "success"
+    assert source.differences() == []
+    assert source.standing() == before
 
 
 def test_a_log_in_from_an_airflow_connection_serves_and_no_password_stands_anywhere(
