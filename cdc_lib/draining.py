@@ -30,6 +30,7 @@ from cdc_lib.model.projection import Projection, whole
 from cdc_lib.model.results import DrainResult
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.origins import ServerOrigin
 from cdc_lib.ports import ObjectStore
 from cdc_lib.shaping import shape_of
 from cdc_lib.source.connect import Session, connect
@@ -63,7 +64,8 @@ class Drainer:
 
     @property
     def _batches(self) -> WindowBatches:
-        return WindowBatches(self.config, self.credentials, self.store, self.shape)
+        origin = ServerOrigin(self.config, self.credentials, self.shape)
+        return WindowBatches(self.config, self.store, self.shape, origin)
 
     def window(
         self,
@@ -260,7 +262,8 @@ class Drainer:
 def _contents(manifest: Manifest) -> tuple[object, ...]:
     """Return what two drains of one window must agree on."""
     aside = tuple((one.table, one.events) for one in manifest.aside)
-    return manifest.files, manifest.prepared_files, manifest.prepared, manifest.decided, manifest.statements, aside
+    raw = manifest.raw and manifest.raw.sha256
+    return manifest.files, manifest.prepared_files, manifest.prepared, manifest.decided, manifest.statements, aside, raw
 
 
 def _chunk_manifest(

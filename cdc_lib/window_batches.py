@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config import SourceConfig
 from cdc_lib.config.shape import is_shaped
 from cdc_lib.decode.aside import AsideTables, tables_at_fault
 from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.masking import Shape
-from cdc_lib.decode.partial_rows import Untold, nothing_untold
+from cdc_lib.decode.partial_rows import nothing_untold
 from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.row_groups import ReadOptions
-from cdc_lib.decode.table_statements import Kept, Naming
-from cdc_lib.errors import ConfigError, DecodeError, PositionNotFound, TableReplaced
+from cdc_lib.decode.table_statements import Naming
+from cdc_lib.errors import DecodeError, PositionNotFound, TableReplaced
 from cdc_lib.histories import Histories
-from cdc_lib.merge.routing import indistinct
 from cdc_lib.model.aside import Fault, SetAside, is_replaced
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
+from cdc_lib.origins import Origin
 from cdc_lib.ports import ObjectStore
-from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts
-from cdc_lib.source.schema import InformationSchema
-from cdc_lib.source.stream import binlog_dump
 from cdc_lib.store import layout
 from cdc_lib.store.parquet import BatchWriter
+from cdc_lib.store.raw_archive import RawArchiveWriter
 from cdc_lib.store.raw_events import RawEventWriter
-from cdc_lib.window.chunks import refuse_masked_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +53,15 @@ class WindowBatches:
 
     Args:
         config: of the source.
-        credentials: log-in of the source.
         store: where batches go.
         shape: which columns are stored, and behind which masks.
+        origin: where windows are read from.
     """
 
     config: SourceConfig
-    credentials: Credentials
     store: ObjectStore
     shape: Shape
+    origin: Origin
 
     def write(
         self,
@@ -105,9 +102,11 @@ class WindowBatches:
             batch_writer(self.config, self.store, key, layout.part_path) as writer,
             batch_writer(self.config, self.store, key, layout.prepared_path) as prepared,
             RawEventWriter(self.store, key, level) as raw,
+            self._archiving(key, level) as archive,
         ):
             left_out = self._left_out(aside.keys() - unread, raw)
-            summary = self._read(window, histories, (writer, prepared), history, left_out, unread)
+            take = archive.take if archive is not None else None
+            summary = self._read(window, histories, (writer, prepared), history, left_out, unread, take)
         _check_files(window, summary.file_times, file_times)
         histories.keep(history)
         told = tuple(
@@ -115,7 +114,19 @@ class WindowBatches:
             for table, fault in sorted(aside.items())
             if fault is not None or table in raw.kept
         )
-        return replace(_window_manifest(window, histories.facts, summary, writer, prepared), aside=told)
+        manifest = replace(_window_manifest(window, histories.facts, summary, writer, prepared), aside=told)
+        if archive is None:
+            return manifest
+        return replace(manifest, raw=archive.archive(self.origin.facts(histories.facts, histories.charsets)))
+
+    @contextmanager
+    def _archiving(self, key: str, level: int) -> Iterator[RawArchiveWriter | None]:
+        """Give what keeps the window's raw events, where the source file wants that."""
+        if not self.config.raw_archive:
+            yield None
+            return
+        with RawArchiveWriter(self.store, key, level) as archive:
+            yield archive
 
     def _left_out(self, aside: Collection[str], raw: RawEventWriter) -> AsideTables | None:
         """Return what keeps the events of tables that are left out; None where no table ever is."""
@@ -133,57 +144,28 @@ class WindowBatches:
         history: WindowHistory,
         aside: AsideTables | None,
         unread: Collection[str],
+        raw: Callable[[memoryview], None] | None,
     ) -> WindowSummary:
-        server, drain, facts = self.config.server, self.config.drain, histories.facts
-        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, self._untold(facts))
+        drain, facts, origin = self.config.drain, histories.facts, self.origin
+        untold = origin.untold if facts.identity.flavor == "mariadb" else nothing_untold
+        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, untold)
         naming = Naming(
             fold=facts.folds_names,
             swaps=self.config.tables.online_schema_change,
-            kept=self._kept,
+            kept=origin.kept,
             shaped=partial(is_shaped, self.config),
         )
         options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values, naming=naming)
-        with binlog_dump(server, self.credentials, facts.identity, window.start) as stream:
+        with origin.stream(window, facts.identity) as stream:
 
             def wanted(database: str, table: str) -> bool:
                 # Of what is read anew by itself not even the raw events are kept.
                 return self.config.tables.captures(database, table) and f"{database}.{table}" not in unread
 
             reader = WindowReader(
-                window, stream, stream_facts, wanted, *writers, options, history, self.shape, aside
+                window, stream, stream_facts, wanted, *writers, options, history, self.shape, aside, raw
             )  # fmt: skip
             return reader.run()
-
-    def _kept(self, database: str, table: str) -> Kept:
-        """Ask the server how the lake keeps a table; one that is gone is taken for one that could be read."""
-        with closing(connect(self.config.server, self.credentials)) as connection:
-            reader = InformationSchema(connection)
-            schema = reader.schema(database, table)
-            captured = [".".join(one) for one in self.config.tables.select(reader.tables())]
-        if schema is None:
-            return "rows"
-        if not schema.primary_key:
-            return "list"
-        try:
-            refuse_masked_keys(self.shape.of(self.config.values.applied(schema)))
-        except ConfigError:
-            return "fixed"
-        return "fixed" if indistinct(self.config, f"{database}.{table}", captured) else "rows"
-
-    def _untold(self, facts: ServerFacts) -> Untold:
-        """Return how to find the columns whose changes the server may leave out of an after image.
-
-        MariaDB logs a virtual column with MINIMAL only when an index needs it; MySQL whenever it changed.
-        """
-
-        def virtual(database: str, table: str) -> frozenset[str]:
-            connection = connect(self.config.server, self.credentials)
-            try:
-                return InformationSchema(connection).virtual_columns(database, table)
-            finally:
-                connection.close()
-
-        return virtual if facts.identity.flavor == "mariadb" else nothing_untold
 
 
 def batch_writer(config: SourceConfig, store: ObjectStore, key: str, path_of: Callable[[str, int], str]) -> BatchWriter:

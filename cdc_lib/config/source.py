@@ -49,6 +49,7 @@ class SourceConfig(Section):
         reselect: rows that the merge reads back from the source.
         verify: comparing tables with their source.
         runway_warning: hours left until the server may purge what is drained next, below which that is warned of.
+        raw_archive: whether the raw events of each window are kept beside its batch.
         on_error: whether what is not understood of one table stops the source, or sets that table aside.
         zero_dates: what becomes of ``0000-00-00``, which no date type can hold.
         invalid_text: what becomes of bytes that are no text of their column's character set.
@@ -89,6 +90,9 @@ class SourceConfig(Section):
         default=VerifyConfig(), description="schedule, tables, chunk_rows, pause, wait, max_rows"
     )
     runway_warning: float = Field(default=24, ge=0, le=8760, description="0 to 8760: hours")
+    raw_archive: bool = Field(
+        default=False, description="true or false: keep the raw events of each window, of all tables of the server"
+    )
     on_error: OnError = Field(default="stop", description="stop or quarantine")
     zero_dates: ZeroDates = Field(default="null", description="null, string or error")
     invalid_text: InvalidText = Field(default="error", description="error or replace")
@@ -140,6 +144,15 @@ class SourceConfig(Section):
         if self.hashes and self.mask_key_env is None and self.mask_key_connection is None:
             raise ValueError(
                 "masks with hash need mask_key_env: NAME (an environment variable) or mask_key_connection: ID (Airflow's)"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _raw_events_show_everything(self) -> Self:
+        """What must not be stored would be stored all the same."""
+        if self.raw_archive and (self.masks or self.columns):
+            raise ValueError(
+                "raw_archive keeps what the server sends as it is: it cannot be used with masks or columns"
             )
         return self
 

@@ -71,6 +71,7 @@ class WindowReader:
         history: knows the columns that the stream does not name.
         shape: which columns are decoded, and their masks; all of them as they are without it.
         aside: tables that are left out; given, even without any, where a table at fault is going to be.
+        raw: takes the bytes of the stream up to the window's end, in pieces of any size; None where they are not kept.
     """
 
     def __init__(
@@ -85,10 +86,12 @@ class WindowReader:
         history: WindowHistory | None = None,
         shape: Shape | None = None,
         aside: AsideTables | None = None,
+        raw: Callable[[memoryview], None] | None = None,
     ) -> None:
         """Stand at the window's start."""
         self._window = window
         self._stream = stream
+        self._raw = raw
         self._summary = WindowSummary()
         self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
         self._shape = shape or Shape()
@@ -142,6 +145,8 @@ class WindowReader:
                     continue
                 data, begin, fill = rest, 0, rest.shape[0]
             at = self._walk(data, begin, fill)
+            if self._raw is not None:
+                self._raw(data[begin:at].data)
             rest = data[at:fill].copy()
             if data is buffer:
                 receiver.release(buffer)

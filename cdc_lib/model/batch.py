@@ -10,6 +10,7 @@ from cdc_lib.model.aside import SetAside
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.part import Part
 from cdc_lib.model.position import Position
+from cdc_lib.model.raw import RawArchive
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_statement import TableStatement
 from cdc_lib.model.window import Window
@@ -138,6 +139,7 @@ class Manifest:
         aside: tables whose rows are left out.
         gtid_set: GTIDs of all of the window's transactions; empty when it has none, and in batches of older releases.
         statements: what statements did to the rows of captured tables, in order.
+        raw: the window's raw events; None where they are not kept.
     """
 
     source: str
@@ -160,6 +162,7 @@ class Manifest:
     aside: tuple[SetAside, ...] = ()
     gtid_set: str = ""
     statements: tuple[TableStatement, ...] = ()
+    raw: RawArchive | None = None
 
     @property
     def id(self) -> str:

@@ -133,6 +133,16 @@ def events_path(table: str) -> str:
     return f"quarantine/{table_folder(table)}.events.zst"
 
 
+def raw_events_path() -> str:
+    """Return where the raw events of a whole window lie below the folder of its manifest."""
+    return "raw/events.zst"
+
+
+def raw_facts_path(digest: str) -> str:
+    """Return where that lies which is needed to decode them: two drains may get other answers of the server."""
+    return f"raw/facts-{digest[:16]}.json"
+
+
 def beside(manifest: str, path: str) -> str:
     """Return the key of a file whose path its manifest gives.
 

@@ -45,7 +45,9 @@ def test_a_period_that_begins_before_the_oldest_batch_is_refused():
     refuse_gone(Period(NOON), NOON, from_the_start=False, source="shop")
     refuse_gone(Period(NOON - HOUR), NOON, from_the_start=True, source="shop")
     refuse_gone(Period(), NOON, from_the_start=False, source="shop")
-    with pytest.raises(BatchesGone, match=r"11:00:00 to now is no longer stored: the oldest batch begins at .* 12:00:00"):
+    with pytest.raises(
+        BatchesGone, match=r"11:00:00 to now is no longer stored: the oldest batch begins at .* 12:00:00"
+    ):
         refuse_gone(Period(NOON - HOUR), NOON, from_the_start=False, source="shop")
     with pytest.raises(BatchesGone, match="there is no batch"):
         refuse_gone(Period(NOON - HOUR), None, from_the_start=False, source="shop")

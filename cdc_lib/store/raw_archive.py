@@ -1,0 +1,152 @@
+"""The raw events of a window as a file beside its Parquet: written while it is decoded, and read in the place of the server."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, BinaryIO, Self, cast
+
+import zstandard
+
+from cdc_lib.errors import CorruptBatch
+from cdc_lib.model.raw import RawArchive, RawFacts
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import documents, layout
+from cdc_lib.store.hashed import HashedFile
+
+PORTION = 1 << 20
+"""Bytes that the compressor is given at once: its output depends on nothing but the events."""
+
+
+@dataclass(slots=True)
+class RawArchiveWriter:
+    """Writes the file of one window; it appears when the block ends well, and not at all when it raises.
+
+    Args:
+        store: where to.
+        manifest: key of the window's manifest.
+        level: zstd level.
+    """
+
+    store: ObjectStore
+    manifest: str
+    level: int = 1
+    received: int = 0
+    _waiting: bytearray = field(default_factory=bytearray)
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _file: HashedFile | None = None
+    _writer: Any = None
+
+    def take(self, data: memoryview) -> None:
+        """Take the next bytes of the stream."""
+        self.received += data.nbytes
+        self._waiting += data
+        whole = len(self._waiting) // PORTION * PORTION
+        for at in range(0, whole, PORTION):
+            self._writer.write(bytes(self._waiting[at : at + PORTION]))
+        del self._waiting[:whole]
+
+    def archive(self, facts: RawFacts) -> RawArchive:
+        """Write what else a decoder needs, once the events are durable, and return what the manifest names."""
+        if self._file is None:
+            raise AssertionError(self.manifest)
+        data = documents.dump(facts)
+        digest = hashlib.sha256(data).hexdigest()
+        path = layout.raw_facts_path(digest)
+        self.store.put(layout.beside(self.manifest, path), data)
+        size, events = self._file.size, self._file.sha256.hexdigest()
+        return RawArchive(layout.raw_events_path(), size, events, self.received, path, digest)
+
+    def __enter__(self) -> Self:
+        """Write while the block runs."""
+        key = layout.beside(self.manifest, layout.raw_events_path())
+        self._file = HashedFile(self._stack.enter_context(self.store.open_write(key)))
+        compressor = zstandard.ZstdCompressor(level=self.level, write_checksum=True)
+        self._writer = compressor.stream_writer(cast(BinaryIO, self._file), closefd=False)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Finish the file, or leave none."""
+        if error is not None:
+            self._stack.__exit__(kind, error, trace)
+            return
+        self._writer.write(bytes(self._waiting))
+        self._writer.close()
+        self._stack.close()
+
+
+class ArchivedStream:
+    """Gives the bytes that a server once sent; implements :class:`cdc_lib.ports.BinlogStream`.
+
+    Args:
+        store: where the archive lies.
+        manifest: key of the window's manifest.
+        archive: what the manifest names.
+    """
+
+    def __init__(self, store: ObjectStore, manifest: str, archive: RawArchive) -> None:
+        """Open nothing yet."""
+        self._store = store
+        self._key = layout.beside(manifest, archive.path)
+        self._archive = archive
+        self._stack = ExitStack()
+        self._reader: Any = None
+
+    def read_into(self, view: memoryview) -> int:
+        """Fill the view with what comes next and return how much; 0 at the end.
+
+        Raises:
+            CorruptBatch: the file is damaged.
+        """
+        try:
+            return int(self._reader.readinto(view))
+        except zstandard.ZstdError as error:
+            raise _damaged(self._key, str(error)) from error
+
+    def __enter__(self) -> Self:
+        """Look whether the file is what the manifest says, and open it.
+
+        Raises:
+            CorruptBatch: it is missing, or another one.
+        """
+        digest = hashlib.sha256()
+        with self._store.open_read(self._key) as file:
+            while part := file.read(PORTION):
+                digest.update(part)
+        if digest.hexdigest() != self._archive.sha256:
+            raise _damaged(self._key, "its SHA-256 is another one")
+        file = self._stack.enter_context(self._store.open_read(self._key))
+        self._reader = self._stack.enter_context(zstandard.ZstdDecompressor().stream_reader(file))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        self._stack.__exit__(kind, error, trace)
+
+
+def read_facts(store: ObjectStore, manifest: str, archive: RawArchive) -> RawFacts:
+    """Return what was kept beside the events.
+
+    Raises:
+        CorruptBatch: it is missing, or another one than the manifest names.
+    """
+    key = layout.beside(manifest, archive.facts)
+    found = store.get(key)
+    if found is None or hashlib.sha256(found.data).hexdigest() != archive.facts_sha256:
+        raise _damaged(key, "it is missing, or its SHA-256 is another one")
+    return documents.load(RawFacts, found.data, key)
+
+
+def _damaged(key: str, why: str) -> CorruptBatch:
+    return CorruptBatch(
+        f"the raw archive of a window cannot be read: {why}",
+        hint="Restore the object from the store's versions, or read the window from the server: cdc redrain without "
+        "--from-archive.",
+        key=key,
+    )
