@@ -132,8 +132,18 @@ class Backfilling:
         return [t for t in captured if not patterns or any(matches(pattern, *_parts(t)) for pattern in patterns)]
 
     def _windows(self, drain: Cursor) -> Iterator[ArchivedWindow]:
-        """Yield the windows that are acknowledged, without those of an epoch that lie behind its end."""
-        for window in stored_windows(self.store, self.config.source):
+        """Yield the windows that are acknowledged, without those of an epoch that lie behind its end.
+
+        Of windows one of which holds another, as when some were drained again over longer stretches, the longest counts.
+        """
+        covered = None
+        stored = stored_windows(self.store, self.config.source)
+        for window in sorted(
+            stored, key=lambda one: (one.start, Point(-one.stop.epoch, -one.stop.file, -one.stop.offset))
+        ):
+            if covered is not None and window.start.epoch == covered.epoch and window.stop <= covered:
+                continue
+            covered = window.stop
             end = drain.end_of_epoch(window.start.epoch)
             if end is None or window.stop <= Point.at(window.start.epoch, end):
                 yield ArchivedWindow(window.key, window.start, window.stop)

@@ -39,6 +39,7 @@ from cdc_lib.source.schema import InformationSchema
 from cdc_lib.source.stream import query
 from cdc_lib.source.watermark import low_watermark
 from cdc_lib.store import documents, layout
+from cdc_lib.store.layered import LayeredStore
 from cdc_lib.window import chunks
 from cdc_lib.window_batches import Leaving, WindowBatches, at_fault, batch_writer
 
@@ -51,11 +52,13 @@ class Drainer:
         config: of the source.
         credentials: log-in of the source.
         store: where batches go.
+        versions: where versions of schemas are read from that the store does not have; None where it has all.
     """
 
     config: SourceConfig
     credentials: Credentials
     store: ObjectStore
+    versions: ObjectStore | None = None
 
     @property
     def shape(self) -> Shape:
@@ -99,7 +102,8 @@ class Drainer:
             charsets = read_charsets(connection)
         finally:
             connection.close()
-        histories = Histories(self.config, self.credentials, self.store, window.epoch, facts, charsets)
+        versions = LayeredStore(self.store, self.versions) if self.versions is not None else self.store
+        histories = Histories(self.config, self.credentials, versions, window.epoch, facts, charsets)
         undrained = [before for before in earlier if self.manifest(layout.manifest_key(before)) is None]
         manifest = self._batches.write(window, histories, undrained, leaving or Leaving(), file_times or {})
         stands = self._publish(key, manifest)

@@ -226,3 +226,16 @@ class Histories:
         stretch = Window(self.config.source, self.epoch, start, stop)
         with binlog_dump(self.config.server, self.credentials, self.facts.identity, start) as stream:
             return read_statements(stretch, stream, facts)
+
+
+class ArchivedHistories(Histories):
+    """The histories of a window that is read from its raw events: the server is not asked."""
+
+    __slots__ = ()
+
+    def _reread(self, entity: Entity, lost: Lost) -> Definition:
+        """Return what was read when the window was drained."""
+        kept = self.versions.known_from(*entity, lost.position)
+        if kept is None or kept.definition is None:
+            raise self._gone(entity, lost, [])
+        return kept.definition

@@ -27,6 +27,8 @@ from cdc_lib.model.backfill import SIDE_SUFFIX, Backfill, Into, Period
 from cdc_lib.model.lake import Marker, Point
 from cdc_lib.model.merge import TableCut
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.store.layered import LayeredStore
+from cdc_lib.store.open import open_at
 from spark_jobs.application import merge_all
 from spark_jobs.batches import load_plan
 from spark_jobs.entry import arguments_of, ended
@@ -67,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--into", choices=("live", "side"), default="live", help="the lake tables, or tables beside them"
     )
     parser.add_argument("--side-suffix", default=SIDE_SUFFIX, help="behind the names of the tables beside them")
+    parser.add_argument("--batches", help="where batches were drained again, which count before the source's own")
     parser.add_argument("tables", nargs="*", help="patterns of tables; all without")
     return ended(parser, arguments, _merged)
 
@@ -74,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
     wanted = Wanted(period_of(options.since, options.until), tuple(options.tables), options.into, options.side_suffix)
     pipeline = Pipeline.open(config, Credentials("", ""))
+    if options.batches:
+        pipeline = replace(pipeline, store=LayeredStore(open_at(config.store, options.batches), pipeline.store))
     backfilling = Backfilling(config, pipeline.store, pipeline.cursors)
     if backfilling.found(wanted.period) is None:
         return f"nothing of {wanted.period} was ever merged"

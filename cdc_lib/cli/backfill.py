@@ -11,6 +11,8 @@ from cdc_lib.cli import spark
 from cdc_lib.cli.context import SourceName, config_of, find, open_store_pipeline
 from cdc_lib.cli.output import say
 from cdc_lib.model.backfill import SIDE_SUFFIX, Found
+from cdc_lib.store.layered import LayeredStore
+from cdc_lib.store.open import open_at
 
 
 def backfill(
@@ -29,6 +31,10 @@ def backfill(
     side_suffix: Annotated[
         str, typer.Option("--side-suffix", help="Behind the names of the tables beside them.")
     ] = SIDE_SUFFIX,
+    batches: Annotated[
+        str | None,
+        typer.Option("--batches", help="Where cdc redrain put batches, which count before the source's own."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be merged; nothing is.")] = False,
 ) -> None:
     """Merge batches that the store still holds once more: repairs lake tables, or builds tables beside them.
@@ -41,11 +47,13 @@ def backfill(
     period = period_of(since, until)
     if dry_run:
         pipeline = open_store_pipeline(config)
-        found = Backfilling(config, pipeline.store, pipeline.cursors).told(period, list(tables or ()))
+        store = LayeredStore(open_at(config.store, batches), pipeline.store) if batches else pipeline.store
+        found = Backfilling(config, store, pipeline.cursors).told(period, list(tables or ()))
         _show(found)
         return
     times = [*(("--from", since) if since else ()), *(("--to", until) if until else ())]
     options = [*times, "--into", into, "--side-suffix", side_suffix]
+    options += ["--batches", batches] if batches else []
     spark.run_job("spark_jobs.backfill", loaded.path, *options, "--", *(tables or ()))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from pydantic import ValidationError
+
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.store.local import LocalStore
@@ -27,6 +29,23 @@ def open_store(config: StoreConfig) -> LocalStore | S3Store:
         path_style=config.path_style,
     )
     return S3Store(config.bucket, config.prefix, options)
+
+
+def open_at(config: StoreConfig, location: str) -> LocalStore | S3Store:
+    """Return the store at another place that is reached as a source's own is.
+
+    Raises:
+        ConfigError: it is no place for a store, or the source's own.
+    """
+    try:
+        other = StoreConfig.model_validate({**config.model_dump(), "url": location})
+    except ValidationError as error:
+        raise ConfigError(
+            f"{location!r} is no place for batches", hint="Write it as file:///absolute/folder or s3://bucket/prefix."
+        ) from error
+    if other.url == config.url:
+        raise ConfigError(f"{location} is the store of the source itself", hint="Name another folder or prefix.")
+    return open_store(other)
 
 
 def _variable(setting: str, name: str | None) -> str | None:

@@ -1,0 +1,46 @@
+"""``cdc redrain``: windows drained once more into a place of their own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lib.backfilling import period_of
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline, open_store_pipeline
+from cdc_lib.cli.output import say, size
+from cdc_lib.model.results import DrainResult
+from cdc_lib.redraining import Redraining
+from cdc_lib.store.open import open_at
+
+
+def redrain(
+    context: typer.Context,
+    source: SourceName,
+    location: Annotated[
+        str, typer.Option("--location", help="file:///folder or s3://bucket/prefix, not the source's own.")
+    ],
+    since: Annotated[str | None, typer.Option("--from", help="Changes that committed then or later.")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="Changes that committed before; now without.")] = None,
+    from_archive: Annotated[
+        bool, typer.Option("--from-archive", help="From the raw events that were kept; the server is not asked.")
+    ] = False,
+) -> None:
+    """Drain a stretch of the binlog again into another place; neither the source's cursors nor its batches are touched.
+
+    A run that was ended goes on where it was. cdc backfill --batches LOCATION merges what is there.
+    """
+    config = config_of(find(context, source))
+    period = period_of(since, until)
+    pipeline = open_store_pipeline(config) if from_archive else open_pipeline(config)
+    redraining = Redraining(config, pipeline.credentials, pipeline.store, open_at(config.store, location))
+    if from_archive:
+        count = redraining.from_archive(period, told=_told)
+        say(f"{count} windows of {period} are decoded from their raw events in {location}")
+    else:
+        cursor = redraining.from_server(period, by=caller("redrain"), told=_told)
+        say(f"{location} has the binlog up to {cursor.position}")
+
+
+def _told(result: DrainResult) -> None:
+    say(f"{result.unit_id}: {result.rows} rows, {size(result.bytes)}")
