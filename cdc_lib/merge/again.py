@@ -17,6 +17,9 @@ from cdc_lib.model.batch import Manifest, SnapshotChunk
 from cdc_lib.model.lake import Marker, Mode, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
 
+MODES = frozenset({"mirror", "append"})
+"""Modes of tables whose rows may be merged again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Again:
@@ -50,6 +53,12 @@ class Again:
             MergeConflict: another merge moved the table beyond the batches at hand.
             MergeError: the lake table is not there, and the batches do not hold all of it.
         """
+        if mode not in MODES:
+            raise MergeError(
+                f"a table of mode {mode} is not merged again",
+                hint="cdc verify --repair mends single rows, cdc snapshot reads the table anew.",
+                table=table,
+            )
         low = min(filter(None, (self.begin, marker.merged_to)))
         low = low if self.side else max(low, self.loaded[0])  # what is gone was merged before
         high = max(filter(None, (self.end, marker.merged_to)))

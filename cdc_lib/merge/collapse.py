@@ -19,7 +19,7 @@ RANK = "_cdc_rank"
 Quote = Callable[[str], str]
 
 
-def last_change_sql(relation: str, key: Sequence[str], quote: Quote) -> str:
+def last_change_sql(relation: str, key: Sequence[str], quote: Quote, then: str = "") -> str:
     """Return a SELECT of the last change of each key.
 
     The order key is compared number by number. Where an update changed a row's key to one that the same event freed, two
@@ -29,9 +29,11 @@ def last_change_sql(relation: str, key: Sequence[str], quote: Quote) -> str:
         relation: what to select from, ready to stand in SQL; its order columns bear the lake's names.
         key: names of the primary key's columns.
         quote: quotes a name for the engine.
+        then: what decides between two that are alike so far, ready to stand in SQL; the least wins. Nothing when empty.
     """
     order = ", ".join(f"{quote(name)} DESC" for name in ORDER)
     gone = f"CASE WHEN {quote(OP)} = '{DELETE}' THEN 1 ELSE 0 END"
     keys = ", ".join(map(quote, key))
-    rank = f"row_number() OVER (PARTITION BY {keys} ORDER BY {order}, {gone}) AS {RANK}"
+    by = ", ".join(filter(None, (order, gone, then)))
+    rank = f"row_number() OVER (PARTITION BY {keys} ORDER BY {by}) AS {RANK}"
     return f"SELECT * FROM (SELECT *, {rank} FROM {relation}) AS ranked WHERE {RANK} = 1"  # noqa: S608 - names are quoted

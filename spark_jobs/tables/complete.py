@@ -83,7 +83,8 @@ class Completion:
         if moved:
             timeline = self._with_moves(timeline)
         timeline.createOrReplaceTempView(TIMELINE_VIEW)
-        ranked = self._sql(last_change_sql(TIMELINE_VIEW, self.table.primary_key, quoted)).drop(RANK)
+        # A change that is merged again goes over the row that it left, which may have been written over since.
+        ranked = self._sql(last_change_sql(TIMELINE_VIEW, self.table.primary_key, quoted, STANDING)).drop(RANK)
         return ranked.where(f"NOT {STANDING}").selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
 
     def check(self, last: DataFrame, why: str = "") -> None:

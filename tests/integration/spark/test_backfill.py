@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 
 import pytest
 
+from cdc_lib.config import Credentials
 from cdc_lib.merge.routing import lake_merges
 from cdc_lib.model.backfill import SIDE_SUFFIX as SUFFIX
 from cdc_lib.model.backfill import Period
+from cdc_lib.redraining import Redraining
+from cdc_lib.store.layered import LayeredStore
+from cdc_lib.store.local import LocalStore
 from spark_jobs.application import merge, run
 from spark_jobs.backfill import Wanted, backfill
 from spark_jobs.batches import load_plan, tables_of
@@ -34,7 +39,8 @@ class Shop:
         settings = {"lake": lake.config.lake.model_dump(), "snapshot": {"chunk_rows": 20}, **settings}
         settings["tables"] = {"include": [f"{self.name}.{table}" for table in TABLES]}
         self.capture = Capture(server, self.name, folder, **settings)
-        self.config, self.pipeline = self.capture.config, self.capture.pipeline
+        self.config, self.pipeline, self.folder = self.capture.config, self.capture.pipeline, folder
+        self.archived = self.pipeline
 
     def round(self):
         for unit in self.pipeline.plan(by="test"):
@@ -66,8 +72,15 @@ class Shop:
 
     def backfill(self, period=None, *tables, into="live"):
         return backfill(
-            self.lake.spark, self.config, self.pipeline, Wanted(period or Period(), tables, into), self.lake.said.append
+            self.lake.spark, self.config, self.archived, Wanted(period or Period(), tables, into), self.lake.said.append
         )
+
+    def decode_again(self):
+        """Take the batches from now on from their raw events, decoded into another place."""
+        place = LocalStore(self.folder / "again")
+        redraining = Redraining(self.config, Credentials("", ""), self.capture.store, place)
+        assert redraining.from_archive(Period(), told=lambda _: None) > 0
+        self.archived = replace(self.pipeline, store=LayeredStore(place, self.capture.store))
 
     def lake_name(self, table, suffix=""):
         return full_name(lake_merges(self.config, [f"{self.name}.{table}"])[0].name).removesuffix("`") + suffix + "`"
@@ -97,10 +110,10 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
-def shop(any_server, tmp_path, lake):
-    shop = Shop(any_server, tmp_path, lake, reselect={"mode": "never"})
+def shop(mysql_server, tmp_path, lake):
+    shop = Shop(mysql_server, tmp_path, lake, reselect={"mode": "never"}, raw_archive=True)
     yield shop
-    any_server.execute(f"DROP DATABASE {shop.name}")
+    mysql_server.execute(f"DROP DATABASE {shop.name}")
 
 
 def test_damaged_tables_and_tables_beside_them_equal_the_source_when_the_binlog_is_gone(shop):
@@ -118,6 +131,7 @@ def test_damaged_tables_and_tables_beside_them_equal_the_source_when_the_binlog_
     assert shop.differences() == []
     shop.backfill(into="side")
     assert shop.differs_beside() == []
+    shop.decode_again()
     shop.backfill()
     shop.backfill(into="side")
     assert shop.differences() == []
