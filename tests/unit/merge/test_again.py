@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cdc_lib.errors import MergeConflict, MergeError
+from cdc_lib.merge.again import Again
+from cdc_lib.model.aside import Aside
+from cdc_lib.model.lake import Marker, Point, SnapshotMark
+from cdc_lib.store.local import LocalStore
+from spark_jobs.batches import load_batches
+from tests.support.batches import BIGINT, DAWN, BatchWriter, Row, at, table
+
+ORDERS = table("shop.orders", {"id": BIGINT})
+VIEWS = table("shop.views", {"id": BIGINT}, key=())
+BEGIN, END = Point(1, 1, 4), Point(1, 1, 300)
+AGAIN = Again(BEGIN, END, (BEGIN, END), side=False, whole=False)
+
+
+@pytest.fixture
+def writer(tmp_path):
+    return BatchWriter(LocalStore(tmp_path))
+
+
+def windows(writer, schema, **statements):
+    return [
+        writer.window(low, low + 100, {schema: [Row("c", low + 10, {"id": low})]}, **statements) for low in (100, 200)
+    ]
+
+
+def work(writer, schema, keys, marker, again=AGAIN, aside=()):
+    plan = replace(writer.plan(300, *keys), aside=aside)
+    mode = "mirror" if schema.primary_key else "append"
+    return again(schema.name, mode, load_batches(writer.store, keys), marker, plan)
+
+
+def test_a_table_that_has_all_of_it_gets_it_once_more(writer):
+    """Guarded, and its marker stays."""
+    marker = Marker(END)
+    found = work(writer, ORDERS, windows(writer, ORDERS), marker)
+    assert [piece.batch.manifest.window.start.offset for piece in found.pieces] == [100, 200]
+    assert found.guard
+    assert found.marker == marker
+
+
+def test_a_table_of_which_there_is_nothing_is_left_alone(writer):
+    """Not even a commit is made."""
+    assert work(writer, VIEWS, windows(writer, ORDERS), Marker(END)).pieces == ()
+
+
+def test_a_lake_table_that_is_gone_is_not_made_of_a_part_of_its_rows(writer):
+    """Unless it is one beside it, the statement that made the table lies in the part, or the source began there."""
+    keys = windows(writer, ORDERS)
+    with pytest.raises(MergeError, match="do not hold all of its rows"):
+        work(writer, ORDERS, keys, Marker())
+    for again in (replace(AGAIN, side=True), replace(AGAIN, whole=True)):
+        assert work(writer, ORDERS, keys, Marker(), again).marker == Marker(END)
+    created = [writer.window(50, 100, {}, statements=[("create", "shop.orders", 60)]), *keys]
+    assert work(writer, ORDERS, created, Marker()).emptied == Point(1, 1, 60)
+    chunk = writer.chunk(ORDERS, 150, [{"id": 1}])
+    assert work(writer, ORDERS, [chunk, *keys], Marker()).marker.snapshots[0].complete
+
+
+def test_a_list_of_changes_has_the_part_taken_out_that_comes_again(writer):
+    """Rows of its snapshot stay, where the chunks do not come as well; then changes of before the snapshot are not brought."""
+    keys = windows(writer, VIEWS)
+    assert work(writer, VIEWS, keys, Marker(END)).again == (BEGIN, END)
+    low = Point(1, 1, 150)
+    marker = Marker(END, (SnapshotMark("s", 1, True, low, low, low),))
+    found = work(writer, VIEWS, keys, marker)
+    assert (found.again, found.again_reads) == ((low, END), False)
+    assert {piece.floor for piece in found.pieces} == {low}
+    chunk = writer.chunk(VIEWS, 150, [{"id": 1}])
+    assert work(writer, VIEWS, [chunk, *keys], Marker(END)).again_reads
+
+
+def test_changes_of_before_a_snapshot_that_replaced_the_table_count_for_nothing(writer):
+    """What was deleted while they were left out would come back."""
+    low = Point(1, 1, 210)
+    marker = Marker(END, (SnapshotMark("s2", 1, True, low, low, low),))
+    record = Aside(
+        "shop.orders", 1, at(110), at(110), at(110), None, None, DAWN, until=at(210), until_epoch=1, snapshot_id="s2"
+    )
+    keys = windows(writer, ORDERS)
+    assert {piece.floor for piece in work(writer, ORDERS, keys, marker, aside=(record,)).pieces} == {low}
+    assert {piece.floor for piece in work(writer, ORDERS, keys, marker).pieces} == {None}
+    older = writer.chunk(ORDERS, 120, [{"id": 1}])
+    assert all(p.batch.manifest.chunk is None for p in work(writer, ORDERS, [older, *keys], marker).pieces)
+
+
+def test_a_table_that_moved_on_meanwhile_is_a_conflict(writer):
+    """Windows behind those at hand are needed: they may delete what comes again."""
+    with pytest.raises(MergeConflict, match="another merge moved the table meanwhile"):
+        work(writer, ORDERS, windows(writer, ORDERS), Marker(Point(1, 1, 301)))
+
+
+def test_a_mode_that_is_not_known_here_is_refused(writer):
+    """Its rows would be taken for those of another."""
+    keys = windows(writer, ORDERS)
+    with pytest.raises(MergeError, match="is not merged again"):
+        AGAIN("shop.orders", "history", load_batches(writer.store, keys), Marker(END), writer.plan(300, *keys))
