@@ -99,8 +99,8 @@ def test_wrong_times_and_tables_are_told(source):
         period_of("2026-11-20T00:00:00Z", "2026-11-19T00:00:00Z")
     with pytest.raises(ConfigError, match="with its zone"):
         period_of("2026-11-20T00:00:00", None)
+    config = source.config.model_copy(update={"tables": TablesConfig(include=("other.*",))})
     with pytest.raises(ConfigError, match=r"not captured: shop\.orders"):
-        config = source.config.model_copy(update={"tables": TablesConfig(include=("other.*",))})
         replace(source, config=config).chosen_tables(["shop.orders"], ["shop.orders"])
     with pytest.raises(ConfigError, match="not a pattern of tables"):
         source.chosen_tables(["shop.orders"], ["orders"])
