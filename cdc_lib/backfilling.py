@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from cdc_lib.config import SourceConfig
-from cdc_lib.config.patterns import matches, problem
+from cdc_lib.config.patterns import is_expression, matches, problem
 from cdc_lib.config.start import timestamp
 from cdc_lib.errors import BatchesGone, ConfigError, CursorMoved
 from cdc_lib.merge.period import TimedWindow, chosen, refuse_gone, times_of
@@ -56,13 +56,14 @@ class Backfilling:
         stands = Point.at(lake.epoch, lake.position)
         windows = tuple(self._windows(drain))
         timed = self._timed(tuple(window for window in windows if window.stop <= stands), period)
-        snapshots = tuple(self._snapshots(lake))
-        read = [(one, first) for one, first in snapshots if _in(period, first)]
-        self._refuse_gone(period, drain, windows, [first for _, first in snapshots])
+        begun = {task: first for task in lake.snapshots if task.complete and (first := self._first(task)) is not None}
+        self._refuse_gone(period, drain, windows, begun.values())
+        found = (self._snapshot(task) for task, first in begun.items() if _in(period, first))
+        snapshots = tuple(one for one in found if one is not None)
         mine = chosen(timed, period)
-        if not mine and not read:
+        if not mine and not snapshots:
             return None
-        points = [(one.window.start, one.window.stop) for one in mine] + [(one.low, one.read_to) for one, _ in read]
+        points = [(one.window.start, one.window.stop) for one in mine] + [(one.low, one.read_to) for one in snapshots]
         begin = min(low for low, _ in points)
         began = _began(drain)
         return Backfill(
@@ -73,7 +74,7 @@ class Backfilling:
             lake=stands,
             windows=windows,
             chosen=len(mine),
-            snapshots=tuple(one for one, _ in read),
+            snapshots=snapshots,
             aside=drain.aside,
             whole=self.config.start != "snapshot" and began == begin,
         )
@@ -126,7 +127,8 @@ class Backfilling:
             if wrong := problem(pattern):
                 raise ConfigError(f"not a pattern of tables: {wrong}", hint="database.table, with * and ? for several.")
             database, _, name = pattern.partition(".")
-            if not set("*?") & set(pattern) and not self.config.tables.captures(database, name):
+            named = not is_expression(pattern) and not set("*?") & set(pattern)
+            if named and not self.config.tables.captures(database, name):
                 raise ConfigError(f"not captured: {pattern}", hint="tables: in the source file says what is.")
         captured = [table for table in tables if self.config.tables.captures(*_parts(table))]
         return [t for t in captured if not patterns or any(matches(pattern, *_parts(t)) for pattern in patterns)]
@@ -158,16 +160,18 @@ class Backfilling:
             wanted = tuple(window for window in windows if window.key in written and written[window.key] >= since)
         return times_of((window, self._manifest(window.key)) for window in wanted)
 
-    def _snapshots(self, lake: Cursor) -> Iterator[tuple[ArchivedSnapshot, Manifest]]:
-        """Yield the snapshots that the lake has whole and whose chunks are all stored, with their first chunks."""
-        for task in lake.snapshots:
-            keys = tuple(layout.chunk_manifest_key(task, number) for number in range(task.chunks))
-            found = [manifest for key in keys if (manifest := self._stored(key)) is not None]
-            if task.complete and keys and len(found) == len(keys):
-                yield _snapshot(task, keys, found), found[0]
+    def _first(self, task: SnapshotTask) -> Manifest | None:
+        """Return the first chunk of a snapshot, where it is stored."""
+        return self._stored(layout.chunk_manifest_key(task, 0)) if task.chunks else None
+
+    def _snapshot(self, task: SnapshotTask) -> ArchivedSnapshot | None:
+        """Return a snapshot that the lake has whole; None where a chunk of it is no longer stored."""
+        keys = tuple(layout.chunk_manifest_key(task, number) for number in range(task.chunks))
+        chunks = [manifest for key in keys if (manifest := self._stored(key)) is not None]
+        return _snapshot(task, keys, chunks) if len(chunks) == len(keys) else None
 
     def _refuse_gone(
-        self, period: Period, drain: Cursor, windows: tuple[ArchivedWindow, ...], firsts: list[Manifest]
+        self, period: Period, drain: Cursor, windows: tuple[ArchivedWindow, ...], firsts: Iterable[Manifest]
     ) -> None:
         times = [one.first_time for one in firsts]
         for window in windows:  # the first that is not empty

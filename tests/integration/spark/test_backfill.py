@@ -66,7 +66,7 @@ class Shop:
 
     def purge(self):
         self.server.execute("FLUSH BINARY LOGS")
-        self.server.execute("FLUSH BINARY LOGS")
+        self.round()
         newest = self.server.execute("SHOW BINARY LOGS")[-1][0]
         self.server.execute(f"PURGE BINARY LOGS TO '{newest}'")
 
