@@ -53,41 +53,48 @@ class Again:
             MergeConflict: another merge moved the table beyond the batches at hand.
             MergeError: the lake table is not there, and the batches do not hold all of it.
         """
+        low, high = self._stretch(marker)
+        mine = [batch for batch in batches if batch.holds(table)]
+        windows = [batch for batch in mine if _lies_between(batch.manifest, low, high)]
+        chunks = _newest_snapshot(mine, marker)
+        if not windows and not chunks:
+            return TableWork(table, mode, (), marker)
+        self._refuse(table, mode, low, high)
+        work = TableWork(table, mode, (), _with_mark(marker, chunks).with_merged_to(high), guard=True)
+        ahead = marker.reselected.high if marker.reselected is not None else None
+        work = replace(work, ahead=ahead, anew=_anew(table, mode, chunks, marker, plan))
+        floor = _floor(table, mode, work.marker, plan)
+        since = max(filter(None, (low, floor)))
+        taken = emptied(table, (batch.manifest for batch in windows), since, Marker())
+        new = emptied(table, (batch.manifest for batch in windows), marker.merged_to or since, marker)
+        if not self.side and marker == Marker() and not (chunks or taken.before or self.whole):
+            raise _not_whole(table)
+        after = replace(work.marker, dropped=new.dropped, shadow=new.shadow, waiting=())
+        pieces = (*(Piece(batch, None) for batch in chunks), *(Piece(batch, floor) for batch in windows))
+        work = replace(work, marker=after, pieces=pieces)
+        if mode == "append":
+            begin = max(filter(None, (since, work.anew)))
+            return replace(work, again=(begin, high), again_reads=bool(chunks))
+        refuse_unclear(table, taken.unclear or new.unclear)
+        return following(work, _both(taken, new))
+
+    def _stretch(self, marker: Marker) -> tuple[Point, Point]:
+        """Return between which points a table gets all changes."""
+        low = min(filter(None, (self.begin, marker.merged_to)))
+        low = low if self.side else max(low, self.loaded[0])  # what is gone was merged before
+        return low, max(filter(None, (self.end, marker.merged_to)))
+
+    def _refuse(self, table: str, mode: Mode, low: Point, high: Point) -> None:
         if mode not in MODES:
             raise MergeError(
                 f"a table of mode {mode} is not merged again",
                 hint="cdc verify --repair mends single rows, cdc snapshot reads the table anew.",
                 table=table,
             )
-        low = min(filter(None, (self.begin, marker.merged_to)))
-        low = low if self.side else max(low, self.loaded[0])  # what is gone was merged before
-        high = max(filter(None, (self.end, marker.merged_to)))
-        mine = [batch for batch in batches if batch.holds(table)]
-        windows = [batch for batch in mine if _lies_between(batch.manifest, low, high)]
-        chunks = _newest_snapshot(mine, marker)
-        if not windows and not chunks:
-            return TableWork(table, mode, (), marker)
         if low < self.loaded[0] or high > self.loaded[1]:
             raise MergeConflict(
                 "another merge moved the table meanwhile", hint="Nothing was changed; begin again.", table=table
             )
-        after = _with_mark(marker, chunks)
-        floor = _floor(table, mode, after, plan)
-        since = max(filter(None, (low, floor)))
-        taken = emptied(table, (batch.manifest for batch in windows), since, Marker())
-        new = emptied(table, (batch.manifest for batch in windows), marker.merged_to or since, marker)
-        if not self.side and marker == Marker() and not (chunks or taken.before or self.whole):
-            raise _not_whole(table)
-        after = replace(after.with_merged_to(high), dropped=new.dropped, shadow=new.shadow, waiting=())
-        pieces = (*(Piece(batch, None) for batch in chunks), *(Piece(batch, floor) for batch in windows))
-        ahead = marker.reselected.high if marker.reselected is not None else None
-        work = TableWork(table, mode, pieces, after, guard=True, ahead=ahead)
-        work = replace(work, anew=_anew(table, mode, chunks, marker, plan))
-        if mode == "append":
-            begin = max(filter(None, (since, work.anew)))
-            return replace(work, again=(begin, high), again_reads=bool(chunks))
-        refuse_unclear(table, taken.unclear or new.unclear)
-        return following(work, _both(taken, new))
 
 
 def _lies_between(manifest: Manifest, low: Point, high: Point) -> bool:
