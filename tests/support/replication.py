@@ -47,9 +47,17 @@ class Pair:
         """Let the standby fall behind: it does not apply what comes."""
         self.standby.execute(self._word("STOP REPLICA SQL_THREAD"))
 
+    def cut_off(self) -> None:
+        """Let the standby receive nothing more: what is written from now on dies with the primary."""
+        self.standby.execute(self._word("STOP REPLICA"))
+
     def promote(self) -> None:
         """Kill the primary as a power cut would, and make the standby a primary with what it has received."""
         self.primary._end(kill=True)
+        self.release()
+
+    def release(self) -> None:
+        """Let the standby follow nobody any more."""
         self.standby.execute(self._word("STOP REPLICA"))
         reset = "RESET SLAVE ALL" if self.standby.flavor == "mariadb" else "RESET REPLICA ALL"
         self.standby.execute(reset)
@@ -61,22 +69,29 @@ class Pair:
 @contextmanager
 def replicated(kind: str) -> Iterator[Pair]:
     """Start both, the second following the first from its first event on."""
-    gtids = {"gtid-mode": "OFF", "enforce-gtid-consistency": "OFF"} if kind == "mysql without GTIDs" else {}
     password = secrets.token_hex(12)
-    make = MariaDbServer if kind == "mariadb" else MySqlServer
-    follows = {"log-slave-updates": "ON"} if kind == "mariadb" else {}
     with ExitStack() as stack:
-        primary = stack.enter_context(make(settings=gtids, cdc_password=password))
-        standby = stack.enter_context(make(settings={**gtids, **follows, "server-id": 2}, cdc_password=password))
-        _follow(kind, primary, standby)
+        primary, standby = (stack.enter_context(server_of(kind, number, password)) for number in (1, 2))
+        follow(kind, primary, standby)
         yield Pair(kind, primary, standby)
 
 
-def _follow(kind: str, primary: SqlServer, standby: SqlServer) -> None:
+def server_of(kind: str, number: int, password: str) -> SqlServer:
+    """Return a server that can be a primary or a standby; each has a number of its own."""
     if kind == "mariadb":
+        return MariaDbServer(settings={"log-slave-updates": "ON", "server-id": number}, cdc_password=password)
+    gtids = {"gtid-mode": "OFF", "enforce-gtid-consistency": "OFF"} if kind == "mysql without GTIDs" else {}
+    return MySqlServer(settings={**gtids, "server-id": number}, cdc_password=password)
+
+
+def follow(kind: str, primary: SqlServer, standby: SqlServer) -> None:
+    """Let a server follow another from where it stands by its GTIDs; without GTIDs from the other's first event on."""
+    if kind == "mariadb":
+        # What a server wrote while it was a primary counts as well.
+        standby.execute("SET GLOBAL gtid_slave_pos = @@gtid_current_pos")
         standby.execute(
             f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {primary.port}, MASTER_USER = 'root', "
-            "MASTER_USE_GTID = slave_pos, MASTER_SSL = 0"
+            "MASTER_CONNECT_RETRY = 1, MASTER_USE_GTID = slave_pos, MASTER_SSL = 0"
         )
         standby.execute("START SLAVE")
         return

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import os
 import secrets
+import signal
 import sys
 import tempfile
 import time
@@ -13,8 +15,9 @@ from pathlib import Path
 
 from tests.support.chaos.driver import Chaos
 from tests.support.chaos.settings import chaos_config
+from tests.support.chaos.site import Site
 from tests.support.chaos.trials import Trials
-from tests.support.servers import MariaDbServer, MySqlServer, S3Server
+from tests.support.servers import S3Server
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,10 +34,19 @@ def main(arguments: list[str] | None = None) -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lakecdc-chaos-")))
         s3 = stack.enter_context(S3Server()) if wanted.store == "s3" else None
-        server = stack.enter_context(MySqlServer() if wanted.server == "mysql" else MariaDbServer())
-        config = chaos_config(server, "shop", folder, trials, s3)
+        site = stack.enter_context(Site("mysql with GTIDs" if wanted.server == "mysql" else "mariadb"))
+        config = chaos_config(site, "shop", folder, trials, s3)
         chaos = stack.enter_context(
-            Chaos(server, config, "shop", folder, wanted.seed, merge_kills=max(1, wanted.kills // 8), say=_say)
+            Chaos(
+                site,
+                config,
+                "shop",
+                folder,
+                wanted.seed,
+                merge_kills=max(1, wanted.kills // 8),
+                trials=trials,
+                say=_say,
+            )
         )
         try:
             chaos.run(wanted.kills)
@@ -50,10 +62,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+_BEGAN = time.monotonic()
+
+
 def _say(line: str) -> None:
-    print(line, flush=True)
+    print(f"{time.monotonic() - _BEGAN:6.1f} {line}", flush=True)
 
 
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    faulthandler.register(signal.SIGUSR1)
     sys.exit(main())

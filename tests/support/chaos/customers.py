@@ -9,9 +9,10 @@ from typing import Any
 import pymysql
 
 from tests.support.chaos.letters import Letters
+from tests.support.chaos.shapes import Shapes
+from tests.support.chaos.site import Site
 from tests.support.chaos.transfers import Transfers
 from tests.support.chaos.trials import Trials
-from tests.support.servers import SqlServer
 from tests.support.shop import seed
 from tests.support.shop.workload import Workload
 
@@ -21,38 +22,43 @@ GROWING = ("customers", "products", "orders", "payments")
 
 
 class Customers:
-    """Writes to a shop, through crashes of its server.
+    """Writes to a shop, through crashes of its server and on whichever server is the primary.
 
     Args:
-        server: a running one.
+        site: the servers.
         database: the shop's, which is made here.
         random: decides.
         rows: how many the shop begins with.
-        trials: whether there are XA transactions, and rows that cannot be read.
+        trials: what else is written.
     """
 
-    def __init__(self, server: SqlServer, database: str, random: Random, rows: int, trials: Trials) -> None:
-        self.server = server
+    def __init__(self, site: Site, database: str, random: Random, rows: int, trials: Trials) -> None:
+        self.site = site
         self.database = database
         self._random = random
         self._columns = 0
         self._tables = 0
-        with server.connect() as connection:
+        with site.primary.connect() as connection:
             seed.create(connection, database)
             seed.fill(connection, rows, random.randrange(1 << 30))
         self._trials = trials
-        self._transfers = Transfers(server, database, random)
-        self._letters = Letters(server, database, random)
+        self._transfers = Transfers(site, database, random)
+        self._letters = Letters(site, database, random)
+        self._shapes = Shapes(site, database, random)
         self._begin()
 
     def _begin(self) -> None:
-        self._connection = self.server.connect()
+        self._connection = self.site.primary.connect()
+        if self._trials.images:
+            image = self._random.choice(("FULL", "MINIMAL", "NOBLOB"))
+            self._connection.cursor().execute(f"SET SESSION binlog_row_image = '{image}'")
         self._workload = Workload(self._connection, self.database, self._random.randrange(1 << 30), {})
 
     def work(self) -> None:
         """Some transactions; now and then a new column, a new table with rows, or a new binlog file."""
         self._workload.run(self._random.randrange(1, 12))
         self._letters.work(faults=self._trials.quarantine)
+        self._shapes.work(statements=self._trials.statements)
         if self._trials.prepared:
             self._transfers.work(*([self._letters.prepared()] if self._trials.quarantine else []))
         chance = self._random.random()
@@ -63,14 +69,14 @@ class Customers:
             column = f"extra_{self._columns}"
             self._workload.alter(table, column, f"{kind} NULL{place}")
             # A lake table gets a column with the first row that has it.
-            self.server.execute(f"UPDATE {table} SET {column} = '20260101' LIMIT 1", database=self.database)
+            self._execute(f"UPDATE {table} SET {column} = '20260101' LIMIT 1")
         elif chance < 0.09 and self._tables < 3:
             self._tables += 1
             name = f"late_{self._tables}"
-            self.server.execute(f"CREATE TABLE {name} LIKE payments", database=self.database)
-            self.server.execute(f"INSERT INTO {name} SELECT * FROM payments", database=self.database)
+            self._execute(f"CREATE TABLE {name} LIKE payments")
+            self._execute(f"INSERT INTO {name} SELECT * FROM payments")
         elif chance < 0.15:
-            self.server.execute("FLUSH BINARY LOGS")
+            self._execute("FLUSH BINARY LOGS")
 
     @property
     def undecided(self) -> bool:
@@ -88,11 +94,29 @@ class Customers:
 
     def crash(self) -> None:
         """Kill the server in the middle of a transaction, and start it again."""
+        self.begin_in_vain()
+        self.site.primary.restart(kill=True)
+        self.follow()
+
+    def begin_in_vain(self) -> None:
+        """Begin a transaction that nobody will commit."""
         with suppress(pymysql.MySQLError):
             self._connection.cursor().execute("UPDATE customers SET balance = -1 LIMIT 5")
-        self.server.restart(kill=True)
+
+    def follow(self) -> None:
+        """Go on at the server that is the primary now, with what it has."""
         self.close()
+        self._shapes.forget()
         self._begin()
+
+    def tables(self) -> list[str]:
+        """Return the names of the tables that there are, as ``database.table``."""
+        rows = self.site.primary.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_type = 'BASE TABLE' "
+            "ORDER BY table_name",
+            [self.database],
+        )
+        return [f"{self.database}.{name}" for (name,) in rows]
 
     def close(self) -> None:
         """Leave."""
@@ -101,4 +125,8 @@ class Customers:
 
     def options(self) -> dict[str, Any]:
         """Return how to read the shop."""
-        return {"host": self.server.host, "port": self.server.port, "user": "root", "password": ""}
+        server = self.site.primary
+        return {"host": server.host, "port": server.port, "user": "root", "password": ""}
+
+    def _execute(self, statement: str) -> None:
+        self.site.primary.execute(statement, database=self.database)

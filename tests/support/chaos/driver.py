@@ -6,6 +6,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Self
@@ -20,22 +21,27 @@ from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.window import Unit
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.open import open_store
+from cdc_lib.verifying import Verifying
 from spark_jobs.application import merge, run
 from spark_jobs.batches import load_plan
+from spark_jobs.lake_sums import SparkLakeSums
+from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.session import spark_session
 from tests.support.chaos.customers import Customers
 from tests.support.chaos.judge import compare_all
 from tests.support.chaos.laws import Laws
 from tests.support.chaos.places import PLACES, Killed
+from tests.support.chaos.site import Site
 from tests.support.chaos.steps import CHANCE_OF_A_KILL, Broken, Steps
+from tests.support.chaos.takeovers import Takeovers
 from tests.support.chaos.trials import Trials
-from tests.support.chaos.wire import Wire
 from tests.support.chaos.zygote import Zygote
-from tests.support.servers import SqlServer
 from tests.support.shop.compare import open_lake
 
 KILLS_BETWEEN_COMPARISONS = 25
+WITHOUT_KEY = ("page_views", "ledger")
 REACH = 12
 """So many windows a rewind goes back at most: all of them are drained and merged again."""
 
@@ -44,8 +50,8 @@ class Chaos:
     """One source under fire.
 
     Args:
-        server: a running one, which is killed now and then.
-        config: the source as it is reached without faults.
+        site: running servers, which are killed now and then.
+        config: the source.
         database: name of the shop, which is made here.
         folder: for what the steps leave beside the store.
         seed: of everything that is random.
@@ -56,7 +62,7 @@ class Chaos:
 
     def __init__(
         self,
-        server: SqlServer,
+        site: Site,
         config: SourceConfig,
         database: str,
         folder: Path,
@@ -67,7 +73,7 @@ class Chaos:
         trials: Trials | None = None,
         say: Callable[[str], None] = print,
     ) -> None:
-        self.server = server
+        self.site = site
         self.config = config
         self.folder = folder
         self.random = Random(seed)
@@ -75,7 +81,7 @@ class Chaos:
         self.trials = Trials.of(seed) if trials is None else trials
         self.say = say
         self.seconds: dict[str, float] = defaultdict(float)
-        self.credentials = Credentials(server.cdc_user, server.cdc_password)
+        self.credentials = Credentials(site.primary.cdc_user, site.primary.cdc_password)
         self.store = open_store(config.store)
         self.cursors = ObjectCursorStore(self.store)
         self.laws = Laws(self.store, config.source)
@@ -88,10 +94,12 @@ class Chaos:
 
     def __enter__(self) -> Self:
         zygote = self._stack.enter_context(Zygote())
-        wire = self._stack.enter_context(Wire(self.server))
-        self.steps = Steps(self.config, self.credentials, self.folder, self.random, zygote, wire, self.say)
-        self.customers = Customers(self.server, self._database, self.random, self._rows, self.trials)
+        site, random = self.site, self.random
+        self.steps = Steps(self.config, self.credentials, self.folder, random, zygote, site.wire, self.say)
+        self.customers = Customers(site, self._database, random, self._rows, self.trials)
         self._stack.callback(self.customers.close)
+        drain = partial(self.cursors.load, self.config.source, DRAIN)
+        self.takeovers = Takeovers(site, self.steps, self.customers, drain, random, self.say)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,6 +151,13 @@ class Chaos:
             weights[self._release] = 3
         if self.trials.collections:
             weights |= {self._collect: 3, self._collect_beside_a_drain: 1}
+        if self.trials.switches and self.site.can_switch:
+            take = self.takeovers
+            weights |= {take.hand_over: 0.8, take.fail_over: 0.5, take.lag: 3 if take.lagging else 1}
+        if self.trials.anew:
+            weights[self._anew] = 2
+        if self.trials.upkeep:
+            weights[self._maintain] = 1
         chosen = self.random.choices(list(weights), list(weights.values()))[0]
         name = chosen.__name__.strip("_").replace("_", " ")
         began = time.monotonic()
@@ -176,7 +191,7 @@ class Chaos:
         if units:
             unit = self.random.choice(units)
             self._old_units.append(unit)
-            self.steps.one("drain", unit=unit)
+            self.steps.one("drain", unit=unit, allowed=self._elsewhere())
 
     def _drain_an_old_unit(self) -> None:
         """A task that was cleared, or a retry that comes too late."""
@@ -184,13 +199,15 @@ class Chaos:
             unit = self.random.choice(self._old_units)
             drain = self.cursors.load(self.config.source, DRAIN)
             assert drain is not None
-            self.steps.one("drain", unit=unit, allowed={"CursorMoved"} if unit.epoch != drain.epoch else ())
+            self.steps.one(
+                "drain", unit=unit, allowed={"CursorMoved"} if unit.epoch != drain.epoch else self._elsewhere()
+            )
 
     def _drain_twice_at_once(self) -> None:
         """A task that was given up and still runs, and its retry."""
         units = self._units()
         if units:
-            self.steps.drain_beside(self.random.choice(units), "drain")
+            self.steps.drain_beside(self.random.choice(units), "drain", self._elsewhere())
 
     def _merge(self) -> None:
         """Merge what the lake cursor has in flight; in the warm Spark, or in one that is killed."""
@@ -214,17 +231,21 @@ class Chaos:
         units = self._units()
         step = self.random.choice(("plan", "drain")) if units else "plan"
         unit = self.random.choice(units) if step == "drain" else None
-        self.steps.over_bad_wire(step, unit, self._waiting() if step == "plan" else ())
+        self.steps.over_bad_wire(step, unit, self._waiting() if step == "plan" else self._elsewhere())
 
     def _rewind(self) -> None:
         """Somebody moves the cursor back; forward would leave changes out."""
         drain = self.cursors.load(self.config.source, DRAIN)
-        places = [one.start for one in self.laws.windows[-REACH:] if drain and one.start <= drain.position]
-        if places:
+        since = self.takeovers.first_epoch_here()
+        windows = [one for one in self.laws.windows[-REACH:] if one.epoch >= since]
+        places = [one.start for one in windows if drain and one.start <= drain.position]
+        if places and not self.takeovers.pending:
             self.steps.one("rewind", wanted=str(self.random.choice(places)))
 
     def _undo(self) -> None:
         """Somebody takes a rewind back, too late perhaps."""
+        if self.takeovers.pending:
+            return
         self.steps.one("rewind", allowed={"ConfigError"})
 
     def _release(self) -> None:
@@ -234,7 +255,28 @@ class Chaos:
             return
         if self.random.random() < 0.7:
             self.customers.mend()
-        self.steps.one("release", wanted=drain.tables_aside[0].table, allowed=self._waiting())
+        self.steps.one("release", wanted=drain.tables_aside[0].table, allowed=self._waiting() | self._elsewhere())
+
+    def _anew(self) -> None:
+        """Somebody doubts a table."""
+        drain = self.cursors.load(self.config.source, DRAIN)
+        aside = {one.table for one in drain.tables_aside} if drain else set()
+        if drain is not None and (tables := [one for one in self.customers.tables() if one not in aside]):
+            table = self.random.choice(tables)
+            self.steps.one("anew", wanted=table, allowed=self._waiting() | self._elsewhere())
+
+    def _maintain(self) -> None:
+        """Look after some lake tables; in the warm Spark, or in one that is killed."""
+        cut = last_cut(self.store, self.config.source)
+        known = sorted({one.table for one in cut.tables}) if cut is not None else []
+        if not known:
+            return
+        tables = self.random.sample(known, min(2, len(known)))
+        killed = sum(n for label, n in self.killed.counts.items() if label.startswith("maintain:"))
+        if killed < self.merge_kills / 3 and self.random.random() < CHANCE_OF_A_KILL:
+            self.steps.one("maintain", wanted=",".join(tables), sure=True, allowed={"MergeConflict"})
+        else:
+            maintain(self._warm_spark(), self.config, self.store, lake_tables(self.config, cut, tables), lambda _: None)
 
     def _collect(self) -> None:
         """Remove what nobody needs, by a clock that is wrong."""
@@ -243,19 +285,30 @@ class Chaos:
     def _collect_beside_a_drain(self) -> None:
         units = self._units()
         if units:
-            self.steps.drain_beside(self.random.choice(units), "gc")
+            self.steps.drain_beside(self.random.choice(units), "gc", self._elsewhere())
 
     def _waiting(self) -> set[str]:
         """Return what a step may end with that waits for prepared transactions."""
         return {"SourceUnavailable"} if self.customers.undecided else set()
 
+    def _elsewhere(self) -> set[str]:
+        """Return what a step may end with that belongs to the server that was left."""
+        return {"ServerSwitched"} if self.takeovers.pending else set()
+
     def _merge_well(self, plan: MergePlan) -> None:
         """Merge in the warm Spark; a plan without changes needs none."""
         batches = load_plan(self.store, plan)
         if tables_of(batches):
-            merge(self._warm_spark(), self.config, plan, self.store, lambda _: None, batches=batches)
+            pipeline = Pipeline(self.config, self.credentials, self.store, self.cursors)
+            origin = pipeline.reselector if self.config.reselect.is_on else None
+            merge(self._warm_spark(), self.config, plan, self.store, self._noted, batches=batches, origin=origin)
         else:
             run(self.config, plan, self.store)
+
+    def _noted(self, line: str) -> None:
+        """Count the tables of which rows were read back."""
+        if "re-selected" in line:
+            self.events["merges of a table with rows that were read back"] += 1
 
     # --- looking
 
@@ -296,7 +349,7 @@ class Chaos:
         catalog = open_lake(self.config.lake.uri, self.config.lake.warehouse)
         try:
             options, repeated = self.customers.options(), self.trials.rewinds
-            found = compare_all(options, self._database, catalog, repeated=repeated)
+            found = compare_all(options, self._database, catalog, self._server_of, repeated=repeated)
         finally:
             catalog.engine.dispose()
         wrong = [table for table in found if table.differences]
@@ -307,6 +360,23 @@ class Chaos:
         self.events["rows compared"] += rows
         if wrong:
             raise Broken("\n".join(map(str, wrong)))
+        self._verify([one.table for one in found])
+
+    def _server_of(self, epoch: int) -> int:
+        return sum(one.kind == "switch" and one.epoch <= epoch for one in self._drain_cursor().switches)
+
+    def _verify(self, tables: list[str]) -> None:
+        """Let the product compare by itself; of tables without a key changes may stand twice after a rewind."""
+        spark = self._warm_spark()
+        lake = SparkLakeSums(spark, self.config.source)
+        verifying = Verifying(self.config, self.credentials, self.store, self.cursors, lake)
+        twice = WITHOUT_KEY if self.trials.rewinds else ()
+        patterns = [f"{self._database}.{table}" for table in tables if table not in twice]
+        report = verifying.run(patterns, self.config.verify, lambda _: None)
+        wrong = [one for one in report.tables if one.drift or one.in_flight or one.skipped]
+        if not report.clean or wrong:
+            raise Broken("verify: " + "\n".join(map(str, wrong)))
+        self.events["rows verified"] += sum(one.source_rows for one in report.tables)
 
     def _round(self) -> None:
         """What one run of the DAG does, and a person who releases what is set aside."""
@@ -342,7 +412,8 @@ class Chaos:
 
     def _drain_again(self) -> int:
         """Drain a few windows of the past once more, elsewhere."""
-        stored = self.laws.stored_windows()
+        since = self.takeovers.first_epoch_here()
+        stored = [window for window in self.laws.stored_windows() if window.epoch >= since]
         chosen = self.random.sample(stored, min(3, len(stored)))
         for number, window in enumerate(chosen):
             empty = self.folder / "again" / f"{self.killed.total}-{number}"

@@ -1,4 +1,4 @@
-"""Labelled points around every commit of a merge to the lake, put there from outside."""
+"""Labelled points around every commit to the lake, of a merge and of the upkeep, put there from outside."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spark_jobs.tables import iceberg
+from spark_jobs.tables.upkeep import Upkeep
 from tests.support.chaos.points import Points
 
 COMMITS: dict[str, tuple[Any, str]] = {
@@ -18,11 +19,17 @@ COMMITS: dict[str, tuple[Any, str]] = {
     "the publication of a branch": (iceberg, "publish"),
 }
 """What is committed, and the function that does it."""
+CHORES: dict[str, tuple[Any, str]] = {
+    "the rewriting of files": (Upkeep, "_rewrite"),
+    "the removal of old snapshots": (Upkeep, "_expire"),
+    "the removal of lost files": (Upkeep, "_remove_orphans"),
+}
+"""The same of the upkeep."""
 
 
 def label_commits(points: Points, step: str) -> None:
     """Let this process pass a point before and after each commit."""
-    for deed, (owner, name) in COMMITS.items():
+    for deed, (owner, name) in {**COMMITS, **CHORES}.items():
         setattr(owner, name, _around(getattr(owner, name), points, step, deed))
 
 

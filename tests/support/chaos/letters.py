@@ -7,7 +7,7 @@ from random import Random
 
 import pymysql
 
-from tests.support.servers import SqlServer
+from tests.support.chaos.site import Site
 
 NO_TEXT = "_cp1250 X'6181C462'"
 """0x81 of cp1250 is a byte without a character."""
@@ -17,13 +17,13 @@ class Letters:
     """Writes letters, some of them not to be read.
 
     Args:
-        server: a running one.
+        site: the servers.
         database: where the table is made.
         random: decides.
     """
 
-    def __init__(self, server: SqlServer, database: str, random: Random) -> None:
-        self._server = server
+    def __init__(self, site: Site, database: str, random: Random) -> None:
+        self._site = site
         self._random = random
         self.table = f"{database}.letters"
         self._execute(f"CREATE TABLE {self.table} (id INT PRIMARY KEY, v VARCHAR(40) CHARACTER SET cp1250 NULL)")
@@ -51,6 +51,6 @@ class Letters:
         self._execute(f"DELETE FROM {self.table} WHERE HEX(v) LIKE '%81%'")
 
     def _execute(self, statement: str) -> None:
-        with self._server.connect() as session, session.cursor() as cursor:
+        with self._site.primary.connect() as session, session.cursor() as cursor:
             for one in ("SET SESSION innodb_lock_wait_timeout = 2", "SET SESSION lock_wait_timeout = 2", statement):
                 cursor.execute(one)

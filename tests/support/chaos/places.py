@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
-from tests.support.chaos.labelled_merge import COMMITS
+from tests.support.chaos.labelled_merge import CHORES, COMMITS
 
 
 def _around(step: str, *deeds: str) -> list[str]:
@@ -29,6 +29,8 @@ PLACES: dict[str, list[str]] = {
     "ack_lake": _around("ack_lake", "the swap of the lake cursor"),
     "rewind": _around("rewind", "the swap of the drain cursor"),
     "release": _around("release", "the swap of the drain cursor"),
+    "anew": _around("anew", "the swap of the drain cursor"),
+    "maintain": [*_around("maintain", *CHORES), "maintain: at any moment"],
     "gc": _around("gc", "the removal of a manifest", "the removal of what no manifest names"),
 }
 """All points, by step."""

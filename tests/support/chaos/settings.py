@@ -6,15 +6,14 @@ import os
 from pathlib import Path
 
 from cdc_lib.config import SourceConfig
+from tests.support.chaos.site import Site
 from tests.support.chaos.trials import Trials
-from tests.support.servers import S3Server, SqlServer
+from tests.support.servers import S3Server
 
 ACCESS, SECRET = "CDC_CHAOS_ACCESS_KEY", "CDC_CHAOS_SECRET_KEY"
 
 
-def chaos_config(
-    server: SqlServer, database: str, folder: Path, trials: Trials, s3: S3Server | None = None
-) -> SourceConfig:
+def chaos_config(site: Site, database: str, folder: Path, trials: Trials, s3: S3Server | None = None) -> SourceConfig:
     """Return a source over one database; its batches lie in a folder or on S3, its lake in a folder."""
     store: dict[str, str] = {"url": f"file://{folder}/store"}
     if s3 is not None:
@@ -26,7 +25,12 @@ def chaos_config(
     lake.mkdir(parents=True)
     plain = {
         "source": "chaos",
-        "server": {"host": server.host, "port": server.port, "user": server.cdc_user, "password_env": "NOT_USED"},
+        "server": {
+            "host": "127.0.0.1",
+            "port": site.wire.own_port,
+            "user": site.primary.cdc_user,
+            "password_env": "NOT_USED",
+        },
         "tables": {"include": [f"{database}.*"]},
         "store": store,
         "lake": {
@@ -38,5 +42,9 @@ def chaos_config(
         "drain": {"row_group_rows": 64, "max_window_bytes": 4096, "max_windows": 4},
         "merge": {"driver_memory": "1g"},
         "on_error": "quarantine" if trials.quarantine else "stop",
+        "switch": {"fallback_interval": 1},
+        "reselect": {"mode": "auto" if trials.reselects else "never", "when_lag_exceeds": "2s"},
+        "maintenance": {"keep_snapshots_for": "1s", "rewrite_small": 2},
+        "verify": {"wait": 0},
     }
     return SourceConfig.model_validate(plain)

@@ -17,8 +17,11 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.retention.collect import carry_out, plan_collection
 from cdc_lib.store import documents
 from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.open import open_store
 from spark_jobs.application import run as merge
+from spark_jobs.maintain import lake_tables, maintain
+from spark_jobs.session import spark_session
 from tests.support.chaos import clock
 from tests.support.chaos.job import Job
 from tests.support.chaos.labelled_merge import label_commits
@@ -67,7 +70,7 @@ def _do(job: Job, points: Points) -> None:
         case "merge":
             label_commits(points, job.step)
             plan = documents.load(MergePlan, json.dumps(job.plan).encode(), "the job")
-            merge(config, plan, store)
+            merge(config, plan, store, pipeline.reselector if config.reselect.is_on else None)
         case "ack_lake":
             pipeline.ack_lake(by="chaos")
         case "rewind":
@@ -75,6 +78,13 @@ def _do(job: Job, points: Points) -> None:
             pipeline.rewind(place, by="chaos", why="to see what comes of it")
         case "release":
             pipeline.release(job.wanted, by="chaos")
+        case "anew":
+            pipeline.snapshot_anew(job.wanted.split(","), by="chaos", why="to see what comes of it")
+        case "maintain":
+            label_commits(points, job.step)
+            names = lake_tables(config, last_cut(store, config.source), job.wanted.split(","))
+            with spark_session(config) as spark:
+                maintain(spark, config, store, names)
         case "gc":
             now = datetime.now(UTC) + timedelta(seconds=job.clock)
             carry_out(store, plan_collection(store, pipeline.cursors, config.source, timedelta(), now))

@@ -32,12 +32,12 @@ class Steps:
     """Starts steps.
 
     Args:
-        config: the source as it is reached without faults.
+        config: the source.
         credentials: its log-in.
         folder: for what the steps leave.
         random: decides who is killed, and where.
         zygote: what forks the processes.
-        wire: the network that breaks.
+        wire: the network that breaks, in front of whichever server is the primary.
         say: takes a line for each kill.
 
     Attributes:
@@ -118,16 +118,17 @@ class Steps:
         plain = None if unit is None else documents.to_plain(unit)
         self.wire.fail(fault, int(10 ** self.random.uniform(1, 4.7)))
         try:
-            (outcome,) = self.zygote.run(self._job(step, unit=plain, port=self.wire.own_port))
+            (outcome,) = self.zygote.run(self._job(step, unit=plain, silence=SILENCE))
         finally:
             failed = self.wire.mend()
         self.events[f"{fault} connection" if failed else "connection that was not cut"] += 1
         self._judge(step, outcome, {*allowed, "SourceUnavailable"} if failed else allowed)
 
     def _deadly(self, job: Job, label: str) -> Job:
-        job = replace(job, group=job.step != "merge" or self.random.random() < 0.6)
+        spark = job.step in ("merge", "maintain")
+        job = replace(job, group=not spark or self.random.random() < 0.6)
         if label.endswith("at any moment"):
-            most = 14.0 if job.step == "merge" else 0.5
+            most = 14.0 if spark else 0.5
             return replace(job, after=self.random.uniform(0.01, most))
         return replace(job, label=label, nth=self.random.choice((1, 1, 1, 2)))
 
@@ -138,15 +139,12 @@ class Steps:
         unit: dict[str, Any] | None = None,
         plan: dict[str, Any] | None = None,
         wanted: str = "",
-        port: int = 0,
+        silence: float = 30.0,
     ) -> Job:
         self._jobs += 1
-        config = self.config
-        if port:
-            config = config.model_copy(update={"server": config.server.model_copy(update={"port": port})})
         return Job(
             step=step,
-            config=config.model_dump_json(),
+            config=self.config.model_dump_json(),
             user=self.credentials.user,
             password=self.credentials.password,
             folder=str(self.folder / "jobs" / f"{self._jobs:05d}-{step}"),
@@ -154,7 +152,7 @@ class Steps:
             plan=plan,
             wanted=wanted,
             clock=self.random.randrange(-100_000, 100_000),
-            silence=SILENCE if port else 30.0,
+            silence=silence,
         )
 
     def _judge(self, step: str, outcome: Outcome, allowed: Collection[str]) -> None:

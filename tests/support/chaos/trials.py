@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Self
 
 
 @dataclass(frozen=True)
@@ -14,17 +15,34 @@ class Trials:
         rewinds: the drain cursor is moved back now and then.
         quarantine: tables at fault are set aside, and released.
         collections: batches are removed as soon as nobody needs them.
+        switches: the standby takes over: in good order, after a crash, and without what it never received.
+        reselects: merges that lag read the source's current rows.
+        anew: somebody asks for new snapshots of single tables.
+        upkeep: lake tables are looked after, and their old snapshots go.
+        statements: columns are dropped and renamed, tables emptied, swapped, dropped and made again.
+        images: rows in the binlog have not all columns.
     """
 
     prepared: bool
     rewinds: bool
     quarantine: bool
     collections: bool
+    switches: bool
+    reselects: bool
+    anew: bool
+    upkeep: bool
+    statements: bool
+    images: bool
 
     @classmethod
-    def of(cls, seed: int) -> Trials:
-        """Return those of a seed: its last four bits say no to one each, so that 0 has all of them."""
-        return cls(*(not seed >> bit & 1 for bit in range(4)))
+    def of(cls, seed: int) -> Self:
+        """Return those of a seed: its last ten bits say no to one each, so that 0 has all of them."""
+        return cls(*(not seed >> bit & 1 for bit in range(len(fields(cls)))))
+
+    @classmethod
+    def every(cls) -> Self:
+        """Return all of them."""
+        return cls.of(0)
 
     def __str__(self) -> str:
         return ", ".join(one.name for one in fields(self) if getattr(self, one.name)) or "none"

@@ -33,6 +33,10 @@ class Wire(Proxy):
         self.failed = False
         self.passed = 0
 
+    def lead_to(self, server: SqlServer) -> None:
+        """Lead new connections to another server."""
+        self.host, self.port = server.host, server.port
+
     def fail(self, fault: Fault, after: int) -> None:
         """Let one connection fail, once so many bytes of the server's answers have passed."""
         with self._lock:

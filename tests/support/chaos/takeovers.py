@@ -1,0 +1,140 @@
+"""The standby takes over: in good order, after a crash, from behind, and without what it never received."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from random import Random
+
+from cdc_lib.model.cursor import Cursor
+from tests.support.chaos.customers import Customers
+from tests.support.chaos.site import Site
+from tests.support.chaos.steps import Broken, Steps
+from tests.support.servers import SqlServer
+
+TRIES = 30
+
+
+@dataclass
+class Takeovers:
+    """Lets servers change their parts, and does what a person then has to do.
+
+    Args:
+        site: the servers.
+        steps: starts steps.
+        customers: who write, and follow to the new primary.
+        drain: returns the drain cursor.
+        random: decides.
+        say: takes a line for each takeover.
+
+    Attributes:
+        lagging: whether the standby receives nothing.
+    """
+
+    site: Site
+    steps: Steps
+    customers: Customers
+    drain: Callable[[], Cursor | None]
+    random: Random
+    say: Callable[[str], None]
+    lagging: bool = False
+    _stood: SqlServer | None = None
+    _left: int = 0
+
+    @property
+    def pending(self) -> bool:
+        """Whether the drain cursor still stands on a former primary."""
+        cursor = self.drain()
+        return cursor is not None and cursor.epoch <= self._left and self.site.primary is not self._stood
+
+    def first_epoch_here(self) -> int:
+        """Return since which epoch the drain stands on its server."""
+        cursor = self.drain()
+        return max((one.epoch for one in cursor.switches if one.kind == "switch"), default=1) if cursor else 1
+
+    def hand_over(self) -> None:
+        """In good order."""
+        self._caught_up()
+        self.say("the standby takes over in good order")
+        self._moving(self.site.hand_over)
+
+    def fail_over(self) -> None:
+        """The primary dies in the middle of a transaction."""
+        self._caught_up()
+        self.customers.begin_in_vain()
+        self.say("the primary dies, and the standby takes over")
+        self._moving(self.site.fail_over)
+
+    def lag(self) -> None:
+        """The standby falls behind; or it catches up, is read from before it has, or takes over as it is."""
+        if not self.lagging:
+            self.site.lag()
+            self.lagging = True
+            return
+        self.random.choices((self._caught_up, self._read_from_behind, self.lose), (2, 3, 2))[0]()
+
+    def lose(self) -> None:
+        """The primary dies with transactions that the standby never received."""
+        self.say("the primary dies, and the standby takes over without its last transactions")
+        if not self.lagging:
+            self.site.lag()
+        self.customers.begin_in_vain()
+        self._note()
+        self.site.lose(self.customers.follow)
+        self.lagging = False
+        self._accept_losses()
+
+    def _read_from_behind(self) -> None:
+        """The address leads to the standby before it has everything: what was read is not there yet, and then it is."""
+        self.say("the address leads to a standby that lags")
+        self._note()
+        self.site.lead_to_standby()
+        self.steps.one("plan", allowed={"ServerSwitched", "SourceUnavailable"})
+        self._caught_up()
+        self._moving(self.site.hand_over)
+
+    def _moving(self, move: Callable[[], None]) -> None:
+        self._note()
+        move()
+        self.customers.follow()
+
+    def _note(self) -> None:
+        # The address may lead back to where the drain stands before any plan saw the other server.
+        if not self.pending:
+            cursor = self.drain()
+            self._stood, self._left = self.site.primary, cursor.epoch if cursor is not None else 0
+
+    def _caught_up(self) -> None:
+        if self.lagging:
+            self.site.catch_up()
+            self.lagging = False
+
+    def _accept_losses(self) -> None:
+        """What the documentation says after such a failover: go on, and read every table anew."""
+        if self.drain() is None:
+            return
+        self.customers.decide()
+        config = self.steps.config
+        accepting = config.switch.model_copy(update={"lost_transactions": "accept"})
+        self.steps.config = config.model_copy(update={"switch": accepting})
+        try:
+            self._until("plan", allowed={"PositionPurged"})
+        finally:
+            self.steps.config = config
+        self._until("anew")
+
+    def _until(self, step: str, allowed: Collection[str] = ()) -> None:
+        for _ in range(TRIES):
+            outcome = self.steps.one(step, wanted=self._tables() if step == "anew" else "", allowed=allowed)
+            if outcome.error:  # the new server's binlog begins too late: go on behind the gap
+                (oldest, *_), *_ = self.site.primary.execute("SHOW BINARY LOGS")
+                outcome = self.steps.one("rewind", wanted=f"{oldest}:4")
+            if outcome.done:
+                return
+        raise Broken(f"{step} did not end well in {TRIES} tries")
+
+    def _tables(self) -> str:
+        """Return the tables that can be read anew: those that are set aside have their release."""
+        cursor = self.drain()
+        aside = {one.table for one in cursor.tables_aside} if cursor else set()
+        return ",".join(table for table in self.customers.tables() if table not in aside)
