@@ -14,6 +14,7 @@ from cdc_lib.merge.plan import Batch, Piece, replayed_windows, tables_of
 from cdc_lib.merge.prepared import Commit, opened_before, settle
 from cdc_lib.model.aside import Aside
 from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, DataFile, Manifest
+from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, LakeColumn, Point
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.schema import TableSchema
@@ -21,7 +22,7 @@ from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cuts import last_cut
-from cdc_lib.store.windows import stored_windows
+from cdc_lib.store.windows import StoredWindow, stored_windows
 from spark_jobs.prepared import committed_rows
 from spark_jobs.sql import point, quoted, struct, text_literal
 
@@ -89,15 +90,28 @@ def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
 
 
 def replayed_batches(
-    store: ObjectStore, source: str, table: str, replay: tuple[Point, Point], aside: Sequence[Aside] = ()
+    store: ObjectStore,
+    source: str,
+    table: str,
+    replay: tuple[Point, Point],
+    aside: Sequence[Aside] = (),
+    drain: Cursor | None = None,
 ) -> list[Batch]:
     """Read the batches of the windows that a late snapshot chunk must be merged with, without what is set aside.
+
+    Args:
+        store: where the batches lie.
+        source: name of the source.
+        table: ``database.table``.
+        replay: between which points.
+        aside: what is left out of windows.
+        drain: knows which windows count: one behind the end of its epoch tells of a server that was left.
 
     Raises:
         CorruptBatch: a manifest is not there, or is not a manifest.
         MergeError: a batch is no longer stored.
     """
-    windows = stored_windows(store, source)
+    windows = [window for window in stored_windows(store, source) if drain is None or _counts(window, drain)]
     batches = load_batches(store, replayed_windows(((w.key, w.start, w.stop) for w in windows), replay, table))
     unknown = settle((), [(batch.key, batch.manifest) for batch in batches]).unknown
     wanted = {decision.xid for epoch, decision in unknown if Point.at(epoch, decision.position) >= replay[0]}
@@ -117,6 +131,11 @@ def replayed_batches(
         )
     batches = [replace(batch, manifest=spread(batch.manifest, {table})) for batch in batches]
     return without_aside(_with_commits(store, batches, opened), aside)
+
+
+def _counts(window: StoredWindow, drain: Cursor) -> bool:
+    end = drain.end_of_epoch(window.start.epoch)
+    return end is not None and window.stop <= Point.at(window.start.epoch, end)
 
 
 def _with_commits(store: ObjectStore, batches: Sequence[Batch], before: Sequence[OpenTransaction]) -> list[Batch]:

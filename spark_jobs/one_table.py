@@ -18,11 +18,13 @@ from cdc_lib.merge.evolve import mode_of
 from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, newest_schema, schemas_of, work_on
 from cdc_lib.merge.routing import LakeMerge, Share, alike, lake_merges
 from cdc_lib.merge.union import disagree, union
+from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker, Mode, Point
 from cdc_lib.model.merge import MergePlan, TableCut
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, MergeTarget, ObjectStore, Superseded
+from cdc_lib.store.cursors import ObjectCursorStore
 from spark_jobs.batches import RowShare, changes, replayed_batches
 from spark_jobs.filters import filtered
 from spark_jobs.gone import GoneRows
@@ -237,7 +239,8 @@ class TableMerge:
         work, share = part.work, part.share
         if work.replay is None:
             return part, list(work.pieces)
-        again = replayed_batches(self.store, self.config.source, work.table, work.replay, self.plan.aside)
+        drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN)
+        again = replayed_batches(self.store, self.config.source, work.table, work.replay, self.plan.aside, drain)
         older = tuple(routed_schema(schema, share.target) for schema in schemas_of(work.table, again))
         pieces = (*work.pieces, *(Piece(batch, work.replay[0]) for batch in again))
         before = emptied(work.table, (batch.manifest for batch in again), work.replay[0], Marker())

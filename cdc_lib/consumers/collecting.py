@@ -10,7 +10,7 @@ from cdc_lib.consumers.cursors import ends, standing
 from cdc_lib.consumers.loading import load_part
 from cdc_lib.errors import BatchesGone
 from cdc_lib.model.aside import left_out
-from cdc_lib.model.cursor import DRAIN
+from cdc_lib.model.cursor import DRAIN, Switch
 from cdc_lib.model.lake import Point
 from cdc_lib.model.subscription import Interest
 from cdc_lib.model.xa import OpenTransaction
@@ -26,6 +26,7 @@ class Collected:
         start: where it begins.
         at: where it ends; what comes next begins there.
         opened: XA transactions that are open there.
+        passed: beginnings of epochs that the consumer went over, these windows included.
         parts: the windows.
         rows: how many rows of interest they have at most.
     """
@@ -33,6 +34,7 @@ class Collected:
     start: Point
     at: Point
     opened: tuple[OpenTransaction, ...]
+    passed: tuple[Switch, ...] = ()
     parts: list[Part] = field(default_factory=list)
     rows: int = 0
 
@@ -66,7 +68,9 @@ def collect(
     stored = stored_windows(store, source)
     try:
         for step in following(stored, found.at, ends(drain), source):
-            part, found.opened = load_part(store, step, found.opened, stored)
+            epochs = range(found.at.epoch + 1, step.window.start.epoch + 1)
+            found.passed += tuple(switch for switch in drain.switches if switch.epoch in epochs)
+            part, found.opened = load_part(store, step, found.opened, stored, found.passed)
             # A window that was drained before it was known may hold rows of a table that is set aside. A table that is read
             # anew has all of its changes here: no snapshot brings them to a consumer.
             faulty = [record for record in drain.aside if record.fault is not None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.consumers.batch import Part
-from cdc_lib.model.cursor import KEPT_MOVES, Cursor, Move
+from cdc_lib.model.cursor import KEPT_MOVES, Cursor, Move, Switch
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.lake import Point
 from cdc_lib.model.position import Position
@@ -56,7 +56,13 @@ def leased(cursor: Cursor, lease: Lease | None) -> Cursor:
 
 
 def consumed(
-    cursor: Cursor, parts: Sequence[Part], opened: tuple[OpenTransaction, ...], *, at: datetime, by: str
+    cursor: Cursor,
+    parts: Sequence[Part],
+    opened: tuple[OpenTransaction, ...],
+    passed: tuple[Switch, ...],
+    *,
+    at: datetime,
+    by: str,
 ) -> Cursor:
     """Move over the windows of a batch; they follow the cursor, perhaps in a later epoch.
 
@@ -64,6 +70,7 @@ def consumed(
         cursor: where the batch begins.
         parts: its windows.
         opened: XA transactions that are open behind it.
+        passed: beginnings of epochs that the consumer went over.
         at: for people.
         by: who acknowledges.
     """
@@ -78,5 +85,6 @@ def consumed(
         gtid_set="",  # a set at the position is known to the drain cursor alone
         event_time=max(times, default=cursor.event_time),
         prepared=opened,
+        switches=passed,
         moves=(*cursor.moves, Move(at, "ack", cursor.position, last.stop, by))[-KEPT_MOVES:],
     )

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from cdc_lib.consumers.backlog import Step
 from cdc_lib.consumers.batch import Part
 from cdc_lib.errors import BatchesGone
-from cdc_lib.merge.prepared import opened_before, settle
+from cdc_lib.merge.prepared import not_replayed, opened_before, settle
 from cdc_lib.model.batch import Manifest
+from cdc_lib.model.cursor import Switch
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents
@@ -29,7 +30,11 @@ def load_manifest(store: ObjectStore, key: str) -> Manifest:
 
 
 def load_part(
-    store: ObjectStore, step: Step, opened: Sequence[OpenTransaction], stored: Sequence[StoredWindow]
+    store: ObjectStore,
+    step: Step,
+    opened: Sequence[OpenTransaction],
+    stored: Sequence[StoredWindow],
+    passed: Sequence[Switch] = (),
 ) -> tuple[Part, tuple[OpenTransaction, ...]]:
     """Read a window's manifest and find the rows of the XA transactions that it commits.
 
@@ -38,6 +43,8 @@ def load_part(
         step: the window.
         opened: XA transactions that are known to be open where it starts.
         stored: all windows that are stored; those before it are looked through for what ``opened`` does not know.
+        passed: beginnings of epochs that the consumer went over: a commit from before one is read again, and its rows, which
+            the consumer had with it the first time, may be collected since.
 
     Returns:
         The part, and what is open behind it.
@@ -52,7 +59,7 @@ def load_part(
     if wanted:
         older = opened_before(_newest_first(store, stored, step.window), wanted, manifest)
         settled = settle([*opened, *older], [(key, manifest)])
-        for epoch, decision in settled.unknown:
+        for epoch, decision in not_replayed(settled.unknown, passed):
             raise BatchesGone(
                 f"the XA transaction {decision.xid} is committed, and its rows are in no batch: it was prepared before "
                 "the source began",

@@ -20,7 +20,7 @@ from cdc_lib.consumers.batch import Batch
 from cdc_lib.consumers.collecting import Collected, collect
 from cdc_lib.consumers.cursors import consumed, leased, standing
 from cdc_lib.errors import AckError, CursorMoved
-from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.cursor import Cursor, Switch
 from cdc_lib.model.lake import Point
 from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.model.xa import OpenTransaction
@@ -40,6 +40,7 @@ class _Flight:
     batch: Batch
     stop: Point
     opened: tuple[OpenTransaction, ...]
+    passed: tuple[Switch, ...]
 
 
 @dataclass(slots=True)
@@ -94,8 +95,7 @@ class Subscription:
         """
         self._hold()
         until = time.monotonic() + (timeout or 0.0)
-        at, opened = self._end()
-        found = Collected(at, at, opened)
+        found = self._end()
         while not collect(self.store, self.cursors, self.cursor.source, self.interest, found, batch_size):
             left = until - time.monotonic()
             if left <= 0:
@@ -121,7 +121,7 @@ class Subscription:
                 consumer=self.cursor.consumer,
                 oldest=oldest.batch.id if oldest else "none",
             )
-        self._move(oldest.batch, oldest.opened)
+        self._move(oldest)
         del self._in_flight[0]
 
     def rollback(self, batch_id: str | None = None) -> None:
@@ -190,26 +190,30 @@ class Subscription:
     def _holder(self) -> str:
         return self.cursor.lease.holder if self.cursor.lease else ""
 
-    def _end(self) -> tuple[Point, tuple[OpenTransaction, ...]]:
-        """Return where the next batch begins, and what is open there."""
+    def _end(self) -> Collected:
+        """Return the beginning of the next batch."""
         if self._in_flight:
-            return self._in_flight[-1].stop, self._in_flight[-1].opened
-        return standing(self.cursor), self.cursor.prepared
+            last = self._in_flight[-1]
+            return Collected(last.stop, last.stop, last.opened, last.passed)
+        at = standing(self.cursor)
+        return Collected(at, at, self.cursor.prepared, self.cursor.switches)
 
     def _handed_out(self, found: Collected) -> Batch:
         nothing = Batch(None, (), self.interest, self.store, self.ack)
         if not found.parts:
             return nothing
         batch = Batch(found.id, found.parts, self.interest, self.store, self.ack)
+        flight = _Flight(batch, found.at, found.opened, found.passed)
         if not self._in_flight and found.rows == 0 and not batch.ddl:
             # Nobody could do anything with it, and a cursor that stands still would keep batches from being collected.
-            self._move(batch, found.opened)
+            self._move(flight)
             return nothing
-        self._in_flight.append(_Flight(batch, found.at, found.opened))
+        self._in_flight.append(flight)
         return batch
 
-    def _move(self, batch: Batch, opened: tuple[OpenTransaction, ...]) -> None:
-        moved = consumed(self.cursor, batch.parts, opened, at=self.clock.now(), by=self._holder)
+    def _move(self, flight: _Flight) -> None:
+        now, by = self.clock.now(), self._holder
+        moved = consumed(self.cursor, flight.batch.parts, flight.opened, flight.passed, at=now, by=by)
         self._swap(leased(moved, self._renewed()))
 
     def _hold(self) -> None:

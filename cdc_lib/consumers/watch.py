@@ -44,7 +44,7 @@ class Watch:
             BatchesGone: the next batch is no longer stored.
             StoreError: the store cannot be read.
         """
-        found = Collected(self._end.at, self._end.at, self._end.opened)
+        found = Collected(self._end.at, self._end.at, self._end.opened, self._end.passed)
         collect(self._store, self._cursors, self._source, self._interest, found, batch_size)
         self._end = found
         return Batch(found.id if found.parts else None, found.parts, self._interest, self._store, lambda _: None)

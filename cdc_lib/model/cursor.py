@@ -94,7 +94,7 @@ class Cursor:
         gtids_known: whether ``gtid_set`` is exact and the last transaction before the position has a GTID.
         event_time: commit time of the last acknowledged event, or of the last one before the place where the cursor began.
         file_times: by binlog file, when it was made: those in which the position and the ends of windows in flight lie.
-        switches: drain only: every beginning of an epoch but the first, oldest first.
+        switches: drain: every beginning of an epoch but the first, oldest first; other consumers: those that they went over.
         in_flight: windows that are planned and not yet acknowledged; they tile the stream from the position on.
         snapshots: per table, the chunks that are acknowledged.
         in_flight_snapshots: lake only: per table, the chunks that the merge in flight reaches.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import select
 import socket
 import ssl
@@ -125,7 +126,8 @@ def binlog_dump(
         credentials: for the log-in.
         identity: of the server.
         start: where the stream begins.
-        purpose: empty for a window; whatever reads the same place beside it needs a replica number of its own.
+        purpose: empty for a window; what looks for places in the binlog says what it does. Two tasks may look for the same
+            one at the same time.
 
     Raises:
         SourceUnavailable: the server cannot be reached.
@@ -141,7 +143,7 @@ def binlog_dump(
             if identity.flavor == "mysql":
                 cursor.execute("SET @source_binlog_checksum = @@GLOBAL.binlog_checksum")
         flags = _NON_BLOCKING | (_SEND_ANNOTATIONS if identity.flavor == "mariadb" else 0)
-        replica = replica_id(server, start, purpose) if purpose else server.server_id or replica_id(server, start)
+        replica = _any_replica_id() if purpose else server.server_id or replica_id(server, start)
         arguments = struct.pack("<IHI", start.offset, flags, replica) + start.file.encode()
         connection._execute_command(COMMAND.COM_BINLOG_DUMP, arguments)  # noqa: SLF001 - no public way
     except (pymysql.MySQLError, OSError) as error:
@@ -150,13 +152,18 @@ def binlog_dump(
     return ServerStream(connection, server)
 
 
-def replica_id(server: ServerConfig, start: Position, purpose: str = "") -> int:
+def _any_replica_id() -> int:
+    """Return a replica number that nobody else has at the moment: whose dump is ended by another cannot go on."""
+    return 1 << 30 | secrets.randbits(30)
+
+
+def replica_id(server: ServerConfig, start: Position) -> int:
     """Return a replica number that differs between windows read at the same time.
 
     A server ends a dump when another replica of the same number asks for one, so windows drained in parallel need numbers
     of their own. Derived, not random: a retried window replaces its own dead connection.
     """
-    text = f"{server.host}:{server.port}:{start}{purpose}".encode()
+    text = f"{server.host}:{server.port}:{start}".encode()
     return 1 << 30 | (zlib.crc32(text) & 0x3FFFFFFF)
 
 

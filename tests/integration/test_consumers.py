@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
+from cdc_lib.config.start import StartAt
 from cdc_lib.consumers.subscribe import subscribe
 from cdc_lib.errors import BatchesGone, ConsumerHeld, CursorMoved
 from cdc_lib.model.cursor import LAKE
@@ -260,3 +261,27 @@ def test_the_tail_prints_what_select_shows_and_the_statements_in_between(capture
         ]
         found = sorted((row for row in left.values() if row), key=lambda row: row["id"])
         assert [{n: row.get(n) for n in names} for row in found] == sorted(expected, key=lambda row: row["id"])
+
+
+def test_a_consumer_goes_over_a_commit_that_is_read_again_after_its_rows_were_collected(capture):
+    """It had them with the first commit; one that begins behind the rewind has not, and is told."""
+    xa.prepare(capture.server, capture.database, "'x1'", "INSERT INTO a VALUES (4, 'xa', 4)")
+    drain(capture)
+    between = capture.head()
+    xa.commit(capture.server, "'x1'")
+    capture.execute("INSERT INTO a VALUES (5, 'behind', 5)")
+    drain(capture)
+    with open_subscription(capture, "audit") as audit:
+        while batch := audit.get():
+            batch.ack()
+        merge(capture)
+        later = datetime.now(UTC) + timedelta(days=2)
+        carry_out(capture.store, plan_collection(capture.store, capture.pipeline.cursors, SOURCE, timedelta(), later))
+        capture.pipeline.rewind(StartAt(position=str(between)), by="test", why="to read the commit again")
+        drain(capture)
+        batch = audit.get()
+        (found,) = batch.tables().values()
+        assert found.column("id").to_pylist() == [5]
+        batch.ack()
+    with open_subscription(capture, "late") as late, pytest.raises(BatchesGone, match="in no batch"):
+        late.get()

@@ -11,6 +11,7 @@ from cdc_lib.errors import PositionNotFound, PositionPurged, ServerSwitched
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
 from cdc_lib.seeking import Seeker
+from cdc_lib.source.stream import binlog_dump
 from tests.support.capture import SOURCE, Capture
 
 
@@ -194,3 +195,21 @@ def test_xa_ddl_and_tables_without_transactions_have_boundaries(capture):
         expected = max(head for head in heads if head <= at)
         assert found.at(at).position == expected, row
     assert found.at(Position(heads[0].file, FIRST_EVENT_OFFSET)).position == Position(heads[0].file, 4)
+
+
+def test_two_searches_from_one_place_do_not_end_each_other(capture):
+    """A plan that was given up still runs beside its retry: both read the same file to its end."""
+    capture.execute("CREATE TABLE large (v LONGBLOB)")
+    for _ in range(12):
+        capture.execute("INSERT INTO large VALUES (REPEAT('x', 4 * 1024 * 1024))")
+    facts, head = capture.facts(), capture.head()
+    start = Position(head.file, FIRST_EVENT_OFFSET)
+    view, read = memoryview(bytearray(1 << 16)), [0, 0]
+    arguments = capture.config.server, capture.credentials, facts.identity, start, "walk"
+    with binlog_dump(*arguments) as first:
+        read[0] += first.read_into(view)
+        with binlog_dump(*arguments) as second:
+            for number, stream in enumerate((second, first)):
+                while got := stream.read_into(view):
+                    read[1 - number] += got
+    assert min(read) > head.offset > 40 << 20

@@ -7,7 +7,11 @@ import time
 
 import pytest
 
+from cdc_lib.errors import MergeConflict
 from cdc_lib.model.cursor import DRAIN, LAKE
+from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.window import Window
+from cdc_lib.store import layout
 from tests.support import xa
 from tests.support.capture import SOURCE, Capture
 from tests.support.lake import Lake
@@ -171,3 +175,28 @@ def test_a_transaction_prepared_at_the_old_server_is_committed_at_the_new_one(so
     sources.compare(after, "t", "id", "v")
     assert sources.merge(after).rows(f"{database}.list", "v") == [("x1",)]
     assert cursor(after, LAKE).prepared == ()
+
+
+def test_a_late_chunk_takes_nothing_that_only_the_former_server_had(sources):
+    """A task that had not heard of the switch has written a window behind the place where that server was left."""
+    sources.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
+    before = sources.over(sources.pair.primary)
+    drain_all(before)
+    sources.execute("INSERT INTO t VALUES (1, 'both'), (9, 'both')")
+    sources.settled()
+    sources.round(before)
+    (chunk,) = before.snapshot("t")
+    end = cursor(before)
+    sources.pair.cut_off()
+    sources.execute("INSERT INTO t VALUES (2, 'lost')")
+    before.drainer.window(Window(SOURCE, 1, end.position, before.head()), end.identity)
+    sources.pair.promote()
+    after = sources.over(sources.pair.standby)
+    after.execute("DELETE FROM t WHERE id = 9")
+    lake = sources.round(after)
+    stands = cursor(after, LAKE)
+    assert stands.epoch == 2
+    given_up = MergePlan(SOURCE, 2, "late", stands.position, stands.position, (layout.key_of(chunk),))
+    with pytest.raises(MergeConflict, match="planned anew"):
+        lake.merge(given_up)
+    sources.compare(after, "t", "id", "v")

@@ -40,6 +40,7 @@ from tests.support.chaos.trials import Trials
 from tests.support.chaos.zygote import Zygote
 from tests.support.shop.compare import open_lake
 
+ROUNDS = 10
 KILLS_BETWEEN_COMPARISONS = 25
 WITHOUT_KEY = ("page_views", "ledger")
 REACH = 12
@@ -336,12 +337,12 @@ class Chaos:
             Broken: something differs.
         """
         self.customers.mend()
-        for _ in range(40):
+        for _ in range(ROUNDS):
             self._round()
             if self._caught_up():
                 break
         else:
-            raise Broken("forty undisturbed rounds do not bring the lake to the end of the binlog")
+            raise Broken(f"{ROUNDS} undisturbed rounds do not bring the lake to the end of the binlog")
         documents_seen = self.laws.check_documents()
         again = self._drain_again()
         assert self.config.lake.uri is not None
@@ -379,19 +380,19 @@ class Chaos:
         self.events["rows verified"] += sum(one.source_rows for one in report.tables)
 
     def _round(self) -> None:
-        """What one run of the DAG does, and a person who releases what is set aside."""
+        """What runs of the DAG do that merge when all is drained, and a person who releases what is set aside."""
         pipeline = Pipeline(self.config, self.credentials, self.store, self.cursors)
-        for unit in pipeline.plan(by="quiet"):
-            pipeline.drain(unit)
-        self.laws.check()
-        pipeline.ack_drain(by="quiet")
-        self.laws.check()
-        plan = pipeline.plan_merge(by="quiet")
-        if plan is not None:
+        while units := pipeline.plan(by="quiet"):
+            for unit in units:
+                pipeline.drain(unit)
+            self.laws.check()
+            pipeline.ack_drain(by="quiet")
+            self.laws.check()
+        while (plan := pipeline.plan_merge(by="quiet")) is not None:
             self._old_plans.append(plan)
             self._merge_well(plan)
             pipeline.ack_lake(by="quiet")
-        self.laws.check()
+            self.laws.check()
         drain = self._drain_cursor()
         for one in drain.tables_aside if drain.position == pipeline.status().head else ():
             pipeline.release(one.table, by="quiet")
