@@ -15,7 +15,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake import Point
 from cdc_lib.model.place import Place
 from cdc_lib.model.position import Position
-from cdc_lib.model.results import Status
+from cdc_lib.model.results import Gauges, Status
 from cdc_lib.ports import CursorStore
 from cdc_lib.quarantine import findings as quarantine_findings
 from cdc_lib.runways import look_ahead
@@ -56,18 +56,21 @@ def status_of(drainer: Drainer, cursors: CursorStore) -> Status:
     )
 
 
-def runway_warning_of(drainer: Drainer, cursors: CursorStore) -> str:
-    """Say what is wrong with the time until the server purges what is drained next; empty when it is long enough.
+def gauges_of(drainer: Drainer, cursors: CursorStore) -> Gauges:
+    """Return the figures of a source that are watched.
 
     For those who did something else: a server that cannot be asked is told of, and is no error.
     """
-    drain = cursors.load(drainer.config.source, DRAIN)
+    drain, lake = cursors.load(drainer.config.source, DRAIN), cursors.load(drainer.config.source, LAKE)
     here = drainer.config.at(*address_of(drainer.config, drain))
     try:
-        outlook = look_ahead(here, drainer.credentials, facts_of(here.server, drainer.credentials), drain)
+        facts = facts_of(here.server, drainer.credentials)
+        outlook = look_ahead(here, drainer.credentials, facts, drain)
     except SourceError as error:
-        return f"nobody can say when the server purges what is drained next: {error}"
-    return outlook.warning if outlook else ""
+        return Gauges(None, None, f"nobody can say when the server purges what is drained next: {error}")
+    left = None if outlook is None else 0.0 if outlook.runway.purged else outlook.runway.shortest
+    hours = None if left is None else left / 3600
+    return Gauges(hours, _lag(drain, lake, facts.head), outlook.warning if outlook else "")
 
 
 def _facts_if_reachable(config: SourceConfig, credentials: Credentials) -> ServerFacts | None:

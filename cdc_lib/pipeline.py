@@ -25,9 +25,9 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.lake import Point
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import Position
-from cdc_lib.model.results import AckResult, DrainResult, Found, Status, Wanted
+from cdc_lib.model.results import AckResult, DrainResult, Found, Gauges, Status, Wanted
 from cdc_lib.model.window import SnapshotTask, Unit, Window
-from cdc_lib.overview import findings_of, runway_warning_of, status_of
+from cdc_lib.overview import findings_of, gauges_of, status_of
 from cdc_lib.parts import PartSnapshots, WantedPart
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine import Quarantine
@@ -478,9 +478,9 @@ class Pipeline:
         """Return where the source stands; a server that cannot be reached leaves head and lag open."""
         return status_of(self._drainer, self.cursors)
 
-    def runway_warning(self) -> str:
-        """Say what is wrong with the time until the server purges what is drained next; empty when it is long enough."""
-        return runway_warning_of(self._drainer, self.cursors)
+    def gauges(self) -> Gauges:
+        """Return the figures that are watched; a server that cannot be asked is told of in the warning."""
+        return gauges_of(self._drainer, self.cursors)
 
     def preflight(self) -> list[Finding]:
         """Return what was looked at on the server, each with what mends it.

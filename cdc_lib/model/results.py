@@ -87,6 +87,21 @@ class ConsumerState:
 
 
 @dataclass(frozen=True, slots=True)
+class Gauges:
+    """The figures of a source that are watched.
+
+    Args:
+        runway_hours: until the server may purge what is drained next; None when nothing purges it, or nobody can say.
+        lag_seconds: age of the oldest change that is not in the lake, 0 when all are; None when unknown.
+        warning: what is wrong with the runway, and what mends it; empty when it is long enough.
+    """
+
+    runway_hours: float | None
+    lag_seconds: float | None
+    warning: str
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """What a new snapshot of a table does.
 

@@ -17,6 +17,7 @@ from airflow.sdk import BaseOperator, conf
 
 from cdc_airflow.assets import announce
 from cdc_airflow.errors import airflow_errors
+from cdc_airflow.gauges import show
 from cdc_airflow.hooks import CdcHook
 
 if TYPE_CHECKING:
@@ -65,8 +66,10 @@ class PlanOperator(CdcOperator):
         units = pipeline.plan(by=self.by(context))
         for unit in units:
             self.log.info("in flight: %s", unit.id)
-        if warning := pipeline.runway_warning():
-            self.log.warning("%s", warning)
+        seen = pipeline.gauges()
+        show(pipeline.config.source, runway_hours=seen.runway_hours, lag_seconds=seen.lag_seconds)
+        if seen.warning:
+            self.log.warning("%s", seen.warning)
         most = conf.getint("core", "max_map_length")
         if len(units) > most:
             self.log.warning("%d units wait for the next run: [core] max_map_length is %d", len(units) - most, most)
@@ -86,11 +89,15 @@ class DrainOperator(CdcOperator):
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
         """Return what was written."""
+        from cdc_lib.model.window import Window
         from cdc_lib.store.documents import unit_from_plain
 
         unit = unit_from_plain(self.unit)
         cast("dict[str, Any]", context)["unit_id"] = unit.id  # names the mapped task; see map_index_template
         result = hook.pipeline().drain(unit)
+        kind = "window" if isinstance(unit, Window) else "snapshot"
+        figures = {"rows": result.rows, "bytes": result.bytes, "seconds": result.seconds}
+        show(unit.source, **{f"{kind}_{name}": value for name, value in figures.items()})
         self.log.info(
             "%d batches, %d rows, %d events, %d bytes", result.batches, result.rows, result.events, result.bytes
         )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
+from airflow.sdk.observability import stats
+from airflow.sdk.observability.metrics import stats_utils
 from typer.testing import CliRunner
 
 from cdc_airflow.hooks import CdcHook
-from cdc_airflow.operators import PlanOperator
+from cdc_airflow.operators import DrainOperator, PlanOperator
 from cdc_lib.cli.main import app
 from cdc_lib.config import Credentials
 from cdc_lib.model.cursor import DRAIN
@@ -74,11 +78,11 @@ def test_a_short_retention_is_found_with_the_statement_that_lengthens_it(capture
         statement = short.mend.partition("on the server: ")[2].partition(";")[0]
         assert statement.endswith("binlog_expire_logs_seconds = 612000")
         assert statement.startswith("SET PERSIST " if server.flavor == "mysql" else "SET GLOBAL ")
-        assert capture.pipeline.runway_warning() == f"{short.what}. {short.mend}"
+        assert capture.pipeline.gauges().warning == f"{short.what}. {short.mend}"
         server.execute(statement)
         try:
             assert finding(capture.pipeline).level == "ok"
-            assert capture.pipeline.runway_warning() == ""
+            assert capture.pipeline.gauges().warning == ""
         finally:
             if server.flavor == "mysql":
                 server.execute("RESET PERSIST binlog_expire_logs_seconds")
@@ -161,7 +165,7 @@ def test_a_server_that_does_not_let_its_files_be_read_is_told_of_and_no_error(ca
             assert one.what.startswith("nobody can say when the server purges ")
             assert "cannot be read: " in one.what
             assert "REPLICATION SLAVE" in one.mend
-            assert one.what in looker.runway_warning()
+            assert one.what in looker.gauges().warning
             assert looker.status().runway.expires_at is None
         with global_variable(server, "binlog_expire_logs_seconds", 0):  # when a file ended does not matter then
             assert finding(looker).level == "ok"
@@ -184,6 +188,54 @@ def test_the_plan_task_warns_in_its_log_and_plans(capture, tmp_path, monkeypatch
     assert "warning" in line
     assert "binlog_expire_logs_seconds = 612000" in line
     assert unit["source"] == SOURCE
+
+
+@pytest.fixture
+def statsd(monkeypatch):
+    """A StatsD listener to which Airflow is told to send its metrics; returns the gauges that came so far."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.settimeout(5)
+        for name, value in {
+            "ON": "True",
+            "HOST": "127.0.0.1",
+            "PORT": listener.getsockname()[1],
+            "PREFIX": "af",
+        }.items():
+            monkeypatch.setenv(f"AIRFLOW__METRICS__STATSD_{name}", str(value))
+        logger = stats_utils.get_stats_factory()()  # as a task's process does
+        stats.initialize(factory=lambda: logger, export_legacy_names=True)
+
+        def gauges(count):
+            lines = [line for _ in range(count) for line in listener.recv(65536).decode().splitlines()]
+            assert all(line.endswith("|g") for line in lines)
+            return {name: float(value) for name, value in (line.removesuffix("|g").split(":") for line in lines)}
+
+        yield gauges
+        stats.initialize(factory=NoStatsLogger, export_legacy_names=True)
+        logger.statsd.close()
+
+
+def test_the_tasks_send_runway_lag_and_rows_as_gauges(capture, tmp_path, monkeypatch, statsd):
+    """To a real listener, through Airflow's own metrics; what is not known is not sent."""
+    file = source_file(capture, tmp_path, monkeypatch)
+    ti = SimpleNamespace(dag_id="cdc_shop", run_id="manual", task_id="plan", try_number=1)
+    plan = PlanOperator(task_id="plan", source_file=str(file))
+    capture.execute("INSERT INTO a VALUES (1, 'new'), (2, 'new')")
+    with global_variable(capture.server, "binlog_expire_logs_seconds", 7200):
+        (unit,) = plan.work(CdcHook(str(file)), {"ti": ti})
+    sent = statsd(2)
+    assert sent.keys() == {"af.cdc.shop.runway_hours", "af.cdc.shop.lag_seconds"}
+    assert 1.9 < sent["af.cdc.shop.runway_hours"] <= 2
+    assert 0 < sent["af.cdc.shop.lag_seconds"] < 600
+    DrainOperator(task_id="drain", source_file=str(file), unit=unit).work(CdcHook(str(file)), {"ti": ti})
+    sent = statsd(3)
+    assert sent["af.cdc.shop.window_rows"] == 2
+    assert sent["af.cdc.shop.window_bytes"] > 0
+    assert sent["af.cdc.shop.window_seconds"] > 0
+    with global_variable(capture.server, "binlog_expire_logs_seconds", 0):
+        plan.work(CdcHook(str(file)), {"ti": ti})
+    assert statsd(1).keys() == {"af.cdc.shop.lag_seconds"}
 
 
 def test_a_runway_is_that_of_the_server_where_the_cursor_stands(capture, mysql_server, mariadb_server):

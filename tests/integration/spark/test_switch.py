@@ -181,6 +181,7 @@ def test_a_late_chunk_takes_nothing_that_only_the_former_server_had(sources):
     """A task that had not heard of the switch has written a window behind the place where that server was left."""
     sources.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
     before = sources.over(sources.pair.primary)
+    sources.settled()
     drain_all(before)
     sources.execute("INSERT INTO t VALUES (1, 'both'), (9, 'both')")
     sources.settled()
