@@ -1,4 +1,4 @@
-"""Nothing is lost and nothing comes twice, wherever a step is killed; ``./dev chaos`` does this at length."""
+"""Nothing is lost and nothing comes twice, wherever a step is killed; ``./dev chaos`` and ``./dev soak`` do this at length."""
 
 from __future__ import annotations
 
@@ -6,24 +6,36 @@ import pytest
 
 from tests.support.chaos.driver import Chaos
 from tests.support.chaos.settings import chaos_config
+from tests.support.chaos.site import Site
 from tests.support.chaos.trials import Trials
+from tests.support.servers import S3Server
 
 pytestmark = [
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     # py4j leaves its sockets to the Java process for the collector to close.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
 
-def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(mysql_server, tmp_path):
-    """Plans, drains, merges and acks die; retries, cleared tasks, crashes and cut connections come in between."""
-    config = chaos_config(mysql_server, "chaos", tmp_path, Trials.of(11))
-    try:
-        with Chaos(mysql_server, config, "chaos", tmp_path, 11, merge_kills=1, rows=200) as chaos:
-            chaos.run(20)
-    finally:
-        mysql_server.execute("DROP DATABASE IF EXISTS chaos")
+def twenty_kills(site, folder, s3=None):
+    config = chaos_config(site, "chaos", folder, Trials.every(), s3)
+    with Chaos(site, config, "chaos", folder, 11, merge_kills=1, rows=200, trials=Trials.every()) as chaos:
+        chaos.run(20)
     assert chaos.killed.total >= 20
     steps = {label.partition(":")[0] for label in chaos.killed.counts}
     assert {"plan", "drain", "ack_drain"} <= steps
     assert chaos.events["rows compared"] > 200
+    assert chaos.events["rows verified"] > 200
+
+
+def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(tmp_path):
+    """Steps of all sorts die; servers crash and take over, tables change and are read anew, and verify finds nothing."""
+    with Site("mysql with GTIDs") as site:
+        twenty_kills(site, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_same_on_mariadb_and_s3(tmp_path):
+    """The same sequence of what is done, at other servers and another store."""
+    with Site("mariadb") as site, S3Server() as s3:
+        twenty_kills(site, tmp_path, s3)

@@ -1,4 +1,4 @@
-"""``./dev chaos``: many kills, on a server and a store of this run's own."""
+"""``./dev chaos`` and ``./dev soak``: many kills, or an hour of them, on servers and a store of this run's own."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from tests.support.servers import S3Server
 def main(arguments: list[str] | None = None) -> int:
     """Run until so many steps were killed; the exit status is 1 when a fault was found."""
     parser = argparse.ArgumentParser(prog="./dev chaos", description="Kill steps at random and compare every row.")
-    parser.add_argument("--kills", type=int, default=200, help="how many steps are killed (200)")
+    parser.add_argument("--kills", type=int, default=200, help="how many steps are killed at least (200)")
+    parser.add_argument("--minutes", type=float, default=0, help="how long it goes on at least (0)")
+    parser.add_argument("--all", action="store_true", help="all trials, whatever the seed says")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 20), help="random when not given")
     parser.add_argument("--server", choices=("mysql", "mariadb"), default="mysql")
     parser.add_argument("--store", choices=("local", "s3"), default="local")
     wanted = parser.parse_args(arguments)
-    trials = Trials.of(wanted.seed)
+    trials = Trials.every() if wanted.all else Trials.of(wanted.seed)
     print(f"seed {wanted.seed}; trials: {trials}", flush=True)
     began = time.monotonic()
     with ExitStack() as stack:
@@ -43,15 +45,16 @@ def main(arguments: list[str] | None = None) -> int:
                 "shop",
                 folder,
                 wanted.seed,
-                merge_kills=max(1, wanted.kills // 8),
+                merge_kills=max(1, wanted.kills // 8, int(wanted.minutes)),
                 trials=trials,
                 say=_say,
             )
         )
         try:
-            chaos.run(wanted.kills)
+            chaos.run(wanted.kills, wanted.minutes)
         except BaseException:
-            print(f"\nA FAULT; to run it again: ./dev chaos --kills {wanted.kills} --seed {wanted.seed}"
+            again = f"--minutes {wanted.minutes:g}{' --all' * wanted.all}"
+            print(f"\nA FAULT; to run it again: ./dev chaos --kills {wanted.kills} {again} --seed {wanted.seed}"
                   f" --server {wanted.server} --store {wanted.store}", flush=True)  # fmt: skip
             raise
         finally:

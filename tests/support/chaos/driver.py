@@ -118,13 +118,13 @@ class Chaos:
 
     # --- the sequence
 
-    def run(self, kills: int) -> None:
-        """Go on until so many steps were killed and all rows and columns were found equal."""
-        compared = 0
+    def run(self, kills: int, minutes: float = 0) -> None:
+        """Go on until so many steps were killed and the time is over, and all rows and columns were found equal."""
+        compared, until = 0, time.monotonic() + minutes * 60
         for label in PLACES["plan"]:
             # The first plan makes both cursors, and passes these points in this order.
             self.steps.one("plan", label=label)
-        while self.killed.total < kills:
+        while self.killed.total < kills or time.monotonic() < until:
             self._something()
             if self.killed.total - compared >= KILLS_BETWEEN_COMPARISONS:
                 compared = self.killed.total
@@ -159,6 +159,7 @@ class Chaos:
             weights[self._anew] = 2
         if self.trials.upkeep:
             weights[self._maintain] = 1
+        # What else moves a source's tables, a backfill say, goes here: a step in step.py, its places, a weight.
         chosen = self.random.choices(list(weights), list(weights.values()))[0]
         name = chosen.__name__.strip("_").replace("_", " ")
         began = time.monotonic()
