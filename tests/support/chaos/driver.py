@@ -5,44 +5,33 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Self
 
-from pyspark.sql import SparkSession
-
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.merge.plan import tables_of
+from cdc_lib.errors import MergeConflict, ReselectError
 from cdc_lib.merging import plan_of
-from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.window import Unit
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.open import open_store
-from cdc_lib.verifying import Verifying
-from spark_jobs.application import merge, run
-from spark_jobs.batches import load_plan
-from spark_jobs.lake_sums import SparkLakeSums
-from spark_jobs.maintain import lake_tables, maintain
-from spark_jobs.session import spark_session
 from tests.support.chaos.customers import Customers
-from tests.support.chaos.judge import compare_all
+from tests.support.chaos.lake_side import LakeSide
 from tests.support.chaos.laws import Laws
 from tests.support.chaos.places import PLACES, Killed
+from tests.support.chaos.quiet import Quiet
 from tests.support.chaos.site import Site
-from tests.support.chaos.steps import CHANCE_OF_A_KILL, Broken, Steps
+from tests.support.chaos.steps import CHANCE_OF_A_KILL, Steps
 from tests.support.chaos.takeovers import Takeovers
 from tests.support.chaos.trials import Trials
 from tests.support.chaos.zygote import Zygote
-from tests.support.shop.compare import open_lake
 
-ROUNDS = 10
 KILLS_BETWEEN_COMPARISONS = 25
-WITHOUT_KEY = ("page_views", "ledger")
 REACH = 12
 """So many windows a rewind goes back at most: all of them are drained and merged again."""
 
@@ -89,8 +78,6 @@ class Chaos:
         self._stack = ExitStack()
         self._rows = rows
         self._database = database
-        self._spark: SparkSession | None = None
-        self._old_plans: list[MergePlan] = []
         self._old_units: list[Unit] = []
 
     def __enter__(self) -> Self:
@@ -101,6 +88,12 @@ class Chaos:
         self._stack.callback(self.customers.close)
         drain = partial(self.cursors.load, self.config.source, DRAIN)
         self.takeovers = Takeovers(site, self.steps, self.customers, drain, random, self.say)
+        pipeline = Pipeline(self.config, self.credentials, self.store, self.cursors)
+        self.lake = LakeSide(pipeline, self._stack, self.events)
+        rewinds, say = self.trials.rewinds, self.say
+        self.quiet = Quiet(
+            pipeline, self.lake, self.laws, self.customers, self.takeovers, random, self.folder, rewinds, say
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -128,10 +121,25 @@ class Chaos:
             self._something()
             if self.killed.total - compared >= KILLS_BETWEEN_COMPARISONS:
                 compared = self.killed.total
-                self.quiet()
-        self.quiet()
+                self.quiet.compare()
+        for deed in self._weights():
+            if not self.events[_name(deed)]:  # of what is rare, a short run has each thing once
+                self._do(deed)
+        self.quiet.compare()
 
     def _something(self) -> None:
+        weights = self._weights()
+        self._do(self.random.choices(list(weights), list(weights.values()))[0])
+
+    def _do(self, deed: Callable[[], Any]) -> None:
+        began = time.monotonic()
+        deed()
+        self.laws.check()
+        self.events[_name(deed)] += 1
+        self.seconds[_name(deed)] += time.monotonic() - began
+
+    def _weights(self) -> dict[Callable[[], Any], float]:
+        """Return what can be done next, and how likely each is."""
         weights: dict[Callable[[], Any], float] = {
             self.customers.work: 26,
             self._plan: 16,
@@ -154,19 +162,13 @@ class Chaos:
             weights |= {self._collect: 3, self._collect_beside_a_drain: 1}
         if self.trials.switches and self.site.can_switch:
             take = self.takeovers
-            weights |= {take.hand_over: 0.8, take.fail_over: 0.5, take.lag: 3 if take.lagging else 1}
+            weights |= {take.hand_over: 0.8, take.fail_over: 0.5, take.lag: 3 if take.lagging else 1, take.lose: 0.2}
         if self.trials.anew:
             weights[self._anew] = 2
         if self.trials.upkeep:
             weights[self._maintain] = 1
         # What else moves a source's tables, a backfill say, goes here: a step in step.py, its places, a weight.
-        chosen = self.random.choices(list(weights), list(weights.values()))[0]
-        name = chosen.__name__.strip("_").replace("_", " ")
-        began = time.monotonic()
-        chosen()
-        self.laws.check()
-        self.events[name] += 1
-        self.seconds[name] += time.monotonic() - began
+        return weights
 
     def _crash(self) -> None:
         self.say("the server is killed")
@@ -216,18 +218,23 @@ class Chaos:
         plan = self._lake_plan()
         if plan is None:
             return
-        self._old_plans.append(plan)
-        killable = sum(n for label, n in self.killed.counts.items() if label.startswith("merge:")) < self.merge_kills
-        if killable and self.random.random() < CHANCE_OF_A_KILL:
-            self.steps.one("merge", plan=plan, sure=True)
-        else:
-            self._merge_well(plan)
+        self.lake.plans.append(plan)
+        elsewhere = {"ReselectError"} if self.takeovers.pending else set()
+        if self._kills_of("merge") < self.merge_kills and self.random.random() < CHANCE_OF_A_KILL:
+            self.steps.one("merge", plan=plan, sure=True, allowed=elsewhere)
+            return
+        try:
+            self.lake.merge(plan)
+        except ReselectError:
+            if not elsewhere:
+                raise
 
     def _merge_an_old_plan(self) -> None:
         """A merge task that is cleared after everything went on; what was collected since cannot be merged again."""
-        plans = [plan for plan in self._old_plans if all(self.store.get(key) for key in plan.batches)]
+        plans = [plan for plan in self.lake.plans if all(self.store.get(key) for key in plan.batches)]
         if plans:
-            self._merge_well(self.random.choice(plans))
+            with suppress(MergeConflict):  # it was planned anew since
+                self.lake.merge(self.random.choice(plans))
 
     def _cut_or_silence(self) -> None:
         units = self._units()
@@ -269,16 +276,14 @@ class Chaos:
 
     def _maintain(self) -> None:
         """Look after some lake tables; in the warm Spark, or in one that is killed."""
-        cut = last_cut(self.store, self.config.source)
-        known = sorted({one.table for one in cut.tables}) if cut is not None else []
+        known = self.lake.tables()
         if not known:
             return
         tables = self.random.sample(known, min(2, len(known)))
-        killed = sum(n for label, n in self.killed.counts.items() if label.startswith("maintain:"))
-        if killed < self.merge_kills / 3 and self.random.random() < CHANCE_OF_A_KILL:
+        if self._kills_of("maintain") < self.merge_kills / 3 and self.random.random() < CHANCE_OF_A_KILL:
             self.steps.one("maintain", wanted=",".join(tables), sure=True, allowed={"MergeConflict"})
         else:
-            maintain(self._warm_spark(), self.config, self.store, lake_tables(self.config, cut, tables), lambda _: None)
+            self.lake.maintain(tables)
 
     def _collect(self) -> None:
         """Remove what nobody needs, by a clock that is wrong."""
@@ -297,22 +302,10 @@ class Chaos:
         """Return what a step may end with that belongs to the server that was left."""
         return {"ServerSwitched"} if self.takeovers.pending else set()
 
-    def _merge_well(self, plan: MergePlan) -> None:
-        """Merge in the warm Spark; a plan without changes needs none."""
-        batches = load_plan(self.store, plan)
-        if tables_of(batches):
-            pipeline = Pipeline(self.config, self.credentials, self.store, self.cursors)
-            origin = pipeline.reselector if self.config.reselect.is_on else None
-            merge(self._warm_spark(), self.config, plan, self.store, self._noted, batches=batches, origin=origin)
-        else:
-            run(self.config, plan, self.store)
-
-    def _noted(self, line: str) -> None:
-        """Count the tables of which rows were read back."""
-        if "re-selected" in line:
-            self.events["merges of a table with rows that were read back"] += 1
-
     # --- looking
+
+    def _kills_of(self, step: str) -> int:
+        return sum(count for label, count in self.killed.counts.items() if label.startswith(f"{step}:"))
 
     def _units(self) -> list[Unit]:
         drain = self.cursors.load(self.config.source, DRAIN)
@@ -324,100 +317,6 @@ class Chaos:
             return None
         return plan_of(lake)
 
-    def _warm_spark(self) -> SparkSession:
-        if self._spark is None:
-            self._spark = self._stack.enter_context(spark_session(self.config))
-        return self._spark
 
-    # --- quiet
-
-    def quiet(self) -> None:
-        """Let every step end well until the lake has everything; then compare all rows, columns and documents.
-
-        Raises:
-            Broken: something differs.
-        """
-        self.customers.mend()
-        for _ in range(ROUNDS):
-            self._round()
-            if self._caught_up():
-                break
-        else:
-            raise Broken(f"{ROUNDS} undisturbed rounds do not bring the lake to the end of the binlog")
-        documents_seen = self.laws.check_documents()
-        again = self._drain_again()
-        assert self.config.lake.uri is not None
-        assert self.config.lake.warehouse is not None
-        catalog = open_lake(self.config.lake.uri, self.config.lake.warehouse)
-        try:
-            options, repeated = self.customers.options(), self.trials.rewinds
-            found = compare_all(options, self._database, catalog, self._server_of, repeated=repeated)
-        finally:
-            catalog.engine.dispose()
-        wrong = [table for table in found if table.differences]
-        rows = sum(table.source_rows for table in found)
-        self.say(
-            f"compared {rows} rows of {len(found)} tables, {documents_seen} documents, {again} windows drained again"
-        )
-        self.events["rows compared"] += rows
-        if wrong:
-            raise Broken("\n".join(map(str, wrong)))
-        self._verify([one.table for one in found])
-
-    def _server_of(self, epoch: int) -> int:
-        return sum(one.kind == "switch" and one.epoch <= epoch for one in self._drain_cursor().switches)
-
-    def _verify(self, tables: list[str]) -> None:
-        """Let the product compare by itself; of tables without a key changes may stand twice after a rewind."""
-        spark = self._warm_spark()
-        lake = SparkLakeSums(spark, self.config.source)
-        verifying = Verifying(self.config, self.credentials, self.store, self.cursors, lake)
-        twice = WITHOUT_KEY if self.trials.rewinds else ()
-        patterns = [f"{self._database}.{table}" for table in tables if table not in twice]
-        report = verifying.run(patterns, self.config.verify, lambda _: None)
-        wrong = [one for one in report.tables if one.drift or one.in_flight or one.skipped]
-        if not report.clean or wrong:
-            raise Broken("verify: " + "\n".join(map(str, wrong)))
-        self.events["rows verified"] += sum(one.source_rows for one in report.tables)
-
-    def _round(self) -> None:
-        """What runs of the DAG do that merge when all is drained, and a person who releases what is set aside."""
-        pipeline = Pipeline(self.config, self.credentials, self.store, self.cursors)
-        while units := pipeline.plan(by="quiet"):
-            for unit in units:
-                pipeline.drain(unit)
-            self.laws.check()
-            pipeline.ack_drain(by="quiet")
-            self.laws.check()
-        while (plan := pipeline.plan_merge(by="quiet")) is not None:
-            self._old_plans.append(plan)
-            self._merge_well(plan)
-            pipeline.ack_lake(by="quiet")
-            self.laws.check()
-        drain = self._drain_cursor()
-        for one in drain.tables_aside if drain.position == pipeline.status().head else ():
-            pipeline.release(one.table, by="quiet")
-
-    def _drain_cursor(self) -> Cursor:
-        drain = self.cursors.load(self.config.source, DRAIN)
-        assert drain is not None
-        return drain
-
-    def _caught_up(self) -> bool:
-        drain, lake = self._drain_cursor(), self.cursors.load(self.config.source, LAKE)
-        assert lake is not None
-        done = {task.id: task.chunks for task in lake.snapshots}
-        merged = all(done.get(task.id, 0) == task.chunks for task in drain.snapshots)
-        head = Pipeline(self.config, self.credentials, self.store, self.cursors).status().head
-        there = lake.epoch == drain.epoch and drain.position == lake.position == head
-        return there and merged and not drain.open_snapshots and not drain.tables_aside
-
-    def _drain_again(self) -> int:
-        """Drain a few windows of the past once more, elsewhere."""
-        since = self.takeovers.first_epoch_here()
-        stored = [window for window in self.laws.stored_windows() if window.epoch >= since]
-        chosen = self.random.sample(stored, min(3, len(stored)))
-        for number, window in enumerate(chosen):
-            empty = self.folder / "again" / f"{self.killed.total}-{number}"
-            self.laws.drains_to_the_same(window, self.config, self.credentials, self._drain_cursor(), empty)
-        return len(chosen)
+def _name(deed: Callable[[], Any]) -> str:
+    return deed.__name__.strip("_").replace("_", " ")

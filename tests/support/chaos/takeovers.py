@@ -29,6 +29,8 @@ class Takeovers:
 
     Attributes:
         lagging: whether the standby receives nothing.
+        repeated: whether a server was left while it was read again after a rewind: nobody can tell then what changes of tables
+            without a key stand twice, because the next server has them elsewhere.
     """
 
     site: Site
@@ -38,6 +40,7 @@ class Takeovers:
     random: Random
     say: Callable[[str], None]
     lagging: bool = False
+    repeated: bool = False
     _stood: SqlServer | None = None
     _left: int = 0
 
@@ -103,6 +106,7 @@ class Takeovers:
         if not self.pending:
             cursor = self.drain()
             self._stood, self._left = self.site.primary, cursor.epoch if cursor is not None else 0
+            self.repeated |= cursor is not None and _is_read_again(cursor)
 
     def _caught_up(self) -> None:
         if self.lagging:
@@ -138,3 +142,12 @@ class Takeovers:
         cursor = self.drain()
         aside = {one.table for one in cursor.tables_aside} if cursor else set()
         return ",".join(table for table in self.customers.tables() if table not in aside)
+
+
+def _is_read_again(cursor: Cursor) -> bool:
+    lefts = []
+    for switch in reversed(cursor.switches):
+        if switch.kind == "switch":
+            break
+        lefts.append(switch.left.position)
+    return any(cursor.position < left for left in lefts)

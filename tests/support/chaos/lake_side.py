@@ -1,0 +1,80 @@
+"""What a Spark does that stays warm: merges, upkeep and comparisons that nobody kills."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from cdc_lib.merge.plan import tables_of
+from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.verify import Report
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.store.cuts import last_cut
+from cdc_lib.verifying import Verifying
+from spark_jobs.application import merge, run
+from spark_jobs.batches import load_plan
+from spark_jobs.lake_sums import SparkLakeSums
+from spark_jobs.maintain import lake_tables, maintain
+from spark_jobs.session import spark_session
+
+
+@dataclass
+class LakeSide:
+    """The lake of one source.
+
+    Args:
+        pipeline: of the source.
+        stack: ends the Spark.
+        events: counts what happens.
+
+    Attributes:
+        plans: every plan that was merged, or was to be.
+    """
+
+    pipeline: Pipeline
+    stack: ExitStack
+    events: Counter[str]
+    plans: list[MergePlan] = field(default_factory=list)
+    _spark: SparkSession | None = None
+
+    def merge(self, plan: MergePlan) -> None:
+        """Merge a plan; one without changes needs no Spark."""
+        config, store = self.pipeline.config, self.pipeline.store
+        batches = load_plan(store, plan)
+        if tables_of(batches):
+            origin = self.pipeline.reselector if config.reselect.is_on else None
+            merge(self._warm(), config, plan, store, self._noted, batches=batches, origin=origin)
+        else:
+            run(config, plan, store)
+
+    def tables(self) -> list[str]:
+        """Return the source tables that the lake has."""
+        cut = last_cut(self.pipeline.store, self.pipeline.config.source)
+        return sorted({one.table for one in cut.tables}) if cut is not None else []
+
+    def maintain(self, tables: Sequence[str]) -> None:
+        """Look after the lake tables of some source tables."""
+        config, store = self.pipeline.config, self.pipeline.store
+        names = lake_tables(config, last_cut(store, config.source), tables)
+        maintain(self._warm(), config, store, names, lambda _: None)
+
+    def verify(self, tables: Sequence[str]) -> Report:
+        """Let the product compare tables with their source."""
+        pipeline = self.pipeline
+        lake = SparkLakeSums(self._warm(), pipeline.config.source)
+        verifying = Verifying(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors, lake)
+        return verifying.run(tables, pipeline.config.verify, lambda _: None)
+
+    def _noted(self, line: str) -> None:
+        """Count the tables of which rows were read back."""
+        if "re-selected" in line:
+            self.events["merges of a table with rows that were read back"] += 1
+
+    def _warm(self) -> SparkSession:
+        if self._spark is None:
+            self._spark = self.stack.enter_context(spark_session(self.pipeline.config))
+        return self._spark

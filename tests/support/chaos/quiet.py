@@ -1,0 +1,145 @@
+"""Quiet: every step ends well until the lake has everything; then all rows, columns and documents are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.pipeline import Pipeline
+from tests.support.chaos.customers import Customers
+from tests.support.chaos.judge import compare_all
+from tests.support.chaos.lake_side import LakeSide
+from tests.support.chaos.laws import Laws
+from tests.support.chaos.steps import Broken
+from tests.support.chaos.takeovers import Takeovers
+from tests.support.shop.compare import open_lake
+
+ROUNDS = 10
+WITHOUT_KEY = ("page_views", "ledger")
+
+
+@dataclass
+class Quiet:
+    """Brings one source to rest and compares it.
+
+    Args:
+        pipeline: of the source.
+        lake: where it is merged.
+        laws: that hold meanwhile.
+        customers: who are quiet now.
+        takeovers: that there were.
+        random: chooses the windows that are drained again.
+        folder: for what that leaves.
+        repeated: whether a server's binlog may have been read more than once.
+        say: takes a line about what was compared.
+    """
+
+    pipeline: Pipeline
+    lake: LakeSide
+    laws: Laws
+    customers: Customers
+    takeovers: Takeovers
+    random: Random
+    folder: Path
+    repeated: bool
+    say: Callable[[str], None]
+    _again: int = 0
+
+    def compare(self) -> None:
+        """Let the lake have everything, and compare.
+
+        Raises:
+            Broken: something differs.
+        """
+        self.customers.mend()
+        if self.takeovers.repeated:
+            self._round()
+            names = [f"{self.customers.database}.{table}" for table in WITHOUT_KEY]
+            self.pipeline.snapshot_anew(names, by="quiet", why="changes stand in it twice")
+            self.takeovers.repeated = False
+        for _ in range(ROUNDS):
+            self._round()
+            if self._caught_up():
+                break
+        else:
+            raise Broken(f"{ROUNDS} undisturbed rounds do not bring the lake to the end of the binlog")
+        documents, again = self.laws.check_documents(), self._drain_again()
+        tables, rows = self._compare()
+        self.say(f"compared {rows} rows of {len(tables)} tables, {documents} documents, {again} windows drained again")
+        self._verify(tables)
+
+    def _round(self) -> None:
+        """What runs of the DAG do that merge when all is drained, and a person who releases what is set aside."""
+        pipeline = self.pipeline
+        while units := pipeline.plan(by="quiet"):
+            for unit in units:
+                pipeline.drain(unit)
+            self.laws.check()
+            pipeline.ack_drain(by="quiet")
+            self.laws.check()
+        while (plan := pipeline.plan_merge(by="quiet")) is not None:
+            self.lake.plans.append(plan)
+            self.lake.merge(plan)
+            pipeline.ack_lake(by="quiet")
+            self.laws.check()
+        drain = self._drain
+        for one in drain.tables_aside if drain.position == pipeline.status().head else ():
+            pipeline.release(one.table, by="quiet")
+
+    def _caught_up(self) -> bool:
+        drain, lake = self._drain, self._cursor(LAKE)
+        done = {task.id: task.chunks for task in lake.snapshots}
+        merged = all(done.get(task.id, 0) == task.chunks for task in drain.snapshots)
+        there = lake.epoch == drain.epoch and drain.position == lake.position == self.pipeline.status().head
+        return there and merged and not drain.open_snapshots and not drain.tables_aside
+
+    def _drain_again(self) -> int:
+        """Drain a few windows of the past once more, elsewhere; those of other servers nobody can."""
+        since = self.takeovers.first_epoch_here()
+        stored = [window for window in self.laws.stored_windows() if window.epoch >= since]
+        chosen = self.random.sample(stored, min(3, len(stored)))
+        for window in chosen:
+            self._again += 1
+            empty = self.folder / "again" / str(self._again)
+            self.laws.drains_to_the_same(window, self.pipeline.config, self.pipeline.credentials, self._drain, empty)
+        return len(chosen)
+
+    def _compare(self) -> tuple[list[str], int]:
+        """Compare by the tests' own means; returns the tables and how many rows they have."""
+        lake, database = self.pipeline.config.lake, self.customers.database
+        assert lake.uri is not None
+        assert lake.warehouse is not None
+        catalog = open_lake(lake.uri, lake.warehouse)
+        try:
+            options = self.customers.options()
+            found = compare_all(options, database, catalog, self._server_of, repeated=self.repeated)
+        finally:
+            catalog.engine.dispose()
+        if wrong := [table for table in found if table.differences]:
+            raise Broken("\n".join(map(str, wrong)))
+        rows = sum(table.source_rows for table in found)
+        self.lake.events["rows compared"] += rows
+        return [one.table for one in found], rows
+
+    def _server_of(self, epoch: int) -> int:
+        return sum(one.kind == "switch" and one.epoch <= epoch for one in self._drain.switches)
+
+    def _verify(self, tables: list[str]) -> None:
+        """Let the product compare; of tables without a key changes may stand twice after a rewind."""
+        known = [table for table in tables if not (self.repeated and table in WITHOUT_KEY)]
+        report = self.lake.verify([f"{self.customers.database}.{table}" for table in known])
+        if wrong := [one for one in report.tables if one.drift or one.in_flight or one.skipped]:
+            raise Broken("verify: " + "\n".join(map(str, wrong)))
+        self.lake.events["rows verified"] += sum(one.source_rows for one in report.tables)
+
+    @property
+    def _drain(self) -> Cursor:
+        return self._cursor(DRAIN)
+
+    def _cursor(self, consumer: str) -> Cursor:
+        cursor = self.pipeline.cursors.load(self.pipeline.config.source, consumer)
+        assert cursor is not None
+        return cursor
