@@ -7,11 +7,13 @@ import pytest
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.plan import replayed_windows, work_on
 from cdc_lib.model.aside import Aside
+from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.lake import Marker, Point
 from cdc_lib.model.part import Part
+from cdc_lib.model.place import Place
 from cdc_lib.store.local import LocalStore
-from spark_jobs.batches import load_batches
-from tests.support.batches import BIGINT, DAWN, BatchWriter, Row, at, table
+from spark_jobs.batches import load_batches, replayed_batches
+from tests.support.batches import BIGINT, DAWN, IDENTITY, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 VIEWS = table("shop.views", {"id": BIGINT}, key=())
@@ -103,6 +105,20 @@ def test_a_replay_goes_on_in_the_next_epoch():
     """The binlog of the new server has offsets of its own."""
     stored = windows((1, 100, 200), (2, 4, 50))
     assert len(replayed_windows(stored, (Point(1, 1, 150), Point(2, 1, 50)), "shop.orders")) == 2
+
+
+def test_a_replay_does_without_windows_behind_the_end_of_their_epoch(writer):
+    """They tell of a server that was left, and perhaps of changes that no server has any more."""
+    counted = writer.window(100, 200, {ORDERS: [Row("c", 150, {"id": 1})]})
+    writer.window(200, 300, {ORDERS: [Row("c", 250, {"id": 2})]})
+    there = writer.window(4, 50, {ORDERS: [Row("d", 20, {"id": 1})]}, epoch=2)
+    writer.window(50, 90, {ORDERS: [Row("c", 60, {"id": 3})]}, epoch=2)
+    left, began = (Place(IDENTITY, at(offset), None, "", False, None) for offset in (200, 4))
+    drain = Cursor("shop", DRAIN, 1, 1, IDENTITY, at(200)).standing_at(left)
+    drain = drain.switched(began, "switch", at=DAWN, by="test", why="it answers")
+    drain = replace(drain, position=at(50))
+    found = replayed_batches(writer.store, "shop", ORDERS.name, (Point(1, 1, 150), Point(2, 1, 50)), drain=drain)
+    assert [batch.key for batch in found] == [counted, there]
 
 
 @pytest.mark.parametrize(
