@@ -128,6 +128,9 @@ class Pipeline:
             self._begin_lake(cursor)
         starter = Starter(self.config, self.credentials, facts)
         if (found := starter.go_on(cursor, partial(self._moved_over_durable, by=by), by)) != cursor:
+            if found.epoch > cursor.epoch:
+                lake = self.cursors.load(self.config.source, LAKE)
+                found = self._quarantine.over_a_switch(found, lake, at=_now(), by=by)
             cursor = self.cursors.swap(cursor, found)
         histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
         if histories.needed:

@@ -91,6 +91,29 @@ class Quarantine:
         unmerged = self._unmerged(cursor, lake)
         return with_new_snapshot(cursor, table, lake or cursor, unmerged, start=start, why=why, at=at, by=by)
 
+    def over_a_switch(self, cursor: Cursor, lake: Cursor | None, *, at: datetime, by: str) -> Cursor:
+        """Return the drain cursor that wants a new snapshot of each table of which the former server showed too much.
+
+        A snapshot that was read further than that server's binlog may hold changes that the new one never had; no GTID of the
+        cursor tells them.
+
+        Args:
+            cursor: at the beginning of an epoch.
+            lake: the lake's cursor.
+            at: now (UTC).
+            by: who asks.
+        """
+        switch = cursor.switches[-1]
+        if switch.kind != "switch":
+            return cursor
+        read = [task for task in cursor.snapshots if task.complete and task.chunks and task.epoch == switch.epoch - 1]
+        for task in read:
+            high = self._high(task)
+            if high is not None and switch.left.position < high:
+                why = f"its snapshot was read up to {high}, behind the place where the former server was left"
+                cursor = self.with_new_snapshot(cursor, lake, task.name, why=why, at=at, by=by)
+        return cursor
+
     # --- what a merge waits for
 
     def held(self, drain: Cursor, lake: Cursor) -> frozenset[str]:

@@ -138,6 +138,40 @@ def test_transactions_that_the_standby_never_had_stop_the_source(pair, tmp_path)
     assert accepting.pipeline.cursors.load(SOURCE, DRAIN).epoch == 2
 
 
+def test_a_snapshot_that_was_read_further_than_the_former_binlog_is_taken_again(pair, tmp_path):
+    """It shows a row that the standby never had, and no GTID of the cursor tells; another table's, read in time, stays."""
+    pair.primary.execute("CREATE TABLE shop.early (id INT PRIMARY KEY)")
+    tables = {"include": ["shop.t", "shop.early"]}
+    settings = {"start": "snapshot", "switch": {"fallback_interval": 1}, "tables": tables}
+    before = Capture(pair.primary, "shop", tmp_path, **settings)
+    pair.primary.execute("INSERT INTO shop.t VALUES (1, 1, 'kept')")
+    pair.wait("shop.seen")
+    time.sleep(2.1)
+    early, late = sorted(before.pipeline.plan(by="test"), key=lambda unit: unit.name)
+    before.pipeline.drain(early)
+    pair.primary.execute("REPLACE INTO shop.t VALUES (1, 2, 'kept')")
+    pair.wait("shop.seen")
+    before.pipeline.ack_drain(by="test")
+    for unit in before.pipeline.plan(by="test"):
+        if isinstance(unit, Window):
+            before.pipeline.drain(unit)
+    pair.cut_off()
+    pair.primary.execute("INSERT INTO shop.t VALUES (2, 2, 'lost')")
+    before.pipeline.drain(late)
+    before.pipeline.ack_drain(by="test")
+    assert before.pipeline.cursors.load(SOURCE, DRAIN).open_snapshots == ()
+    pair.promote()
+    after = Capture(pair.standby, "shop", tmp_path, **settings)
+    drain_all(after)
+    cursor = after.pipeline.cursors.load(SOURCE, DRAIN)
+    assert cursor.epoch == 2
+    assert cursor.aside_of("shop.early") is None
+    assert "behind the place where the former server was left" in cursor.aside_of("shop.t").why
+    (again,) = [task for task in cursor.snapshots if task.name == "shop.t" and not task.given_up]
+    (chunk,) = after.drainer.chunks(again)
+    assert [row["id"] for row in after.rows(chunk, "t")] == [1]
+
+
 def test_batches_of_an_old_epoch_behind_its_end_are_never_merged(pair, tmp_path):
     """A task that had not heard of the switch may still write one."""
     before, lake = source_over(pair.primary, tmp_path), Lake("t")
