@@ -158,11 +158,12 @@ class Drainer:
             connection.close()
             return self._gone(task, facts, number, key)
         projection = self._projection(self.config.values.applied(schema), connection.close)
-        after = _chunk(before).last_key if before else None
-        upper = _chunk(before).upper_key if before else self._upper(schema, task.part)
         rows = self.config.snapshot.chunk_rows
         index = InformationSchema(connection).key_name(schema)
         watermark = low_watermark(connection, facts)
+        after = _chunk(before).last_key if before else None
+        # Behind the watermark: a greater key that comes later has its change behind it as well.
+        upper = _chunk(before).upper_key if before else self._upper(schema, task.part)
         now = datetime.now(UTC)
         sql = chunks.select_chunk(projection.source, after, upper, rows, index, task.part)
         # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.

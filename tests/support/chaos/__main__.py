@@ -6,6 +6,7 @@ import argparse
 import faulthandler
 import os
 import secrets
+import shutil
 import signal
 import sys
 import tempfile
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"seed {wanted.seed}; trials: {trials}", flush=True)
     began = time.monotonic()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lakecdc-chaos-")))
+        folder = Path(tempfile.mkdtemp(prefix="lakecdc-chaos-"))
         s3 = stack.enter_context(S3Server()) if wanted.store == "s3" else None
         site = stack.enter_context(Site("mysql with GTIDs" if wanted.server == "mysql" else "mariadb"))
         config = chaos_config(site, "shop", folder, trials, s3)
@@ -55,13 +56,14 @@ def main(arguments: list[str] | None = None) -> int:
         except BaseException:
             again = f"--minutes {wanted.minutes:g}{' --all' * wanted.all}"
             print(f"\nA FAULT; to run it again: ./dev chaos --kills {wanted.kills} {again} --seed {wanted.seed}"
-                  f" --server {wanted.server} --store {wanted.store}", flush=True)  # fmt: skip
+                  f" --server {wanted.server} --store {wanted.store}\nits store, lake and logs: {folder}", flush=True)  # fmt: skip
             raise
         finally:
             print(chaos.killed.table())
             for name, count in sorted(chaos.events.items()):
                 print(f"{name}: {count}" + (f" in {chaos.seconds[name]:.0f} s" if name in chaos.seconds else ""))
             print(f"{chaos.killed.total} kills in {time.monotonic() - began:.0f} s", flush=True)
+        shutil.rmtree(folder)
     return 0
 
 
