@@ -11,6 +11,8 @@ A snapshot's row stands in the timeline at its low watermark, but may have been 
 does no harm: what was written since is written to it once more. A row that got its key in between is another matter: the row
 that was read under its old key may be its successor there. So it takes cells from its old key only where that life began in
 the binlog, and else stays open. So does one that got its key before the end of what was re-selected.
+A row that was inserted while the snapshot was read, without the columns that took their defaults, stays open as well: its
+part of the table may have been read before it was there.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from spark_jobs.tables.fill import filled_value
 from spark_jobs.tables.keys import key_range, same_key
 
 WHOLE, MOVED, LEAVES, STANDING, MISSING = "cdc_whole", "cdc_moved", "cdc_leaves", "cdc_standing", "cdc_missing"
-PHASE, TRACED = "cdc_phase", "cdc_traced"
+PHASE, TRACED, BORN = "cdc_phase", "cdc_traced", "cdc_born"
 CELLS_VIEW, NEEDED_VIEW, TIMELINE_VIEW = "cdc_cells", "cdc_needed", "cdc_timeline"
 
 READ = "r"
@@ -69,7 +71,8 @@ class Completion:
         Args:
             changes: changes with ``_absent``, which has a character for each of the lake table's columns.
             snapshot_to_come: rows that cannot be completed are deletes for now: the snapshot will bring them. So are, in any
-                case, changes from before the end of a snapshot's reads to rows that it did not find: they were deleted since.
+                case, changes from before the end of a snapshot's reads to rows that it did not find: they were deleted since. Not so
+                rows that were inserted meanwhile.
 
         Raises:
             MergeError: a row lacks a part of its key.
@@ -136,6 +139,7 @@ class Completion:
             f"false AS {STANDING}",
             f"coalesce(substring({ABSENT}, {len(self.table.columns) + 1}, 1), '') AS {PHASE}",
             f"{ABSENT} IS NULL AND {op} <> '{READ}' AS {TRACED}",
+            f"{op} = 'c' AS {BORN}",
         )
 
     def _with_standing(self) -> DataFrame:
@@ -154,7 +158,7 @@ class Completion:
         values = {c.name: filled_value(c, self.fills, f"t.{quoted(c.name)}", "t") for c in self._own}
         own = [f"named_struct('v', {value}, 'known', true) AS {quoted(name)}" for name, value in values.items()]
         flags = [f"true AS {WHOLE}", f"false AS {MOVED}", f"false AS {LEAVES}", f"true AS {STANDING}"]
-        flags += [f"'' AS {PHASE}", f"false AS {TRACED}"]
+        flags += [f"'' AS {PHASE}", f"false AS {TRACED}", f"false AS {BORN}"]
         standing = self._sql(
             f"SELECT {', '.join((*fixed, *own, *flags))} FROM {self.lake} AS t JOIN {keys.relation} AS s"
             f" ON {same_key(self.table.primary_key)}{keys.within('t')}"
@@ -175,8 +179,8 @@ class Completion:
         lives = f"SELECT *, {life} FROM ({begins}) AS b"
         over = f"OVER (PARTITION BY {keys}, cdc_life ORDER BY {order} {until})"
         own = [f"last_value({quoted(c.name)}) IGNORE NULLS {over} AS {quoted(c.name)}" for c in self._own]
-        traced = f"bool_or({TRACED}) {over} AS {TRACED}"
-        kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, STANDING, PHASE, traced)
+        since = [f"bool_or({name}) {over} AS {name}" for name in (TRACED, BORN)]
+        kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, STANDING, PHASE, *since)
         return self._sql(f"SELECT {', '.join(kept)} FROM ({lives}) AS l")
 
     def _moved_open(self, timeline: DataFrame) -> int:
@@ -203,7 +207,7 @@ class Completion:
             traced = f"u.{TRACED} OR coalesce(d.{TRACED}, false) AS {TRACED}"
             leaving = ", ".join(quoted(name) for name in (*ORDER, *(c.name for c in self._own)))
             filled = self._sql(
-                f"SELECT {', '.join((*kept, f'u.{PHASE}', traced))} FROM {TIMELINE_VIEW} AS u LEFT JOIN"
+                f"SELECT {', '.join((*kept, f'u.{PHASE}', traced, f'u.{BORN}'))} FROM {TIMELINE_VIEW} AS u LEFT JOIN"
                 f" (SELECT {leaving}, {TRACED} FROM {TIMELINE_VIEW} WHERE {LEAVES}) AS d ON {MOVED} AND {' AND '.join(pair)}"
             )
             timeline = self._filled(filled)
@@ -216,7 +220,7 @@ class Completion:
             f" ELSE {quoted(c.name)} END AS {quoted(c.name)}"
             for c in self._own
         ]
-        kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, STANDING, PHASE, TRACED)
+        kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, STANDING, PHASE, TRACED, BORN)
         return self._sql(f"SELECT {', '.join(kept)} FROM {TIMELINE_VIEW}")
 
     def _plain(self, *, snapshot_to_come: bool) -> Iterator[str]:
@@ -225,7 +229,8 @@ class Completion:
         missing = f"concat_ws(', ', {', '.join(names)})" if names else "''"
         missing = f"CASE WHEN {quoted(OP)} = '{DELETE}' THEN '' ELSE {missing} END"
         known = " AND ".join(f"coalesce({quoted(c.name)}.known, true)" for c in self._own) or "true"
-        gone = "true" if snapshot_to_come else f"{PHASE} = '{BEFORE_READ}' OR ({PHASE} = '{WHILE_READ}' AND {known})"
+        deleted = f"{PHASE} = '{BEFORE_READ}' OR ({PHASE} = '{WHILE_READ}' AND {known} AND NOT {BORN})"
+        gone = "true" if snapshot_to_come else deleted
         for name in self._fixed:
             if name == quoted(OP):
                 yield f"CASE WHEN {missing} <> '' AND ({gone}) THEN '{DELETE}' ELSE {name} END AS {name}"
