@@ -11,7 +11,7 @@ from tests.support.chaos.trials import Trials
 from tests.support.servers import S3Server
 
 pytestmark = [
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1200),
     # py4j leaves its sockets to the Java process for the collector to close.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]

@@ -280,7 +280,7 @@ class Chaos:
         if not known:
             return
         tables = self.random.sample(known, min(2, len(known)))
-        if self._kills_of("maintain") < self.merge_kills / 3 and self.random.random() < CHANCE_OF_A_KILL:
+        if self._kills_of("maintain") < self.merge_kills // 3 and self.random.random() < CHANCE_OF_A_KILL:
             self.steps.one("maintain", wanted=",".join(tables), sure=True, allowed={"MergeConflict"})
         else:
             self.lake.maintain(tables)
