@@ -10,7 +10,6 @@ from cdc_lib.model.cursor import Cursor
 from tests.support.chaos.customers import Customers
 from tests.support.chaos.site import Site
 from tests.support.chaos.steps import Broken, Steps
-from tests.support.servers import SqlServer
 
 TRIES = 30
 
@@ -41,14 +40,12 @@ class Takeovers:
     say: Callable[[str], None]
     lagging: bool = False
     repeated: bool = False
-    _stood: SqlServer | None = None
-    _left: int = 0
 
     @property
     def pending(self) -> bool:
         """Whether the drain cursor still stands on a former primary."""
         cursor = self.drain()
-        return cursor is not None and cursor.epoch <= self._left and self.site.primary is not self._stood
+        return cursor is not None and str(cursor.identity.server_id) != self.site.primary.variable("server_id")
 
     def first_epoch_here(self) -> int:
         """Return since which epoch the drain stands on its server."""
@@ -102,11 +99,8 @@ class Takeovers:
         self.customers.follow()
 
     def _note(self) -> None:
-        # The address may lead back to where the drain stands before any plan saw the other server.
-        if not self.pending:
-            cursor = self.drain()
-            self._stood, self._left = self.site.primary, cursor.epoch if cursor is not None else 0
-            self.repeated |= cursor is not None and _is_read_again(cursor)
+        cursor = self.drain()
+        self.repeated |= cursor is not None and _is_read_again(cursor)
 
     def _caught_up(self) -> None:
         if self.lagging:
