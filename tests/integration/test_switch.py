@@ -138,6 +138,7 @@ def test_transactions_that_the_standby_never_had_stop_the_source(pair, tmp_path)
     assert accepting.pipeline.cursors.load(SOURCE, DRAIN).epoch == 2
 
 
+@pytest.mark.parametrize("pair", ["mysql with GTIDs", "mariadb"], indirect=True)
 def test_a_snapshot_that_was_read_further_than_the_former_binlog_is_taken_again(pair, tmp_path):
     """It shows a row that the standby never had, and no GTID of the cursor tells; another table's, read in time, stays."""
     pair.primary.execute("CREATE TABLE shop.early (id INT PRIMARY KEY)")

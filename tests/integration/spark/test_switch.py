@@ -177,6 +177,7 @@ def test_a_transaction_prepared_at_the_old_server_is_committed_at_the_new_one(so
     assert cursor(after, LAKE).prepared == ()
 
 
+@pytest.mark.parametrize("sources", ["mysql with GTIDs"], indirect=True)
 def test_a_late_chunk_takes_nothing_that_only_the_former_server_had(sources):
     """A task that had not heard of the switch has written a window behind the place where that server was left."""
     sources.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
