@@ -221,11 +221,15 @@ class Superseded:
         before: the point.
         columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
         reads: whether rows that an earlier snapshot brought are meant as well (append mode; others always are).
+        at: when that was; None where nobody knows.
+        anew: whether a snapshot brings them; rows that it brings itself are not meant.
     """
 
     before: Point
     columns: Mapping[str, str]
     reads: bool = False
+    at: datetime | None = None
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
