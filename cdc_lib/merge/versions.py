@@ -138,7 +138,7 @@ class _Rule:
         found = dict(zip((*TO_ORDER, TO_GTID), (*ends, "cdc_to_gtid"), strict=True))
         found |= {VALID_FROM: "cdc_at", VALID_TO: "cdc_until", IS_CURRENT: "(cdc_to_0 IS NULL)"}
         named = [f"{value} AS {self.quote(name)}" for name, value in found.items()]
-        kept = (*self.row, self.op, *self.order, self.gtid, *named, f"({' AND '.join(same)}) AS {SAME}")
+        kept = (*self.row, self.op, *self.order, self.gtid, *named, f"coalesce({' AND '.join(same)}, false) AS {SAME}")
         return f"SELECT {', '.join(kept)} FROM {chain} WHERE NOT {self.gone}"
 
 
