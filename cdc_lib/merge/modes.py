@@ -13,7 +13,10 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 _NONE = ModeChange("none", "it goes on as it is")
 _IN_PLACE: dict[tuple[Mode, Mode], str] = {
-    ("mirror", "soft_delete"): "rows that are deleted from now on stay, marked; those deleted before are not brought back",
+    (
+        "mirror",
+        "soft_delete",
+    ): "rows that are deleted from now on stay, marked; those deleted before are not brought back",
     ("soft_delete", "mirror"): "the rows that are marked as deleted are removed by the next merge",
 }
 _ANEW: dict[Mode, str] = {

@@ -67,7 +67,5 @@ def events_sql(
         values += [f"NULL AS {gtid}", f"{at} AS {began}", *nulls]
         of = f"(SELECT DISTINCT {keys} FROM {changes}{f' WHERE {cut.whose}' if cut.whose else ''}) AS k"
         rows = [*map(quote, key), *(f"NULL AS {quote(name)}" for name in own)]
-        parts.append(
-            event(*rows, *values, of=of, standing=False, cut=BY_SNAPSHOT if cut.by_snapshot else BY_STATEMENT)
-        )
+        parts.append(event(*rows, *values, of=of, standing=False, cut=BY_SNAPSHOT if cut.by_snapshot else BY_STATEMENT))
     return " UNION ALL ".join(parts)

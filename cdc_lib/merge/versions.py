@@ -124,7 +124,9 @@ class _Rule:
     def chain(self, events: str) -> str:
         """Let each event last until the next."""
         over = f"OVER (PARTITION BY {self.key} ORDER BY {self.place})"
-        running = f"max({self.time}) OVER (PARTITION BY {self.key} ORDER BY {self.place} ROWS BETWEEN UNBOUNDED PRECEDING"
+        running = (
+            f"max({self.time}) OVER (PARTITION BY {self.key} ORDER BY {self.place} ROWS BETWEEN UNBOUNDED PRECEDING"
+        )
         timed = f"SELECT *, {running} AND CURRENT ROW) AS cdc_at FROM {events}"
         ends = [f"lead({name}) {over} AS cdc_to_{i}" for i, name in enumerate(self.order)]
         ends += [f"lead({self.gtid}) {over} AS cdc_to_gtid", f"lead(cdc_at) {over} AS cdc_until"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import duckdb
 import pytest
@@ -13,7 +13,7 @@ from cdc_lib.merge.timeline import TimeCut, events_sql
 from cdc_lib.merge.versions import SAME, versions_sql
 from cdc_lib.model.mode import Gone
 
-DAWN = datetime(2026, 1, 1)  # UTC, as DuckDB has it
+DAWN = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)  # as DuckDB has it
 ROW = ("id", "v", "_op", "_epoch", "_binlog", "_offset", "_row", "_gtid", "_valid_from")
 ENDS = ("_valid_to", "_is_current", "_to_epoch", "_to_binlog", "_to_offset", "_to_row", "_to_gtid")
 TYPES = dict.fromkeys((*ROW, *ENDS), "BIGINT")
