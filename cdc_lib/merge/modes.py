@@ -50,7 +50,7 @@ def one_mode(lake_table: str, wanted: Iterable[tuple[str, Mode | None]]) -> Mode
     """
     found = {mode or "mirror": table for table, mode in wanted}
     if len(found) > 1:
-        told = ", ".join(f"{table} {mode}" for mode, table in sorted(found.items()))
+        told = ", ".join(sorted(f"{table} {mode}" for mode, table in found.items()))
         raise ConfigError(
             f"tables that share a lake table have different modes: {told}",
             hint="Give them one mode under modes or routes in the source file, or a lake table each.",

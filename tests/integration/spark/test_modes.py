@@ -122,10 +122,10 @@ def test_a_table_with_a_key_can_be_kept_as_the_list_of_its_changes(lake, orders)
         window(lake, orders, 100, 200, ("c", 110, 2, "x"))
     other = replace(orders, table="others")
     keeping(lake, other, "mirror")
-    window(lake, other, 4, 100, ("c", 10, 1, "a"), ("c", 20, 2, "b"))
+    window(lake, other, 300, 400, ("c", 310, 1, "a"), ("c", 320, 2, "b"))
     keeping(lake, other, "soft_delete")
-    window(lake, other, 100, 200, ("d", 110, 1, "a"))
+    window(lake, other, 400, 500, ("d", 410, 1, "a"))
     assert lake.rows(other.name, "id", "_is_deleted") == [(1, True), (2, None)]
     keeping(lake, other, "mirror")
-    window(lake, other, 200, 300, ("u", 210, 2, "c"))
+    window(lake, other, 500, 600, ("u", 510, 2, "c"))
     assert lake.rows(other.name, "id", "state") == [(2, "c")]
