@@ -99,7 +99,9 @@ class TableMerge:
             name: self._target(session, known[name]).load() for name in {c.lake_table for c in cuts} & known.keys()
         }
         return [
-            TableCut(cut.table, cut.lake_table, stands.snapshot_id, 0, cut.aside, self._ahead(stands, cut.table))
+            TableCut(
+                cut.table, cut.lake_table, stands.snapshot_id, 0, cut.aside, self._ahead(stands, cut.table), stands.mode
+            )
             for cut in cuts
             if (stands := found.get(cut.lake_table)) is not None and stands.snapshot_id is not None
         ]
@@ -138,7 +140,9 @@ class TableMerge:
                 lake_table=str(lake.name),
             )
         snapshot, ahead = after.snapshot_id, {table: self._ahead(after, table) for table in lake.tables}
-        return [TableCut(t, str(lake.name), snapshot, applied.get(t, 0), ahead=ahead[t]) for t in lake.tables]
+        return [
+            TableCut(t, str(lake.name), snapshot, applied.get(t, 0), None, ahead[t], after.mode) for t in lake.tables
+        ]
 
     def _apply(
         self,

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from cdc_lib.model.aside import Aside, Standing
 from cdc_lib.model.lake import Point
+from cdc_lib.model.mode import Mode
 from cdc_lib.model.position import Position
 from cdc_lib.model.xa import OpenTransaction
 
@@ -51,6 +52,7 @@ class TableCut:
         aside: the table is set aside and stands as of this position, not the cut's; None when it stands as the cut says.
         ahead: rows that were re-selected from the source show changes up to this point, which is behind the cut's position;
             None when all rows stand as the cut says. A cut at or behind the point has them right.
+        mode: how the lake table keeps rows; None in cuts of older releases.
     """
 
     table: str
@@ -59,6 +61,7 @@ class TableCut:
     changes: int
     aside: Position | None = None
     ahead: Point | None = None
+    mode: Mode | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cdc_lib.config.maintenance import MaintenanceConfig
-from cdc_lib.model.lake import Point
+from cdc_lib.model.lake import LakeName, Point
 from cdc_lib.read.as_of import at_time, before, behind
 from spark_jobs.maintain import maintain
 from tests.support.verifying import Compared
@@ -130,6 +130,8 @@ def test_every_mode_tells_of_the_source_what_it_is_for(source):
     config = source.capture.config.model_copy(
         update={"maintenance": MaintenanceConfig(keep_snapshots_for=timedelta(0))}
     )
-    maintain(source.lake.spark, config, source.capture.store, [f"lake.{source.database}.h"], source.said.append)
+    maintain(
+        source.lake.spark, config, source.capture.store, [LakeName("lake", (source.database,), "h")], source.said.append
+    )
     assert found(source, "_is_current") == {**now, 90: ("unlogged", 1)}
     assert all(found(source, before(one.point)) == one.rows for one in moments[::6])
