@@ -81,12 +81,11 @@ class Completion:
         ranked = self._sql(last_change_sql(TIMELINE_VIEW, self.table.primary_key, quoted)).drop(RANK)
         return ranked.where(f"NOT {STANDING}").selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
 
-    def every(self, changes: DataFrame) -> DataFrame:
+    def every(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
         """Return all changes, completed as :meth:`last` completes the last ones."""
         self._timeline(changes)
-        return self._sql(f"SELECT * FROM {TIMELINE_VIEW} WHERE NOT {STANDING}").selectExpr(
-            *self._plain(snapshot_to_come=False)
-        )
+        every = self._sql(f"SELECT * FROM {TIMELINE_VIEW} WHERE NOT {STANDING}")
+        return every.selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
 
     def _timeline(self, changes: DataFrame) -> None:
         """Make the view of all changes and standing rows, completed."""
@@ -282,7 +281,9 @@ def refuse_absent(changes: DataFrame, source_table: str) -> None:
         return
     found = changes.where(f"{ABSENT} IS NOT NULL").count()
     if found:
-        raise _error(source_table, "the table has no primary key to find the rest by", rows=found)
+        raise _error(
+            source_table, "every change of the table is kept as it is, and no standing row has the rest", rows=found
+        )
 
 
 def _error(source_table: str, what: str, **context: str | int | None) -> MergeError:

@@ -183,6 +183,7 @@ class IcebergTable:
         """Apply the last change of each key, or all where versions are kept, and return how many there were."""
         table = self._loaded()
         if table.mode == "history":
+            changes = self._whole(table, changes, fills, snapshot_to_come=snapshot_to_come)
             return self._splice(table, changes, markers, supersedes, fills, guard=guard)
         with told("merge", self._table):
             stays = table.mode == "soft_delete"
@@ -211,6 +212,19 @@ class IcebergTable:
         changes.createOrReplaceTempView(SOURCE_VIEW)
         return self._sql(last_change_sql(SOURCE_VIEW, table.primary_key, quoted)).drop(RANK)
 
+    def _whole(
+        self, table: LakeTable, changes: DataFrame, fills: Sequence[Filled], *, snapshot_to_come: bool
+    ) -> DataFrame:
+        """Complete all changes from the ones before them, and from current versions."""
+        if ABSENT not in changes.columns:
+            return changes
+        with told("merge", self._table):
+            ended = (f"NOT t.{quoted(IS_CURRENT)}",)
+            completion = Completion(self._session, table, full_name(self._name), self._table, ended, fills)
+            whole = completion.every(changes, snapshot_to_come=snapshot_to_come)
+            completion.check(whole, "every version is kept as it was (mode history)")
+            return whole
+
     def _splice(
         self,
         table: LakeTable,
@@ -224,11 +238,6 @@ class IcebergTable:
         """Make versions of all changes."""
         name, cuts = full_name(self._name), cuts_of(supersedes)
         with told("merge", self._table):
-            if ABSENT in changes.columns:
-                ended = (f"NOT t.{quoted(IS_CURRENT)}",)
-                completion = Completion(self._session, table, name, self._table, ended, fills)
-                changes = completion.every(changes).persist()
-                completion.check(changes, "every version is kept, as it was (mode history)")
             with (
                 self._marked(table, markers),
                 spliced(self._session, table, name, changes, cuts, guard=guard) as found,

@@ -129,3 +129,24 @@ def test_a_table_with_a_key_can_be_kept_as_the_list_of_its_changes(lake, orders)
     keeping(lake, other, "mirror")
     window(lake, other, 500, 600, ("u", 510, 2, "c"))
     assert lake.rows(other.name, "id", "state") == [(2, "c")]
+
+
+@pytest.mark.parametrize("mode", ["soft_delete", "history"])
+def test_what_a_change_leaves_out_comes_from_the_version_before_it(lake, mode):
+    """Also what a delete leaves out, where the row stays."""
+    schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": BIGINT, "w": BIGINT})
+    keeping(lake, schema, mode)
+
+    def merge(start, stop, *rows):
+        lake.merge(lake.batches.plan(stop, lake.batches.window(start, stop, {schema: rows})))
+
+    def part(op, offset, key, **values):
+        return Row(op, offset, {"id": key, **values}, absent=frozenset({"v", "w"} - values.keys()))
+
+    merge(4, 100, *(Row("c", 10 * key, {"id": key, "v": key, "w": -key}) for key in (1, 2)))
+    merge(100, 200, part("u", 110, 1, v=7), part("u", 120, 1, w=8), part("d", 130, 2))
+    if mode == "soft_delete":
+        assert lake.rows(schema.name, "id", "v", "w", "_is_deleted") == [(1, 7, 8, False), (2, 2, -2, True)]
+    else:
+        ended = [(1, 1, -1, 110), (1, 7, -1, 120), (1, 7, 8, None), (2, 2, -2, 130)]
+        assert lake.rows(schema.name, "id", "v", "w", "_to_offset") == ended
