@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,6 +10,7 @@ import pytest
 
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import MergeError
+from spark_jobs.tables import history
 from tests.support.batches import BIGINT, DAWN, TEXT, Row, table
 
 
@@ -68,8 +70,13 @@ def test_a_deleted_row_stays_marked_with_its_place_and_lives_again_when_it_is_in
     assert lake.rows(orders.name, *seen[:-1]) == expected
 
 
-def test_history_holds_each_version_of_a_row_from_its_change_to_the_next(lake, orders):
-    """A key that changed often in one window, one that moved, one that was deleted, and all again by a repeated merge."""
+def test_history_holds_each_version_of_a_row_from_its_change_to_the_next(lake, orders, monkeypatch):
+    """A key that changed often in one window, one that moved, one that was deleted, and all again by a repeated merge.
+
+    Files are left out by the keys, and of the versions that ended by their times.
+    """
+    asked, sql = [], history._standing_sql
+    monkeypatch.setattr(history, "_standing_sql", lambda *a, **k: asked.append(sql(*a, **k)) or asked[-1])
     keeping(lake, orders, "history")
     window(lake, orders, 4, 100, ("c", 10, 1, "a"), ("u", 20, 1, "b"), ("c", 30, 2, "x"))
     plan = window(
@@ -85,6 +92,8 @@ def test_history_holds_each_version_of_a_row_from_its_change_to_the_next(lake, o
     lake.merge(lake.batches.again(plan))
     assert (lake.rows(orders.name, *seen), lake.snapshots(orders.name)) == (expected, before)
     window(lake, orders, 200, 300, ("c", 210, 4, "y"), ("u", 230, 1, "e"), statements=[("truncate", orders.name, 220)])
+    plan = lake.spark.sql(f"EXPLAIN {asked[-1]}").first()[0]
+    assert re.search(r"filters=id IN \(.*\), \(?_is_current.* OR _valid_to >= \d+", plan)
     ended = [(1, "d", 120, 220, False), (3, "x", 130, 220, False), (4, "y", 210, 220, False), (1, "e", 230, None, True)]
     assert lake.rows(orders.name, *seen) == sorted([*(row for row in expected if not row[-1]), *ended], key=repr)
 

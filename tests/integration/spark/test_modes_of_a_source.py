@@ -18,6 +18,8 @@ from tests.support.verifying import Compared
 TABLES = {"s": "soft_delete", "h": "history", "l": "append"}
 STEPS = 18
 
+pytestmark = pytest.mark.timeout(900)  # many merges
+
 
 @dataclass(frozen=True)
 class Moment:
