@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from cdc_lib.merge.timeline import TimeCut, events_sql
 from cdc_lib.merge.versions import SAME, versions_sql
 from cdc_lib.model.mode import Gone
+from tests.support.histories import histories
+from tests.support.planned import DictTable
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)  # as DuckDB has it
 ROW = ("id", "v", "_op", "_epoch", "_binlog", "_offset", "_row", "_gtid", "_valid_from")
@@ -243,3 +245,32 @@ def test_a_snapshot_that_is_taken_anew_ends_what_it_does_not_have(engine):
     assert table.at_place(1, 1, 60) == {1: 9, 3: 3}
     table.merge([(2, 7, "c", 1, 1, 60, 0, None, at(60))])
     assert table.at_place(1, 1, 61) == {1: 9, 2: 7, 3: 3}
+
+
+class Planned(DictTable):
+    """Versions, merged by the decisions of plans."""
+
+    def __init__(self, history, engine):
+        super().__init__(history, "history")
+        self.versions = Versions(engine)
+
+    def merge(self, pieces, work):
+        changes = [(key, value, op, *order, None, at(order[2])) for order, op, key, value in self.changes(pieces)]
+        self.versions.merge(changes, guard=work.guard)
+
+
+@settings(max_examples=80, deadline=None)
+@given(history=histories(most_events=12))
+def test_any_plan_of_any_history_ends_with_the_rows_of_the_source_and_no_version_twice(engine, history):
+    """Late chunks, the windows that they bring again, and merges that are repeated."""
+    lake = Planned(history, engine)
+    for step in history.steps:
+        lake.step(step)
+    rows = lake.versions.rows()
+    assert {row[0]: row[1] for row in rows if row[10]} == history.final
+    assert len({(row[0], *row[3:7]) for row in rows}) == len(rows)
+    for start, _, _ in history.windows:
+        lake.versions.at_place(1, 1, start)
+    for step in history.steps:
+        lake.step(step)
+    assert lake.versions.rows() == rows

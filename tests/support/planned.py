@@ -1,0 +1,92 @@
+"""A table that is merged by the decisions of a plan, without Spark: a dict, or what a test makes of it."""
+
+from __future__ import annotations
+
+from cdc_lib.merge.plan import Batch, Piece, has_arrived, replayed_windows, work_on
+from cdc_lib.model.batch import DataFile, Manifest, SnapshotChunk
+from cdc_lib.model.lake import Marker, Point
+from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.window import Window
+from cdc_lib.store import layout
+from tests.support.batches import BIGINT, IDENTITY, at, table
+from tests.support.histories import STEP
+
+SCHEMA = table("db.t", {"id": BIGINT, "v": BIGINT})
+
+
+def manifest(*, window=None, chunk=None, rows=1):
+    files = (DataFile("part", SCHEMA.name, SCHEMA.id, rows, 1, "0"),) if rows else ()
+    return Manifest(
+        source="shop", epoch=1, identity=IDENTITY, window=window, chunk=chunk, gtid_first="", gtid_last="",
+        first_time=None, last_time=None, transactions=0, events=0, files=files, schemas={SCHEMA.id: SCHEMA},
+    )  # fmt: skip
+
+
+class DictTable:
+    """Does what a lake table does, by the same decisions."""
+
+    def __init__(self, history, mode="mirror"):
+        self.history, self.mode = history, mode
+        self.rows = {}
+        self.marker = Marker()
+        self.changed = 0
+        self.windows = []
+        for start, stop, rows in history.windows:
+            window = Window("shop", 1, at(start), at(stop))
+            self.windows.append((Batch(layout.manifest_key(window), manifest(window=window, rows=len(rows))), rows))
+        self.chunks = []
+        for chunk in history.chunks:
+            last = chunk.number == len(history.chunks) - 1
+            facts = SnapshotChunk("s1", SCHEMA.name, chunk.number, at(chunk.low), None, None, None, last)
+            self.chunks.append((Batch(f"chunk-{chunk.number}", manifest(chunk=facts, rows=len(chunk.rows))), chunk))
+        self.done = []
+
+    def step(self, step):
+        if step.again is not None:
+            step = self.history.steps[step.again]
+            while step.again is not None:
+                step = self.history.steps[step.again]
+        batches = [self.chunks[i][0] for i in step.chunks] + [self.windows[i][0] for i in step.windows]
+        stop = max((self.history.windows[i][1] for i in step.windows), default=STEP)
+        plan = MergePlan("shop", 1, "m", at(4), at(stop), tuple(b.key for b in batches))
+        work = work_on(SCHEMA.name, self.mode, batches, self.marker, plan)
+        if not work.pieces:
+            return
+        self.apply(work)
+        assert has_arrived(self.marker, work)
+
+    def apply(self, work):
+        pieces = list(work.pieces)
+        if work.replay is not None:
+            known = {batch.key: batch for batch, _ in self.windows}
+            of = [batch.manifest.window for batch, _ in self.windows]
+            stored = [(layout.manifest_key(w), Point.at(w.epoch, w.start), Point.at(w.epoch, w.stop)) for w in of]
+            pieces += [Piece(known[k], work.replay[0]) for k in replayed_windows(stored, work.replay, SCHEMA.name)]
+        self.merge(pieces, work)
+        self.marker = work.marker
+        self.changed += 1
+
+    def merge(self, pieces, work):
+        last = {}
+        for order, op, key, value in sorted(self.changes(pieces), key=lambda c: (c[0], c[1] != "d")):
+            last[key] = (order, op, value)
+        for key, (order, op, value) in last.items():
+            if key in self.rows and self.rows[key][0] > order:
+                assert work.guard, "a newer row, and nobody looks for one"
+                continue
+            self.rows.pop(key, None)
+            if op != "d":
+                self.rows[key] = (order, value)
+            elif self.mode == "soft_delete":
+                self.rows[key] = (order, None)
+
+    def changes(self, pieces):
+        rows = {batch.key: rows for batch, rows in self.windows}
+        chunks = {batch.key: chunk for batch, chunk in self.chunks}
+        for piece in pieces:
+            if piece.batch.key in chunks:
+                chunk = chunks[piece.batch.key]
+                yield from (((1, 1, chunk.low, -1), "r", key, value) for key, value in chunk.rows.items())
+            for row in rows.get(piece.batch.key, ()):
+                if piece.floor is None or (1, row.file, row.offset) >= piece.floor:
+                    yield (1, row.file, row.offset, row.row), row.op, row.values["id"], row.values["v"]
