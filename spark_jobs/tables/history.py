@@ -76,7 +76,7 @@ def spliced(
         found = session.sql(versions_sql(f"({events}) AS u", table.primary_key, own, quoted, replayed=again)).persist()
         kept.append(found)
         new = found.where(f"NOT {SAME}")
-        yield Spliced(fresh.count(), new, new.count(), _take_out(table, keys, standing, found))
+        yield Spliced(begun.changes, new, new.count(), _take_out(table, keys, standing, found))
     finally:
         for frame in kept:
             frame.unpersist()
@@ -114,19 +114,19 @@ def _row(table: LakeTable) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """Where and when the first of the changes was, and the last epoch."""
+    """Where and when the first of the changes was, the last epoch, and how many changes there are."""
 
     place: tuple[int, ...]
     micros: int | None
     epoch: int
+    changes: int
 
     @classmethod
     def of(cls, changes: DataFrame) -> _Begun:
         first = f"min(struct({', '.join(map(quoted, ORDER))})) AS place"
-        [row] = changes.selectExpr(
-            first, f"unix_micros(min({quoted(VALID_FROM)})) AS micros", f"max({quoted(EPOCH)})"
-        ).collect()
-        return cls(tuple(row[0] or (0, 0, 0, 0)), row[1], row[2] or 0)
+        time = f"unix_micros(min({quoted(VALID_FROM)})) AS micros"
+        [row] = changes.selectExpr(first, time, f"max({quoted(EPOCH)})", "count(*)").collect()
+        return cls(tuple(row[0] or (0, 0, 0, 0)), row[1], row[2] or 0, row[3])
 
     def since(self, name: str) -> str:
         """Return the condition that a time is not before the first change's."""
