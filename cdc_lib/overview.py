@@ -16,6 +16,7 @@ from cdc_lib.model.lake import Point
 from cdc_lib.model.place import Place
 from cdc_lib.model.position import Position
 from cdc_lib.model.results import Gauges, Status
+from cdc_lib.modes import mode_findings
 from cdc_lib.ports import CursorStore
 from cdc_lib.quarantine import findings as quarantine_findings
 from cdc_lib.runways import look_ahead
@@ -130,6 +131,7 @@ def findings_of(drainer: Drainer, cursors: CursorStore) -> list[Finding]:
         found = reader.tables()
         tables = [t for t in found if config.tables.captures(*t)]
         shaped = [*left_to_tools(config, found), *shape_findings(config, drainer.shape, reader, tables)]
+        shaped += mode_findings(config, reader, tables, last_cut(drainer.store, config.source))
     finally:
         connection.close()
     if tables:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake import LakeTable, Marker, Point, Reselected
+from cdc_lib.model.mode import Mode
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 
@@ -222,12 +223,16 @@ class Superseded:
         columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
         reads: whether rows that an earlier snapshot brought are meant as well (append mode; others always are).
         since: rows before this point are not meant; None for all.
+        at: when that was; None where nobody knows.
+        anew: whether a snapshot brings them; rows that it brings itself are not meant.
     """
 
     before: Point
     columns: Mapping[str, str]
     reads: bool = False
     since: Point | None = None
+    at: datetime | None = None
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +297,12 @@ class MergeTarget(Protocol[Frame]):
         """Return the table as it stands now, or None when there is none."""
         ...
 
-    def create(self, schema: TableSchema) -> LakeTable:
-        """Create the table without rows."""
+    def create(self, schema: TableSchema, wanted: Mode | None = None) -> LakeTable:
+        """Create the table without rows, in a mode if its rows have a key."""
+        ...
+
+    def become(self, mode: Mode) -> LakeTable:
+        """Go on in another mode; see :func:`cdc_lib.merge.modes.mode_change`."""
         ...
 
     def evolve(self, schema: TableSchema) -> LakeTable:
@@ -311,7 +320,7 @@ class MergeTarget(Protocol[Frame]):
         fills: Sequence[Filled] = (),
         reselect: Reselect[Frame] | None = None,
     ) -> int:
-        """Apply the last change of each key and return how many there were.
+        """Apply the last change of each key, or all of them where versions are kept, and return how many there were.
 
         Args:
             changes: changes in any order, with the table's columns and ``_op``; with ``_absent`` behind them, a character for
@@ -319,7 +328,7 @@ class MergeTarget(Protocol[Frame]):
             markers: what the table holds afterwards of each source table; stands in the commit.
             guard: whether the table may hold rows newer than these changes; the newer ones stay.
             snapshot_to_come: a row that cannot be completed is left out, because a snapshot chunk will bring it.
-            supersedes: standing rows that are taken out in the same commit.
+            supersedes: standing rows that are taken out, marked or ended in the same commit.
             fills: what standing rows get in the same commit; columns that the table does not have are left out.
             reselect: reads rows back that are not whole, or all; how far they reach is put into the markers.
 

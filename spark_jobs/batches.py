@@ -13,10 +13,11 @@ from cdc_lib.merge.emptied import is_of_database, spread
 from cdc_lib.merge.plan import Batch, Piece, replayed_windows, tables_of
 from cdc_lib.merge.prepared import Commit, opened_before, settle
 from cdc_lib.model.aside import Aside
-from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, DataFile, Manifest
+from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, TS, DataFile, Manifest
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, LakeColumn, Point
 from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.mode import VALID_FROM
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import ObjectStore
@@ -247,6 +248,7 @@ def _in_shape(
     batch_names = {lake: name for name, lake in LAKE_NAMES.items()}
     kept = {column.name.lower(): quoted(column.name) for column in schema.columns if share.keeps(column.name)}
     present = kept | {lake: quoted(name) for lake, name in batch_names.items()}
+    present |= {VALID_FROM: quoted(TS)}
     present |= {name: text_literal(value) for name, value in share.constants.items()}
     return frame.selectExpr(*(_projected(column, present) for column in _shape(columns)), *marks)
 

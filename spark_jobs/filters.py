@@ -12,14 +12,14 @@ from pyspark.sql import functions as f
 from cdc_lib.errors import ConfigError, MergeError
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.model.batch import ABSENT, OP
-from cdc_lib.model.lake import Mode
+from cdc_lib.model.mode import Mode
 
 
 def filtered(changes: DataFrame, where: Sequence[str], mode: Mode, table: str) -> DataFrame:
     """Return the changes of which only rows that fulfil all predicates stand.
 
-    In a mirror the last change of a row decides: one that does not fulfil them counts as its delete, so that a row that
-    leaves the filter leaves the lake. In append mode such changes are left out.
+    A change that does not fulfil them counts as the row's delete, so that a row that leaves the filter leaves the lake, or is
+    marked, or its version ends. In append mode such changes are left out.
 
     Args:
         changes: in the shape of the lake table.
@@ -48,7 +48,7 @@ def _with(changes: DataFrame, predicate: str, mode: Mode, table: str) -> DataFra
     try:
         # On its own it must be one whole expression; brackets in a text around it could be closed by the predicate.
         matches = f.coalesce(f.expr(predicate).cast("boolean"), f.lit(False))
-        if mode == "mirror":
+        if mode != "append":
             kept = changes.withColumn(OP, f.when(matches, f.col(OP)).otherwise(f.lit(DELETE)))
         else:
             kept = changes.where(matches)

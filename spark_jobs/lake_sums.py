@@ -101,7 +101,7 @@ class SparkLakeSums:
 
     def _open(self, subject: Subject, snapshot: int, within: str = "") -> DataFrame:
         conditions = [f"{quoted(name)} = {text_literal(value)}" for name, value in subject.constants.items()]
-        where = " AND ".join((*conditions, *filter(None, [within])))
+        where = " AND ".join((*conditions, *filter(None, [subject.stands, within])))
         table = f"{full_name(subject.lake)} VERSION AS OF {snapshot}"
         return self.spark.sql(f"SELECT * FROM {table}{f' WHERE {where}' if where else ''}")
 

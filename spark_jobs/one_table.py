@@ -14,13 +14,14 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.merge.emptied import emptied
-from cdc_lib.merge.evolve import mode_of
+from cdc_lib.merge.modes import mode_of, refuse_change
 from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, newest_schema, schemas_of, work_on
 from cdc_lib.merge.routing import LakeMerge, Share, alike, lake_merges
 from cdc_lib.merge.union import disagree, union
 from cdc_lib.model.cursor import DRAIN
-from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker, Mode, Point
+from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker, Point
 from cdc_lib.model.merge import MergePlan, TableCut
+from cdc_lib.model.mode import Mode
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, MergeTarget, ObjectStore, Superseded
@@ -117,6 +118,7 @@ class TableMerge:
                 cut.aside,
                 self._ahead(stands, cut.table),
                 _dropped(stands, cut.table),
+                stands.mode,
             )
             for cut in cuts
             if (stands := found.get(cut.lake_table)) is not None and stands.snapshot_id is not None
@@ -138,12 +140,14 @@ class TableMerge:
         told = [versions for versions in schemas.values() if versions]
         if stands is None and not told:
             return []  # statements on tables that never had a row here, or the snapshot of one that was gone by then
-        mode = stands.mode if stands is not None else mode_of(told[0][-1])
+        mode = _mode(lake, stands, told)
         markers = stands.markers if stands is not None else {}
         parts = []
         for share in lake.shares:
             work = self.decide(share.table, mode, self.batches, markers.get(share.table, Marker()), self.plan)
             parts.append(_Part(share, work, schemas[share.table]))
+        if stands is not None and stands.mode != mode and any(part.work.pieces for part in parts):
+            stands = target.become(mode)
         applied = self._apply(session, target, lake, parts, stands) if any(part.work.pieces for part in parts) else {}
         after = target.load()
         if after is None or after.snapshot_id is None or not _arrived(after, parts):
@@ -161,6 +165,7 @@ class TableMerge:
                 applied.get(table, 0),
                 ahead=self._ahead(after, table),
                 dropped=_dropped(after, table),
+                mode=after.mode,
             )
             for table in lake.tables
         ]
@@ -189,7 +194,7 @@ class TableMerge:
             frames += self._gone(session, lake, [part for part, _ in group], frames, columns, stands)
             frame = reduce(_union, frames)
             supersedes = self._superseded(lake, [part for part, _ in group], stands)
-            if group[0][0].work.mode == "mirror":
+            if group[0][0].work.mode != "append":
                 guard = any(part.work.guard for part, _ in group)
                 with self._reading_back(session, [part for part, _ in group], to_come=to_come) as reselect:
                     applied += target.upsert(
@@ -227,7 +232,7 @@ class TableMerge:
     def _waits(self, part: _Part) -> bool:
         """Whether a snapshot is still to bring all rows, also those that cannot be completed."""
         first = self.waits and self.config.start == "snapshot" and not part.work.marker.snapshots
-        return part.work.mode == "mirror" and first
+        return part.work.mode != "append" and first
 
     def _schemas(self, share: Share, batches: Sequence[Batch]) -> tuple[TableSchema, ...]:
         """Return the versions of a source table's rows, as they stand in the lake."""
@@ -303,10 +308,10 @@ class TableMerge:
         found = []
         for part in parts:
             work = part.work
-            before = max(filter(None, (work.anew or work.supersedes, work.emptied)), default=None)
-            if (before is None and work.again is None) or not _has_rows_of(stands, part.share.table):
-                continue
             whose = part.share.constants(self.config.source)
+            rules = _rules(work, whose, standing=_has_rows_of(stands, part.share.table))
+            if not rules:
+                continue
             if self._alike(lake, part, stands):
                 raise MergeError(
                     "rows of a table are to be taken out, for a statement (TRUNCATE, say) or a late snapshot, and cannot be told "
@@ -315,16 +320,49 @@ class TableMerge:
                     table=part.share.table,
                     lake_table=str(lake.name),
                 )
-            if before is not None:
-                found.append(Superseded(before, whose, reads=work.anew is not None or work.emptied is not None))
-            if work.again is not None:
-                found.append(Superseded(work.again[1], whose, reads=work.again_reads, since=work.again[0]))
+            found += rules
         return found
 
 
 def _dropped(stands: LakeTable, table: str) -> Point | None:
     """Return where a source table was dropped, and not made again."""
     return stands.markers.get(table, Marker()).dropped
+
+
+def _rules(work: TableWork, whose: Mapping[str, str], *, standing: bool) -> list[Superseded]:
+    """Return which rows of a source table are taken out, or end; of these also such as come in the same merge."""
+    if work.mode in ("soft_delete", "history"):
+        found = [Superseded(Point(one.epoch, one.file, one.offset), whose, at=one.at) for one in work.gone]
+        anew = work.anew if standing else None
+        return found + ([Superseded(anew, whose, at=work.anew_at, anew=True)] if anew is not None else [])
+    if not standing:
+        return []
+    before = max(filter(None, (work.anew or work.supersedes, work.emptied)), default=None)
+    found = []
+    if before is not None:
+        found.append(Superseded(before, whose, reads=work.anew is not None or work.emptied is not None))
+    if work.again is not None:
+        found.append(Superseded(work.again[1], whose, reads=work.again_reads, since=work.again[0]))
+    return found
+
+
+def _mode(lake: LakeMerge, stands: LakeTable | None, told: Sequence[Sequence[TableSchema]]) -> Mode:
+    """Return the mode in which a lake table is merged: the source file's, which a table that stands must be able to follow.
+
+    Raises:
+        ConfigError: the source file gives it two.
+        MergeError: it cannot follow.
+    """
+    if not told:
+        return stands.mode if stands is not None else "mirror"
+    schema = told[0][-1]
+    wanted = mode_of(schema, lake.mode)
+    if stands is None:
+        return wanted
+    if bool(stands.primary_key) != bool(schema.primary_key):
+        return stands.mode  # another key is refused where columns are compared
+    refuse_change(stands.mode, wanted, lake.shares[0].table, str(lake.name))
+    return wanted
 
 
 def _has_rows_of(stands: LakeTable | None, table: str) -> bool:
@@ -370,8 +408,8 @@ def _evolved(
     """
     shards = [(part.share.table, schema) for part in parts for schema in part.schemas]
     if len(parts) > 1 and shards:
-        union(str(lake.name), shards)
-    columns = (stands or target.create(shards[0][1])).columns
+        union(str(lake.name), shards, lake.mode)
+    columns = (stands or target.create(shards[0][1], lake.mode)).columns
     for table, schema in shards:
         try:
             columns = target.evolve(schema).columns

@@ -9,7 +9,9 @@ from pydantic import Field, field_validator
 
 from cdc_lib.config.base import Section
 from cdc_lib.config.columns import checked_columns, checked_tables
+from cdc_lib.config.modes import ALLOWED
 from cdc_lib.config.patterns import matches, matches_column
+from cdc_lib.model.mode import Mode
 from cdc_lib.model.route import SourceKey
 
 _PLACES = frozenset({"source", "database", "table"})
@@ -54,6 +56,7 @@ class RouteRule(Section):
     )
     columns: RouteColumns = Field(default=RouteColumns(), description="include and exclude: columns that go there")
     where: str | None = Field(default=None, description="Spark SQL over the row's columns")
+    mode: Mode | None = Field(default=None, description=f"{ALLOWED}: of this lake table, whatever modes say")
 
     _tables = field_validator("tables")(checked_tables)
 

@@ -1,4 +1,4 @@
-"""The decisions of ``columns:``, ``masks:``, ``routes:`` and ``filters:`` for one table: pure functions of the file."""
+"""The decisions of ``columns:``, ``masks:``, ``routes:``, ``filters:`` and ``modes:`` for one table: pure functions of the file."""
 
 from __future__ import annotations
 
@@ -50,12 +50,13 @@ def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
 def targets_of(config: SourceConfig, database: str, table: str) -> tuple[Target, ...]:
     """Return the lake tables of a source table: those of its routes, else the one of its own name."""
     where = tuple(rule.where for rule in config.filters if rule.covers(database, table))
+    mode = next((rule.mode for rule in config.modes if rule.covers(database, table)), None)
     routes = [rule for rule in config.routes if rule.covers(database, table)]
     if not routes:
-        return (Target(database, table, where=where),)
+        return (Target(database, table, where=where, mode=mode),)
     found: dict[tuple[str, str], Target] = {}
     for rule in routes:
         name = rule.lake_table(config.source, database, table)
         own = (*where, rule.where) if rule.where is not None else where
-        found.setdefault(name, Target(*name, True, rule.source_keys, own, rule.columns.keeps))
+        found.setdefault(name, Target(*name, True, rule.source_keys, own, rule.columns.keeps, rule.mode or mode))
     return tuple(found.values())

@@ -10,6 +10,7 @@ from cdc_lib.config.base import Section, VariableName
 from cdc_lib.config.columns import ColumnsRule, MaskRule
 from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.maintenance import MaintenanceConfig
+from cdc_lib.config.modes import ModeRule
 from cdc_lib.config.patterns import database_of
 from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.config.routes import FilterRule, RouteRule
@@ -37,6 +38,7 @@ class SourceConfig(Section):
         mask_key_connection: Airflow connection whose password is the key of the hashes.
         routes: lake tables other than those of the same name.
         filters: rows that the lake keeps.
+        modes: how lake tables keep rows; as mirrors of the source where nothing is said.
         start: where a source without a cursor begins.
         switch: what happens when another server answers.
         schedule: cron expression of the DAG; None for runs by hand only.
@@ -70,6 +72,7 @@ class SourceConfig(Section):
     mask_key_connection: str | None = Field(default=None, min_length=1, description="id of an Airflow connection")
     routes: tuple[RouteRule, ...] = Field(default=(), description="list of tables, into, keys, columns, where")
     filters: tuple[FilterRule, ...] = Field(default=(), description="list of tables, where")
+    modes: tuple[ModeRule, ...] = Field(default=(), description="list of tables, mode")
     start: Start = Field(default="snapshot", description=ALLOWED)
     switch: SwitchConfig = Field(
         default=SwitchConfig(), description="fallback_interval, lost_transactions, attempts, ..."

@@ -6,6 +6,7 @@ Python looks at these, one at a time. What is not understood here stops the wind
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -198,7 +199,8 @@ class RareEvents:
         followed = self._followed(touched)
         if means.tables:
             progress, own = self._progress, statement_of(body, text, self._charsets)
-            self._summary.statements += self._changes.of(means, followed, own, progress.position, progress.place())
+            found = self._changes.of(means, followed, own, progress.position, progress.place())
+            self._summary.statements += tuple(replace(one, time=progress.commit_time) for one in found)
         if touched:
             self._summary.ddl.append(Ddl(self._progress.position, database, shown))
         if self._defines is not None and means.tables:

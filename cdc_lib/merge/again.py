@@ -14,8 +14,9 @@ from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.merge.emptied import Emptied, emptied
 from cdc_lib.merge.plan import Batch, Piece, TableWork, following, refuse_unclear
 from cdc_lib.model.batch import Manifest, SnapshotChunk
-from cdc_lib.model.lake import Marker, Mode, Point, SnapshotMark
+from cdc_lib.model.lake import Marker, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.mode import Mode
 
 MODES = frozenset({"mirror", "append"})
 """Modes of tables whose rows may be merged again."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.lake import Marker, PlacedFill, Point, Shadow
+from cdc_lib.model.mode import Gone
 from cdc_lib.model.table_statement import TableStatement
 
 
@@ -25,6 +26,7 @@ class Emptied:
         shadow: what a tool did to the shadow that it has not swapped in yet; None for nothing.
         fills: in order.
         unclear: why it is not known what rows got; empty when it is.
+        gone: where all rows of before were taken, also by a DROP, in order.
     """
 
     before: Point | None = None
@@ -32,6 +34,7 @@ class Emptied:
     shadow: Shadow | None = None
     fills: tuple[PlacedFill, ...] = ()
     unclear: str = ""
+    gone: tuple[Gone, ...] = ()
 
 
 def emptied(table: str, manifests: Iterable[Manifest], since: Point | None, before: Marker) -> Emptied:
@@ -48,8 +51,15 @@ def emptied(table: str, manifests: Iterable[Manifest], since: Point | None, befo
         for statement in manifest.statements:
             at = Point.at(manifest.epoch, statement.position)
             if statement.table == table and (since is None or since <= at):
-                now = _behind(now, statement, at)
+                now = _counted(_behind(now, statement, at), now, statement, at, manifest)
     return now
+
+
+def _counted(now: Emptied, before: Emptied, statement: TableStatement, at: Point, manifest: Manifest) -> Emptied:
+    """Add the place of a statement that took the rows."""
+    if statement.kind != "drop" and now.before == before.before:
+        return now
+    return replace(now, gone=(*now.gone, Gone(*at, statement.time or manifest.last_time)))
 
 
 def _behind(now: Emptied, statement: TableStatement, at: Point) -> Emptied:

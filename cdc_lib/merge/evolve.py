@@ -9,8 +9,9 @@ import re
 from dataclasses import dataclass
 
 from cdc_lib.errors import IncompatibleSchema
-from cdc_lib.model.batch import EPOCH, GTID, OFFSET, OP, ROW, TS
-from cdc_lib.model.lake import CHANGE_TYPES, LAKE_FILE, RESERVED, LakeColumn, LakeTable, Mode
+from cdc_lib.merge.modes import mode_of
+from cdc_lib.model.lake import MODE_COLUMNS, LakeColumn, LakeTable, lake_type, reserved
+from cdc_lib.model.mode import Mode
 from cdc_lib.model.schema import TableSchema
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
@@ -37,20 +38,16 @@ class WidenColumn:
 ColumnChange = AddColumn | WidenColumn
 
 
-def mode_of(schema: TableSchema) -> Mode:
-    """Return how a table is merged: a mirror needs a primary key."""
-    return "mirror" if schema.primary_key else "append"
-
-
-def lake_columns(schema: TableSchema) -> tuple[LakeColumn, ...]:
-    """Return the columns of a new lake table.
+def lake_columns(schema: TableSchema, wanted: Mode | None = None) -> tuple[LakeColumn, ...]:
+    """Return the columns of a new lake table of a mode.
 
     Raises:
         IncompatibleSchema: a column has a name that the lake keeps for itself.
     """
-    _refuse_reserved(schema)
+    mode = mode_of(schema, wanted)
+    _refuse_reserved(schema, mode)
     own = tuple(LakeColumn(column.name, column.type.lake_type) for column in schema.columns)
-    change = tuple(LakeColumn(name, _lake_type(name)) for name in _change_names(schema))
+    change = tuple(LakeColumn(name, lake_type(name)) for name in MODE_COLUMNS[mode])
     return own + change
 
 
@@ -60,7 +57,7 @@ def changes_for(table: LakeTable, schema: TableSchema) -> tuple[ColumnChange, ..
     Raises:
         IncompatibleSchema: the rows cannot be held without loss, or the primary key is another one.
     """
-    _refuse_reserved(schema)
+    _refuse_reserved(schema, table.mode)
     _refuse_other_key(table, schema)
     have = {column.name.lower(): column for column in table.columns}
     changes: list[ColumnChange] = []
@@ -105,17 +102,9 @@ def _digits(name: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def _change_names(schema: TableSchema) -> tuple[str, ...]:
-    order = (EPOCH, LAKE_FILE, OFFSET, ROW, TS)
-    return order if schema.primary_key else (OP, *order, GTID)
-
-
-def _lake_type(name: str) -> str:
-    return "int" if name == LAKE_FILE else CHANGE_TYPES[name]
-
-
-def _refuse_reserved(schema: TableSchema) -> None:
-    taken = [column.name for column in schema.columns if column.name.lower() in RESERVED]
+def _refuse_reserved(schema: TableSchema, mode: Mode) -> None:
+    names = reserved(mode)
+    taken = [column.name for column in schema.columns if column.name.lower() in names]
     if taken:
         raise IncompatibleSchema(
             f"column {taken[0]} has a name that the lake keeps for itself",

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.emptied import Emptied, emptied, is_of_database
 from cdc_lib.merge.prepared import Commit
 from cdc_lib.merge.spans import Span, spans
 from cdc_lib.model.batch import Manifest, SnapshotChunk
-from cdc_lib.model.lake import Marker, Mode, PlacedFill, Point, SnapshotMark
+from cdc_lib.model.lake import Marker, PlacedFill, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.mode import Gone, Mode
 from cdc_lib.model.schema import TableSchema
 
 
@@ -61,8 +63,10 @@ class TableWork:
         supersedes: append mode: changes before this point are in the rows of a first snapshot that comes late.
         anew: a snapshot brings the table anew after changes that were left out: rows before this point are not of the source
             any more unless it brings them.
+        anew_at: when that snapshot began to be read.
         emptied: mirror mode: a statement took all rows of before this point.
-        fills: mirror mode: values that rows of before a point have in columns that were added; those whose column the lake
+        gone: soft_delete and history: where statements took all rows of before, in order.
+        fills: not in append mode: values that rows of before a point have in columns that were added; those whose column the lake
             table does not get by this merge wait in its marker.
         ahead: rows of the table that were read by themselves may show changes before this point already.
         spans: ranges of keys that are read again: rows of theirs that no chunk brings are gone.
@@ -78,7 +82,9 @@ class TableWork:
     replay: tuple[Point, Point] | None = None
     supersedes: Point | None = None
     anew: Point | None = None
+    anew_at: datetime | None = None
     emptied: Point | None = None
+    gone: tuple[Gone, ...] = ()
     fills: tuple[PlacedFill, ...] = ()
     ahead: Point | None = None
     spans: tuple[Span, ...] = ()
@@ -149,15 +155,16 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
     ahead = max(filter(None, (marker.ahead, after.ahead)), default=None)
     read = spans([batch.manifest for batch in taken])
     work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), ahead=ahead, spans=read)
-    work = replace(work, anew=_anew(table, taken, marker, after, plan))
-    if work.anew is None and mode == "mirror":
+    begun = min(filter(None, (batch.manifest.first_time for batch in taken)), default=None)
+    work = replace(work, anew=_anew(table, taken, marker, after, plan), anew_at=begun)
+    if work.anew is None and mode != "append":
         refuse_unclear(table, now.unclear)
     work = following(work, now)
     if late is None or marker.merged_to is None or late >= marker.merged_to:
         return work
     if work.anew is not None:
         return work
-    if mode == "mirror":
+    if mode != "append":
         return replace(work, replay=(late, marker.merged_to))
     return work if marker.reads else replace(work, supersedes=late)
 
@@ -185,7 +192,10 @@ def refuse_unclear(table: str, unclear: str) -> None:
 
 
 def following(work: TableWork, now: Emptied) -> TableWork:
-    """Leave out what a statement took: a mirror has nothing of before it. In append mode the list of changes goes on.
+    """Leave out what a statement took: a mirror has nothing of before it.
+
+    Where deleted rows or versions stay, all changes are merged, and the statement is one more. In append mode the list of changes
+    goes on.
 
     Args:
         work: what the table needs.
@@ -194,6 +204,8 @@ def following(work: TableWork, now: Emptied) -> TableWork:
     if work.mode == "append":
         return work
     work = replace(work, fills=(*now.fills, *work.fills))
+    if work.mode != "mirror":
+        return replace(work, gone=tuple(sorted({*work.gone, *now.gone})))
     if now.before is None:
         return work
     before = max(filter(None, (work.emptied, now.before)))

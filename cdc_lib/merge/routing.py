@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from cdc_lib.config.shape import targets_of
 from cdc_lib.config.source import SourceConfig
+from cdc_lib.merge.modes import one_mode
 from cdc_lib.model.lake import LakeName
+from cdc_lib.model.mode import Mode
 from cdc_lib.model.route import Target
 
 
@@ -49,6 +51,11 @@ class LakeMerge:
     def tables(self) -> tuple[str, ...]:
         """``database.table`` of each source table."""
         return tuple(share.table for share in self.shares)
+
+    @property
+    def mode(self) -> Mode | None:
+        """How it keeps rows; None where the source file does not say it. Raises ConfigError where it says two."""
+        return one_mode(str(self.name), ((share.table, share.target.mode) for share in self.shares))
 
 
 def lake_name(config: SourceConfig, target: Target) -> LakeName:

@@ -6,22 +6,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cdc_lib.errors import IncompatibleSchema
-from cdc_lib.merge.evolve import AddColumn, changes_for, lake_columns, mode_of
+from cdc_lib.merge.evolve import AddColumn, changes_for, lake_columns
+from cdc_lib.merge.modes import mode_of
 from cdc_lib.model.lake import LakeColumn, LakeTable, Marker
+from cdc_lib.model.mode import Mode
 from cdc_lib.model.schema import TableSchema
 
 Shard = tuple[str, TableSchema]
 """A source table's name and the schema with which its rows stand in the lake."""
 
 
-def union(lake_table: str, shards: Sequence[Shard]) -> LakeTable:
+def union(lake_table: str, shards: Sequence[Shard], wanted: Mode | None = None) -> LakeTable:
     """Return the lake table that holds the rows of all shards, as it would be made from nothing.
 
     Raises:
         IncompatibleSchema: two of them have other keys, or a column of types that no lake type holds both; names both.
     """
     first, schema = shards[0]
-    table = LakeTable(lake_columns(schema), schema.primary_key, mode_of(schema), Marker(), None, empty=True)
+    mode = mode_of(schema, wanted)
+    table = LakeTable(lake_columns(schema, mode), schema.primary_key, mode, Marker(), None, empty=True)
     homes = {column.name.lower(): first for column in table.columns}
     for name, schema in shards[1:]:
         try:

@@ -1,8 +1,7 @@
 """What the lake knows of a table: its name, its columns, and how far it has been merged.
 
 A lake table holds the row's own columns and behind them the order key of the change that wrote the row. The batch column
-``_file`` is called ``_binlog`` there, because Iceberg keeps ``_file`` for itself. Tables in append mode hold ``_op`` and
-``_gtid`` as well.
+``_file`` is called ``_binlog`` there, because Iceberg keeps ``_file`` for itself. Further columns depend on the table's mode.
 """
 
 from __future__ import annotations
@@ -10,15 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from cdc_lib.errors import MergeError
 from cdc_lib.model.batch import ABSENT, EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.mode import IS_CURRENT, IS_DELETED, MODE_TYPES, TO_GTID, TO_ORDER, VALID_FROM, VALID_TO, Mode
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_statement import Fill
-
-Mode = Literal["mirror", "append"]
-"""``mirror``: one row per primary key, as at the source. ``append``: every change a row, for tables without a key."""
 
 LAKE_FILE = "_binlog"
 """Number of the binlog file in a lake table; ``_file`` in a batch."""
@@ -40,6 +37,14 @@ CHANGE_TYPES = {
 LAKE_NAMES = {name: LAKE_FILE if name == FILE else name for name in CHANGE_TYPES}
 """What a batch's change columns are called in the lake."""
 
+MODE_COLUMNS: dict[Mode, tuple[str, ...]] = {
+    "mirror": (*ORDER, TS),
+    "soft_delete": (IS_DELETED, *ORDER, TS, GTID),
+    "append": (OP, *ORDER, TS, GTID),
+    "history": (OP, *ORDER, GTID, VALID_FROM, VALID_TO, IS_CURRENT, *TO_ORDER, TO_GTID),
+}
+"""The columns that stand behind the row's own in a lake table."""
+
 ICEBERG_NAMES = frozenset(
     {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number", "_change_type",
      "_change_ordinal", "_commit_snapshot_id"}
@@ -48,6 +53,17 @@ ICEBERG_NAMES = frozenset(
 
 RESERVED = frozenset(LAKE_NAMES) | frozenset(LAKE_NAMES.values()) | {ABSENT} | ICEBERG_NAMES
 """Names, in lower case, that a column of a source table cannot have."""
+
+
+def lake_type(name: str) -> str:
+    """Return the type of a column that stands behind the row's own."""
+    return MODE_TYPES.get(name) or CHANGE_TYPES[FILE if name == LAKE_FILE else name]
+
+
+def reserved(mode: Mode) -> frozenset[str]:
+    """Return the names that no column of a source table can have in a lake table of a mode."""
+    return RESERVED | frozenset(MODE_COLUMNS[mode])
+
 
 MARKER_PROPERTY = "cdc.merged-to"
 """Snapshot summary property that holds the :class:`Marker` of the source table of the same name.
@@ -340,7 +356,7 @@ class LakeTable:
 
     Args:
         columns: all of them, the row's own first.
-        primary_key: names of the key's columns; empty in append mode.
+        primary_key: names of the key's columns; empty where the source table has none.
         mode: how changes are written.
         marker: what has been merged of the first source table.
         snapshot_id: the current snapshot; None while the table has none.

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from cdc_lib.model.aside import Aside, Standing
 from cdc_lib.model.lake import Point
+from cdc_lib.model.mode import Mode
 from cdc_lib.model.position import Position
 from cdc_lib.model.xa import OpenTransaction
 
@@ -53,6 +54,7 @@ class TableCut:
             None when all rows stand as the cut says. A cut at or behind the point has them right.
         dropped: where the table was dropped at the source, whose lake table stands at its last state since; None when it was not,
             or was made again.
+        mode: how the lake table keeps rows; None in cuts of older releases.
     """
 
     table: str
@@ -62,6 +64,7 @@ class TableCut:
     aside: Position | None = None
     ahead: Point | None = None
     dropped: Point | None = None
+    mode: Mode | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cdc_lib.errors import IncompatibleSchema
+from cdc_lib.model.mode import Mode
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 
 SourceKey = Literal["server", "schema", "table"]
@@ -33,6 +34,7 @@ class Target:
         keys: columns that are added to the row and to its key.
         where: predicates, all of which a row must fulfil to be in the lake table.
         keeps: whether a column, by its name, goes there.
+        mode: how it keeps rows; None where the source file does not say it.
     """
 
     database: str
@@ -41,6 +43,7 @@ class Target:
     keys: tuple[SourceKey, ...] = ()
     where: tuple[str, ...] = ()
     keeps: Callable[[str], bool] | None = None
+    mode: Mode | None = None
 
     @property
     def name(self) -> str:

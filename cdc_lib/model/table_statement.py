@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from cdc_lib.model.position import Position
@@ -36,6 +37,7 @@ class TableStatement:
         position: where its event starts. Changes of the table before it are of the rows that it took.
         fills: the columns that it added with a value in every row.
         unclear: of a shadow: why the statement does not tell what its rows got.
+        time: when it was committed (UTC); None in batches of older releases.
     """
 
     kind: TableStatementKind
@@ -43,3 +45,4 @@ class TableStatement:
     position: Position
     fills: tuple[Fill, ...] = ()
     unclear: str = ""
+    time: datetime | None = None

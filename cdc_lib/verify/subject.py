@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cdc_lib.model.lake import LakeName, LakeTable
+from cdc_lib.model.mode import IS_CURRENT, IS_DELETED, Mode
 from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.projection import Projection
 from cdc_lib.model.route import Target
@@ -16,6 +17,9 @@ from cdc_lib.verify.texts import Cell, cell_of, lake_hash, lake_row_text, quoted
 
 How = Literal["ranges", "hashes", "copies"]
 """``ranges`` of an integer that the key begins with; ``hashes`` of other keys; ``copies`` of rows without a key."""
+
+STANDS: dict[Mode, str] = {"soft_delete": f"{quoted(IS_DELETED)} IS NOT TRUE", "history": quoted(IS_CURRENT)}
+"""By mode, the condition of the rows that are at the source; of the other modes all are, or changes that add up to them."""
 
 SHARES = {"ranges": 64, "hashes": 4096, "copies": 4096}
 """Into how many parts a range is cut by the hashes of its keys when it is narrowed."""
@@ -33,6 +37,7 @@ class Subject:
         constants: columns of the lake table that say which rows are this source table's.
         left_out: columns that are not compared.
         values: what the source file says of values that the lake cannot hold.
+        stands: condition of the lake's rows that are to be at the source, ready for SQL; empty for all.
     """
 
     schema: TableSchema
@@ -42,6 +47,7 @@ class Subject:
     constants: Mapping[str, str]
     left_out: tuple[LeftOut, ...]
     values: ValuePolicy
+    stands: str = ""
 
     @property
     def keys(self) -> tuple[Cell, ...]:
@@ -110,6 +116,8 @@ def subject_of(
         return "a filter says which rows the lake keeps, and the source cannot evaluate Spark SQL"
     if projection.masked_keys:
         return f"column {projection.masked_keys[0]} of its key has a mask, so that rows cannot be told apart"
+    if found is not None and found.mode == "append" and found.primary_key:
+        return "its lake table keeps every change (mode append), and not the rows that stand"
     key = (*constants, *whole.primary_key) if whole.primary_key else ()
     if found is not None and tuple(map(str.lower, found.primary_key)) != tuple(map(str.lower, key)):
         names = ", ".join(found.primary_key) or "none"
@@ -121,7 +129,8 @@ def subject_of(
         return "no column of it can be compared, or not the whole of its key"
     found_type = {c.name: c.type.lake_type if types is None else types[c.name.lower()] for c in columns}
     cells = tuple(cell_of(column, found_type[column.name], values) for column in columns)
-    return Subject(compared, lake, cells, _how(compared), dict(constants), tuple(left_out), values)
+    stands = STANDS.get(found.mode, "") if found is not None else ""
+    return Subject(compared, lake, cells, _how(compared), dict(constants), tuple(left_out), values, stands)
 
 
 def _columns(

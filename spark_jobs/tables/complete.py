@@ -26,6 +26,7 @@ from cdc_lib.errors import MergeError
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.model.batch import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, ORDER, LakeColumn, LakeTable
+from cdc_lib.model.mode import MODE_TYPES
 from cdc_lib.ports import Filled
 from spark_jobs.batches import BEFORE_READ, READ_AHEAD, WHILE_READ
 from spark_jobs.sql import as_text, quoted, text_literal
@@ -56,6 +57,7 @@ class Completion:
         source_table: ``database.table`` at the source, for messages.
         gone: conditions on ``t``, the lake's rows: those that meet one of them are taken out in the same commit.
         fills: what the lake's rows get in the same commit.
+        deleted: whether rows that are deleted are completed as well, because they stay.
     """
 
     session: SparkSession
@@ -64,6 +66,7 @@ class Completion:
     source_table: str
     gone: tuple[str, ...] = ()
     fills: Sequence[Filled] = ()
+    deleted: bool = False
 
     def last(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
         """Return the last change of each key with the columns of the changes and, for :meth:`check`, what is missing.
@@ -77,6 +80,19 @@ class Completion:
         Raises:
             MergeError: a row lacks a part of its key.
         """
+        self._timeline(changes)
+        # A change that is merged again goes over the row that it left, which may have been written over since.
+        ranked = self._sql(last_change_sql(TIMELINE_VIEW, self.table.primary_key, quoted, STANDING)).drop(RANK)
+        return ranked.where(f"NOT {STANDING}").selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
+
+    def every(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
+        """Return all changes, completed as :meth:`last` completes the last ones."""
+        self._timeline(changes)
+        every = self._sql(f"SELECT * FROM {TIMELINE_VIEW} WHERE NOT {STANDING}")
+        return every.selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
+
+    def _timeline(self, changes: DataFrame) -> None:
+        """Make the view of all changes and standing rows, completed."""
         self._cells(changes).createOrReplaceTempView(CELLS_VIEW)
         facts = f"count_if({MISSING}), count_if({MOVED} AND NOT {WHOLE})"
         [(keyless, moved)] = self._sql(f"SELECT {facts} FROM {CELLS_VIEW}").collect()
@@ -86,9 +102,6 @@ class Completion:
         if moved:
             timeline = self._with_moves(timeline)
         timeline.createOrReplaceTempView(TIMELINE_VIEW)
-        # A change that is merged again goes over the row that it left, which may have been written over since.
-        ranked = self._sql(last_change_sql(TIMELINE_VIEW, self.table.primary_key, quoted, STANDING)).drop(RANK)
-        return ranked.where(f"NOT {STANDING}").selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
 
     def check(self, last: DataFrame, why: str = "") -> None:
         """Look whether every row that stands afterwards is whole.
@@ -112,7 +125,7 @@ class Completion:
     @property
     def _own(self) -> list[LakeColumn]:
         """The columns whose cells may be absent."""
-        fixed = {*self.table.primary_key, *CHANGE_TYPES, *LAKE_NAMES.values()}
+        fixed = {*self.table.primary_key, *CHANGE_TYPES, *LAKE_NAMES.values(), *MODE_TYPES}
         return [column for column in self.table.columns if column.name not in fixed]
 
     @property
@@ -147,7 +160,8 @@ class Completion:
         cells = self._sql(f"SELECT * FROM {CELLS_VIEW}").drop(MISSING)
         if self.table.empty:
             return cells
-        needed = self._sql(f"SELECT * FROM {CELLS_VIEW} WHERE NOT {WHOLE} AND ({quoted(OP)} <> '{DELETE}' OR {LEAVES})")
+        which = "true" if self.deleted else f"({quoted(OP)} <> '{DELETE}' OR {LEAVES})"
+        needed = self._sql(f"SELECT * FROM {CELLS_VIEW} WHERE NOT {WHOLE} AND {which}")
         needed.createOrReplaceTempView(NEEDED_VIEW)
         last = self._sql(last_change_sql(NEEDED_VIEW, self.table.primary_key, quoted)).drop(RANK)
         last.createOrReplaceTempView(NEEDED_VIEW)
@@ -274,7 +288,9 @@ def refuse_absent(changes: DataFrame, source_table: str) -> None:
         return
     found = changes.where(f"{ABSENT} IS NOT NULL").count()
     if found:
-        raise _error(source_table, "the table has no primary key to find the rest by", rows=found)
+        raise _error(
+            source_table, "every change of the table is kept as it is, and no standing row has the rest", rows=found
+        )
 
 
 def _error(source_table: str, what: str, **context: str | int | None) -> MergeError:

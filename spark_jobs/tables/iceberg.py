@@ -18,12 +18,15 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from cdc_lib.errors import MergeError
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
-from cdc_lib.merge.evolve import AddColumn, changes_for, lake_columns, mode_of
+from cdc_lib.merge.evolve import AddColumn, changes_for, lake_columns
+from cdc_lib.merge.modes import MODES, mode_of
 from cdc_lib.model.batch import ABSENT, EPOCH, OFFSET, OP
 from cdc_lib.model.lake import (
     KEY_PROPERTY,
     LAKE_FILE,
+    MODE_COLUMNS,
     MODE_PROPERTY,
     ORDER,
     SOURCE_PROPERTY,
@@ -33,17 +36,21 @@ from cdc_lib.model.lake import (
     LakeTable,
     Marker,
     Reselected,
+    lake_type,
     marker_property,
 )
+from cdc_lib.model.mode import IS_CURRENT, IS_DELETED, TO_ORDER, VALID_TO, Mode
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, Replaced, Reselect, Superseded
 from spark_jobs.sql import full_name, point, quoted, struct, text_literal
 from spark_jobs.tables.branches import drop_left_over, new_branch, publish, refuse_moved, start_branch
 from spark_jobs.tables.complete import Completion, refuse_absent
 from spark_jobs.tables.faults import is_missing, told
-from spark_jobs.tables.fill import column_of, update_sql
+from spark_jobs.tables.fill import column_of, filled_columns, update_sql
+from spark_jobs.tables.history import cut_sql, cuts_of, spliced
 from spark_jobs.tables.keys import KeyRange, key_range, same_key
 from spark_jobs.tables.snapshots import markers_of
+from spark_jobs.tables.soft_delete import mark_sql, marked
 
 SETTINGS = {
     "format-version": "3",
@@ -104,7 +111,7 @@ class IcebergTable:
             return LakeTable(
                 columns=self._columns(java),
                 primary_key=tuple(json.loads(properties.get(KEY_PROPERTY) or "[]")),
-                mode="mirror" if properties.get(MODE_PROPERTY) == "mirror" else "append",
+                mode=_mode(properties.get(MODE_PROPERTY), self._table),
                 marker=markers[self._table],
                 snapshot_id=snapshot.snapshotId() if snapshot is not None else None,
                 empty=snapshot is None or snapshot.summary().get("total-records") == "0",
@@ -112,21 +119,40 @@ class IcebergTable:
                 carried=carried,
             )
 
-    def create(self, schema: TableSchema) -> LakeTable:
+    def create(self, schema: TableSchema, wanted: Mode | None = None) -> LakeTable:
         """Create the table without rows; the row's own columns come first."""
-        columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in lake_columns(schema))
+        mode = mode_of(schema, wanted)
+        columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in lake_columns(schema, mode))
+        counted = (*schema.primary_key, *((IS_CURRENT, VALID_TO, *TO_ORDER) if mode == "history" else ()))
+        # A merge reads the partition of the current versions, and few files of the others.
+        parted = f" PARTITIONED BY ({quoted(IS_CURRENT)})" if mode == "history" else ""
         properties = {
             **SETTINGS,
             # Statistics stop at the hundredth column; without the key's no file can be left out of a merge.
-            **{f"write.metadata.metrics.column.{name}": "full" for name in schema.primary_key},
+            **{f"write.metadata.metrics.column.{name}": "full" for name in counted},
             SOURCE_PROPERTY: self._source,
             TABLE_PROPERTY: self._table,
-            MODE_PROPERTY: mode_of(schema),
+            MODE_PROPERTY: mode,
             KEY_PROPERTY: json.dumps(schema.primary_key),
         }
         listed = ", ".join(f"{_property(name)} = {_property(value)}" for name, value in properties.items())
         with told("create the lake table", self._table):
-            self._sql(f"CREATE TABLE {full_name(self._name)} ({columns}) USING iceberg TBLPROPERTIES ({listed})")
+            self._sql(
+                f"CREATE TABLE {full_name(self._name)} ({columns}) USING iceberg{parted} TBLPROPERTIES ({listed})"
+            )
+        return self._loaded()
+
+    def become(self, mode: Mode) -> LakeTable:
+        """Go on in another mode: every step may be done again, and the mode is written last."""
+        table, name = self._loaded(), full_name(self._name)
+        have = {column.name for column in table.columns}
+        with told(f"give the lake table the mode {mode}", self._table):
+            if mode == "mirror" and IS_DELETED in have:
+                self._sql(f"DELETE FROM {name} WHERE {quoted(IS_DELETED)}")
+            for column in MODE_COLUMNS[mode]:
+                if column not in have:
+                    self._sql(f"ALTER TABLE {name} ADD COLUMN {quoted(column)} {lake_type(column)}")
+            self._sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_property(MODE_PROPERTY)} = {_property(mode)})")
         return self._loaded()
 
     def evolve(self, schema: TableSchema) -> LakeTable:
@@ -154,11 +180,15 @@ class IcebergTable:
         fills: Sequence[Filled] = (),
         reselect: Reselect[DataFrame] | None = None,
     ) -> int:
-        """Apply the last change of each key and return how many there were."""
+        """Apply the last change of each key, or all where versions are kept, and return how many there were."""
         table = self._loaded()
+        if table.mode == "history":
+            changes = self._whole(table, changes, fills, snapshot_to_come=snapshot_to_come)
+            return self._splice(table, changes, markers, supersedes, fills, guard=guard)
         with told("merge", self._table):
-            gone = tuple(_superseded(rule, "t") for rule in supersedes)
-            completion = Completion(self._session, table, full_name(self._name), self._table, gone, fills)
+            stays = table.mode == "soft_delete"
+            gone = () if stays else tuple(_superseded(rule, "t") for rule in supersedes)
+            completion = Completion(self._session, table, full_name(self._name), self._table, gone, fills, stays)
             last = self._last(table, changes, completion, snapshot_to_come=snapshot_to_come).persist()
             try:
                 # Computed from the frame that is kept; the rows that are read back for it lie in files.
@@ -181,6 +211,47 @@ class IcebergTable:
             return completion.last(changes, snapshot_to_come=snapshot_to_come)
         changes.createOrReplaceTempView(SOURCE_VIEW)
         return self._sql(last_change_sql(SOURCE_VIEW, table.primary_key, quoted)).drop(RANK)
+
+    def _whole(
+        self, table: LakeTable, changes: DataFrame, fills: Sequence[Filled], *, snapshot_to_come: bool
+    ) -> DataFrame:
+        """Complete all changes from the ones before them, and from current versions."""
+        if ABSENT not in changes.columns:
+            return changes
+        with told("merge", self._table):
+            ended = (f"NOT t.{quoted(IS_CURRENT)}",)
+            completion = Completion(self._session, table, full_name(self._name), self._table, ended, fills)
+            whole = completion.every(changes, snapshot_to_come=snapshot_to_come)
+            completion.check(whole, "every version is kept as it was (mode history)")
+            return whole
+
+    def _splice(
+        self,
+        table: LakeTable,
+        changes: DataFrame,
+        markers: Mapping[str, Marker],
+        supersedes: Sequence[Superseded],
+        fills: Sequence[Filled],
+        *,
+        guard: bool,
+    ) -> int:
+        """Make versions of all changes."""
+        name, cuts = full_name(self._name), cuts_of(supersedes)
+        with told("merge", self._table):
+            with (
+                self._marked(table, markers),
+                spliced(self._session, table, name, changes, cuts, guard=guard) as found,
+                self._branch(table) as branch,
+            ):
+                lake = full_name(self._name, branch)
+                if found.take_out:
+                    self._sql(f"MERGE INTO {lake}{found.take_out}")
+                for cut in () if table.empty else cuts:
+                    self._sql(cut_sql(lake, cut))
+                self._fill(table, fills, branch)
+                new = found.new.withColumns(filled_columns(fills, table.columns)) if fills else found.new
+                self._add(table, new, branch, found.rows)
+            return found.changes
 
     def append(self, changes: DataFrame, *, markers: Mapping[str, Marker], supersedes: Sequence[Superseded]) -> int:
         """Add every change as a row and return how many there were."""
@@ -208,20 +279,29 @@ class IcebergTable:
         supersedes: Sequence[Superseded],
         fills: Sequence[Filled],
     ) -> None:
-        rows = last.where(f"{quoted(OP)} <> '{DELETE}'")
+        stays = table.mode == "soft_delete"
+        rows = last if stays else last.where(f"{quoted(OP)} <> '{DELETE}'")
         stale = keys.rows > 0 and not table.empty
         if guard and stale:
             rows = self._without_outdated(table, rows, keys)
+        cuts = cuts_of(supersedes) if stays else []
         with self._branch(table) as branch:
-            for rule in () if table.empty else supersedes:
+            for rule in () if table.empty or stays else supersedes:
                 self._sql(f"DELETE FROM {full_name(self._name, branch)} WHERE {_superseded(rule)}")
             if stale:
                 self._take_out(table, keys, branch)
-            for one in () if table.empty else fills:
-                if (column := column_of(one, table.columns)) is not None:
-                    self._sql(update_sql(full_name(self._name, branch), one, column))
-            if keys.upserts or not stale:
-                self._add(table, rows, branch, keys.upserts)
+            for cut in () if table.empty else cuts:
+                self._sql(mark_sql(full_name(self._name, branch), cut))
+            self._fill(table, fills, branch)
+            count = keys.rows if stays else keys.upserts
+            if count or not stale:
+                self._add(table, marked(rows, cuts) if stays else rows, branch, count)
+
+    def _fill(self, table: LakeTable, fills: Sequence[Filled], branch: str) -> None:
+        """Give standing rows what they have in columns that were added."""
+        for one in () if table.empty else fills:
+            if (column := column_of(one, table.columns)) is not None:
+                self._sql(update_sql(full_name(self._name, branch), one, column))
 
     def _take_out(self, table: LakeTable, keys: KeyRange, branch: str) -> None:
         """Delete what the table has of these keys, unless it is newer."""
@@ -246,7 +326,8 @@ class IcebergTable:
     def _add(self, table: LakeTable, rows: DataFrame, branch: str, count: int) -> None:
         """Append rows, in key order; an append of none commits as well, and carries the marker."""
         kept = rows.select(*(quoted(column.name) for column in table.columns))
-        order = [quoted(name) for name in table.primary_key or ORDER]
+        parted = (IS_CURRENT,) if table.mode == "history" else ()
+        order = [quoted(name) for name in (*parted, *(table.primary_key or ORDER))]
         files = -(-count // ROWS_PER_FILE)
         spread = kept.coalesce(1) if files <= 1 else kept.repartitionByRange(files, *order)
         spread.sortWithinPartitions(*order).writeTo(full_name(self._name, branch)).append()
@@ -305,6 +386,18 @@ class IcebergTable:
 
     def _sql(self, statement: str) -> DataFrame:
         return self._session.sql(statement)
+
+
+def _mode(text: str | None, table: str) -> Mode:
+    """Read the mode that a lake table was made in."""
+    for mode in MODES:
+        if (text or "append") == mode:
+            return mode
+    raise MergeError(
+        f"the lake table's property {MODE_PROPERTY} is {text}, which this release does not know",
+        hint="A newer release made the table: merge with that one. Or it is another tool's: drop or rename it.",
+        table=table,
+    )
 
 
 def _reaching(marker: Marker, reached: Reselected | None) -> Marker:

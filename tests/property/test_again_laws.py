@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from cdc_lib.errors import MergeError
 from cdc_lib.model.lake import Marker
 from cdc_lib.model.position import SNAPSHOT_ROW
-from tests.support.dict_table import DictTable
 from tests.support.histories import STEP, histories
+from tests.support.planned import DictTable
 
 
 def values(table):

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import IncompatibleSchema
-from cdc_lib.merge.evolve import AddColumn, WidenColumn, changes_for, holds, lake_columns, mode_of, widens
+from cdc_lib.merge.evolve import AddColumn, WidenColumn, changes_for, holds, lake_columns, widens
+from cdc_lib.merge.modes import mode_of
 from cdc_lib.model.lake import LakeColumn, LakeTable, Marker
 from cdc_lib.model.schema import SourceType
 from tests.support.batches import BIGINT, INT, TEXT, table

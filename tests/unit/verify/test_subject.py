@@ -108,3 +108,18 @@ def test_the_binary_search_takes_steps_enough_for_all_cuts(cuts):
     steps = lake_range(found, cuts).removeprefix("aggregate(array(").split(")")[0].split(", ")
     assert cuts <= sum(map(int, steps)) < 2 * cuts + 1
     assert lake_cuts(found, tuple(range(cuts))).count("CAST(") == cuts
+
+
+@pytest.mark.parametrize(
+    ("mode", "stands"),
+    [("mirror", ""), ("soft_delete", "`_is_deleted` IS NOT TRUE"), ("history", "`_is_current`"), ("append", None)],
+)
+def test_only_rows_that_are_to_be_at_the_source_are_compared(mode, stands):
+    """Deleted rows and versions that ended are left out; of a list of changes nothing is compared, and it is said why."""
+    found = subject(found=replace(ALL, mode=mode))
+    if stands is None:
+        assert isinstance(found, str)
+        assert "mode append" in found
+    else:
+        assert isinstance(found, Subject)
+        assert found.stands == stands

@@ -1,4 +1,4 @@
-"""A lake table that is a dict: it does what the decisions of the merge say, so that laws of them can be looked at in milliseconds."""
+"""A table that is merged by the decisions of a plan, without Spark: a dict, or what a test makes of it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def manifest(*, window=None, chunk=None, rows=1):
 class DictTable:
     """Does what a lake table does, by the same decisions."""
 
-    def __init__(self, history):
-        self.history = history
+    def __init__(self, history, mode="mirror"):
+        self.history, self.mode = history, mode
         self.rows = {}
         self.marker = Marker()
         self.changed = 0
@@ -52,7 +52,7 @@ class DictTable:
         batches = [self.chunks[i][0] for i in step.chunks] + [self.windows[i][0] for i in step.windows]
         stop = max((self.history.windows[i][1] for i in step.windows), default=STEP)
         plan = MergePlan("shop", 1, "m", at(4), at(stop), tuple(b.key for b in batches))
-        work = work_on(SCHEMA.name, "mirror", batches, self.marker, plan)
+        work = work_on(SCHEMA.name, self.mode, batches, self.marker, plan)
         if not work.pieces:
             return
         self.apply(work)
@@ -67,7 +67,9 @@ class DictTable:
         batches = [batch for batch, _ in self.chunks] if chunks else []
         batches += [b for b, w in bounds if Point.at(1, w.stop) > low and Point.at(1, w.start) < high]
         plan = MergePlan("shop", 1, "again", at(4), at(end.offset), tuple(b.key for b in batches))
-        work = Again(begin, end, (low, high), side=side, whole=whole)(SCHEMA.name, "mirror", batches, self.marker, plan)
+        work = Again(begin, end, (low, high), side=side, whole=whole)(
+            SCHEMA.name, self.mode, batches, self.marker, plan
+        )
         if work.pieces:
             self.apply(work)
 
@@ -78,6 +80,11 @@ class DictTable:
             of = [batch.manifest.window for batch, _ in self.windows]
             stored = [(layout.manifest_key(w), Point.at(w.epoch, w.start), Point.at(w.epoch, w.stop)) for w in of]
             pieces += [Piece(known[k], work.replay[0]) for k in replayed_windows(stored, work.replay, SCHEMA.name)]
+        self.merge(pieces, work)
+        self.marker = work.marker
+        self.changed += 1
+
+    def merge(self, pieces, work):
         last = {}
         for order, op, key, value in sorted(self.changes(pieces), key=lambda c: (c[0], c[1] != "d")):
             last[key] = (order, op, value)
@@ -88,8 +95,8 @@ class DictTable:
             self.rows.pop(key, None)
             if op != "d":
                 self.rows[key] = (order, value)
-        self.marker = work.marker
-        self.changed += 1
+            elif self.mode == "soft_delete":
+                self.rows[key] = (order, None)
 
     def changes(self, pieces):
         rows = {batch.key: rows for batch, rows in self.windows}

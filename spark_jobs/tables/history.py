@@ -1,0 +1,173 @@
+"""The versions of rows in an Iceberg table: those of a merge's keys are read, spliced with the changes, and what is new is written.
+
+Current versions lie in a partition of their own, so that a merge reads no more than that of a mirror would. Of the versions that
+ended, those are read that ended at or behind the first change's time (a clock went back, or an epoch brings changes again) and, when
+changes come late, those that ended at or behind the first one's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lib.merge.collapse import RANK, last_change_sql
+from cdc_lib.merge.timeline import TimeCut, events_sql
+from cdc_lib.merge.versions import SAME, versions_sql
+from cdc_lib.model.batch import EPOCH, GTID, OP
+from cdc_lib.model.lake import MODE_COLUMNS, ORDER, LakeTable
+from cdc_lib.model.mode import IS_CURRENT, STATEMENT_ROW, TO_ORDER, VALID_FROM, VALID_TO, Gone
+from cdc_lib.ports import Superseded
+from spark_jobs.sql import quoted, text_literal
+from spark_jobs.tables.keys import BROADCAST_ROWS, KeyRange, key_range, same_key
+
+CHANGES_VIEW, KEYS_VIEW, STANDING_VIEW, GONE_VIEW = "cdc_changes", "cdc_last", "cdc_standing_versions", "cdc_gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """What the versions of a merge's keys become.
+
+    Args:
+        changes: how many there were.
+        new: versions to write; with columns of the lake table.
+        rows: how many these are.
+        take_out: the statement that removes those that they replace, with the table's name left out; empty when there are none.
+    """
+
+    changes: int
+    new: DataFrame
+    rows: int
+    take_out: str
+
+
+@contextmanager
+def spliced(
+    session: SparkSession, table: LakeTable, lake: str, changes: DataFrame, cuts: Sequence[TimeCut], *, guard: bool
+) -> Iterator[Spliced]:
+    """Splice changes into the versions of a table; what it keeps in memory goes with the block.
+
+    Args:
+        session: whose temporary views may be replaced.
+        table: the lake table.
+        lake: its name, ready for SQL.
+        changes: all changes, whole.
+        cuts: places at which rows end without a change.
+        guard: whether the table may hold changes that are newer than some of these.
+    """
+    kept: list[DataFrame] = []
+    try:
+        fresh = changes.selectExpr(*map(quoted, (*_row(table), OP, *ORDER, GTID, VALID_FROM))).persist()
+        kept.append(fresh)
+        fresh.createOrReplaceTempView(CHANGES_VIEW)
+        session.sql(last_change_sql(CHANGES_VIEW, table.primary_key, quoted)).drop(RANK).createOrReplaceTempView(
+            KEYS_VIEW
+        )
+        keys = key_range(session, KEYS_VIEW, table)
+        begun = _Begun.of(fresh)
+        standing = session.sql(_standing_sql(table, lake, keys, begun, guard=guard)).persist()
+        kept.append(standing)
+        standing.createOrReplaceTempView(STANDING_VIEW)
+        own = [name for name in _row(table) if name not in table.primary_key]
+        events = events_sql(CHANGES_VIEW, STANDING_VIEW, cuts, table.primary_key, own, quoted)
+        again = begun.is_read_again(standing)
+        found = session.sql(versions_sql(f"({events}) AS u", table.primary_key, own, quoted, replayed=again)).persist()
+        kept.append(found)
+        new = found.where(f"NOT {SAME}")
+        yield Spliced(begun.changes, new, new.count(), _take_out(table, keys, standing, found))
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
+def cuts_of(supersedes: Iterable[Superseded]) -> list[TimeCut]:
+    """Return the places at which rows end, in order."""
+    cuts = [TimeCut(Gone(*rule.before, rule.at), rule.anew, _whose(rule)) for rule in supersedes]
+    return sorted(cuts, key=lambda cut: cut.gone[:3])
+
+
+def cut_sql(table: str, cut: TimeCut) -> str:
+    """Return the UPDATE that ends the current versions of before a place, of keys that have no change in the merge."""
+    place = (cut.gone.epoch, cut.gone.file, cut.gone.offset, STATEMENT_ROW)
+    values = [f"{quoted(name)} = {value}" for name, value in zip(TO_ORDER, place, strict=True)]
+    at = f"TIMESTAMP '{cut.gone.at:%Y-%m-%d %H:%M:%S.%f}+00:00'" if cut.gone.at is not None else "NULL"
+    values += [f"{quoted(VALID_TO)} = greatest({quoted(VALID_FROM)}, {at})", f"{quoted(IS_CURRENT)} = false"]
+    order = ", ".join(map(quoted, ORDER[:-1]))
+    where = [
+        quoted(IS_CURRENT),
+        f"struct({order}) < struct({place[0]}, {place[1]}, {place[2]}L)",
+        *filter(None, [cut.whose]),
+    ]
+    return f"UPDATE {table} SET {', '.join(values)} WHERE {' AND '.join(where)}"
+
+
+def _whose(rule: Superseded) -> str:
+    return " AND ".join(f"{quoted(name)} = {text_literal(value)}" for name, value in rule.columns.items())
+
+
+def _row(table: LakeTable) -> list[str]:
+    """Return the names of the row's own columns."""
+    return [column.name for column in table.columns if column.name not in MODE_COLUMNS["history"]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """Where and when the first of the changes was, the last epoch, and how many changes there are."""
+
+    place: tuple[int, ...]
+    micros: int | None
+    epoch: int
+    changes: int
+
+    @classmethod
+    def of(cls, changes: DataFrame) -> _Begun:
+        first = f"min(struct({', '.join(map(quoted, ORDER))})) AS place"
+        time = f"unix_micros(min({quoted(VALID_FROM)})) AS micros"
+        [row] = changes.selectExpr(first, time, f"max({quoted(EPOCH)})", "count(*)").collect()
+        return cls(tuple(row[0] or (0, 0, 0, 0)), row[1], row[2] or 0, row[3])
+
+    def since(self, name: str) -> str:
+        """Return the condition that a time is not before the first change's."""
+        return f"{name} >= timestamp_micros({self.micros}L)" if self.micros is not None else "true"
+
+    def is_read_again(self, standing: DataFrame) -> bool:
+        """Whether versions of an earlier epoch are so late that changes may be theirs."""
+        late = f"{self.since(quoted(VALID_FROM))} OR {self.since(quoted(VALID_TO))}"
+        return self.epoch > 1 and not standing.where(f"{quoted(EPOCH)} < {self.epoch} AND ({late})").isEmpty()
+
+
+def _standing_sql(table: LakeTable, lake: str, keys: KeyRange, begun: _Begun, *, guard: bool) -> str:
+    names = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
+    if keys.rows == 0 or table.empty:
+        return f"SELECT {names} FROM {lake} AS t WHERE false"
+    wanted = [f"t.{quoted(IS_CURRENT)}", begun.since(f"t.{quoted(VALID_TO)}")]
+    wanted += [_behind([f"t.{quoted(name)}" for name in TO_ORDER], begun.place)] if guard else []
+    return (
+        f"SELECT {names} FROM {lake} AS t JOIN {keys.relation} AS s"
+        f" ON {same_key(table.primary_key)}{keys.within('t')} WHERE {' OR '.join(wanted)}"
+    )
+
+
+def _behind(names: Sequence[str], place: Sequence[int]) -> str:
+    """Return the condition that an order is a place or behind it; column by column, so that files are left out by it."""
+    (name, *names), (value, *place) = names, place
+    return f"({name} > {value}L OR ({name} = {value}L AND {_behind(names, place) if names else 'true'}))"
+
+
+def _take_out(table: LakeTable, keys: KeyRange, standing: DataFrame, found: DataFrame) -> str:
+    place = [*table.primary_key, *ORDER]
+    stays = found.where(SAME).select(*map(quoted, place))
+    gone = standing.select(*map(quoted, (*place, IS_CURRENT))).join(stays, place, "left_anti")
+    gone.createOrReplaceTempView(GONE_VIEW)
+    rows, current = gone.selectExpr("count(*)", f"count_if({quoted(IS_CURRENT)})").collect()[0]
+    if not rows:
+        return ""
+    # So the partition of those that ended need not be looked at.
+    only = f" AND t.{quoted(IS_CURRENT)}" if rows == current else ""
+    hint = f"/*+ BROADCAST({GONE_VIEW}) */ " if rows <= BROADCAST_ROWS else ""
+    return (
+        f" AS t USING (SELECT {hint}* FROM {GONE_VIEW}) AS s"
+        f" ON {same_key(place)}{keys.within('t')}{only} WHEN MATCHED THEN DELETE"
+    )

@@ -1,0 +1,276 @@
+"""The versions of rows, run on a table in DuckDB: random lives of rows, cut into merges, must tell what stood when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cdc_lib.merge.timeline import TimeCut, events_sql
+from cdc_lib.merge.versions import SAME, versions_sql
+from cdc_lib.model.mode import Gone
+from tests.support.histories import histories
+from tests.support.planned import DictTable
+
+DAWN = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)  # as DuckDB has it
+ROW = ("id", "v", "_op", "_epoch", "_binlog", "_offset", "_row", "_gtid", "_valid_from")
+ENDS = ("_valid_to", "_is_current", "_to_epoch", "_to_binlog", "_to_offset", "_to_row", "_to_gtid")
+TYPES = dict.fromkeys((*ROW, *ENDS), "BIGINT")
+TYPES |= dict.fromkeys(("_op", "_gtid", "_to_gtid"), "VARCHAR") | {"_is_current": "BOOLEAN"}
+TYPES |= dict.fromkeys(("_valid_from", "_valid_to"), "TIMESTAMP")
+KEYS = 3
+
+
+def quote(name):
+    return f'"{name}"'
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        yield connection
+
+
+def _literal(change):
+    texts = ("NULL" if cell is None else str(cell) if isinstance(cell, int) else f"'{cell}'" for cell in change)
+    return f"({', '.join(texts)})"
+
+
+class Versions:
+    """A lake table in history mode; its merge reads as little of it as the Spark job does."""
+
+    def __init__(self, engine):
+        self.engine = engine
+        for name, columns in (("lake", (*ROW, *ENDS)), ("changes", ROW)):
+            declared = ", ".join(f"{quote(column)} {TYPES[column]}" for column in columns)
+            engine.execute(f"CREATE OR REPLACE TABLE {name} ({declared})")
+
+    def merge(self, changes, cuts=(), *, guard=False):
+        self.engine.execute("DELETE FROM changes")
+        if changes:
+            self.engine.execute(f"INSERT INTO changes VALUES {', '.join(_literal(change) for change in changes)}")
+        self._splice(changes, cuts, guard=guard)
+        for cut in sorted(cuts, key=lambda cut: cut.gone):
+            place = f"{cut.gone.epoch}, {cut.gone.file}, {cut.gone.offset}"
+            self.engine.execute(
+                f"UPDATE lake SET _is_current = false, _to_epoch = {cut.gone.epoch}, _to_binlog = {cut.gone.file},"
+                f" _to_offset = {cut.gone.offset}, _to_row = -2, _valid_to = greatest(_valid_from, ?::TIMESTAMP)"
+                f" WHERE _is_current AND (_epoch, _binlog, _offset) < ({place}) AND id NOT IN (SELECT id FROM changes)",
+                [cut.gone.at],
+            )
+
+    def _splice(self, changes, cuts, *, guard):
+        if not changes:
+            return
+        where = f"_is_current OR _valid_to >= '{min(change[8] for change in changes)}'"
+        if guard:
+            where += f" OR (_to_epoch, _to_binlog, _to_offset, _to_row) >= {min(change[3:7] for change in changes)}"
+        self.engine.execute(
+            f"CREATE OR REPLACE TABLE standing AS SELECT * FROM lake WHERE id IN (SELECT id FROM changes) AND ({where})"
+        )
+        events = events_sql("changes", "standing", cuts, ("id",), ("v",), quote)
+        sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=True)
+        self.engine.execute(f"CREATE OR REPLACE TABLE found AS {sql}")
+        place = "id, _epoch, _binlog, _offset, _row"
+        self.engine.execute(
+            f"DELETE FROM lake WHERE ({place}) IN (SELECT ({place}) FROM standing)"
+            f" AND ({place}) NOT IN (SELECT ({place}) FROM found WHERE {SAME})"
+        )
+        names = ", ".join(map(quote, (*ROW, *ENDS)))
+        self.engine.execute(f"INSERT INTO lake ({names}) SELECT {names} FROM found WHERE NOT {SAME}")
+
+    def rows(self):
+        return sorted(self.engine.execute("SELECT * FROM lake").fetchall(), key=repr)
+
+    def at_place(self, *place):
+        """What stood before the event at a place."""
+        found = self.engine.execute(
+            f"SELECT id, v FROM lake WHERE (_epoch, _binlog, _offset) < {place}"
+            f" AND (_to_epoch IS NULL OR (_to_epoch, _to_binlog, _to_offset) >= {place})"
+        ).fetchall()
+        assert len(found) == len(dict(found)), "two versions of a row at one place"
+        return dict(found)
+
+    def at_time(self, time):
+        found = self.engine.execute(
+            "SELECT id, v FROM lake WHERE _valid_from <= ?::TIMESTAMP AND (_valid_to > ?::TIMESTAMP OR _valid_to IS NULL)",
+            [time, time],
+        ).fetchall()
+        assert len(found) == len(dict(found)), "two versions of a row at one time"
+        return dict(found)
+
+
+@st.composite
+def lives(draw):
+    """Changes of transactions, statements that take all rows, and what stood behind each transaction.
+
+    Returns:
+        A list of ``(offset, seconds, rows, truncates)`` and the states: before the first transaction and behind each.
+    """
+    state, states, events, time = {}, [{}], [], 0
+    with_gtids = draw(st.booleans())
+    for number in range(1, draw(st.integers(1, 14)) + 1):
+        time += draw(st.sampled_from([0, 0, 1, 5]))
+        offset, gtid = number * 10, f"g:{number}" if with_gtids else None
+        if draw(st.integers(0, 9)) == 0:
+            state = {}
+            events.append((offset, time, [], True))
+            states.append({})
+            continue
+        rows = []
+        for row in range(draw(st.integers(1, 3))):
+            rows += _change(draw, state, number * 10 + row, row)
+        events.append((offset, time, [(*r[:3], offset, r[3], gtid) for r in rows], False))
+        states.append(dict(state))
+    return events, states
+
+
+def _change(draw, state, value, row):
+    key = draw(st.integers(0, KEYS - 1))
+    if key not in state:
+        state[key] = value
+        return [(key, value, "c", row)]
+    free = [other for other in range(KEYS) if other not in state]
+    kind = draw(st.sampled_from(["update", "delete", "move"]))
+    if kind == "delete":
+        return [(key, state.pop(key), "d", row)]
+    if kind == "move" and free:
+        gone, to = state.pop(key), draw(st.sampled_from(free))
+        state[to] = value
+        return [(key, gone, "d", row), (to, value, "u", row)]
+    state[key] = value
+    return [(key, value, "u", row)]
+
+
+def at(seconds):
+    return DAWN + timedelta(seconds=seconds)
+
+
+def placed(events, epoch=1, shift=0):
+    """Return the changes of events and the places of their statements."""
+    rows = [
+        (key, value, op, epoch, 1, offset + shift, row, gtid, at(time))
+        for _, time, found, _ in events
+        for key, value, op, offset, row, gtid in found
+    ]
+    return rows, [TimeCut(Gone(epoch, 1, offset + shift, at(time))) for offset, time, _, cut in events if cut]
+
+
+def _is_right(table, events, states):
+    for (offset, _, _, _), before, behind in zip(events, states, states[1:], strict=False):
+        assert table.at_place(1, 1, offset) == before
+        assert table.at_place(1, 1, offset + 1) == behind
+    times = {}
+    for (_, time, _, _), behind in zip(events, states[1:], strict=True):
+        times[time] = behind
+    for time, state in times.items():
+        assert table.at_time(at(time)) == state
+
+
+@settings(max_examples=40, deadline=None)
+@given(lives(), st.data())
+def test_any_split_tells_what_stood_at_each_place_and_time(engine, life, data):
+    """Two changes in one second are told apart by place, and by time the last one of the second stands."""
+    events, states = life
+    cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(events) - 1)), max_size=4)))
+    table = Versions(engine)
+    for low, high in zip([0, *cuts], [*cuts, len(events)], strict=True):
+        table.merge(*placed(events[low:high]))
+    _is_right(table, events, states)
+    split = table.rows()
+    whole = Versions(engine)
+    whole.merge(*placed(events))
+    assert whole.rows() == split
+
+
+@settings(max_examples=40, deadline=None)
+@given(lives(), st.data())
+def test_merging_any_stretch_again_changes_nothing(engine, life, data):
+    """As a chunk that comes late does with the windows behind it."""
+    events, _ = life
+    table = Versions(engine)
+    table.merge(*placed(events))
+    before = table.rows()
+    low = data.draw(st.integers(0, len(events) - 1))
+    table.merge(*placed(events[low : data.draw(st.integers(low + 1, len(events)))]), guard=True)
+    assert table.rows() == before
+
+
+@settings(max_examples=40, deadline=None)
+@given(lives(), st.data())
+def test_a_stretch_that_a_new_epoch_brings_again_makes_no_versions(engine, life, data):
+    """Also when the stretch comes in several merges, and is followed by what the new server has on its own."""
+    events, states = life
+    known = data.draw(st.integers(1, len(events)))
+    low = data.draw(st.integers(0, known - 1))
+    if not events[0][2] or events[0][2][0][5] is None:
+        # Within one second nothing but its order tells a change that comes again from a new one.
+        while known < len(events) and events[known][1] == events[known - 1][1]:
+            known += 1
+    table = Versions(engine)
+    table.merge(*placed(events[:known]))
+    before = table.rows()
+    cut = data.draw(st.integers(low, known))
+    for part in (events[low:cut], events[cut:known]):
+        table.merge(*placed(part, epoch=2, shift=7))
+    if not any(truncates for _, _, _, truncates in events[low:known]):
+        assert table.rows() == before
+    table.merge(*placed(events[known:], epoch=2, shift=7))
+    for (offset, _, _, _), behind in zip(events[known:], states[known + 1 :], strict=True):
+        assert table.at_place(2, 1, offset + 8) == behind
+    current = table.engine.execute("SELECT id, v FROM lake WHERE _is_current").fetchall()
+    assert sorted(current) == sorted(states[-1].items())
+
+
+def test_times_that_go_back_leave_one_version_at_any_time(engine):
+    """A clock was set back by three seconds: the version that came last stands from the time of the one before on."""
+    table = Versions(engine)
+    table.merge([(1, 1, "c", 1, 1, 10, 0, None, at(10)), (1, 2, "u", 1, 1, 20, 0, None, at(20))])
+    table.merge([(1, 3, "u", 1, 1, 30, 0, None, at(17)), (1, 3, "d", 1, 1, 40, 0, None, at(16))])
+    table.merge([(1, 4, "c", 1, 1, 50, 0, None, at(15))])
+    assert [table.at_time(at(time)) for time in (9, 15, 19, 20, 21)] == [{}, {1: 1}, {1: 1}, {1: 4}, {1: 4}]
+
+
+def test_a_snapshot_that_is_taken_anew_ends_what_it_does_not_have(engine):
+    """And goes on with what it has, from its own place on."""
+    table = Versions(engine)
+    table.merge([(key, key, "c", 1, 1, 10, key, None, at(10)) for key in (1, 2)])
+    read = [(1, 9, "r", 1, 1, 50, -1, None, at(50)), (3, 3, "r", 1, 1, 50, -1, None, at(50))]
+    table.merge(read, [TimeCut(Gone(1, 1, 51, at(50)), by_snapshot=True)], guard=True)
+    assert table.at_place(1, 1, 50) == {1: 1, 2: 2}
+    assert table.at_place(1, 1, 60) == {1: 9, 3: 3}
+    table.merge([(2, 7, "c", 1, 1, 60, 0, None, at(60))])
+    assert table.at_place(1, 1, 61) == {1: 9, 2: 7, 3: 3}
+
+
+class Planned(DictTable):
+    """Versions, merged by the decisions of plans."""
+
+    def __init__(self, history, engine):
+        super().__init__(history, "history")
+        self.versions = Versions(engine)
+
+    def merge(self, pieces, work):
+        changes = [(key, value, op, *order, None, at(order[2])) for order, op, key, value in self.changes(pieces)]
+        self.versions.merge(changes, guard=work.guard)
+
+
+@settings(max_examples=80, deadline=None)
+@given(history=histories(most_events=12))
+def test_any_plan_of_any_history_ends_with_the_rows_of_the_source_and_no_version_twice(engine, history):
+    """Late chunks, the windows that they bring again, and merges that are repeated."""
+    lake = Planned(history, engine)
+    for step in history.steps:
+        lake.step(step)
+    rows = lake.versions.rows()
+    assert {row[0]: row[1] for row in rows if row[10]} == history.final
+    assert len({(row[0], *row[3:7]) for row in rows}) == len(rows)
+    for start, _, _ in history.windows:
+        lake.versions.at_place(1, 1, start)
+    for step in history.steps:
+        lake.step(step)
+    assert lake.versions.rows() == rows
