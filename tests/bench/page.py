@@ -14,6 +14,20 @@ from tests.bench.workloads import WORKLOADS
 SAVED = ROOT / "build" / "bench"
 PAGE = ROOT / "docs" / "benchmarks.md"
 
+_PLAIN = {
+    "memory": "Memory",
+    "parallel": "Two processes",
+    "reselect": "Rows read back by their keys",
+    "snapshot": "A table read by SELECT",
+    "verify": "A table compared with its source",
+}
+_LAKE = {
+    "merges": "Merges into large tables",
+    "reads": "Reading between compactions",
+    "many": "Many small tables",
+    "end-to-end": "From the binlog to the lake",
+}
+
 Document = dict[str, Any]
 
 
@@ -27,13 +41,12 @@ def main() -> int:
     for name, command in (("drain", "./dev bench drain"), ("drain-mariadb", "./dev bench drain --server mariadb")):
         if name in documents:
             parts += [_drain(documents[name], command), _stages(documents[name])]
-    for name, title in (
-        ("memory", "Memory"),
-        ("parallel", "Two processes"),
-        ("reselect", "Rows read back by their keys"),
-    ):
-        if name in documents:
-            parts.append(_plain(name, title, documents[name]))
+    parts += [_plain(_PLAIN[name], f"./dev bench {name}", documents[name]) for name in _PLAIN if name in documents]
+    parts += [
+        _plain(_LAKE[name], f"./dev bench lake {name}", documents[f"lake-{name}"])
+        for name in _LAKE
+        if f"lake-{name}" in documents
+    ]
     if "positions" in documents:
         parts.append(_positions(documents["positions"]))
     PAGE.parent.mkdir(exist_ok=True)
@@ -138,13 +151,15 @@ From the same command: one more drain of each workload, with the clocks of its t
 {meanings}"""
 
 
-def _plain(name: str, title: str, document: Document) -> str:
+def _plain(title: str, command: str, document: Document) -> str:
     rows = []
     for figure in document["figures"]:
         goal = "" if figure["goal"] is None else f"{figure['goal']:g}"
         verdict = "" if figure["met"] is None else "met" if figure["met"] else "not met"
-        rows.append(f"| {figure['name']} | {figure['value']:,} {figure['unit']} | {goal} | {verdict} |")
-    return f"## {title}: `./dev bench {name}`\n\n| | | goal | |\n|---|--:|--:|---|\n{chr(10).join(rows)}"
+        beside = f", {figure['ratio']:g} x {figure['compared_to']}" if figure["ratio"] and figure["unit"] != "x" else ""
+        rows.append(f"| {figure['name']} | {figure['value']:,} {figure['unit']}{beside} | {goal} | {verdict} |")
+    told = f"Load before: {document['load_before']}.\n\n" if "load_before" in document else ""
+    return f"## {title}: `{command}`\n\n{told}| | | goal | |\n|---|--:|--:|---|\n{chr(10).join(rows)}"
 
 
 def _positions(document: Document) -> str:

@@ -1,0 +1,117 @@
+"""Two tables read by SELECT, by one process and by two at once, beside MySQL's client that throws rows away: ``./dev bench snapshot``."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+from cdc_lib.config.credentials import Credentials
+from cdc_lib.config.load import load_source
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.pipeline import Pipeline
+from tests.bench.lake.end_to_end import source_file
+from tests.bench.report import Figure, save
+from tests.bench.usage import ROOT
+from tests.bench.workloads import DATABASE, WORKLOADS, prepare
+from tests.support.servers import MySqlServer, SqlServer, mysql_packages
+
+GOAL = 0.7
+"""Part of the rows a second that MySQL's client takes from the server."""
+
+
+def main() -> int:
+    """Fill the tables, read them each way, print and save."""
+    parser = argparse.ArgumentParser(prog="./dev bench snapshot", description=__doc__)
+    parser.add_argument("--rows", type=int, default=500_000, help="of each of the two tables (500000)")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "snapshot.json", help="the file")
+    options = parser.parse_args()
+    load = round(os.getloadavg()[0], 2)
+    with MySqlServer(settings={"tls-version": "", "max-binlog-size": "1G"}) as server:
+        prepare(server)
+        bulk = WORKLOADS[0]
+        server.execute(bulk.tables[0], database=DATABASE)
+        bulk.run(server, options.rows)
+        server.execute("CREATE TABLE second LIKE mixed", database=DATABASE)
+        server.execute("INSERT INTO second SELECT * FROM mixed", database=DATABASE)
+        rows = 2 * options.rows
+        client = min(_client(server) for _ in range(3))
+        one, two = min(_drain(server, 1) for _ in range(2)), min(_drain(server, 2) for _ in range(2))
+        version = f"{server.flavor} {server.version}"
+    ratio = round(client / two, 2)
+    figures = [
+        Figure(f"{rows:,} rows, the client with --quick: rows a second", round(rows / client), "rows/s"),
+        Figure(f"{rows:,} rows, one process: rows a second", round(rows / one), "rows/s", "the client", round(client / one, 2)),
+        Figure(
+            f"{rows:,} rows, two processes: rows a second", round(rows / two), "rows/s", "the client", ratio, GOAL, ratio >= GOAL
+        ),
+    ]  # fmt: skip
+    for figure in figures:
+        print(f"{figure.name}: {figure.value:,}" + (f", {figure.ratio} x {figure.compared_to}" if figure.ratio else ""))
+    save(figures, version, {"load_before": load}, options.output)
+    return 0
+
+
+def _client(server: SqlServer) -> float:
+    """Return the seconds in which MySQL's client reads both tables, its start counted in."""
+    command = [
+        *mysql_packages.command("mysql"),
+        *("--no-defaults", "--quick", "--batch", f"--host={server.host}", f"--port={server.port}", "--user=root"),
+        *("--ssl-mode=DISABLED", DATABASE, "-e", "SELECT * FROM mixed; SELECT * FROM second"),
+    ]
+    began = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def _drain(server: SqlServer, processes: int) -> float:
+    """Return the seconds from the moment at which all processes are ready."""
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as name:
+        folder = Path(name)
+        tables = [f"{DATABASE}.mixed", f"{DATABASE}.second"]
+        source_file(folder, server, f"{DATABASE}.*", start="snapshot")
+        # The table of numbers is not counted; it makes each process ready.
+        units = [unit.unit_id for unit in _pipeline(folder, server.cdc_user, server.cdc_password).plan(by="bench")]
+        ready = context.Barrier(processes + 1)
+        shares = [tables[number::processes] for number in range(processes)]
+        workers = [
+            context.Process(target=_work, args=(folder, server.cdc_user, server.cdc_password, share, ready))
+            for share in shares
+        ]
+        for worker in workers:
+            worker.start()
+        ready.wait()
+        began = time.perf_counter()
+        for worker in workers:
+            worker.join()
+        took = time.perf_counter() - began
+        if any(worker.exitcode for worker in workers) or len(units) < len(tables):
+            raise AssertionError([worker.exitcode for worker in workers])
+        return took
+
+
+def _work(folder: Path, user: str, password: str, tables: Sequence[str], ready: Barrier) -> None:
+    pipeline = _pipeline(folder, user, password)
+    units = [unit for unit in pipeline.plan(by="bench") if isinstance(unit, SnapshotTask)]
+    [small] = [unit for unit in units if unit.table == "numbers"]
+    pipeline.drain(small)
+    ready.wait()
+    for unit in units:
+        if f"{unit.database}.{unit.table}" in tables:
+            pipeline.drain(unit)
+
+
+def _pipeline(folder: Path, user: str, password: str) -> Pipeline:
+    return Pipeline.open(load_source(folder / "bench.yaml"), Credentials(user, password))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

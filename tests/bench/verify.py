@@ -1,0 +1,70 @@
+"""A table in sync compared with its source, beside the source's own scan for a checksum: ``./dev bench verify``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.bench.lake.end_to_end import PASSWORD, source_file
+from tests.bench.report import Figure, save
+from tests.bench.usage import ROOT, measure
+from tests.bench.workloads import DATABASE, WORKLOADS, prepare
+from tests.support.servers import MariaDbServer, MySqlServer, SqlServer
+
+GOAL = 1.5
+"""Time as a multiple of the scan's."""
+_PIECE = 1_000_000
+
+
+def main() -> int:
+    """Fill the table, bring it to the lake, compare it, print and save."""
+    parser = argparse.ArgumentParser(prog="./dev bench verify", description=__doc__)
+    parser.add_argument("--rows", type=int, default=5_000_000, help="of the table (5000000)")
+    parser.add_argument("--server", choices=["mysql", "mariadb"], default="mysql")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "verify.json", help="the file")
+    options = parser.parse_args()
+    load = round(os.getloadavg()[0], 2)
+    with MySqlServer(settings={"max-binlog-size": "1G"}) if options.server == "mysql" else MariaDbServer() as server:
+        prepare(server)
+        bulk = WORKLOADS[0]
+        server.execute(bulk.tables[0], database=DATABASE)
+        for begin in range(0, options.rows, _PIECE):
+            bulk.run(server, min(_PIECE, options.rows - begin))
+        scan = min(_scan(server) for _ in range(2))
+        with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder:
+            cdc = source_file(Path(folder), server, f"{DATABASE}.mixed", start="snapshot")
+            env = {PASSWORD: server.cdc_password}
+            taken, _ = measure([*cdc, "run", "bench"], env)
+            used, _ = measure([*cdc, "verify", "bench"], env)
+        version = f"{server.flavor} {server.version}"
+    ratio = round(used.wall / scan, 2)
+    name = f"{options.rows:,} rows"
+    figures = [
+        Figure(f"{name}: the source's own scan for a checksum", round(scan, 2), "s"),
+        Figure(f"{name}: cdc verify, Spark's start counted in", used.wall, "s", "the scan", ratio, GOAL, ratio <= GOAL),
+        Figure(f"{name}: cdc verify, CPU of all its processes", used.cpu, "s"),
+        Figure(f"{name}: the first cdc run, snapshot and merge", taken.wall, "s"),
+        Figure(f"{name}: the first cdc run, CPU", taken.cpu, "s"),
+        Figure(f"{name}: the first cdc run, peak memory of one process", taken.peak_mib, "MiB"),
+    ]
+    for figure in figures:
+        print(f"{figure.name}: {figure.value:,} {figure.unit}" + (f", {figure.ratio} x" if figure.ratio else ""))
+    save(figures, version, {"load_before": load}, options.output)
+    return 0
+
+
+def _scan(server: SqlServer) -> float:
+    """Return the seconds of one checksum over all columns."""
+    listed = "SELECT GROUP_CONCAT(CONCAT('`', column_name, '`')) FROM information_schema.columns"
+    [(columns,)] = server.execute(f"{listed} WHERE table_schema = '{DATABASE}' AND table_name = 'mixed'")
+    began = time.perf_counter()
+    server.execute(f"SELECT COUNT(*), BIT_XOR(CRC32(CONCAT_WS(',', {columns}))) FROM mixed", database=DATABASE)
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    sys.exit(main())
