@@ -9,7 +9,7 @@ from datetime import timedelta
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.patterns import is_expression, matches, problem
 from cdc_lib.config.start import timestamp
-from cdc_lib.errors import BatchesGone, ConfigError, CursorMoved
+from cdc_lib.errors import BatchesGone, ConfigError
 from cdc_lib.merge.period import TimedWindow, chosen, refuse_gone, times_of
 from cdc_lib.merge.plan import Batch, tables_of
 from cdc_lib.merge.prepared import check_in_snapshots, not_replayed, opened_before, settle
@@ -22,6 +22,7 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import documents, layout
+from cdc_lib.store.cursors import begun
 from cdc_lib.store.windows import stored_windows
 
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -217,12 +218,7 @@ class Backfilling:
         return found
 
     def _cursor(self, consumer: str) -> Cursor:
-        cursor = self.cursors.load(self.config.source, consumer)
-        if cursor is None:
-            raise CursorMoved(
-                f"the source has no {consumer} cursor yet", hint="Run plan first.", source=self.config.source
-            )
-        return cursor
+        return begun(self.cursors, self.config.source, consumer)
 
 
 def _parts(table: str) -> tuple[str, str]:

@@ -41,7 +41,7 @@ from cdc_lib.source.prepared import facts_without_prepared, wait_for_decisions
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.starting import Starter, address_of, reachable
 from cdc_lib.store import layout
-from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.cursors import ObjectCursorStore, begun
 from cdc_lib.store.open import open_store
 from cdc_lib.window.ack import over_window
 from cdc_lib.window.aside import bounded
@@ -494,12 +494,7 @@ class Pipeline:
         return findings_of(self._drainer, self.cursors)
 
     def _cursor(self, consumer: str) -> Cursor:
-        cursor = self.cursors.load(self.config.source, consumer)
-        if cursor is None:
-            raise CursorMoved(
-                f"the source has no {consumer} cursor yet", hint="Run plan first.", source=self.config.source
-            )
-        return cursor
+        return begun(self.cursors, self.config.source, consumer)
 
 
 def _head(facts: ServerFacts) -> Position:

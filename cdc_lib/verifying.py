@@ -30,6 +30,7 @@ from cdc_lib.source.facts import ServerFacts, read_facts
 from cdc_lib.source.reading import reading
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.starting import address_of
+from cdc_lib.store.cursors import begun
 from cdc_lib.store.verified import keep
 from cdc_lib.verify.lake import LakeSums, Mender, Wrong
 from cdc_lib.verify.subject import Subject, subject_of
@@ -99,12 +100,7 @@ class Verifying:
         return report
 
     def _cursor(self, consumer: str) -> Cursor:
-        cursor = self.cursors.load(self.config.source, consumer)
-        if cursor is None:
-            raise CursorMoved(
-                f"the source has no {consumer} cursor yet", hint="Run plan first.", source=self.config.source
-            )
-        return cursor
+        return begun(self.cursors, self.config.source, consumer)
 
     def _compared(
         self,

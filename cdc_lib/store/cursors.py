@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from cdc_lib.errors import ConfigError, CorruptBatch, CursorMoved, StoreUnavailable
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.ports import ObjectStore
+from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import layout
 from cdc_lib.store.documents import dump, load
 
@@ -136,6 +136,18 @@ class MemoryCursorStore:
         """Return the names of all consumers of a source, in the order of the alphabet."""
         with self._lock:
             return sorted(consumer for held_source, consumer in self._cursors if held_source == source)
+
+
+def begun(cursors: CursorStore, source: str, consumer: str) -> Cursor:
+    """Return a cursor that must be there.
+
+    Raises:
+        CursorMoved: nothing was planned yet.
+    """
+    cursor = cursors.load(source, consumer)
+    if cursor is None:
+        raise CursorMoved(f"the source has no {consumer} cursor yet", hint="Run plan first.", source=source)
+    return cursor
 
 
 def successor(old: Cursor | None, new: Cursor) -> Cursor:
