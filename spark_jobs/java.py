@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cdc_lib.config.work import MergeConfig
 
-QUICK_ROWS = 5_000_000
-"""Up to so many rows the quick compiler's code is the cheaper one, compiling counted in."""
+QUICK_ROWS = 500_000
+"""Up to so many rows the quick compiler's code is the cheaper one, compiling counted in; at a million both cost the same."""
 
 SMALL_HEAP_MIB = 4096
 """Up to this heap one thread collects garbage as quickly as many, with half of their memory."""
