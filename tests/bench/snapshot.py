@@ -79,7 +79,7 @@ def _drain(server: SqlServer, processes: int) -> float:
         tables = [f"{DATABASE}.mixed", f"{DATABASE}.second"]
         source_file(folder, server, f"{DATABASE}.*", start="snapshot")
         # The table of numbers is not counted; it makes each process ready.
-        units = [unit.unit_id for unit in _pipeline(folder, server.cdc_user, server.cdc_password).plan(by="bench")]
+        units = _pipeline(folder, server.cdc_user, server.cdc_password).plan(by="bench")
         ready = context.Barrier(processes + 1)
         shares = [tables[number::processes] for number in range(processes)]
         workers = [
