@@ -23,7 +23,7 @@ from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cursors import begun
-from cdc_lib.store.windows import stored_windows
+from cdc_lib.store.windows import StoredWindow, stored_windows
 
 CLOCKS_DIFFER = timedelta(hours=1)
 """So far the store's clock may be behind the source's: a batch is written after its last event was committed."""
@@ -55,11 +55,12 @@ class Backfilling:
         """
         drain, lake = self._cursor(DRAIN), self._cursor(LAKE)
         stands = Point.at(lake.epoch, lake.position)
-        windows = tuple(self._windows(drain))
-        timed = self._timed(tuple(window for window in windows if window.stop <= stands), period)
-        begun = {task: first for task in lake.snapshots if task.complete and (first := self._first(task)) is not None}
-        self._refuse_gone(period, drain, windows, begun.values())
-        found = (self._snapshot(task) for task, first in begun.items() if _in(period, first))
+        stored = stored_windows(self.store, self.config.source)
+        windows = tuple(_acknowledged(stored, drain))
+        timed = self._timed(tuple(window for window in windows if window.stop <= stands), stored, period)
+        firsts = {task: first for task in lake.snapshots if task.complete and (first := self._first(task)) is not None}
+        self._refuse_gone(period, drain, windows, firsts.values())
+        found = (self._snapshot(task) for task, first in firsts.items() if _in(period, first))
         snapshots = tuple(one for one in found if one is not None)
         mine = chosen(timed, period)
         if not mine and not snapshots:
@@ -134,30 +135,15 @@ class Backfilling:
         captured = [table for table in tables if self.config.tables.captures(*_parts(table))]
         return [t for t in captured if not patterns or any(matches(pattern, *_parts(t)) for pattern in patterns)]
 
-    def _windows(self, drain: Cursor) -> Iterator[ArchivedWindow]:
-        """Yield the windows that are acknowledged, without those of an epoch that lie behind its end.
-
-        Of windows one of which holds another, as when some were drained again over longer stretches, the longest counts.
-        """
-        covered = None
-        stored = stored_windows(self.store, self.config.source)
-        for window in sorted(
-            stored, key=lambda one: (one.start, Point(-one.stop.epoch, -one.stop.file, -one.stop.offset))
-        ):
-            if covered is not None and window.start.epoch == covered.epoch and window.stop <= covered:
-                continue
-            covered = window.stop
-            end = drain.end_of_epoch(window.start.epoch)
-            if end is None or window.stop <= Point.at(window.start.epoch, end):
-                yield ArchivedWindow(window.key, window.start, window.stop)
-
-    def _timed(self, windows: tuple[ArchivedWindow, ...], period: Period) -> tuple[TimedWindow, ...]:
+    def _timed(
+        self, windows: tuple[ArchivedWindow, ...], stored: Iterable[StoredWindow], period: Period
+    ) -> tuple[TimedWindow, ...]:
         """Read the times of windows that may lie in a period: one that was written before it has no event in it."""
         if period.since is None:
             wanted = windows
         else:
             since = period.since - CLOCKS_DIFFER
-            written = {one.key: one.modified for one in stored_windows(self.store, self.config.source)}
+            written = {one.key: one.modified for one in stored}
             wanted = tuple(window for window in windows if window.key in written and written[window.key] >= since)
         return times_of((window, self._manifest(window.key)) for window in wanted)
 
@@ -219,6 +205,21 @@ class Backfilling:
 
     def _cursor(self, consumer: str) -> Cursor:
         return begun(self.cursors, self.config.source, consumer)
+
+
+def _acknowledged(stored: Iterable[StoredWindow], drain: Cursor) -> Iterator[ArchivedWindow]:
+    """Yield the windows that are acknowledged, without those of an epoch that lie behind its end.
+
+    Of windows one of which holds another, as when some were drained again over longer stretches, the longest counts.
+    """
+    covered = None
+    for window in sorted(stored, key=lambda one: (one.start, Point(-one.stop.epoch, -one.stop.file, -one.stop.offset))):
+        if covered is not None and window.start.epoch == covered.epoch and window.stop <= covered:
+            continue
+        covered = window.stop
+        end = drain.end_of_epoch(window.start.epoch)
+        if end is None or window.stop <= Point.at(window.start.epoch, end):
+            yield ArchivedWindow(window.key, window.start, window.stop)
 
 
 def _parts(table: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from cdc_lib.backfilling import Backfilling
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
 from cdc_lib.draining import Drainer
-from cdc_lib.errors import BatchesGone, ConfigError, CursorMoved
+from cdc_lib.errors import BatchesGone, ConfigError
 from cdc_lib.histories import ArchivedHistories
 from cdc_lib.model.backfill import Period
 from cdc_lib.model.batch import Manifest
@@ -29,7 +29,7 @@ from cdc_lib.shaping import shape_of
 from cdc_lib.source.facts import ServerFacts, facts_of
 from cdc_lib.starting import Starter, address_of
 from cdc_lib.store import documents, layout
-from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.cursors import ObjectCursorStore, begun
 from cdc_lib.store.layered import LayeredStore
 from cdc_lib.store.raw_archive import read_facts
 from cdc_lib.store.windows import stored_windows
@@ -39,6 +39,9 @@ from cdc_lib.window_batches import Leaving, WindowBatches
 
 Told = Callable[[DrainResult], None]
 """Takes what each window left."""
+
+Bounds = list[tuple[Position, Position]]
+"""Where each live batch begins and ends, in the stream's order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +75,15 @@ class Redraining:
         facts = facts_of(here.server, self.credentials)
         starter = Starter(here, self.credentials, facts)
         starter.check_resumable(live)
-        cursors = ObjectCursorStore(self.place)
-        stop = self._stop(starter, live, period)
-        cursor = cursors.load(self.config.source, DRAIN) or cursors.swap(None, self._begun(starter, live, period, by))
+        cursors, bounds = ObjectCursorStore(self.place), self._bounds(facts, live.epoch)
+        stop = self._stop(starter, live, period, bounds)
+        cursor = cursors.load(self.config.source, DRAIN)
+        cursor = cursor or cursors.swap(None, self._begun(starter, live, period, bounds, by))
         if cursor.epoch != live.epoch:
             raise self._other_epoch(cursor.position)
         drainer = Drainer(here, self.credentials, self.place, self.live)
         while cursor.position < stop:
-            planned = cursor if cursor.in_flight else cursor.with_windows(self._windows(cursor, facts, stop))
+            planned = cursor if cursor.in_flight else cursor.with_windows(self._windows(cursor, facts, bounds, stop))
             window = planned.in_flight[0]
             aside = Leaving(live.spared(window), live.replaced(window))
             told(drainer.window(window, live.identity, (), aside))
@@ -138,17 +142,14 @@ class Redraining:
         return documents.load(Manifest, stored.data, key)
 
     def _live_cursor(self) -> Cursor:
-        live = ObjectCursorStore(self.live).load(self.config.source, DRAIN)
-        if live is None:
-            raise CursorMoved("the source has no drain cursor yet", hint="Run plan first.", source=self.config.source)
-        return live
+        return begun(ObjectCursorStore(self.live), self.config.source, DRAIN)
 
-    def _begun(self, starter: Starter, live: Cursor, period: Period, by: str) -> Cursor:
+    def _begun(self, starter: Starter, live: Cursor, period: Period, bounds: Bounds, by: str) -> Cursor:
         """Return the first cursor of the place: where the period begins, or the live batch in which that lies."""
         if period.since is None:
             raise ConfigError("--from is missing: from when on the server's binlog is to be drained again")
         place = starter.find(StartAt(timestamp=period.since))
-        around = self._around(place.position, starter.facts, live)
+        around = _around(place.position, bounds)
         if around is not None:
             place = starter.find(StartAt(position=str(around[0])))
         if live.switches and place.position < live.switches[-1].began.position:
@@ -157,28 +158,23 @@ class Redraining:
         cursor = Cursor(self.config.source, DRAIN, 0, live.epoch, live.identity, place.position, moves=(move,))
         return cursor.standing_at(place)
 
-    def _stop(self, starter: Starter, live: Cursor, period: Period) -> Position:
+    def _stop(self, starter: Starter, live: Cursor, period: Period, bounds: Bounds) -> Position:
         """Return where the period ends, or the live batch in which that lies; never behind what the drain acknowledged."""
         if period.until is None or live.event_time is None or live.event_time < period.until:
             return live.position
         stop = starter.find(StartAt(timestamp=period.until)).position
-        around = self._around(stop, starter.facts, live)
+        around = _around(stop, bounds)
         stop = around[1] if around is not None else stop
         return min(live.position, stop)
 
-    def _around(self, at: Position, facts: ServerFacts, live: Cursor) -> tuple[Position, Position] | None:
-        """Return the bounds of the live batch that begins before a position and ends behind it."""
-        bounds = self._bounds(facts, live.epoch)
-        return next(((start, stop) for start, stop in bounds if start < at < stop), None)
-
-    def _bounds(self, facts: ServerFacts, epoch: int) -> list[tuple[Position, Position]]:
+    def _bounds(self, facts: ServerFacts, epoch: int) -> Bounds:
         """Return the bounds of the live batches of an epoch."""
         stored = stored_windows(self.live, self.config.source, epoch)
         return [(_position(facts, one.start), _position(facts, one.stop)) for one in stored]
 
-    def _windows(self, cursor: Cursor, facts: ServerFacts, stop: Position) -> tuple[Window, ...]:
+    def _windows(self, cursor: Cursor, facts: ServerFacts, bounds: Bounds, stop: Position) -> tuple[Window, ...]:
         """Return the next windows: the live batch that begins here as it is, else what lies in front of the next one."""
-        at, bounds = cursor.position, self._bounds(facts, cursor.epoch)
+        at = cursor.position
         known = [end for start, end in bounds if start == at and at < end]
         if known:
             return (Window(cursor.source, cursor.epoch, at, max(known, key=lambda end: (end.file_number, end.offset))),)
@@ -194,6 +190,11 @@ class Redraining:
             "batches that are still stored serve cdc backfill as they are.",
             source=self.config.source,
         )
+
+
+def _around(at: Position, bounds: Bounds) -> tuple[Position, Position] | None:
+    """Return the bounds of the live batch that begins before a position and ends behind it."""
+    return next(((start, stop) for start, stop in bounds if start < at < stop), None)
 
 
 def _position(facts: ServerFacts, point: Point) -> Position:

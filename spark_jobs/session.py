@@ -96,9 +96,9 @@ def spark_settings(config: SourceConfig, rows: int = 0) -> dict[str, str]:
     local = config.merge.spark_master.startswith("local")
     # In one process the class path will do; a cluster has the jars sent to its executors.
     classes = {"spark.driver.extraClassPath": ":".join(jars)} if local else {"spark.jars": ",".join(jars)}
-    java = [f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
+    java = [f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}", *java_options(config.merge, rows)]
     if local:
-        java += [*java_options(config.merge, rows), *archive_options(paths)]
+        java += archive_options(paths)
     return {
         "spark.master": config.merge.spark_master,
         "spark.driver.memory": config.merge.driver_memory,

@@ -14,10 +14,11 @@ from cdc_lib.consumers.cursors import Place, ends, fresh, leased
 from cdc_lib.consumers.interest import checked
 from cdc_lib.consumers.loading import load_manifest
 from cdc_lib.consumers.subscription import Subscription
-from cdc_lib.errors import ConfigError, ConsumerHeld, CursorMoved
+from cdc_lib.errors import ConfigError, ConsumerHeld
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.ports import Clock, CursorStore, ObjectStore
+from cdc_lib.store.cursors import begun
 from cdc_lib.store.windows import stored_windows
 
 From = Literal["earliest", "latest"]
@@ -108,10 +109,7 @@ def drain_cursor(cursors: CursorStore, source: str) -> Cursor:
     Raises:
         CursorMoved: there is none yet.
     """
-    drain = cursors.load(source, DRAIN)
-    if drain is None:
-        raise CursorMoved("the source has no drain cursor yet", hint="Run plan first.", source=source)
-    return drain
+    return begun(cursors, source, DRAIN)
 
 
 def first_place(store: ObjectStore, drain: Cursor, start: From) -> Place:

@@ -30,7 +30,6 @@ from tests.bench.lake.orders import TABLE, Keys, make_table, write_changes
 from tests.support.lake import Lake, lake_config
 
 MIB = 1 << 20
-CONF = dict(pair.split("=", 1) for pair in filter(None, os.environ.get("BENCH_CONF", "").split(";")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ def main() -> int:
     parser.add_argument("--memory", default="2g")
     options = parser.parse_args()
     base = options.folder / "base"
-    config = lake_config(options.folder, merge={"driver_memory": options.memory, "conf": CONF})
+    config = lake_config(options.folder, merge={"driver_memory": options.memory})
     with spark_session(config) as spark:
         # A store of its own: in one that has it already, a merge would find its own cut and do nothing.
         lake = Lake(spark, config, LocalStore(options.folder / f"store-{secrets.token_hex(4)}"))
