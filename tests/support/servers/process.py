@@ -29,9 +29,10 @@ server=$!
 ) >/dev/null 2>&1 &
 watcher=$!
 exec 3<&-
-while kill -0 "$server" 2>/dev/null; do
+while :; do
   wait "$server"
   code=$?
+  kill -0 "$server" 2>/dev/null || break
 done
 kill -TERM "$watcher"
 exit "$code"
