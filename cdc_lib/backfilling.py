@@ -10,6 +10,7 @@ from cdc_lib.config import SourceConfig
 from cdc_lib.config.patterns import is_expression, matches, problem
 from cdc_lib.config.start import timestamp
 from cdc_lib.errors import BatchesGone, ConfigError
+from cdc_lib.merge.chunks import low_of, read_to_of
 from cdc_lib.merge.period import TimedWindow, chosen, refuse_gone, times_of
 from cdc_lib.merge.plan import Batch, tables_of
 from cdc_lib.merge.prepared import check_in_snapshots, not_replayed, opened_before, settle
@@ -241,13 +242,7 @@ def _began(drain: Cursor) -> Point | None:
 
 
 def _snapshot(task: SnapshotTask, keys: tuple[str, ...], chunks: list[Manifest]) -> ArchivedSnapshot:
-    lows, reads = [], []
-    for manifest in chunks:
-        if manifest.chunk is None:
-            raise AssertionError(manifest.id)
-        lows.append(Point.at(manifest.epoch, manifest.chunk.low_watermark))
-        reads.append(Point.at(manifest.epoch, manifest.chunk.high_watermark or manifest.chunk.low_watermark))
-    return ArchivedSnapshot(task.name, keys, lows[0], max(reads))
+    return ArchivedSnapshot(task.name, keys, low_of(chunks[0]), max(map(read_to_of, chunks)))
 
 
 def _start(manifest: Manifest) -> Point:

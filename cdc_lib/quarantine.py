@@ -144,7 +144,7 @@ class Quarantine:
         last = drainer.manifest(layout.chunk_manifest_key(task, max(task.chunks - 1, 0)))
         if last is None or last.chunk is None:
             return None
-        return last.chunk.high_watermark or last.chunk.low_watermark
+        return last.chunk.read_to
 
 
 def way_back(record: Aside, source: str) -> str:

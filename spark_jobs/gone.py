@@ -19,7 +19,7 @@ from cdc_lib.model.lake import CHANGE_TYPES, LAKE_FILE, LAKE_NAMES, LakeColumn, 
 from cdc_lib.model.position import SNAPSHOT_ROW
 from cdc_lib.model.schema import SourceType
 from spark_jobs.reselect import Origin
-from spark_jobs.sql import full_name, point, quoted, struct, text_literal
+from spark_jobs.sql import belongs, full_name, point, quoted, struct, text_literal
 
 _NUMBERS = {"int", "year", "decimal"}
 _SAME_ORDER = {*_NUMBERS, "double", "date", "datetime", "timestamp", "bytes"}
@@ -60,7 +60,7 @@ class GoneRows:
         """
         names = [name for name in self.stands.primary_key if name not in self.constants]
         older = f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(span.point)}"
-        whose = [f"{quoted(name)} = {text_literal(value)}" for name, value in self.constants.items()]
+        whose = belongs(self.constants)
         conditions, exact = _conditions(span, names)
         where = " AND ".join((older, *whose, *conditions))
         listed = ", ".join(map(quoted, names))

@@ -14,7 +14,7 @@ from cdc_lib.verify.judge import Seen
 from cdc_lib.verify.subject import Subject, lake_cuts, lake_range
 from cdc_lib.verify.sums import Listed, Part, Sum
 from cdc_lib.verify.texts import settled
-from spark_jobs.sql import full_name, quoted, struct, text_literal
+from spark_jobs.sql import belongs, full_name, quoted, struct
 from spark_jobs.tables.faults import told
 from spark_jobs.tables.iceberg import IcebergTable
 
@@ -100,7 +100,7 @@ class SparkLakeSums:
         return rows.selectExpr("range", "hash", "CAST(hash AS STRING) AS name", "key", "weight")
 
     def _open(self, subject: Subject, snapshot: int, within: str = "") -> DataFrame:
-        conditions = [f"{quoted(name)} = {text_literal(value)}" for name, value in subject.constants.items()]
+        conditions = belongs(subject.constants)
         where = " AND ".join((*conditions, *filter(None, [subject.stands, within])))
         table = f"{full_name(subject.lake)} VERSION AS OF {snapshot}"
         return self.spark.sql(f"SELECT * FROM {table}{f' WHERE {where}' if where else ''}")

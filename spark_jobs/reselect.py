@@ -6,7 +6,7 @@ however often it computes a stage anew, and the log-in to the source stays in on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ from cdc_lib.reselecting import Refused, Reread, Reselector
 from cdc_lib.store import layout
 from spark_jobs.batches import RowShare, changes
 from spark_jobs.filters import filtered
-from spark_jobs.sql import quoted, text_literal
+from spark_jobs.sql import belongs, quoted
 from spark_jobs.tables.complete import MISSING
 
 Say = Callable[[str], None]
@@ -96,7 +96,7 @@ class ReadBack:
         constants = share.constants(self.config.source)
         if len(self.shares) > 1 and not constants:
             return "the lake table does not tell of which source table a row is"
-        mine = " AND ".join((wanted, *_whose(constants)))
+        mine = " AND ".join((wanted, *belongs(constants)))
         names = [quoted(name) for name in table.primary_key if name not in constants]
         keys = last.where(mine).selectExpr(*names).limit(rule.max_keys + 1).toArrow()
         if keys.num_rows == 0:
@@ -152,7 +152,3 @@ class ReadBack:
             )
         self.say(f"{share.table}: goes by the log, because rows cannot be read back: {refused.why}")
         return "" if whole else refused.why
-
-
-def _whose(constants: Mapping[str, str]) -> list[str]:
-    return [f"{quoted(name)} = {text_literal(value)}" for name, value in constants.items()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cdc_lib.model.lake import LakeName, Point
 
 
@@ -49,3 +51,9 @@ def struct(columns: tuple[str, ...], relation: str = "") -> str:
 def point(at: Point) -> str:
     """Return a point as a value that compares with ``struct(epoch, file, offset)``."""
     return f"struct({at.epoch}, {at.file}, {at.offset}L)"
+
+
+def belongs(columns: Mapping[str, str], relation: str = "") -> list[str]:
+    """Return the conditions that say whose rows are meant: a column of text and its value each."""
+    prefix = f"{relation}." if relation else ""
+    return [f"{prefix}{quoted(name)} = {text_literal(value)}" for name, value in columns.items()]

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.errors import MergeConflict, MergeError
+from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of
 from cdc_lib.merge.emptied import Emptied, emptied
 from cdc_lib.merge.plan import Batch, Piece, TableWork, following, refuse_unclear
-from cdc_lib.model.batch import Manifest, SnapshotChunk
+from cdc_lib.model.batch import Manifest
 from cdc_lib.model.lake import Marker, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.mode import Mode
@@ -107,27 +108,24 @@ def _lies_between(manifest: Manifest, low: Point, high: Point) -> bool:
 
 def _newest_snapshot(mine: Sequence[Batch], marker: Marker) -> list[Batch]:
     """Return the chunks of the last snapshot at hand, in order; none where the table has a later one, which replaced it."""
-    chunks = [(_low(batch.manifest), batch) for batch in mine if batch.manifest.chunk is not None]
+    chunks = [(low_of(batch.manifest), batch) for batch in mine if batch.manifest.chunk is not None]
     if not chunks:
         return []
-    first = {_chunk(b.manifest).snapshot_id: low for low, b in sorted(chunks, key=lambda one: one[0], reverse=True)}
+    first = {chunk_of(b.manifest).snapshot_id: low for low, b in sorted(chunks, key=lambda one: one[0], reverse=True)}
     newest = max(first, key=lambda snapshot_id: (first[snapshot_id], snapshot_id))
     if any((mark.low, mark.snapshot_id) > (first[newest], newest) for mark in marker.snapshots):
         return []
-    found = [batch for _, batch in chunks if _chunk(batch.manifest).snapshot_id == newest]
-    return sorted(found, key=lambda batch: _chunk(batch.manifest).number)
+    found = [batch for _, batch in chunks if chunk_of(batch.manifest).snapshot_id == newest]
+    return sorted(found, key=lambda batch: chunk_of(batch.manifest).number)
 
 
 def _with_mark(marker: Marker, chunks: Sequence[Batch]) -> Marker:
     """Return the marker of a table that has a whole snapshot."""
-    if not chunks or marker.snapshot(_chunk(chunks[0].manifest).snapshot_id) is not None:
+    if not chunks or marker.snapshot(chunk_of(chunks[0].manifest).snapshot_id) is not None:
         return marker
-    lows = [_low(batch.manifest) for batch in chunks]
-    reads = [
-        Point.at(batch.manifest.epoch, _chunk(batch.manifest).high_watermark or _chunk(batch.manifest).low_watermark)
-        for batch in chunks
-    ]
-    name = _chunk(chunks[0].manifest).snapshot_id
+    lows = [low_of(batch.manifest) for batch in chunks]
+    reads = [read_to_of(batch.manifest) for batch in chunks]
+    name = chunk_of(chunks[0].manifest).snapshot_id
     return marker.with_snapshot(SnapshotMark(name, len(chunks), True, lows[0], max(lows), max(reads)))
 
 
@@ -147,7 +145,7 @@ def _anew(table: str, mode: Mode, chunks: Sequence[Batch], marker: Marker, plan:
     """Return before which point rows give way to the chunks: of a list of changes always."""
     if not chunks:
         return None
-    name, low = _chunk(chunks[0].manifest).snapshot_id, _low(chunks[0].manifest)
+    name, low = chunk_of(chunks[0].manifest).snapshot_id, low_of(chunks[0].manifest)
     if mode != "append" and name not in _released(table, plan):
         return None
     return low if marker.snapshot(name) is not None else low._replace(offset=low.offset + 1)
@@ -165,13 +163,3 @@ def _not_whole(table: str) -> MergeError:
         "--into side for what changed in this time alone; or cdc snapshot reads the table from the source.",
         table=table,
     )
-
-
-def _chunk(manifest: Manifest) -> SnapshotChunk:
-    if manifest.chunk is None:
-        raise AssertionError(manifest.id)
-    return manifest.chunk
-
-
-def _low(manifest: Manifest) -> Point:
-    return Point.at(manifest.epoch, _chunk(manifest).low_watermark)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.errors import MergeError
+from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of
 from cdc_lib.merge.emptied import Emptied, emptied, is_of_database
 from cdc_lib.merge.prepared import Commit
 from cdc_lib.merge.spans import Span, spans
-from cdc_lib.model.batch import Manifest, SnapshotChunk
+from cdc_lib.model.batch import Manifest
 from cdc_lib.model.lake import Marker, PlacedFill, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.mode import Gone, Mode
@@ -144,7 +145,7 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
     taken, after = _take_chunks(table, chunks, marker)
     if not taken and not windows:
         return TableWork(table, mode, (), marker)
-    lows = [_low(batch.manifest) for batch in taken]
+    lows = [low_of(batch.manifest) for batch in taken]
     floor = _floor(mode, marker, after)
     pieces = (*(Piece(batch, None) for batch in taken), *(Piece(batch, floor) for batch in windows))
     merged_to = max(filter(None, (marker.merged_to, Point.at(plan.epoch, plan.stop))))
@@ -220,7 +221,7 @@ def _anew(table: str, taken: Sequence[Batch], before: Marker, after: Marker, pla
     at the same place. Changes that the table has lie before it.
     """
     released = {one.snapshot_id for one in plan.aside if one.table == table and one.snapshot_id}
-    brought = {_chunk(batch.manifest).snapshot_id for batch in taken} & released
+    brought = {chunk_of(batch.manifest).snapshot_id for batch in taken} & released
     begins = [
         mark.low if before.snapshot(mark.snapshot_id) else mark.low._replace(offset=mark.low.offset + 1)
         for mark in after.snapshots
@@ -281,9 +282,9 @@ def _take_chunks(table: str, chunks: Sequence[Batch], marker: Marker) -> tuple[l
     and goes on all the same, it would bring rows back that were deleted in between.
     """
     taken = []
-    for batch in sorted(chunks, key=lambda b: (_chunk(b.manifest).snapshot_id, _chunk(b.manifest).number)):
-        chunk, low = _chunk(batch.manifest), _low(batch.manifest)
-        read_to = Point.at(batch.manifest.epoch, chunk.high_watermark or chunk.low_watermark)
+    for batch in sorted(chunks, key=lambda b: (chunk_of(b.manifest).snapshot_id, chunk_of(b.manifest).number)):
+        chunk, low = chunk_of(batch.manifest), low_of(batch.manifest)
+        read_to = read_to_of(batch.manifest)
         begun = SnapshotMark(chunk.snapshot_id, 0, False, low, low, read_to, chunk.part is not None)
         mark = marker.snapshot(chunk.snapshot_id) or begun
         others = (other for other in marker.snapshots if other.snapshot_id != chunk.snapshot_id)
@@ -320,16 +321,6 @@ def _needs_guard(pieces: Sequence[Piece], marker: Marker) -> bool:
 def _begin(piece: Piece) -> Point:
     manifest = piece.batch.manifest
     if manifest.window is None:
-        return _low(manifest)
+        return low_of(manifest)
     start = Point.at(manifest.window.epoch, manifest.window.start)
     return start if piece.floor is None else max(start, piece.floor)
-
-
-def _chunk(manifest: Manifest) -> SnapshotChunk:
-    if manifest.chunk is None:
-        raise AssertionError(manifest.id)
-    return manifest.chunk
-
-
-def _low(manifest: Manifest) -> Point:
-    return Point.at(manifest.epoch, _chunk(manifest).low_watermark)

@@ -111,6 +111,11 @@ class SnapshotChunk:
     high_watermark: Position | None = None
     part: Part | None = None
 
+    @property
+    def read_to(self) -> Position:
+        """No change behind it is in the rows, as far as that was kept."""
+        return self.high_watermark or self.low_watermark
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:

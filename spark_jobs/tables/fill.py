@@ -10,7 +10,7 @@ from pyspark.sql.functions import expr
 from cdc_lib.model.batch import EPOCH, OFFSET
 from cdc_lib.model.lake import LAKE_FILE, LakeColumn
 from cdc_lib.ports import Filled
-from spark_jobs.sql import point, quoted, struct, text_literal
+from spark_jobs.sql import belongs, point, quoted, struct, text_literal
 
 
 def column_of(one: Filled, columns: Iterable[LakeColumn]) -> LakeColumn | None:
@@ -49,8 +49,7 @@ def update_sql(table: str, one: Filled, column: LakeColumn) -> str:
 
 
 def _rows(one: Filled, relation: str = "") -> str:
-    of = f"{relation}." if relation else ""
-    whose = (f"{of}{quoted(name)} = {text_literal(value)}" for name, value in one.columns.items())
+    whose = belongs(one.columns, relation)
     return " AND ".join((f"{struct((EPOCH, LAKE_FILE, OFFSET), relation)} < {point(one.before)}", *whose))
 
 

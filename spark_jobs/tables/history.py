@@ -20,7 +20,7 @@ from cdc_lib.model.batch import EPOCH, GTID, OP
 from cdc_lib.model.lake import MODE_COLUMNS, ORDER, LakeTable
 from cdc_lib.model.mode import IS_CURRENT, STATEMENT_ROW, TO_ORDER, VALID_FROM, VALID_TO, Gone
 from cdc_lib.ports import Superseded
-from spark_jobs.sql import quoted, text_literal
+from spark_jobs.sql import belongs, quoted
 from spark_jobs.tables.keys import BROADCAST_ROWS, KeyRange, key_range, same_key
 
 CHANGES_VIEW, KEYS_VIEW, STANDING_VIEW, GONE_VIEW = "cdc_changes", "cdc_last", "cdc_standing_versions", "cdc_gone"
@@ -104,7 +104,7 @@ def cut_sql(table: str, cut: TimeCut) -> str:
 
 
 def _whose(rule: Superseded) -> str:
-    return " AND ".join(f"{quoted(name)} = {text_literal(value)}" for name, value in rule.columns.items())
+    return " AND ".join(belongs(rule.columns))
 
 
 def _row(table: LakeTable) -> list[str]:

@@ -42,7 +42,7 @@ from cdc_lib.model.lake import (
 from cdc_lib.model.mode import IS_CURRENT, IS_DELETED, TO_ORDER, VALID_TO, Mode
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, Replaced, Reselect, Superseded
-from spark_jobs.sql import full_name, point, quoted, struct, text_literal
+from spark_jobs.sql import belongs, full_name, point, quoted, struct
 from spark_jobs.tables.branches import drop_left_over, new_branch, publish, refuse_moved, start_branch
 from spark_jobs.tables.complete import Completion, refuse_absent
 from spark_jobs.tables.faults import is_missing, told
@@ -410,7 +410,7 @@ def _superseded(rule: Superseded, alias: str = "") -> str:
     older = [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} < {point(rule.before)}"]
     older += [] if rule.since is None else [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} >= {point(rule.since)}"]
     older += [] if rule.reads else [f"{of}{quoted(OP)} <> 'r'"]
-    whose = (f"{of}{quoted(name)} = {text_literal(value)}" for name, value in rule.columns.items())
+    whose = belongs(rule.columns, alias)
     return " AND ".join((*older, *whose))
 
 

@@ -1,0 +1,23 @@
+"""Where chunks of snapshots lie among the changes."""
+
+from __future__ import annotations
+
+from cdc_lib.model.batch import Manifest, SnapshotChunk
+from cdc_lib.model.lake import Point
+
+
+def chunk_of(manifest: Manifest) -> SnapshotChunk:
+    """Return what a snapshot's manifest says of its chunk."""
+    if manifest.chunk is None:
+        raise AssertionError(manifest.id)
+    return manifest.chunk
+
+
+def low_of(manifest: Manifest) -> Point:
+    """Return the point before the chunk's SELECT: every change before it is in the rows."""
+    return Point.at(manifest.epoch, chunk_of(manifest).low_watermark)
+
+
+def read_to_of(manifest: Manifest) -> Point:
+    """Return the point behind the chunk's SELECT: no change behind it is in the rows."""
+    return Point.at(manifest.epoch, chunk_of(manifest).read_to)
