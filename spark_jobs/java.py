@@ -10,6 +10,10 @@ QUICK_ROWS = 500_000
 SMALL_HEAP_MIB = 4096
 """Up to this heap one thread collects garbage as quickly as many, with half of their memory."""
 
+CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
+"""As much room for compiled code as Java gives both compilers: for the quick one alone it has 48 MB, which some hundred tables'
+merges fill; from there on nothing is compiled any more. It is address space until it is used."""
+
 _MIB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 
@@ -25,7 +29,7 @@ def java_options(merge: MergeConfig, rows: int) -> list[str]:
     """
     if not merge.spark_master.startswith("local"):
         return []
-    options = [] if rows > QUICK_ROWS else ["-XX:TieredStopAtLevel=1"]
+    options = [] if rows > QUICK_ROWS else ["-XX:TieredStopAtLevel=1", CODE_CACHE]
     return [*options, *(["-XX:+UseSerialGC"] if _mib(merge.driver_memory) <= SMALL_HEAP_MIB else [])]
 
 

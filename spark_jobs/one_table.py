@@ -27,6 +27,7 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, MergeTarget, ObjectStore, Superseded
 from cdc_lib.store.cursors import ObjectCursorStore
 from spark_jobs.batches import RowShare, changes, replayed_batches
+from spark_jobs.brief import brief_settings, set_for
 from spark_jobs.filters import filtered
 from spark_jobs.gone import GoneRows
 from spark_jobs.reselect import Origin, ReadBack, Say
@@ -148,7 +149,12 @@ class TableMerge:
             parts.append(_Part(share, work, schemas[share.table]))
         if stands is not None and stands.mode != mode and any(part.work.pieces for part in parts):
             stands = target.become(mode)
-        applied = self._apply(session, target, lake, parts, stands) if any(part.work.pieces for part in parts) else {}
+        applied: Mapping[str, int] = {}
+        if any(part.work.pieces for part in parts):
+            records = stands.records if stands is not None else 0
+            suited = brief_settings(sum(map(_rows, parts)), records, self.config.merge.conf)
+            with set_for(session, suited):
+                applied = self._apply(session, target, lake, parts, stands)
         after = target.load()
         if after is None or after.snapshot_id is None or not _arrived(after, parts):
             raise MergeError(

@@ -361,6 +361,7 @@ class LakeTable:
         marker: what has been merged of the first source table.
         snapshot_id: the current snapshot; None while the table has none.
         empty: whether the table has no rows for certain.
+        records: rows in its data files, with those that are deleted since; None when nobody counted them.
         markers: what has been merged of each source table that was asked for.
         carried: markers of other source tables, as text by their property: every commit repeats them.
     """
@@ -371,5 +372,6 @@ class LakeTable:
     marker: Marker
     snapshot_id: int | None
     empty: bool
+    records: int | None = 0
     markers: Mapping[str, Marker] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)

@@ -105,6 +105,7 @@ class IcebergTable:
                     raise
                 return None
             snapshot = java.currentSnapshot()
+            counted = snapshot.summary().get("total-records") if snapshot is not None else "0"
             properties = java.properties()  # a Java map: each look into it is a call
             owner = (properties.get(SOURCE_PROPERTY), properties.get(TABLE_PROPERTY))
             markers, carried = markers_of(self._session._jvm, java, self._source, self._tables, owner)  # noqa: SLF001
@@ -114,7 +115,8 @@ class IcebergTable:
                 mode=_mode(properties.get(MODE_PROPERTY), self._table),
                 marker=markers[self._table],
                 snapshot_id=snapshot.snapshotId() if snapshot is not None else None,
-                empty=snapshot is None or snapshot.summary().get("total-records") == "0",
+                empty=counted == "0",
+                records=int(counted) if counted is not None else None,
                 markers=markers,
                 carried=carried,
             )

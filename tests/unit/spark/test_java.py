@@ -11,20 +11,21 @@ import pytest
 from cdc_lib.config.work import MergeConfig
 from cdc_lib.errors import ConfigError
 from spark_jobs.archive import archive_of, archive_options
-from spark_jobs.java import QUICK_ROWS, java_options
+from spark_jobs.java import CODE_CACHE, QUICK_ROWS, java_options
 from spark_jobs.warm import make
 
-QUICK, ONE_THREAD = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
+ONE_THREAD = "-XX:+UseSerialGC"
+QUICK = ("-XX:TieredStopAtLevel=1", CODE_CACHE)
 
 
 @pytest.mark.parametrize(
     ("settings", "rows", "options"),
     [
-        ({}, 0, [QUICK, ONE_THREAD]),
-        ({}, QUICK_ROWS, [QUICK, ONE_THREAD]),
+        ({}, 0, [*QUICK, ONE_THREAD]),
+        ({}, QUICK_ROWS, [*QUICK, ONE_THREAD]),
         ({}, QUICK_ROWS + 1, [ONE_THREAD]),
-        ({"driver_memory": "4096M"}, 0, [QUICK, ONE_THREAD]),
-        ({"driver_memory": "5g"}, 0, [QUICK]),
+        ({"driver_memory": "4096M"}, 0, [*QUICK, ONE_THREAD]),
+        ({"driver_memory": "5g"}, 0, [*QUICK]),
         ({"driver_memory": "1t"}, QUICK_ROWS + 1, []),
         ({"spark_master": "spark://host:7077"}, 0, []),
     ],
