@@ -96,7 +96,8 @@ def _date(column: Column, name: str, value: str, null: bool, policy: ValuePolicy
         source, null = f"NULLIF({name}, 0)", True
     lake = f"CAST({value} AS STRING)"
     if digits := column.type.scale if column.type.kind != "date" else 0:
-        lake = f"rpad(IF(length({lake}) = 19, concat({lake}, '.'), {lake}), {20 + digits}, '0')"
+        # The value is written once: of one without a fraction the point is put in afterwards.
+        lake = f"overlay(rpad({lake}, {20 + digits}, '0') PLACING '.' FROM 20)"
     return Cell(column, source, lake, null)
 
 
