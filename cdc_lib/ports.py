@@ -15,7 +15,7 @@ from typing import BinaryIO, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.lake import LakeTable, Marker, Point, Reselected
+from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, Point, Reselected
 from cdc_lib.model.mode import Mode
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
@@ -263,11 +263,13 @@ class Replaced(Generic[Rows]):
         last: the changes.
         reached: by source table whose rows were re-selected, between which points they were read.
         why: why rows that are not whole could not be re-selected; empty where all were, or none had to be.
+        columns: the lake table's, where rows that were read have more of them than it had; None where it has all.
     """
 
     last: Rows
     reached: Mapping[str, Reselected]
     why: str = ""
+    columns: tuple[LakeColumn, ...] | None = None
 
 
 class Reselect(Protocol[Rows]):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -137,7 +137,7 @@ class Reselector:
         """Read the rows of keys.
 
         Args:
-            schema: of the table where the merge ends; rows of other columns are refused.
+            schema: of the table where the merge ends; rows may have more columns behind its own, others are refused.
             keys: distinct keys, under the names of the key's columns, as the lake holds them.
             stop: where the merge ends; the rows hold everything before it.
 
@@ -195,7 +195,7 @@ class Reselector:
         if current is None:
             return Refused("the table is no longer at the source")
         projection = self._shape.of(self.config.values.applied(current))
-        if _facts_of(projection.schema) != _facts_of(schema):
+        if not goes_on(schema, projection.schema):
             return Refused("the table was altered at the source meanwhile")
         if projection.masked_keys:
             return Refused(f"column {projection.masked_keys[0]} of the key has a mask")
@@ -246,8 +246,11 @@ class Reselector:
         connection, facts = on_server(self.config.server, self.credentials, self.identity)
         try:
             high = read_head(connection, facts)
-            if isinstance(now := self._projection(connection, projection.schema), Refused):
+            now = self._projection(connection, projection.schema)
+            if isinstance(now, Refused):
                 raise _Changed(now.why)
+            if _columns_of(now.schema) != _columns_of(projection.schema):
+                raise _Changed("the table was altered at the source while its rows were read")
         finally:
             connection.close()
         return high
@@ -327,7 +330,31 @@ def _as_read(source: TableSchema, keys: pa.Table) -> pa.Table:
     return pa.table({name: keys.column(name).cast(kinds[name]) for name in keys.column_names})
 
 
-def _facts_of(schema: TableSchema) -> tuple[object, ...]:
-    """Return what must be the same for rows of one schema to be rows of the other."""
-    columns = tuple((column.name.lower(), column.type.lake_type) for column in schema.columns)
-    return columns, tuple(name.lower() for name in schema.primary_key)
+def goes_on(known: TableSchema, now: TableSchema) -> bool:
+    """Whether rows of a table as it is now hold all that rows of the known one do, under the same names.
+
+    Columns that were added come with their values: a row that is read now stands behind the changes that will bring them.
+    Beside one of its own type, though, an added column may be that one, renamed, before another took its name.
+    """
+    keys = [tuple(name.lower() for name in schema.primary_key) for schema in (known, now)]
+    before, columns = _columns_of(known), _columns_of(now)
+    if keys[0] != keys[1] or tuple(one for one in columns if one in before) != before:
+        return False
+    end = max((place for place, one in enumerate(columns, 1) if one in before), default=0)
+    between = columns[:end]  # what was added at the end is nobody's former self
+    return not any(_beside_its_like(way, before) for way in (between, between[::-1]))
+
+
+def _beside_its_like(columns: Sequence[tuple[str, str]], known: Sequence[tuple[str, str]]) -> bool:
+    """Whether an added column comes behind a known one of its type, with none but added ones in between."""
+    kind = ""
+    for column in columns:
+        if column in known:
+            kind = column[1]
+        elif column[1] == kind:
+            return True
+    return False
+
+
+def _columns_of(schema: TableSchema) -> tuple[tuple[str, str], ...]:
+    return tuple((column.name.lower(), column.type.lake_type) for column in schema.columns)

@@ -202,7 +202,7 @@ class TableMerge:
             supersedes = self._superseded(lake, [part for part, _ in group], stands)
             if group[0][0].work.mode != "append":
                 guard = any(part.work.guard for part, _ in group)
-                with self._reading_back(session, [part for part, _ in group], to_come=to_come) as reselect:
+                with self._reading_back(session, target, [part for part, _ in group], to_come=to_come) as reselect:
                     applied += target.upsert(
                         frame,
                         markers=markers,
@@ -220,7 +220,7 @@ class TableMerge:
 
     @contextmanager
     def _reading_back(
-        self, session: SparkSession, parts: Sequence[_Part], *, to_come: bool
+        self, session: SparkSession, target: MergeTarget[DataFrame], parts: Sequence[_Part], *, to_come: bool
     ) -> Iterator[ReadBack | None]:
         """Give what reads rows back, unless a snapshot is still to bring them all; its files go with the block."""
         if self.origin is None or to_come:
@@ -229,7 +229,7 @@ class TableMerge:
         shares = [(part.share, newest_schema(part.share.table, self.batches)) for part in parts]
         known = [(share, schema) for share, schema in shares if schema is not None]
         origin, lag = self.origin, self.lag
-        back = ReadBack(session, self.config, self.store, self.plan, origin, lag, self.say, known)
+        back = ReadBack(session, self.config, self.store, self.plan, origin, lag, self.say, target.evolve, known)
         try:
             yield back
         finally:

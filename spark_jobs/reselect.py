@@ -15,13 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.config.reselect import ReselectRule
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import ConfigError, ReselectError
+from cdc_lib.errors import ConfigError, IncompatibleSchema, ReselectError
 from cdc_lib.merge.lag import reads_all
 from cdc_lib.merge.plan import Piece
 from cdc_lib.merge.routing import Share
 from cdc_lib.model.batch import OP
 from cdc_lib.model.lake import LakeTable, Point, Reselected
 from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import ObjectStore, Replaced
 from cdc_lib.reselecting import Refused, Reread, Reselector
@@ -48,6 +49,7 @@ class ReadBack:
         origin: the way to the source.
         lag: of the merge's windows.
         say: takes a line for each table that is looked up.
+        evolve: gives the lake table the columns of a schema.
         shares: source tables, each with the newest version of its rows.
         written: keys of what was written, to be removed when the merge is over.
     """
@@ -59,6 +61,7 @@ class ReadBack:
     origin: Origin
     lag: timedelta | None
     say: Say
+    evolve: Callable[[TableSchema], LakeTable]
     shares: Sequence[tuple[Share, TableSchema]]
     written: list[str] = field(default_factory=list)
 
@@ -70,13 +73,15 @@ class ReadBack:
         """
         reached: dict[str, Reselected] = {}
         whys: list[str] = []
+        before = table.columns
         for share, schema in self.shares:
             found = self._of(last, table, share, schema)
             if isinstance(found, str):
                 whys.append(found)
             elif found is not None:
-                last, reached[share.table] = found
-        return Replaced(last, reached, "; ".join(filter(None, whys)))
+                last, reached[share.table], table = found
+        columns = table.columns if table.columns != before else None
+        return Replaced(last, reached, "; ".join(filter(None, whys)), columns)
 
     def remove(self) -> None:
         """Remove what was written."""
@@ -85,8 +90,13 @@ class ReadBack:
 
     def _of(
         self, last: DataFrame, table: LakeTable, share: Share, schema: TableSchema
-    ) -> tuple[DataFrame, Reselected] | str | None:
-        """Replace rows of one source table; None when there is nothing to do, or a text that says why it cannot be done."""
+    ) -> tuple[DataFrame, Reselected, LakeTable] | str | None:
+        """Replace rows of one source table.
+
+        Returns:
+            The changes, how far the rows reach, and the lake table with the columns that they have; None when there is
+            nothing to do, or a text that says why it cannot be done.
+        """
         rule = self.config.reselect.rule(share.database, share.name)
         if rule.mode == "never":
             return None
@@ -102,10 +112,12 @@ class ReadBack:
         if keys.num_rows == 0:
             return None
         found = self._read(keys, schema, rule)
+        if isinstance(found, Reread):
+            folder = found.batch.key
+            self.written.extend(layout.beside(folder, file.path) for file in found.batch.manifest.files)
+            last, table, found = self._with_added(last, table, share, found)
         if not isinstance(found, Reread):
             return self._without(last.where(mine), share, rule, found)
-        folder = found.batch.key
-        self.written.extend(layout.beside(folder, file.path) for file in found.batch.manifest.files)
         self.say(
             f"{share.table}: {keys.num_rows} rows re-selected as of {tuple(found.reach.low)}, {found.missing} of them are gone"
         )
@@ -114,7 +126,25 @@ class ReadBack:
         rows = filtered(rows, share.target.where, table.mode, share.table)
         if MISSING in last.columns:
             rows = rows.selectExpr("*", f"'' AS {MISSING}")
-        return last.where(f"NOT ({mine})").unionByName(rows), found.reach
+        return last.where(f"NOT ({mine})").unionByName(rows, allowMissingColumns=True), found.reach, table
+
+    def _with_added(
+        self, last: DataFrame, table: LakeTable, share: Share, found: Reread
+    ) -> tuple[DataFrame, LakeTable, Reread | Refused]:
+        """Give the lake table the columns that were added meanwhile.
+
+        The windows that tell of them will find the rows newer, and bring them nothing.
+        """
+        [now] = found.batch.manifest.schemas.values()
+        schema = routed_schema(now, share.target)
+        if {one.name.lower() for one in schema.columns} <= {one.name.lower() for one in table.columns}:
+            return last, table, found
+        # The plan of the changes may read the lake table, and does not run any more when that has other columns.
+        last = last.localCheckpoint()
+        try:
+            return last, self.evolve(schema), found
+        except IncompatibleSchema as error:
+            return last, table, Refused(error.message)
 
     def _read(self, keys: pa.Table, schema: TableSchema, rule: ReselectRule) -> Reread | Refused | ConfigError:
         if keys.num_rows > rule.max_keys:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -197,6 +198,8 @@ class IcebergTable:
                 found = reselect(last, table) if reselect is not None else Replaced(last, {})
                 if ABSENT in changes.columns:
                     completion.check(found.last, found.why)
+                if found.columns is not None:
+                    table = replace(table, columns=found.columns)
                 with self._marked(table, {name: _reaching(m, found.reached.get(name)) for name, m in markers.items()}):
                     found.last.createOrReplaceTempView(LAST_VIEW)
                     keys = key_range(self._session, LAST_VIEW, table)
