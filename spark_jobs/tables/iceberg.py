@@ -41,6 +41,7 @@ from cdc_lib.model.lake import (
     marker_property,
 )
 from cdc_lib.model.mode import IS_CURRENT, IS_DELETED, TO_ORDER, VALID_TO, Mode
+from cdc_lib.model.renamed import RENAMES_PROPERTY, Renamed, from_json, to_json
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, Replaced, Reselect, Superseded
 from spark_jobs.sql import belongs, full_name, point, quoted, struct
@@ -50,6 +51,7 @@ from spark_jobs.tables.faults import is_missing, told
 from spark_jobs.tables.fill import column_of, filled_columns, update_sql
 from spark_jobs.tables.history import cut_sql, cuts_of, ended_before, spliced
 from spark_jobs.tables.keys import KeyRange, key_range, same_key
+from spark_jobs.tables.renames import refuse_renamed, rename_columns
 from spark_jobs.tables.snapshots import markers_of
 from spark_jobs.tables.soft_delete import mark_sql, marked
 
@@ -95,6 +97,7 @@ class IcebergTable:
         self._source = source
         self._tables = tables
         self._table = next(iter(tables))
+        self._followed: tuple[Renamed, ...] | None = None  # the renames under whose names rows are put together
 
     def load(self) -> LakeTable | None:
         """Return the table as it stands now, or None when there is none."""
@@ -109,6 +112,8 @@ class IcebergTable:
             counted = snapshot.summary().get("total-records") if snapshot is not None else "0"
             properties = java.properties()  # a Java map: each look into it is a call
             owner = (properties.get(SOURCE_PROPERTY), properties.get(TABLE_PROPERTY))
+            renames = from_json(properties.get(RENAMES_PROPERTY), self._table)
+            self._followed = renames if self._followed is None else self._followed
             markers, carried = markers_of(self._session._jvm, java, self._source, self._tables, owner)  # noqa: SLF001
             return LakeTable(
                 columns=self._columns(java),
@@ -120,9 +125,10 @@ class IcebergTable:
                 records=int(counted) if counted is not None else None,
                 markers=markers,
                 carried=carried,
+                renames=renames,
             )
 
-    def create(self, schema: TableSchema, wanted: Mode | None = None) -> LakeTable:
+    def create(self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[Renamed] = ()) -> LakeTable:
         """Create the table without rows; the row's own columns come first."""
         mode = mode_of(schema, wanted)
         columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in lake_columns(schema, mode))
@@ -137,6 +143,7 @@ class IcebergTable:
             TABLE_PROPERTY: self._table,
             MODE_PROPERTY: mode,
             KEY_PROPERTY: json.dumps(schema.primary_key),
+            **({RENAMES_PROPERTY: to_json(renames)} if renames else {}),
         }
         listed = ", ".join(f"{_property(name)} = {_property(value)}" for name, value in properties.items())
         with told("create the lake table", self._table):
@@ -158,9 +165,28 @@ class IcebergTable:
             self._sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_property(MODE_PROPERTY)} = {_property(mode)})")
         return self._loaded()
 
+    def rename(self, stands: LakeTable, names: Mapping[str, str], renames: Sequence[Renamed]) -> LakeTable:
+        """Give columns new names, all at once, and remember the renames that they follow, in the same commit."""
+        with told("rename columns of the lake table", self._table):
+            rename_columns(self._java(), stands, names, renames, self._table)
+        self._followed = tuple(renames)
+        return self._loaded()
+
     def evolve(self, schema: TableSchema) -> LakeTable:
         """Add and widen columns until rows of the schema fit; raises IncompatibleSchema where they cannot."""
-        table = self._loaded()
+        return self._grown(self._loaded(), schema)
+
+    def rekey(self, schema: TableSchema) -> LakeTable:
+        """Add and widen columns, and keep rows by the key of the schema; every step may be done again."""
+        self._grown(replace(self._loaded(), primary_key=schema.primary_key), schema)
+        properties = {f"write.metadata.metrics.column.{name}": "full" for name in schema.primary_key}
+        properties[KEY_PROPERTY] = json.dumps(schema.primary_key)
+        listed = ", ".join(f"{_property(name)} = {_property(value)}" for name, value in properties.items())
+        with told("give the lake table another key", self._table):
+            self._sql(f"ALTER TABLE {full_name(self._name)} SET TBLPROPERTIES ({listed})")
+        return self._loaded()
+
+    def _grown(self, table: LakeTable, schema: TableSchema) -> LakeTable:
         changes = changes_for(table, schema)
         for change in changes:
             alter, name = f"ALTER TABLE {full_name(self._name)}", quoted(change.name)
@@ -357,6 +383,7 @@ class IcebergTable:
         yield branch
         java = self._java()
         refuse_moved(java, table.snapshot_id, self._table)
+        refuse_renamed(java, table.renames if self._followed is None else self._followed, self._table)
         publish(java, branch)
 
     @contextmanager

@@ -1,0 +1,124 @@
+"""Columns that get other names at the source: the lake's columns follow, whichever side of the statement rows are of."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.config.start import StartAt
+from cdc_lib.errors import MergeConflict
+from cdc_lib.model.lake import Point
+from cdc_lib.model.renamed import Renamed
+from tests.support.batches import BIGINT, INT, Row, table
+from tests.support.capture import row_metadata
+from tests.support.ddl_source import Followed
+
+
+@pytest.fixture(params=["FULL", "MINIMAL"])
+def metadata(request):
+    return request.param
+
+
+@pytest.fixture
+def source(metadata, any_server, database, tmp_path, lake):
+    with row_metadata(any_server, metadata):
+        modes = [{"tables": f"{database}.{mode}", "mode": mode} for mode in ("soft_delete", "append", "history")]
+        source = Followed(any_server, database, tmp_path, lake, modes=modes)
+        for name in ("t", "soft_delete", "append", "history"):
+            source.run(f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(20), b VARCHAR(20))")
+            source.run(f"INSERT INTO {name} VALUES (1, 'a1', 'b1'), (2, 'a2', 'b2'), (3, 'a3', 'b3')")
+        source.round()
+        yield source
+
+
+def snapshots(source):
+    return len(source.capture.pipeline.status().drain.snapshots)
+
+
+def test_the_lakes_columns_follow_in_every_mode(source):
+    """Changes of both sides of a statement, names that are exchanged, one that is taken anew, a key's, and merged twice."""
+    before = snapshots(source)
+    for name in ("t", "soft_delete", "append", "history"):
+        source.run(
+            f"UPDATE {name} SET a = 'before' WHERE id = 1",
+            # A list of changes takes none that lacks cells.
+            f"SET SESSION binlog_row_image = '{'FULL' if name == 'append' else 'MINIMAL'}'",
+            f"UPDATE {name} SET b = 'partly' WHERE id = 2",
+            "SET SESSION binlog_row_image = 'FULL'",
+            f"ALTER TABLE {name} RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+            f"UPDATE {name} SET a = 'was b' WHERE id = 1",
+            f"INSERT INTO {name} (id, a, b) VALUES (4, 'b4', 'a4')",
+            f"ALTER TABLE {name} CHANGE a c VARCHAR(30), ADD COLUMN a INT NOT NULL DEFAULT 7",
+            f"INSERT INTO {name} (id, a, b, c) VALUES (5, 5, 'a5', 'b5')",
+            f"DELETE FROM {name} WHERE id = 3",
+        )
+    source.round(twice=True)
+    source.assert_equal("t")
+    rows = [(1, 7, "before", "was b"), (2, 7, "a2", "partly"), (4, 7, "a4", "b4"), (5, 5, "a5", "b5")]
+    names = ("id", "a", "b", "c")
+    database = source.capture.database
+    assert source.lake_rows("t", *names) == rows
+    assert source.lake_rows("soft_delete", *names, "_is_deleted") == [
+        *((*row, False) for row in rows[:2]), (3, 7, "a3", "b3", True), *((*row, False) for row in rows[2:]),
+    ]  # fmt: skip
+    versions = source.lake_rows("history", *names, "_op", "_is_current")
+    assert [row[:4] for row in versions if row[5]] == rows
+    assert {(1, 7, "a1", "b1"), (1, 7, "before", "b1")} < {row[:4] for row in versions if not row[5]}
+    changes = source.lake_rows("append", "id", "b", "c", "_op")
+    assert {(1, "before", "b1", "u"), (1, "before", "was b", "u"), (4, "a4", "b4", "c")} < set(changes)
+    source.run("ALTER TABLE t RENAME COLUMN id TO number", "UPDATE t SET c = 'late' WHERE number = 2")
+    source.round(twice=True)
+    source.assert_equal("t")
+    assert source.lake.stands(f"{database}.t").primary_key == ("number",)
+    assert snapshots(source) == before
+
+
+@pytest.mark.parametrize("metadata", ["FULL"])  # without it the schema history does not go back over statements
+def test_renames_that_come_again_are_done_once(source):
+    """Windows of before them, read again in a new epoch, go into the renamed columns, and these stay as they are."""
+    begin = source.capture.head()
+    source.run(
+        "UPDATE t SET a = 'before' WHERE id = 1",
+        "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+        "UPDATE t SET a = 'was b' WHERE id = 2",
+    )
+    source.round()
+    # As a column gets another type without a lock: the lake keeps the dropped one under another name.
+    source.run(
+        "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 1",
+        "UPDATE t SET n = id * 10",
+        "ALTER TABLE t DROP COLUMN b",
+        "ALTER TABLE t RENAME COLUMN n TO b",
+        "INSERT INTO t (id, a, b) VALUES (4, 'new', 40)",
+    )
+    source.round(twice=True)
+    source.assert_equal("t")
+    names = [column.name for column in source.lake.stands(f"{source.capture.database}.t").columns[:4]]
+    assert names == ["id", "b_old", "a", "b"]
+    source.capture.pipeline.rewind(StartAt(position=str(begin)), by="test", why="to read it again")
+    source.run("UPDATE t SET b = 7 WHERE id = 4")
+    source.round(twice=True)
+    source.assert_equal("t")
+    assert [column.name for column in source.lake.stands(f"{source.capture.database}.t").columns[:4]] == names
+
+
+def test_rows_that_were_put_together_before_columns_exchanged_their_names_are_not_published(lake):
+    """By a merge that was given up and still runs: another one has renamed the columns meanwhile."""
+    schema = table(f"{lake.database}.orders", {"id": BIGINT, "a": INT, "b": INT})
+    lake.merge(lake.batches.plan(104, lake.batches.window(4, 104, {schema: [Row("c", 5, {"id": 1, "a": 1, "b": 2})]})))
+    late = lake.target(schema.name)
+    stands = late.load()
+    swap = Renamed(schema.name, Point(1, 1, 110), (("a", "b"), ("b", "a")), "", 1)
+    other = lake.target(schema.name)
+    assert [column.name for column in other.rename(stands, {"a": "b", "b": "a"}, [swap]).columns[:3]] == [
+        "id",
+        "b",
+        "a",
+    ]
+    assert other.load().renames == (swap,)
+    rows = lake.spark.table(lake.name(schema.name)).selectExpr("'u' AS _op", "*")
+    with pytest.raises(MergeConflict, match="renamed meanwhile"):
+        late.upsert(rows, markers={schema.name: stands.marker}, guard=False)
+    assert lake.rows(schema.name, "id", "a", "b") == [(1, 2, 1)]
+    with pytest.raises(MergeConflict, match="renamed meanwhile"):
+        late.rename(stands, {"a": "b", "b": "a"}, [swap])
+    assert lake.rows(schema.name, "id", "a", "b") == [(1, 2, 1)]
