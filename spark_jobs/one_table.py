@@ -339,8 +339,11 @@ def _rules(work: TableWork, whose: Mapping[str, str], *, standing: bool) -> list
     """Return which rows of a source table are taken out, or end; of these also such as come in the same merge."""
     if work.mode in ("soft_delete", "history"):
         found = [Superseded(Point(one.epoch, one.file, one.offset), whose, at=one.at) for one in work.gone]
-        anew = work.anew if standing else None
-        return found + ([Superseded(anew, whose, at=work.anew_at, anew=True)] if anew is not None else [])
+        if standing and work.anew is not None:
+            found.append(Superseded(work.anew, whose, at=work.anew_at, anew=True))
+        if standing and work.again is not None:
+            found.append(Superseded(work.again[1], whose, since=work.again[0]))
+        return found
     if not standing:
         return []
     before = max(filter(None, (work.anew or work.supersedes, work.emptied)), default=None)

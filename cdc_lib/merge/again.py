@@ -2,7 +2,8 @@
 
 Rule 1: a table that changes are given to again gets all that follow them, up to where it stands: a row that was deleted since
 would come back otherwise. Rule 2: what it gets begins no later than where it stands, so that it holds one stretch of the stream
-without a gap, whichever order the parts are asked for in. Rule 3: the order key decides between its rows and the changes.
+without a gap, whichever order the parts are asked for in. Rule 3: the order key decides between its rows and the changes; where
+every change or version counts, those of the stretch are taken out and made anew, as if the table had never had them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,6 @@ from cdc_lib.model.batch import Manifest
 from cdc_lib.model.lake import Marker, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.mode import Mode
-
-MODES = frozenset({"mirror", "append"})
-"""Modes of tables whose rows may be merged again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +59,10 @@ class Again:
         chunks = _newest_snapshot(mine, marker)
         if not windows and not chunks:
             return TableWork(table, mode, (), marker)
-        self._refuse(table, mode, low, high)
+        self._refuse(table, low, high)
         work = TableWork(table, mode, (), _with_mark(marker, chunks).with_merged_to(high), guard=True)
-        ahead = marker.reselected.high if marker.reselected is not None else None
-        work = replace(work, ahead=ahead, anew=_anew(table, mode, chunks, marker, plan))
+        begun = min(filter(None, (batch.manifest.first_time for batch in chunks)), default=None)
+        work = replace(work, ahead=marker.ahead, anew=_anew(table, mode, chunks, marker, plan), anew_at=begun)
         floor = _floor(table, mode, work.marker, plan)
         since = max(filter(None, (low, floor)))
         taken = emptied(table, (batch.manifest for batch in windows), since, Marker())
@@ -78,6 +76,8 @@ class Again:
             begin = max(filter(None, (since, work.anew)))
             return replace(work, again=(begin, high), again_reads=bool(chunks))
         refuse_unclear(table, taken.unclear or new.unclear)
+        if mode == "history":
+            work = replace(work, again=(since, high))
         return following(work, _both(taken, new))
 
     def _stretch(self, marker: Marker) -> tuple[Point, Point]:
@@ -86,13 +86,7 @@ class Again:
         low = low if self.side else max(low, self.loaded[0])  # what is gone was merged before
         return low, max(filter(None, (self.end, marker.merged_to)))
 
-    def _refuse(self, table: str, mode: Mode, low: Point, high: Point) -> None:
-        if mode not in MODES:
-            raise MergeError(
-                f"a table of mode {mode} is not merged again",
-                hint="cdc verify --repair mends single rows, cdc snapshot reads the table anew.",
-                table=table,
-            )
+    def _refuse(self, table: str, low: Point, high: Point) -> None:
         if low < self.loaded[0] or high > self.loaded[1]:
             raise MergeConflict(
                 "another merge moved the table meanwhile", hint="Nothing was changed; begin again.", table=table
@@ -107,13 +101,17 @@ def _lies_between(manifest: Manifest, low: Point, high: Point) -> bool:
 
 
 def _newest_snapshot(mine: Sequence[Batch], marker: Marker) -> list[Batch]:
-    """Return the chunks of the last snapshot at hand, in order; none where the table has a later one, which replaced it."""
-    chunks = [(low_of(batch.manifest), batch) for batch in mine if batch.manifest.chunk is not None]
+    """Return the chunks of the last whole snapshot at hand, in order; none where the table has a later one, which replaced it.
+
+    What a part of a table brought replaced nothing, and is not all that there was.
+    """
+    read = [batch for batch in mine if batch.manifest.chunk is not None]
+    chunks = [(low_of(batch.manifest), batch) for batch in read if chunk_of(batch.manifest).part is None]
     if not chunks:
         return []
     first = {chunk_of(b.manifest).snapshot_id: low for low, b in sorted(chunks, key=lambda one: one[0], reverse=True)}
     newest = max(first, key=lambda snapshot_id: (first[snapshot_id], snapshot_id))
-    if any((mark.low, mark.snapshot_id) > (first[newest], newest) for mark in marker.snapshots):
+    if any((mark.low, mark.snapshot_id) > (first[newest], newest) for mark in marker.snapshots if not mark.part):
         return []
     found = [batch for _, batch in chunks if chunk_of(batch.manifest).snapshot_id == newest]
     return sorted(found, key=lambda batch: chunk_of(batch.manifest).number)
@@ -153,7 +151,8 @@ def _anew(table: str, mode: Mode, chunks: Sequence[Batch], marker: Marker, plan:
 
 def _both(taken: Emptied, new: Emptied) -> Emptied:
     fills = (*taken.fills, *(one for one in new.fills if one not in taken.fills))
-    return replace(new, before=max(filter(None, (taken.before, new.before)), default=None), fills=fills)
+    before = max(filter(None, (taken.before, new.before)), default=None)
+    return replace(new, before=before, fills=fills, gone=tuple(sorted({*taken.gone, *new.gone})))
 
 
 def _not_whole(table: str) -> MergeError:

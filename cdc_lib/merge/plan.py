@@ -71,8 +71,8 @@ class TableWork:
             table does not get by this merge wait in its marker.
         ahead: rows of the table that were read by themselves may show changes before this point already.
         spans: ranges of keys that are read again: rows of theirs that no chunk brings are gone.
-        again: append mode: what the table has between these points is taken out, because the pieces bring all of it.
-        again_reads: whether that counts for rows that a snapshot read as well.
+        again: append and history: what the table has between these points is taken out, because the pieces bring all of it.
+        again_reads: append mode: whether that counts for rows that a snapshot read as well.
     """
 
     table: str

@@ -30,7 +30,13 @@ class TimeCut:
 
 
 def events_sql(
-    changes: str, standing: str, cuts: Iterable[TimeCut], key: Sequence[str], own: Sequence[str], quote: Quote
+    changes: str,
+    standing: str,
+    cuts: Iterable[TimeCut],
+    key: Sequence[str],
+    own: Sequence[str],
+    quote: Quote,
+    keys_of: str = "",
 ) -> str:
     """Return a SELECT of the events that :func:`cdc_lib.merge.versions.versions_sql` takes.
 
@@ -41,6 +47,7 @@ def events_sql(
         key: names of the primary key's columns.
         own: names of the others of the row.
         quote: quotes a name for the engine.
+        keys_of: relation of the rows that the cuts may end; the changes when empty.
     """
     row = [quote(name) for name in (*key, *own)]
     order, to = [quote(name) for name in ORDER], [quote(name) for name in TO_ORDER]
@@ -65,7 +72,7 @@ def events_sql(
         at = f"TIMESTAMP '{cut.gone.at:%Y-%m-%d %H:%M:%S.%f}+00:00'" if cut.gone.at is not None else "NULL"
         values = [f"'{DELETE}' AS {quote(OP)}", *(f"{value} AS {name}" for name, value in place.items())]
         values += [f"NULL AS {gtid}", f"{at} AS {began}", *nulls]
-        of = f"(SELECT DISTINCT {keys} FROM {changes}{f' WHERE {cut.whose}' if cut.whose else ''}) AS k"
+        of = f"(SELECT DISTINCT {keys} FROM {keys_of or changes}{f' WHERE {cut.whose}' if cut.whose else ''}) AS k"
         rows = [*map(quote, key), *(f"NULL AS {quote(name)}" for name in own)]
         parts.append(event(*rows, *values, of=of, standing=False, cut=BY_SNAPSHOT if cut.by_snapshot else BY_STATEMENT))
     return " UNION ALL ".join(parts)

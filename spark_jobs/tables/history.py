@@ -2,18 +2,20 @@
 
 Current versions lie in a partition of their own, so that a merge reads no more than that of a mirror would. Of the versions that
 ended, those are read that ended at or behind the first change's time (a clock went back, or an epoch brings changes again) and, when
-changes come late, those that ended at or behind the first one's place.
+changes come late, those that ended at or behind the first one's place. What is merged again (:mod:`cdc_lib.merge.stretch`) takes the
+place of what the table has of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.merge.collapse import RANK, last_change_sql
+from cdc_lib.merge.stretch import Stretch, behind, same_sql, without_sql
 from cdc_lib.merge.timeline import TimeCut, events_sql
 from cdc_lib.merge.versions import SAME, versions_sql
 from cdc_lib.model.batch import EPOCH, GTID, OP
@@ -24,6 +26,7 @@ from spark_jobs.sql import belongs, quoted
 from spark_jobs.tables.keys import BROADCAST_ROWS, KeyRange, key_range, same_key
 
 CHANGES_VIEW, KEYS_VIEW, STANDING_VIEW, GONE_VIEW = "cdc_changes", "cdc_last", "cdc_standing_versions", "cdc_gone"
+MADE_VIEW = "cdc_made_versions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,13 @@ class Spliced:
 
 @contextmanager
 def spliced(
-    session: SparkSession, table: LakeTable, lake: str, changes: DataFrame, cuts: Sequence[TimeCut], *, guard: bool
+    session: SparkSession,
+    table: LakeTable,
+    lake: str,
+    changes: DataFrame,
+    supersedes: Sequence[Superseded],
+    *,
+    guard: bool,
 ) -> Iterator[Spliced]:
     """Splice changes into the versions of a table; what it keeps in memory goes with the block.
 
@@ -54,38 +63,82 @@ def spliced(
         table: the lake table.
         lake: its name, ready for SQL.
         changes: all changes, whole.
-        cuts: places at which rows end without a change.
+        supersedes: places at which rows end without a change, and what is made anew.
         guard: whether the table may hold changes that are newer than some of these.
     """
     kept: list[DataFrame] = []
+
+    def keep(frame: DataFrame) -> DataFrame:
+        kept.append(frame.persist())
+        return frame
+
+    cuts, again = cuts_of(supersedes), _stretches(supersedes)
     try:
-        fresh = changes.selectExpr(*map(quoted, (*_row(table), OP, *ORDER, GTID, VALID_FROM))).persist()
-        kept.append(fresh)
+        fresh = keep(changes.selectExpr(*map(quoted, (*_row(table), OP, *ORDER, GTID, VALID_FROM))))
         fresh.createOrReplaceTempView(CHANGES_VIEW)
         session.sql(last_change_sql(CHANGES_VIEW, table.primary_key, quoted)).drop(RANK).createOrReplaceTempView(
             KEYS_VIEW
         )
         keys = key_range(session, KEYS_VIEW, table)
-        begun = _Begun.of(fresh)
-        standing = session.sql(_standing_sql(table, lake, keys, begun, guard=guard)).persist()
-        kept.append(standing)
+        begun = _Begun.of(fresh, again)
+        standing = keep(session.sql(_standing_sql(table, lake, keys, begun, guard=guard)))
         standing.createOrReplaceTempView(STANDING_VIEW)
         own = [name for name in _row(table) if name not in table.primary_key]
-        events = events_sql(CHANGES_VIEW, STANDING_VIEW, cuts, table.primary_key, own, quoted)
-        again = begun.is_read_again(standing)
-        found = session.sql(versions_sql(f"({events}) AS u", table.primary_key, own, quoted, replayed=again)).persist()
-        kept.append(found)
+        if again:
+            found = keep(_made_anew(session, table, own, cuts, again, keep))
+        else:
+            events = events_sql(CHANGES_VIEW, STANDING_VIEW, cuts, table.primary_key, own, quoted)
+            replayed = begun.is_read_again(standing)
+            found = keep(
+                session.sql(versions_sql(f"({events}) AS u", table.primary_key, own, quoted, replayed=replayed))
+            )
         new = found.where(f"NOT {SAME}")
-        yield Spliced(begun.changes, new, new.count(), _take_out(table, keys, standing, found))
+        yield Spliced(begun.changes, new, new.count(), _take_out(table, keys, standing, found, again=bool(again)))
     finally:
         for frame in kept:
             frame.unpersist()
 
 
+def _made_anew(
+    session: SparkSession,
+    table: LakeTable,
+    own: Sequence[str],
+    cuts: Sequence[TimeCut],
+    again: Sequence[Stretch],
+    keep: Callable[[DataFrame], DataFrame],
+) -> DataFrame:
+    """Return the versions of the changes' keys without what the lake has of the stretches, spliced epoch by epoch."""
+    key = table.primary_key
+    session.sql(without_sql(STANDING_VIEW, again, [*key, *own], quoted)).createOrReplaceTempView(MADE_VIEW)
+    epochs = {row[0] for row in session.sql(f"SELECT DISTINCT {quoted(EPOCH)} FROM {CHANGES_VIEW}").collect()}
+    for epoch in sorted(epochs | {cut.gone.epoch for cut in cuts}):
+        changes = f"(SELECT * FROM {CHANGES_VIEW} WHERE {quoted(EPOCH)} = {epoch}) AS c"
+        here = [cut for cut in cuts if cut.gone.epoch == epoch]
+        events = events_sql(changes, MADE_VIEW, here, key, own, quoted, keys_of=CHANGES_VIEW)
+        made = keep(session.sql(versions_sql(f"({events}) AS u", key, own, quoted, replayed=epoch > 1)))
+        made.createOrReplaceTempView(MADE_VIEW)
+    return session.sql(same_sql(MADE_VIEW, STANDING_VIEW, key, own, quoted))
+
+
+def ended_before(supersedes: Iterable[Superseded]) -> str:
+    """Return the condition on ``t`` of the versions that none of the changes can go back to."""
+    ended = f"NOT t.{quoted(IS_CURRENT)}"
+    since = min((one.since for one in _stretches(supersedes)), default=None)
+    return ended if since is None else f"{ended} AND NOT {behind(_to_places('t'), since)}"
+
+
 def cuts_of(supersedes: Iterable[Superseded]) -> list[TimeCut]:
     """Return the places at which rows end, in order."""
-    cuts = [TimeCut(Gone(*rule.before, rule.at), rule.anew, _whose(rule)) for rule in supersedes]
+    cuts = [TimeCut(Gone(*rule.before, rule.at), rule.anew, _whose(rule)) for rule in supersedes if rule.since is None]
     return sorted(cuts, key=lambda cut: cut.gone[:3])
+
+
+def _stretches(supersedes: Iterable[Superseded]) -> list[Stretch]:
+    return [Stretch(rule.since, rule.before, _whose(rule)) for rule in supersedes if rule.since is not None]
+
+
+def _to_places(relation: str) -> list[str]:
+    return [f"{relation}.{quoted(name)}" for name in TO_ORDER[:-1]]
 
 
 def cut_sql(table: str, cut: TimeCut) -> str:
@@ -122,11 +175,12 @@ class _Begun:
     changes: int
 
     @classmethod
-    def of(cls, changes: DataFrame) -> _Begun:
+    def of(cls, changes: DataFrame, again: Iterable[Stretch]) -> _Begun:
         first = f"min(struct({', '.join(map(quoted, ORDER))})) AS place"
         time = f"unix_micros(min({quoted(VALID_FROM)})) AS micros"
         [row] = changes.selectExpr(first, time, f"max({quoted(EPOCH)})", "count(*)").collect()
-        return cls(tuple(row[0] or (0, 0, 0, 0)), row[1], row[2] or 0, row[3])
+        place = min([tuple(row[0] or (0, 0, 0, 0)), *((*one.since, 0) for one in again)])
+        return cls(place, row[1], row[2] or 0, row[3])
 
     def since(self, name: str) -> str:
         """Return the condition that a time is not before the first change's."""
@@ -143,24 +197,18 @@ def _standing_sql(table: LakeTable, lake: str, keys: KeyRange, begun: _Begun, *,
     if keys.rows == 0 or table.empty:
         return f"SELECT {names} FROM {lake} AS t WHERE false"
     wanted = [f"t.{quoted(IS_CURRENT)}", begun.since(f"t.{quoted(VALID_TO)}")]
-    wanted += [_behind([f"t.{quoted(name)}" for name in TO_ORDER], begun.place)] if guard else []
+    wanted += [behind([f"t.{quoted(name)}" for name in TO_ORDER], begun.place)] if guard else []
     return (
         f"SELECT {names} FROM {lake} AS t JOIN {keys.relation} AS s"
         f" ON {same_key(table.primary_key)}{keys.within('t')} WHERE {' OR '.join(wanted)}"
     )
 
 
-def _behind(names: Sequence[str], place: Sequence[int]) -> str:
-    """Return the condition that an order is a place or behind it; column by column, so that files are left out by it."""
-    (name, *names), (value, *place) = names, place
-    return f"({name} > {value}L OR ({name} = {value}L AND {_behind(names, place) if names else 'true'}))"
-
-
-def _take_out(table: LakeTable, keys: KeyRange, standing: DataFrame, found: DataFrame) -> str:
+def _take_out(table: LakeTable, keys: KeyRange, standing: DataFrame, found: DataFrame, *, again: bool) -> str:
     place = [*table.primary_key, *ORDER]
     stays = found.where(SAME).select(*map(quoted, place))
     gone = standing.select(*map(quoted, (*place, IS_CURRENT))).join(stays, place, "left_anti")
-    gone.createOrReplaceTempView(GONE_VIEW)
+    (gone.dropDuplicates(place) if again else gone).createOrReplaceTempView(GONE_VIEW)
     rows, current = gone.selectExpr("count(*)", f"count_if({quoted(IS_CURRENT)})").collect()[0]
     if not rows:
         return ""

@@ -48,7 +48,7 @@ from spark_jobs.tables.branches import drop_left_over, new_branch, publish, refu
 from spark_jobs.tables.complete import Completion, refuse_absent
 from spark_jobs.tables.faults import is_missing, told
 from spark_jobs.tables.fill import column_of, filled_columns, update_sql
-from spark_jobs.tables.history import cut_sql, cuts_of, spliced
+from spark_jobs.tables.history import cut_sql, cuts_of, ended_before, spliced
 from spark_jobs.tables.keys import KeyRange, key_range, same_key
 from spark_jobs.tables.snapshots import markers_of
 from spark_jobs.tables.soft_delete import mark_sql, marked
@@ -186,7 +186,7 @@ class IcebergTable:
         """Apply the last change of each key, or all where versions are kept, and return how many there were."""
         table = self._loaded()
         if table.mode == "history":
-            changes = self._whole(table, changes, fills, snapshot_to_come=snapshot_to_come)
+            changes = self._whole(table, changes, supersedes, fills, snapshot_to_come=snapshot_to_come)
             return self._splice(table, changes, markers, supersedes, fills, guard=guard)
         with told("merge", self._table):
             stays = table.mode == "soft_delete"
@@ -218,13 +218,19 @@ class IcebergTable:
         return self._sql(last_change_sql(SOURCE_VIEW, table.primary_key, quoted)).drop(RANK)
 
     def _whole(
-        self, table: LakeTable, changes: DataFrame, fills: Sequence[Filled], *, snapshot_to_come: bool
+        self,
+        table: LakeTable,
+        changes: DataFrame,
+        supersedes: Sequence[Superseded],
+        fills: Sequence[Filled],
+        *,
+        snapshot_to_come: bool,
     ) -> DataFrame:
-        """Complete all changes from the ones before them, and from current versions."""
+        """Complete all changes from the ones before them, and from the versions that stood then."""
         if ABSENT not in changes.columns:
             return changes
         with told("merge", self._table):
-            ended = (f"NOT t.{quoted(IS_CURRENT)}",)
+            ended = (ended_before(supersedes),)
             completion = Completion(self._session, table, full_name(self._name), self._table, ended, fills)
             whole = completion.every(changes, snapshot_to_come=snapshot_to_come)
             completion.check(whole, "every version is kept as it was (mode history)")
@@ -245,7 +251,7 @@ class IcebergTable:
         with told("merge", self._table):
             with (
                 self._marked(table, markers),
-                spliced(self._session, table, name, changes, cuts, guard=guard) as found,
+                spliced(self._session, table, name, changes, supersedes, guard=guard) as found,
                 self._branch(table) as branch,
             ):
                 lake = full_name(self._name, branch)

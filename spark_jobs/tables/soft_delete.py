@@ -35,12 +35,19 @@ def mark_sql(table: str, cut: TimeCut) -> str:
     """Return the UPDATE that marks the lake's rows of before a place, of keys that have no change in the merge."""
     values = {**_values(cut), IS_DELETED: "true"}
     given = ", ".join(f"{quoted(name)} = {value}" for name, value in values.items())
-    return f"UPDATE {table} SET {given} WHERE {quoted(IS_DELETED)} IS NOT TRUE AND {_before(cut)}"
+    # A row that was marked there has the place itself; without its mark it lost it since.
+    order = f"struct({', '.join(map(quoted, (*_PLACE, ROW)))})"
+    before = f"{order} <= struct({cut.gone.epoch}, {cut.gone.file}, {cut.gone.offset}L, {STATEMENT_ROW}L)"
+    return f"UPDATE {table} SET {given} WHERE {quoted(IS_DELETED)} IS NOT TRUE AND {_meant(before, cut)}"
 
 
 def _before(cut: TimeCut) -> str:
     place = f"struct({', '.join(map(quoted, _PLACE))}) < struct({cut.gone.epoch}, {cut.gone.file}, {cut.gone.offset}L)"
-    return f"{place} AND {cut.whose}" if cut.whose else place
+    return _meant(place, cut)
+
+
+def _meant(condition: str, cut: TimeCut) -> str:
+    return f"{condition} AND {cut.whose}" if cut.whose else condition
 
 
 def _values(cut: TimeCut) -> dict[str, str]:

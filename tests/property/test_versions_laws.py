@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cdc_lib.merge.stretch import Stretch, same_sql, without_sql
 from cdc_lib.merge.timeline import TimeCut, events_sql
 from cdc_lib.merge.versions import SAME, versions_sql
+from cdc_lib.model.lake import Point
 from cdc_lib.model.mode import Gone
 from tests.support.histories import histories
 from tests.support.planned import DictTable
@@ -49,11 +51,11 @@ class Versions:
             declared = ", ".join(f"{quote(column)} {TYPES[column]}" for column in columns)
             engine.execute(f"CREATE OR REPLACE TABLE {name} ({declared})")
 
-    def merge(self, changes, cuts=(), *, guard=False):
+    def merge(self, changes, cuts=(), *, guard=False, again=()):
         self.engine.execute("DELETE FROM changes")
         if changes:
             self.engine.execute(f"INSERT INTO changes VALUES {', '.join(_literal(change) for change in changes)}")
-        self._splice(changes, cuts, guard=guard)
+        self._splice(changes, cuts, again, guard=guard)
         for cut in sorted(cuts, key=lambda cut: cut.gone):
             place = f"{cut.gone.epoch}, {cut.gone.file}, {cut.gone.offset}"
             self.engine.execute(
@@ -63,18 +65,22 @@ class Versions:
                 [cut.gone.at],
             )
 
-    def _splice(self, changes, cuts, *, guard):
+    def _splice(self, changes, cuts, again, *, guard):
         if not changes:
             return
+        first = min([min(change[3:7] for change in changes), *((*one.since, 0) for one in again)])
         where = f"_is_current OR _valid_to >= '{min(change[8] for change in changes)}'"
         if guard:
-            where += f" OR (_to_epoch, _to_binlog, _to_offset, _to_row) >= {min(change[3:7] for change in changes)}"
+            where += f" OR (_to_epoch, _to_binlog, _to_offset, _to_row) >= {first}"
         self.engine.execute(
             f"CREATE OR REPLACE TABLE standing AS SELECT * FROM lake WHERE id IN (SELECT id FROM changes) AND ({where})"
         )
-        events = events_sql("changes", "standing", cuts, ("id",), ("v",), quote)
-        sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=True)
-        self.engine.execute(f"CREATE OR REPLACE TABLE found AS {sql}")
+        if again:
+            self._make_anew({change[3] for change in changes} | {cut.gone.epoch for cut in cuts}, cuts, again)
+        else:
+            events = events_sql("changes", "standing", cuts, ("id",), ("v",), quote)
+            sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=True)
+            self.engine.execute(f"CREATE OR REPLACE TABLE found AS {sql}")
         place = "id, _epoch, _binlog, _offset, _row"
         self.engine.execute(
             f"DELETE FROM lake WHERE ({place}) IN (SELECT ({place}) FROM standing)"
@@ -83,8 +89,29 @@ class Versions:
         names = ", ".join(map(quote, (*ROW, *ENDS)))
         self.engine.execute(f"INSERT INTO lake ({names}) SELECT {names} FROM found WHERE NOT {SAME}")
 
+    def _make_anew(self, epochs, cuts, again):
+        self.engine.execute(f"CREATE OR REPLACE TABLE made AS {without_sql('standing', again, ('id', 'v'), quote)}")
+        for epoch in sorted(epochs):
+            here = [cut for cut in cuts if cut.gone.epoch == epoch]
+            changes = f"(SELECT * FROM changes WHERE _epoch = {epoch}) AS c"
+            events = events_sql(changes, "made", here, ("id",), ("v",), quote, keys_of="changes")
+            sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=epoch > 1)
+            self.engine.execute(f"CREATE OR REPLACE TABLE made AS {sql}")
+        self.engine.execute(f"CREATE OR REPLACE TABLE found AS {same_sql('made', 'standing', ('id',), ('v',), quote)}")
+
     def rows(self):
         return sorted(self.engine.execute("SELECT * FROM lake").fetchall(), key=repr)
+
+    def damage(self, row, deed):
+        """Do something to a version that no merge does."""
+        which = f"id = {row[0]} AND (_epoch, _binlog, _offset, _row) = {row[3:7]}"
+        statements = {
+            "gone": "DELETE FROM lake WHERE",
+            "other": "UPDATE lake SET v = -1, _op = 'u', _valid_from = NULL WHERE",
+            "current": "UPDATE lake SET _is_current = true, _valid_to = NULL, _to_epoch = NULL WHERE",
+            "twice": "INSERT INTO lake SELECT * FROM lake WHERE",
+        }
+        self.engine.execute(f"{statements[deed]} {which}")
 
     def at_place(self, *place):
         """What stood before the event at a place."""
@@ -226,6 +253,37 @@ def test_a_stretch_that_a_new_epoch_brings_again_makes_no_versions(engine, life,
     assert sorted(current) == sorted(states[-1].items())
 
 
+@settings(max_examples=60, deadline=None)
+@given(lives(), st.data())
+def test_a_stretch_that_is_made_anew_changes_nothing_and_mends_what_was_damaged_in_it(engine, life, data):
+    """Also where an epoch brought changes again: these make no versions, as when they came by themselves."""
+    events, _ = life
+    known = data.draw(st.integers(1, len(events)))
+    low = data.draw(st.integers(0, known))
+    merges = [
+        placed(events[:known]),
+        placed(events[low:known], epoch=2, shift=7),
+        placed(events[known:], epoch=2, shift=7),
+    ]
+    table = Versions(engine)
+    for changes, cuts in merges:
+        table.merge(changes, cuts)
+    before = table.rows()
+    places = sorted({change[3:6] for changes, _ in merges for change in changes} | {(1, 1, 4)})
+    since = Point(*data.draw(st.sampled_from(places)))
+    changes = [change for changes, _ in merges for change in changes if change[3:6] >= since]
+    cuts = [cut for _, found in merges for cut in found if cut.gone[:3] >= since]
+    stretch = Stretch(since, Point(9, 1, 4))
+    table.merge(changes, cuts, guard=True, again=[stretch])
+    assert table.rows() == before
+    for row in before:
+        deed = data.draw(st.sampled_from(["none", "none", "gone", "other", "current", "twice"]))
+        if row[3:6] >= since and deed != "none":
+            table.damage(row, deed)
+    table.merge(changes, cuts, guard=True, again=[stretch])
+    assert table.rows() == before
+
+
 def test_times_that_go_back_leave_one_version_at_any_time(engine):
     """A clock was set back by three seconds: the version that came last stands from the time of the one before on."""
     table = Versions(engine)
@@ -256,16 +314,25 @@ class Planned(DictTable):
 
     def merge(self, pieces, work):
         changes = [(key, value, op, *order, None, at(order[2])) for order, op, key, value in self.changes(pieces)]
-        self.versions.merge(changes, guard=work.guard)
+        cuts = [TimeCut(gone._replace(at=gone.at.replace(tzinfo=None))) for gone in work.gone]
+        again = [Stretch(*work.again)] if work.again is not None else []
+        self.versions.merge(changes, cuts, guard=work.guard, again=again)
 
 
 @settings(max_examples=80, deadline=None)
-@given(history=histories(most_events=12))
-def test_any_plan_of_any_history_ends_with_the_rows_of_the_source_and_no_version_twice(engine, history):
-    """Late chunks, the windows that they bring again, and merges that are repeated."""
+@given(history=histories(most_events=12, statements=True), draw=st.data())
+def test_any_plan_of_any_history_ends_with_the_rows_of_the_source_and_no_version_twice(engine, history, draw):
+    """Late chunks, the windows that they bring again, merges that are repeated, and parts that are merged again in between."""
     lake = Planned(history, engine)
     for step in history.steps:
         lake.step(step)
+        merged, mark = lake.marker.merged_to, lake.marker.snapshot("s1")
+        if merged is not None and draw.draw(st.booleans()):
+            begin, before = draw.draw(st.sampled_from([start for start, _, _ in history.windows])), lake.versions.rows()
+            whole = mark is not None and mark.complete and draw.draw(st.booleans())
+            begin = min([begin, merged.offset, *((chunk.low for chunk in history.chunks) if whole else ())])
+            lake.again(begin, merged.offset, chunks=whole, side=False)
+            assert lake.versions.rows() == before
     rows = lake.versions.rows()
     assert {row[0]: row[1] for row in rows if row[10]} == history.final
     assert len({(row[0], *row[3:7]) for row in rows}) == len(rows)

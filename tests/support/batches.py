@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from cdc_lib.model.batch import ABSENT, CELL_ABSENT, CELL_HERE, CHANGE_COLUMNS, DataFile, Manifest, Op, SnapshotChunk
 from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.part import Part
 from cdc_lib.model.position import SNAPSHOT_ROW, Position
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.table_statement import TableStatement, TableStatementKind
@@ -150,6 +151,7 @@ class BatchWriter:
         epoch: int = 1,
         file: int = 1,
         high: int | None = None,
+        part: Part | None = None,
     ) -> str:
         """Write a chunk of a snapshot, read between two offsets, and return its manifest's key."""
         task = SnapshotTask(self.source, epoch, snapshot, schema.database, schema.table)
@@ -157,7 +159,7 @@ class BatchWriter:
         rows = [Row("r", low, value, SNAPSHOT_ROW, file) for value in values]
         files = [self._part(key, layout.chunk_part_path(0), schema, rows, epoch)] if rows else []
         read_to = at(low if high is None else high, file)
-        chunk = SnapshotChunk(snapshot, schema.name, number, at(low, file), None, None, None, last, read_to)
+        chunk = SnapshotChunk(snapshot, schema.name, number, at(low, file), None, None, None, last, read_to, part)
         self._manifest(key, epoch, files, [schema], chunk=chunk)
         return key
 

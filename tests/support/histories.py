@@ -54,6 +54,7 @@ class History:
         chunks: of one snapshot; empty when the table began empty.
         steps: the merges, in order; together they hold every window and every chunk.
         final: what the table must hold after them.
+        truncates: where statements took all rows.
         doubtful: whether a row without all of its cells got its key while the chunks were read: from nothing that is stored can
             its cells be told for sure.
     """
@@ -62,12 +63,13 @@ class History:
     chunks: tuple[Chunk, ...]
     steps: tuple[Step, ...]
     final: State
+    truncates: tuple[int, ...] = ()
     doubtful: bool = False
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, most_events: int = 25, partial: bool = False) -> History:
-    """Draw a history whose every operation is one that a database allows.
+def histories(draw: st.DrawFn, *, most_events: int = 25, partial: bool = False, statements: bool = False) -> History:
+    """Draw a history whose every operation is one that a database allows; with ``statements``, TRUNCATE is one.
 
     With ``partial`` there are two columns, and changes lack what they did not touch, as with binlog_row_image=MINIMAL. The
     merges come in the order of the pipeline: no window between the chunks of a snapshot, and none behind them that came before.
@@ -75,7 +77,10 @@ def histories(draw: st.DrawFn, *, most_events: int = 25, partial: bool = False) 
     with_snapshot = draw(st.booleans())
     nothing: Any = (0, 0) if partial else 0
     start = dict.fromkeys(draw(st.sets(st.integers(0, KEYS - 1))), nothing) if with_snapshot else {}
-    events, states = _events(draw, start, most_events, _partial_operation if partial else _operation)
+    operation = _partial_operation if partial else _operation
+    events, states = _events(draw, start, most_events, operation, statements=statements)
+    # A transaction begins, and watermarks lie, where its GTID does: before the statement.
+    truncates = tuple(number * STEP + 1 for number, rows in enumerate(events, 1) if not rows)
     end = (len(events) + 1) * STEP
     bounds = sorted({STEP, end, *(draw(st.lists(st.sampled_from(range(STEP, end + 1, STEP)), max_size=6)))})
     windows = tuple(
@@ -84,19 +89,23 @@ def histories(draw: st.DrawFn, *, most_events: int = 25, partial: bool = False) 
     )
     chunks = _chunks(draw, states) if with_snapshot else ()
     if not partial:
-        return History(windows, chunks, _steps(draw, len(windows), len(chunks)), states[-1])
+        return History(windows, chunks, _steps(draw, len(windows), len(chunks)), states[-1], truncates)
     early = sum(high <= chunks[0].low for _, high, _ in windows) if chunks else 0
     steps = _partial_steps(draw, len(windows), len(chunks), early)
-    return History(windows, chunks, steps, states[-1], _doubtful(events, chunks))
+    return History(windows, chunks, steps, states[-1], doubtful=_doubtful(events, chunks))
 
 
 def _events(
-    draw: st.DrawFn, start: dict[int, Any], most: int, operation: Callable[..., list[Row]]
+    draw: st.DrawFn, start: dict[int, Any], most: int, operation: Callable[..., list[Row]], *, statements: bool
 ) -> tuple[list[list[Row]], list[State]]:
-    """Return the rows of each event, and the state before each of them and after the last."""
+    """Return the rows of each event, none for a TRUNCATE, and the state before each of them and after the last."""
     events: list[list[Row]] = []
     states: list[State] = [dict(start)]
     for number in range(1, draw(st.integers(1, most)) + 1):
+        if statements and draw(st.integers(0, 7)) == 0:
+            events.append([])
+            states.append({})
+            continue
         state, rows, offset = dict(states[-1]), [], number * STEP
         for row in range(draw(st.integers(1, 3))):
             rows += operation(draw, state, offset, row, number * 100 + row)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 from cdc_lib.merge.again import Again
-from cdc_lib.merge.plan import Batch, Piece, has_arrived, replayed_windows, work_on
+from cdc_lib.merge.emptied import emptied
+from cdc_lib.merge.plan import Batch, Piece, following, has_arrived, replayed_windows, work_on
 from cdc_lib.model.batch import DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.lake import Marker, Point
 from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.mode import STATEMENT_ROW
+from cdc_lib.model.table_statement import TableStatement
 from cdc_lib.model.window import Window
 from cdc_lib.store import layout
-from tests.support.batches import BIGINT, IDENTITY, at, table
+from tests.support.batches import BIGINT, DAWN, IDENTITY, at, table
 from tests.support.histories import STEP
 
 SCHEMA = table("db.t", {"id": BIGINT, "v": BIGINT})
 
 
-def manifest(*, window=None, chunk=None, rows=1):
+def manifest(*, window=None, chunk=None, rows=1, truncates=()):
     files = (DataFile("part", SCHEMA.name, SCHEMA.id, rows, 1, "0"),) if rows else ()
     return Manifest(
         source="shop", epoch=1, identity=IDENTITY, window=window, chunk=chunk, gtid_first="", gtid_last="",
         first_time=None, last_time=None, transactions=0, events=0, files=files, schemas={SCHEMA.id: SCHEMA},
+        statements=tuple(TableStatement("truncate", SCHEMA.name, at(n), time=DAWN + timedelta(seconds=n)) for n in truncates),
     )  # fmt: skip
 
 
@@ -34,7 +41,9 @@ class DictTable:
         self.windows = []
         for start, stop, rows in history.windows:
             window = Window("shop", 1, at(start), at(stop))
-            self.windows.append((Batch(layout.manifest_key(window), manifest(window=window, rows=len(rows))), rows))
+            truncates = [one for one in history.truncates if start <= one < stop]
+            told = manifest(window=window, rows=len(rows), truncates=truncates)
+            self.windows.append((Batch(layout.manifest_key(window), told), rows))
         self.chunks = []
         for chunk in history.chunks:
             last = chunk.number == len(history.chunks) - 1
@@ -79,7 +88,12 @@ class DictTable:
             known = {batch.key: batch for batch, _ in self.windows}
             of = [batch.manifest.window for batch, _ in self.windows]
             stored = [(layout.manifest_key(w), Point.at(w.epoch, w.start), Point.at(w.epoch, w.stop)) for w in of]
-            pieces += [Piece(known[k], work.replay[0]) for k in replayed_windows(stored, work.replay, SCHEMA.name)]
+            late = [known[k] for k in replayed_windows(stored, work.replay, SCHEMA.name)]
+            pieces += [Piece(batch, work.replay[0]) for batch in late]
+            before = emptied(SCHEMA.name, (batch.manifest for batch in late), work.replay[0], Marker())
+            floor = max(filter(None, (work.emptied, before.before)), default=None)
+            work = following(replace(work, pieces=tuple(pieces)), replace(before, before=floor))
+            pieces = list(work.pieces)
         self.merge(pieces, work)
         self.marker = work.marker
         self.changed += 1
@@ -97,6 +111,12 @@ class DictTable:
                 self.rows[key] = (order, value)
             elif self.mode == "soft_delete":
                 self.rows[key] = (order, None)
+        if work.emptied is not None:
+            self.rows = {key: row for key, row in self.rows.items() if row[0][:3] >= work.emptied}
+        for gone in work.gone:
+            place = (gone.epoch, gone.file, gone.offset, STATEMENT_ROW)
+            taken = {key for key, (order, value) in self.rows.items() if order <= place and value is not None}
+            self.rows |= dict.fromkeys(taken, (place, None))
 
     def changes(self, pieces):
         rows = {batch.key: rows for batch, rows in self.windows}
@@ -104,7 +124,8 @@ class DictTable:
         for piece in pieces:
             if piece.batch.key in chunks:
                 chunk = chunks[piece.batch.key]
-                yield from (((1, 1, chunk.low, -1), "r", key, value) for key, value in chunk.rows.items())
+                if piece.floor is None or (1, 1, chunk.low) >= piece.floor:
+                    yield from (((1, 1, chunk.low, -1), "r", key, value) for key, value in chunk.rows.items())
             for row in rows.get(piece.batch.key, ()):
                 if piece.floor is None or (1, row.file, row.offset) >= piece.floor:
                     yield (1, row.file, row.offset, row.row), row.op, row.values["id"], row.values["v"]

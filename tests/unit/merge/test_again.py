@@ -8,12 +8,14 @@ from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.merge.again import Again
 from cdc_lib.model.aside import Aside
 from cdc_lib.model.lake import Marker, Point, SnapshotMark
+from cdc_lib.model.part import Part
 from cdc_lib.store.local import LocalStore
 from spark_jobs.batches import load_batches
 from tests.support.batches import BIGINT, DAWN, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 VIEWS = table("shop.views", {"id": BIGINT}, key=())
+PART = Part(("id",), where="id = 1")
 BEGIN, END = Point(1, 1, 4), Point(1, 1, 300)
 AGAIN = Again(BEGIN, END, (BEGIN, END), side=False, whole=False)
 
@@ -95,8 +97,29 @@ def test_a_table_that_moved_on_meanwhile_is_a_conflict(writer):
         work(writer, ORDERS, windows(writer, ORDERS), Marker(Point(1, 1, 301)))
 
 
-def test_a_mode_that_is_not_known_here_is_refused(writer):
-    """Its rows would be taken for those of another."""
-    keys = windows(writer, ORDERS)
-    with pytest.raises(MergeError, match="is not merged again"):
-        AGAIN("shop.orders", "history", load_batches(writer.store, keys), Marker(END), writer.plan(300, *keys))
+@pytest.mark.parametrize("mode", ["soft_delete", "history"])
+def test_statements_in_the_part_take_the_rows_again_where_they_stay_marked(writer, mode):
+    """Those that the table has behind it as well; of a history the whole stretch is made anew."""
+    keys = [*windows(writer, ORDERS), writer.window(300, 400, {}, statements=[("truncate", "shop.orders", 350)])]
+    until = Point(1, 1, 400)
+    again = Again(BEGIN, END, (BEGIN, until), side=False, whole=False)
+    found = again("shop.orders", mode, load_batches(writer.store, keys), Marker(until), writer.plan(400, *keys))
+    assert [(gone.epoch, gone.file, gone.offset) for gone in found.gone] == [(1, 1, 350)]
+    assert found.again == ((BEGIN, until) if mode == "history" else None)
+    assert {piece.floor for piece in found.pieces} == {None}
+
+
+def test_a_part_of_a_table_that_was_read_is_not_taken_for_all_of_it(writer):
+    """Neither the whole snapshot before it is given up for it, nor is a table made of its rows alone."""
+    whole, part = (
+        writer.chunk(ORDERS, 120, [{"id": 1}]),
+        writer.chunk(ORDERS, 150, [{"id": 1}], snapshot="s2", part=PART),
+    )
+    keys = [whole, part, *windows(writer, ORDERS)]
+    found = work(writer, ORDERS, keys, Marker())
+    assert [p.batch.manifest.chunk.snapshot_id for p in found.pieces if p.batch.manifest.chunk] == ["s1"]
+    low = Point(1, 1, 150)
+    marker = Marker(END, (SnapshotMark("s2", 1, True, low, low, low, part=True),))
+    assert any(p.batch.manifest.chunk for p in work(writer, ORDERS, keys, marker).pieces)
+    with pytest.raises(MergeError, match="do not hold all of its rows"):
+        work(writer, ORDERS, [part, *windows(writer, ORDERS)], Marker())
