@@ -341,7 +341,7 @@ def _rules(work: TableWork, whose: Mapping[str, str], *, standing: bool) -> list
         found = [Superseded(Point(one.epoch, one.file, one.offset), whose, at=one.at) for one in work.gone]
         if standing and work.anew is not None:
             found.append(Superseded(work.anew, whose, at=work.anew_at, anew=True))
-        if standing and work.again is not None:
+        if work.again is not None:  # of a table without rows too: so its changes are taken epoch by epoch
             found.append(Superseded(work.again[1], whose, since=work.again[0]))
         return found
     if not standing:

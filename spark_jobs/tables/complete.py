@@ -186,7 +186,9 @@ class Completion:
         keys = ", ".join(map(quoted, self.table.primary_key))
         # A change that is merged again meets the row that it left: it takes from it what it lacks.
         order = ", ".join(map(quoted, ORDER)) + f", {_GONE_FIRST}, NOT {STANDING}"
-        reborn = f"coalesce(lag({quoted(OP)}) OVER (PARTITION BY {keys} ORDER BY {order}) = '{DELETE}', false)"
+        # A delete right behind a delete is the same one, which a later epoch brought again.
+        ended = f"lag({quoted(OP)}) OVER (PARTITION BY {keys} ORDER BY {order}) = '{DELETE}'"
+        reborn = f"coalesce({quoted(OP)} <> '{DELETE}' AND {ended}, false)"
         begins = f"SELECT *, CASE WHEN {WHOLE} OR {reborn} THEN 1 ELSE 0 END AS cdc_begins FROM {TIMELINE_VIEW}"
         until = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         life = f"sum(cdc_begins) OVER (PARTITION BY {keys} ORDER BY {order} {until}) AS cdc_life"
