@@ -142,7 +142,7 @@ class Verifying:
             if schema is None:
                 return "the table is no longer at the source"
             if subject.how == "copies":
-                return "the table has no key: take it anew"
+                return f"the table has no key: cdc snapshot {self.config.source} {share.table} takes it anew"
             stored = shape_of(self.config, self.credentials).of(self.config.values.applied(schema)).schema
             return mender.mend(Wrong(subject, share.target.routed, stored, keys, stop))
 

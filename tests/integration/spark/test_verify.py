@@ -202,7 +202,7 @@ def test_a_repair_makes_the_lake_equal_its_source_again(source):
     found = {one.table.partition(".")[2]: one for one in report.tables}
     assert {name: one.repaired for name, one in found.items() if one.repaired} == {"tenants": 4, "texts": 3}
     assert [(name, one.drift, one.refused) for name, one in found.items() if one.drift] == [
-        ("list", 1, "the table has no key: take it anew")
+        ("list", 1, f"the table has no key: cdc snapshot shop {source.database}.list takes it anew")
     ]
     source.execute("UPDATE tenants SET v = 'last' WHERE id = 30")
     source.execute("DELETE FROM tenants WHERE id = 1000")

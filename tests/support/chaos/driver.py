@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Self
 
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.errors import MergeConflict, ReselectError
+from cdc_lib.errors import BatchesGone, MergeConflict, ReselectError
 from cdc_lib.merging import plan_of
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.merge import MergePlan
@@ -20,6 +20,7 @@ from cdc_lib.model.window import Unit
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.open import open_store
+from tests.support.chaos.backfills import any_backfill, to_text
 from tests.support.chaos.customers import Customers
 from tests.support.chaos.lake_side import LakeSide
 from tests.support.chaos.laws import Laws
@@ -32,6 +33,9 @@ from tests.support.chaos.trials import Trials
 from tests.support.chaos.zygote import Zygote
 
 KILLS_BETWEEN_COMPARISONS = 25
+GONE = frozenset({"BatchesGone"})
+"""What ends a backfill whose batches were collected."""
+BACKFILLS_AT_REST = 4
 REACH = 12
 """So many windows a rewind goes back at most: all of them are drained and merged again."""
 
@@ -126,6 +130,10 @@ class Chaos:
             if not self.events[_name(deed)]:  # of what is rare, a short run has each thing once
                 self._do(deed)
         self.quiet.compare()
+        if self.trials.backfills:  # once the lake has something for sure
+            for _ in range(BACKFILLS_AT_REST):
+                self._do(self._backfill)
+            self.quiet.compare()
 
     def _something(self) -> None:
         weights = self._weights()
@@ -167,7 +175,9 @@ class Chaos:
             weights[self._anew] = 2
         if self.trials.upkeep:
             weights[self._maintain] = 1
-        # What else moves a source's tables, a backfill say, goes here: a step in step.py, its places, a weight.
+        if self.trials.backfills:
+            weights[self._backfill] = 4
+        # What else moves a source's tables goes here: a step in step.py, its places, a weight.
         return weights
 
     def _crash(self) -> None:
@@ -284,6 +294,19 @@ class Chaos:
             self.steps.one("maintain", wanted=",".join(tables), sure=True, allowed={"MergeConflict"})
         else:
             self.lake.maintain(tables)
+
+    def _backfill(self) -> None:
+        """Merge batches of some time again; in the warm Spark, or in one that is killed."""
+        if not (known := self.lake.tables()):
+            return
+        wanted = any_backfill(self.random, self.laws.stored_times(), known)
+        if self._kills_of("backfill") < self.merge_kills // 3 and self.random.random() < CHANCE_OF_A_KILL:
+            self.steps.one("backfill", wanted=to_text(wanted), sure=True, allowed=GONE)
+            return
+        try:
+            self.lake.backfill(wanted)
+        except BatchesGone:
+            self.events["backfill: BatchesGone"] += 1
 
     def _collect(self) -> None:
         """Remove what nobody needs, by a clock that is wrong."""

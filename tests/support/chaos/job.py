@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-STEPS = ("plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake", "rewind", "release", "anew", "gc", "maintain")
+STEPS = (
+    "plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake", "rewind", "release", "anew", "gc", "maintain", "backfill",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class Job:
         folder: where its log, its output and its result go.
         unit: what to drain, as plain JSON.
         plan: what to merge, as plain JSON.
-        wanted: where to rewind to, or the tables, with commas between them, that are released, read anew or looked after.
+        wanted: where to rewind to, or the tables, with commas between them, that are released, read anew or looked after;
+            what is merged again, as JSON.
         label: point at which to die, and at which of its occurrences.
         nth: see label.
         after: seconds after which to die instead.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 
 from cdc_lib.config import Credentials, SourceConfig
@@ -59,6 +60,12 @@ class Laws:
     def stored_windows(self) -> list[Window]:
         """Return the windows that were acknowledged and are still stored."""
         return [window for window in self.windows if self._manifest(window) is not None]
+
+    def stored_times(self) -> list[datetime]:
+        """Return the times of the first and last changes of the windows that are still stored."""
+        found = [manifest for window in self.windows if (manifest := self._manifest(window)) is not None]
+        times = {time for manifest in found for time in (manifest.first_time, manifest.last_time) if time is not None}
+        return sorted(times)
 
     def check_documents(self) -> int:
         """Look at every manifest and cut and at the files that manifests name; returns how many documents there are."""

@@ -31,6 +31,7 @@ PLACES: dict[str, list[str]] = {
     "release": _around("release", "the swap of the drain cursor"),
     "anew": _around("anew", "the swap of the drain cursor"),
     "maintain": [*_around("maintain", *CHORES), "maintain: at any moment"],
+    "backfill": [*_around("backfill", *(deed for deed in COMMITS if "columns" not in deed)), "backfill: at any moment"],
     "gc": _around("gc", "the removal of a manifest", "the removal of what no manifest names"),
 }
 """All points, by step."""

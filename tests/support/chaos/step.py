@@ -20,9 +20,11 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.open import open_store
 from spark_jobs.application import run as merge
+from spark_jobs.backfill import backfill
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.session import spark_session
 from tests.support.chaos import clock
+from tests.support.chaos.backfills import from_text
 from tests.support.chaos.job import Job
 from tests.support.chaos.labelled_merge import label_commits
 from tests.support.chaos.labelled_store import LabelledStore
@@ -67,10 +69,9 @@ def _do(job: Job, points: Points) -> None:
             pipeline.ack_drain(by="chaos")
         case "plan_merge":
             pipeline.plan_merge(by="chaos")
-        case "merge":
+        case "merge" | "maintain" | "backfill":
             label_commits(points, job.step)
-            plan = documents.load(MergePlan, json.dumps(job.plan).encode(), "the job")
-            merge(config, plan, store, pipeline.reselector if config.reselect.is_on else None)
+            _in_spark(job, pipeline)
         case "ack_lake":
             pipeline.ack_lake(by="chaos")
         case "rewind":
@@ -80,13 +81,22 @@ def _do(job: Job, points: Points) -> None:
             pipeline.release(job.wanted, by="chaos")
         case "anew":
             pipeline.snapshot_anew(job.wanted.split(","), by="chaos", why="to see what comes of it")
-        case "maintain":
-            label_commits(points, job.step)
-            names = lake_tables(config, last_cut(store, config.source), job.wanted.split(","))
-            with spark_session(config) as spark:
-                maintain(spark, config, store, names)
         case "gc":
             now = datetime.now(UTC) + timedelta(seconds=job.clock)
             carry_out(store, plan_collection(store, pipeline.cursors, config.source, timedelta(), now))
         case _:
             raise AssertionError(job.step)
+
+
+def _in_spark(job: Job, pipeline: Pipeline) -> None:
+    """Do a step that needs a Spark of its own."""
+    config, store = pipeline.config, pipeline.store
+    if job.step == "merge":
+        plan = documents.load(MergePlan, json.dumps(job.plan).encode(), "the job")
+        merge(config, plan, store, pipeline.reselector if config.reselect.is_on else None)
+        return
+    with spark_session(config) as spark:
+        if job.step == "backfill":
+            backfill(spark, config, pipeline, from_text(job.wanted))
+        else:
+            maintain(spark, config, store, lake_tables(config, last_cut(store, config.source), job.wanted.split(",")))

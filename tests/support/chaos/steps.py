@@ -125,7 +125,7 @@ class Steps:
         self._judge(step, outcome, {*allowed, "SourceUnavailable"} if failed else allowed)
 
     def _deadly(self, job: Job, label: str) -> Job:
-        spark = job.step in ("merge", "maintain")
+        spark = job.step in ("merge", "maintain", "backfill")
         job = replace(job, group=not spark or self.random.random() < 0.6)
         if label.endswith("at any moment"):
             most = 14.0 if spark else 0.5

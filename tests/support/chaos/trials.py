@@ -21,6 +21,7 @@ class Trials:
         upkeep: lake tables are looked after, and their old snapshots go.
         statements: columns are dropped and renamed, tables emptied, swapped, dropped and made again.
         images: rows in the binlog have not all columns.
+        backfills: archived batches are merged again.
     """
 
     prepared: bool
@@ -33,10 +34,11 @@ class Trials:
     upkeep: bool
     statements: bool
     images: bool
+    backfills: bool
 
     @classmethod
     def of(cls, seed: int) -> Self:
-        """Return those of a seed: its last ten bits say no to one each, so that 0 has all of them."""
+        """Return those of a seed: its last eleven bits say no to one each, so that 0 has all of them."""
         return cls(*(not seed >> bit & 1 for bit in range(len(fields(cls)))))
 
     @classmethod
