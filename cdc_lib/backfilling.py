@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake import Point
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.window import SnapshotTask
-from cdc_lib.model.xa import OpenTransaction
+from cdc_lib.model.xa import Decision, OpenTransaction
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cursors import begun
@@ -185,8 +185,24 @@ class Backfilling:
         unknown = not_replayed(settle(opened, loaded).unknown, drain.switches)
         # A snapshot is read behind the place that its id tells.
         reads = [_asked(task) for task in drain.snapshots if task.chunks]
+        began = _began(drain)
+        if unknown and (began is None or not backfill.windows or backfill.windows[0].start != began):
+            self._refuse_without_rows(unknown, reads)
         check_in_snapshots(unknown, reads if self.config.start == "snapshot" else (), self.config.source)
         return opened
+
+    def _refuse_without_rows(self, unknown: Sequence[tuple[int, Decision]], reads: Sequence[Point]) -> None:
+        """Refuse transactions whose rows may have been removed, unless all snapshots were read behind their commits."""
+        for epoch, decision in unknown:
+            if not reads or Point.at(epoch, decision.position) >= min(reads):
+                raise BatchesGone(
+                    f"the XA transaction {decision.xid} is committed in this time, and its rows are in no batch that is stored",
+                    hint="Take a --from behind its XA COMMIT; else cdc snapshot reads the tables anew.",
+                    source=self.config.source,
+                    xid=decision.xid,
+                    file=decision.position.file,
+                    offset=decision.position.offset,
+                )
 
     def _stored(self, key: str) -> Manifest | None:
         if key not in self.known:
@@ -254,7 +270,7 @@ def _start(manifest: Manifest) -> Point:
 def _asked(task: SnapshotTask) -> Point:
     """Return where the binlog ended when a snapshot was asked for; its id tells it."""
     epoch, _, place = task.snapshot_id.partition("-")
-    file, _, offset = place.partition(".")
+    file, _, offset = place.partition("-")[0].partition(".")  # behind it, of a later one, the cursor's generation
     return Point(int(epoch), int(file), int(offset))
 
 

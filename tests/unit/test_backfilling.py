@@ -63,6 +63,21 @@ def test_rows_of_a_transaction_that_was_prepared_before_the_period_come_along(so
     assert source.told(Period(seconds(150)), ["other.*"]).tables == ()
 
 
+def test_rows_of_a_prepared_transaction_that_were_removed_are_missed(source, writer):
+    """Unless every snapshot was read behind the commit, also one that was asked for later."""
+    first = next(one.key for one in writer.store.list("shop/") if one.key.endswith("manifest.json"))
+    writer.store.delete([first])
+    found = source.found(Period(seconds(250)))
+    with pytest.raises(
+        BatchesGone, match="the XA transaction x is committed in this time, and its rows are in no batch"
+    ):
+        source.plan(found, found.begin, found.end)
+    drain = source.cursors.load("shop", DRAIN)
+    task = SnapshotTask("shop", 1, "000001-000001.000000000260-000004", "shop", "orders", 1, complete=True)
+    source.cursors.swap(drain, replace(drain, snapshots=(task,)))
+    assert source.plan(found, found.begin, found.end).prepared == ()
+
+
 def test_a_snapshot_counts_once_the_lake_has_it_whole(source, writer):
     """Its low watermark is where the backfill begins then, and its chunks come first."""
     keys = [writer.chunk(ORDERS, 50, [{"id": 1}], number=n, last=n == 1) for n in (0, 1)]
