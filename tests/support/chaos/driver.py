@@ -132,6 +132,8 @@ class Chaos:
         self.quiet.compare()
         if self.trials.backfills:  # once the lake has something for sure
             for _ in range(BACKFILLS_AT_REST):
+                self.customers.work()
+                self.quiet.round()
                 self._do(self._backfill)
             self.quiet.compare()
 
@@ -300,7 +302,7 @@ class Chaos:
         if not (known := self.lake.tables()):
             return
         wanted = any_backfill(self.random, self.laws.stored_times(), known)
-        if self._kills_of("backfill") < self.merge_kills // 3 and self.random.random() < CHANCE_OF_A_KILL:
+        if self._kills_of("backfill") < max(1, self.merge_kills // 3) and self.random.random() < CHANCE_OF_A_KILL:
             self.steps.one("backfill", wanted=to_text(wanted), sure=True, allowed=GONE)
             return
         try:

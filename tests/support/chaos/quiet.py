@@ -56,12 +56,12 @@ class Quiet:
         """
         self.customers.mend()
         if self.takeovers.repeated:
-            self._round()
+            self.round()
             names = [f"{self.customers.database}.{table}" for table in WITHOUT_KEY]
             self.pipeline.snapshot_anew(names, by="quiet", why="changes stand in it twice")
             self.takeovers.repeated = False
         for _ in range(ROUNDS):
-            self._round()
+            self.round()
             if self._caught_up():
                 break
         else:
@@ -71,7 +71,7 @@ class Quiet:
         self.say(f"compared {rows} rows of {len(tables)} tables, {documents} documents, {again} windows drained again")
         self._verify(tables)
 
-    def _round(self) -> None:
+    def round(self) -> None:
         """What runs of the DAG do that merge when all is drained, and a person who releases what is set aside."""
         pipeline = self.pipeline
         while units := pipeline.plan(by="quiet"):
