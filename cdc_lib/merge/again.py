@@ -74,7 +74,9 @@ class Again:
         work = replace(work, marker=after, pieces=pieces)
         if mode == "append":
             begin = max(filter(None, (since, work.anew)))
-            return replace(work, again=(begin, high), again_reads=bool(chunks))
+            # Rows of a snapshot that was read where the table ends stand at that place, not before it.
+            reads = [low._replace(offset=low.offset + 1) for low in (low_of(batch.manifest) for batch in chunks)]
+            return replace(work, again=(begin, max((high, *reads))), again_reads=bool(chunks))
         refuse_unclear(table, taken.unclear or new.unclear)
         if mode == "history":
             work = replace(work, again=(since, high))

@@ -77,6 +77,16 @@ def test_a_list_of_changes_has_the_part_taken_out_that_comes_again(writer):
     assert work(writer, VIEWS, [chunk, *keys], Marker(END)).again_reads
 
 
+def test_a_list_of_changes_gets_its_snapshot_once_when_nothing_came_behind_it(writer):
+    """Its rows stand where the table ends, and are taken out as well."""
+    chunk, low = writer.chunk(VIEWS, 300, [{"id": 1}]), Point(1, 1, 300)
+    marker = Marker(
+        END, (SnapshotMark(load_batches(writer.store, [chunk])[0].manifest.chunk.snapshot_id, 1, True, low, low, low),)
+    )
+    found = work(writer, VIEWS, [chunk], marker)
+    assert (found.again, found.again_reads) == ((low, Point(1, 1, 301)), True)
+
+
 def test_changes_of_before_a_snapshot_that_replaced_the_table_count_for_nothing(writer):
     """What was deleted while they were left out would come back."""
     low = Point(1, 1, 210)
