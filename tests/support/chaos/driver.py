@@ -133,6 +133,7 @@ class Chaos:
         if self.trials.backfills:  # once the lake has something for sure
             for _ in range(BACKFILLS_AT_REST):
                 self.customers.work()
+                self.customers.mend()
                 self.quiet.round()
                 self._do(self._backfill)
             self.quiet.compare()
