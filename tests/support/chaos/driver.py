@@ -35,7 +35,7 @@ from tests.support.chaos.zygote import Zygote
 KILLS_BETWEEN_COMPARISONS = 25
 GONE = frozenset({"BatchesGone"})
 """What ends a backfill whose batches were collected."""
-BACKFILLS_AT_REST = 4
+BACKFILLS_AT_REST = 2
 REACH = 12
 """So many windows a rewind goes back at most: all of them are drained and merged again."""
 
