@@ -18,6 +18,7 @@ from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, Point, Reselected
 from cdc_lib.model.mode import Mode
 from cdc_lib.model.position import Position
+from cdc_lib.model.renamed import Renamed
 from cdc_lib.model.schema import TableSchema
 
 Frame = TypeVar("Frame")
@@ -168,8 +169,11 @@ class BinlogStream(Protocol):
 class RowGroupSink(Protocol):
     """Takes decoded row groups, one file per (table, layout)."""
 
-    def write(self, key: str, schema: TableSchema, rows: pa.Table) -> None:
-        """Take one row group; groups with the same key go into the same file, in the order they come."""
+    def write(self, key: str, schema: TableSchema, rows: pa.Table, renames: int = 0) -> None:
+        """Take one row group; groups with the same key go into the same file, in the order they come.
+
+        ``renames``: how many statements renamed columns of the table in the window before these rows.
+        """
         ...
 
 
@@ -299,8 +303,12 @@ class MergeTarget(Protocol[Frame]):
         """Return the table as it stands now, or None when there is none."""
         ...
 
-    def create(self, schema: TableSchema, wanted: Mode | None = None) -> LakeTable:
-        """Create the table without rows, in a mode if its rows have a key."""
+    def create(self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[Renamed] = ()) -> LakeTable:
+        """Create the table without rows, in a mode if its rows have a key; its columns have the names behind renames."""
+        ...
+
+    def rename(self, names: Mapping[str, str], renames: Sequence[Renamed]) -> LakeTable:
+        """Give columns new names, all at once, and remember the renames that they follow, in the same commit."""
         ...
 
     def become(self, mode: Mode) -> LakeTable:

@@ -9,7 +9,8 @@ from datetime import datetime
 from functools import partial
 
 from cdc_lib.config import SourceConfig
-from cdc_lib.config.shape import is_shaped
+from cdc_lib.config.shape import is_shaped, stored_as
+from cdc_lib.config.sharing import shares_lake_table
 from cdc_lib.decode.aside import AsideTables, tables_at_fault
 from cdc_lib.decode.history.window import WindowHistory
 from cdc_lib.decode.masking import Shape
@@ -154,6 +155,8 @@ class WindowBatches:
             swaps=self.config.tables.online_schema_change,
             kept=origin.kept,
             shaped=partial(is_shaped, self.config),
+            stored=partial(stored_as, self.config),
+            shares=partial(shares_lake_table, self.config),
         )
         options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values, naming=naming)
         with origin.stream(window, facts.identity) as stream:

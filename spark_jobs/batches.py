@@ -12,12 +12,14 @@ from cdc_lib.merge.aside import without_aside
 from cdc_lib.merge.emptied import is_of_database, spread
 from cdc_lib.merge.plan import Batch, Piece, replayed_windows, tables_of
 from cdc_lib.merge.prepared import Commit, opened_before, settle
+from cdc_lib.merge.renames import Place, behind, place_of, renamed_columns
 from cdc_lib.model.aside import Aside
 from cdc_lib.model.batch import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, TS, DataFile, Manifest
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_NAMES, LakeColumn, Point
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.mode import VALID_FROM
+from cdc_lib.model.renamed import Renamed
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import ObjectStore
@@ -37,13 +39,23 @@ class RowShare:
         constants: columns that are added, and their values.
         reads: between which points the snapshots of the table were read, see :attr:`cdc_lib.model.lake.Marker.reads`.
         ahead: rows that were read by themselves (re-selected, or in a part of the table) may hold changes before this point already.
+        renames: of the table's columns, in order; rows of before them go in under the names behind them.
     """
 
     keeps: Callable[[str], bool]
     constants: Mapping[str, str]
     reads: tuple[Point, Point] | None = None
     ahead: Point | None = None
+    renames: Sequence[Renamed] = ()
 
+    def columns(self, schema: TableSchema, place: Place) -> Columns:
+        """Return the columns of rows of a place that go into the lake table, by their names there."""
+        named = renamed_columns(schema, behind(place, self.renames))
+        return tuple((name, column.name) for name, column in named if self.keeps(name))
+
+
+Columns = tuple[tuple[str, str], ...]
+"""Names in the lake table and in a file."""
 
 BEFORE_READ, WHILE_READ, READ_AHEAD = "<", "~", "*"
 """Phases of a change: before the snapshot's rows were read, while they were, or before the end of what was re-selected."""
@@ -176,26 +188,29 @@ def changes(
         share: what the rows get on their way into this lake table; nothing without it.
     """
     share = share or RowShare(lambda _: True, {})
-    groups: dict[tuple[str, Point | None, bool], tuple[TableSchema, list[str]]] = {}
+    groups: dict[tuple[str, Point | None, bool, Columns], tuple[TableSchema, list[str]]] = {}
     for piece in pieces:
         manifest = piece.batch.manifest
         for file in manifest.files:
             if file.table == table:
-                kind = (file.schema_id, piece.floor, file.partial_rows > 0)
-                group = groups.setdefault(kind, (manifest.schemas[file.schema_id], []))
+                schema = manifest.schemas[file.schema_id]
+                named = share.columns(schema, place_of(manifest, file))
+                kind = (file.schema_id, piece.floor, file.partial_rows > 0, named)
+                group = groups.setdefault(kind, (schema, []))
                 group[1].append(store.url(layout.beside(piece.batch.key, file.path)))
     committed = _committed(table, pieces)
-    some_partial = any(partial for _, _, partial in groups) or any(file.partial_rows for _, file, _ in committed)
+    some_partial = any(partial for _, _, partial, _ in groups) or any(file.partial_rows for _, file, _ in committed)
     whole_marks = [f"CAST(NULL AS STRING) AS {ABSENT}"] if some_partial else []
     frames = []
-    for (_, floor, partial), (schema, paths) in groups.items():
-        marks = [_marks(schema, columns, share)] if partial else whole_marks
-        frames.append(_read(session, schema, paths, floor, columns, marks, share))
+    for (_, floor, partial, named), (schema, paths) in groups.items():
+        marks = [_marks(schema, named, columns, share)] if partial else whole_marks
+        frames.append(_read(session, schema, paths, floor, named, columns, marks, share))
     for held, file, commits in committed:
         schema, url = held.manifest.schemas[file.schema_id], store.url(layout.beside(held.key, file.path))
-        marks = [_marks(schema, columns, share)] if file.partial_rows else whole_marks
+        named = share.columns(schema, place_of(held.manifest, file))
+        marks = [_marks(schema, named, columns, share)] if file.partial_rows else whole_marks
         found = committed_rows(_open(session, schema, [url], partial=some_partial), commits)
-        frames.append(_in_shape(found, schema, columns, marks, share))
+        frames.append(_in_shape(found, named, columns, marks, share))
     if not frames:
         return session.createDataFrame([], ", ".join(_declared(_shape(columns))))
     whole, *others = frames
@@ -211,6 +226,7 @@ def _read(
     schema: TableSchema,
     paths: list[str],
     floor: Point | None,
+    named: Columns,
     columns: Sequence[LakeColumn],
     marks: list[str],
     share: RowShare,
@@ -218,7 +234,7 @@ def _read(
     frame = _open(session, schema, paths, partial=bool(marks))
     if floor is not None:
         frame = frame.where(f"{struct((EPOCH, FILE, OFFSET))} >= {point(floor)}")
-    return _in_shape(frame, schema, columns, marks, share)
+    return _in_shape(frame, named, columns, marks, share)
 
 
 def _committed(table: str, pieces: Sequence[Piece]) -> list[tuple[Batch, DataFile, list[Commit]]]:
@@ -243,19 +259,20 @@ def _open(session: SparkSession, schema: TableSchema, paths: list[str], *, parti
 
 
 def _in_shape(
-    frame: DataFrame, schema: TableSchema, columns: Sequence[LakeColumn], marks: list[str], share: RowShare
+    frame: DataFrame, named: Columns, columns: Sequence[LakeColumn], marks: list[str], share: RowShare
 ) -> DataFrame:
     batch_names = {lake: name for name, lake in LAKE_NAMES.items()}
-    kept = {column.name.lower(): quoted(column.name) for column in schema.columns if share.keeps(column.name)}
+    kept = {name.lower(): quoted(column) for name, column in named}
     present = kept | {lake: quoted(name) for lake, name in batch_names.items()}
     present |= {VALID_FROM: quoted(TS)}
     present |= {name: text_literal(value) for name, value in share.constants.items()}
     return frame.selectExpr(*(_projected(column, present) for column in _shape(columns)), *marks)
 
 
-def _marks(schema: TableSchema, columns: Sequence[LakeColumn], share: RowShare) -> str:
+def _marks(schema: TableSchema, named: Columns, columns: Sequence[LakeColumn], share: RowShare) -> str:
     """Put the marks of a file's columns into the order of the lake's; what the file does not have is null there, as ever."""
-    places = {column.name.lower(): i for i, column in enumerate(schema.columns, 1) if share.keeps(column.name)}
+    numbers = {column.name: i for i, column in enumerate(schema.columns, 1)}
+    places = {name.lower(): numbers[column] for name, column in named}
     marks = [
         f"substring({ABSENT}, {places[name]}, 1)" if (name := column.name.lower()) in places else f"'{CELL_HERE}'"
         for column in columns

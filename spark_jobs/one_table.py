@@ -15,13 +15,25 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.merge.emptied import emptied
 from cdc_lib.merge.modes import mode_of, refuse_change
-from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, newest_schema, schemas_of, work_on
+from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, work_on
+from cdc_lib.merge.renames import (
+    at_point,
+    behind,
+    behind_point,
+    known,
+    newest_schema,
+    now_called,
+    renamed_schemas,
+    renaming,
+    told_by,
+)
 from cdc_lib.merge.routing import LakeMerge, Share, alike, lake_merges
 from cdc_lib.merge.union import disagree, union
 from cdc_lib.model.cursor import DRAIN
-from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker, Point
+from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker, PlacedFill, Point
 from cdc_lib.model.merge import MergePlan, TableCut
 from cdc_lib.model.mode import Mode
+from cdc_lib.model.renamed import Renamed
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, MergeTarget, ObjectStore, Superseded
@@ -51,11 +63,13 @@ class _Part:
         share: the source table.
         work: what it needs.
         schemas: the versions of its rows, as they stand in the lake.
+        renames: of its columns, in order.
     """
 
     share: Share
     work: TableWork
     schemas: tuple[TableSchema, ...]
+    renames: tuple[Renamed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,20 +151,26 @@ class TableMerge:
     def _attempt(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         target = self._target(session, lake)
         stands = target.load()
-        schemas = {share.table: self._schemas(share, self.batches) for share in lake.shares}
-        told = [versions for versions in schemas.values() if versions]
+        told = [versions for share in lake.shares if (versions := self._schemas(share, self.batches, stands))]
         if stands is None and not told:
             return []  # statements on tables that never had a row here, or the snapshot of one that was gone by then
         mode = _mode(lake, stands, told)
         markers = stands.markers if stands is not None else {}
-        parts = []
-        for share in lake.shares:
-            work = self.decide(share.table, mode, self.batches, markers.get(share.table, Marker()), self.plan)
-            parts.append(_Part(share, work, schemas[share.table]))
-        if stands is not None and stands.mode != mode and any(part.work.pieces for part in parts):
+        works = [
+            self.decide(share.table, mode, self.batches, markers.get(share.table, Marker()), self.plan)
+            for share in lake.shares
+        ]
+        due = any(work.pieces for work in works)
+        if stands is not None and stands.mode != mode and due:
             stands = target.become(mode)
+        if stands is not None and due:
+            stands = self._renamed(target, lake, stands)
+        parts = [
+            _Part(share, work, self._schemas(share, self.batches, stands), self._renames(share, stands))
+            for share, work in zip(lake.shares, works, strict=True)
+        ]
         applied: Mapping[str, int] = {}
-        if any(part.work.pieces for part in parts):
+        if due:
             records = stands.records if stands is not None else 0
             suited = brief_settings(sum(map(_rows, parts)), records, self.config.merge.conf)
             with set_for(session, suited):
@@ -175,6 +195,20 @@ class TableMerge:
             )
             for table in lake.tables
         ]
+
+    def _renames(self, share: Share, stands: LakeTable | None) -> tuple[Renamed, ...]:
+        """Return the renames of a source table's columns."""
+        return known(stands, share.table, told_by(share.table, self.batches))
+
+    def _renamed(self, target: MergeTarget[DataFrame], lake: LakeMerge, stands: LakeTable) -> LakeTable:
+        """Let the lake's columns follow those that got other names."""
+        for share in lake.shares:
+            told, marker = told_by(share.table, self.batches), stands.markers.get(share.table, Marker())
+            others = _others(lake, stands, share.table)
+            found = renaming(stands, marker, told, share.target.keeps or _everything, others)
+            if found is not None:
+                stands = target.rename(found.names, found.renames)
+        return stands
 
     def _apply(
         self,
@@ -226,10 +260,10 @@ class TableMerge:
         if self.origin is None or to_come:
             yield None
             return
-        shares = [(part.share, newest_schema(part.share.table, self.batches)) for part in parts]
-        known = [(share, schema) for share, schema in shares if schema is not None]
+        shares = [(part.share, newest_schema(part.share.table, self.batches, part.renames)) for part in parts]
+        told = [(share, schema) for share, schema in shares if schema is not None]
         origin, lag = self.origin, self.lag
-        back = ReadBack(session, self.config, self.store, self.plan, origin, lag, self.say, target.evolve, known)
+        back = ReadBack(session, self.config, self.store, self.plan, origin, lag, self.say, target.evolve, told)
         try:
             yield back
         finally:
@@ -240,9 +274,9 @@ class TableMerge:
         first = self.waits and self.config.start == "snapshot" and not part.work.marker.snapshots
         return part.work.mode != "append" and first
 
-    def _schemas(self, share: Share, batches: Sequence[Batch]) -> tuple[TableSchema, ...]:
+    def _schemas(self, share: Share, batches: Sequence[Batch], stands: LakeTable | None) -> tuple[TableSchema, ...]:
         """Return the versions of a source table's rows, as they stand in the lake."""
-        schemas = schemas_of(share.table, batches)
+        schemas = renamed_schemas(share.table, batches, self._renames(share, stands))
         return tuple(routed_schema(schema, share.target) for schema in schemas)
 
     def _with_replay(self, part: _Part) -> tuple[_Part, list[Piece]]:
@@ -252,7 +286,8 @@ class TableMerge:
             return part, list(work.pieces)
         drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN)
         again = replayed_batches(self.store, self.config.source, work.table, work.replay, self.plan.aside, drain)
-        older = tuple(routed_schema(schema, share.target) for schema in schemas_of(work.table, again))
+        schemas = renamed_schemas(work.table, again, part.renames)
+        older = tuple(routed_schema(schema, share.target) for schema in schemas)
         pieces = (*work.pieces, *(Piece(batch, work.replay[0]) for batch in again))
         before = emptied(work.table, (batch.manifest for batch in again), work.replay[0], Marker())
         # What was taken since the replay is taken of these as well.
@@ -265,7 +300,7 @@ class TableMerge:
     ) -> DataFrame:
         share = part.share
         row = RowShare(share.target.keeps or _everything, share.constants(self.config.source), part.work.marker.reads)
-        row = replace(row, ahead=part.work.ahead)
+        row = replace(row, ahead=part.work.ahead, renames=part.renames)
         frame = changes(session, self.store, share.table, pieces, columns, row)
         if found := filled_columns(self._filled(part), columns):
             frame = frame.withColumns(found)
@@ -296,9 +331,9 @@ class TableMerge:
         share = part.share
         whose = share.constants(self.config.source)
         return [
-            Filled(one.before, one.fill.column, one.fill.value, whose)
+            Filled(one.before, column, one.fill.value, whose)
             for one in part.work.fills
-            if share.target.keeps is None or share.target.keeps(one.fill.column)
+            if (share.target.keeps or _everything)(column := _column_of(part, one))
         ]
 
     def _alike(self, lake: LakeMerge, part: _Part, stands: LakeTable | None) -> bool:
@@ -386,12 +421,18 @@ def _everything(_: str) -> bool:
     return True
 
 
+def _column_of(part: _Part, filled: PlacedFill) -> str:
+    """Return what a column that was added is called now."""
+    place = at_point(behind_point(filled.before))
+    return now_called(filled.fill.column, behind(place, part.renames))
+
+
 def _with_waiting(part: _Part, columns: Iterable[LakeColumn]) -> Marker:
     """Return a part's marker, with the values for columns that the lake table does not have yet."""
     have = {column.name.lower() for column in columns}
-    waiting = (one for one in part.work.fills if one.fill.column.lower() not in have)
+    waiting = ((one, column) for one in part.work.fills if (column := _column_of(part, one)).lower() not in have)
     keeps = part.share.target.keeps or _everything
-    return replace(part.work.marker, waiting=tuple(one for one in waiting if keeps(one.fill.column)))
+    return replace(part.work.marker, waiting=tuple(one for one, column in waiting if keeps(column)))
 
 
 def _arrived(stands: LakeTable, parts: Iterable[_Part]) -> bool:
@@ -415,7 +456,8 @@ def _evolved(
     shards = [(part.share.table, schema) for part in parts for schema in part.schemas]
     if len(parts) > 1 and shards:
         union(str(lake.name), shards, lake.mode)
-    columns = (stands or target.create(shards[0][1], lake.mode)).columns
+    renames = [one for part in parts for one in part.renames]
+    columns = (stands or target.create(shards[0][1], lake.mode, renames)).columns
     for table, schema in shards:
         try:
             columns = target.evolve(schema).columns

@@ -23,6 +23,15 @@ def is_masked(config: SourceConfig, database: str, table: str) -> bool:
     return any(rule.covers(database, table) for rule in config.masks)
 
 
+def stored_as(config: SourceConfig, database: str, table: str, column: str) -> str | None:
+    """Return how a column of a table is stored: None for not at all, its mask as text, or an empty text for as it is."""
+    if not all(rule.keeps(column) for rule in config.columns if rule.covers(database, table)):
+        return None
+    masks = (rule.value for rule in config.masks if rule.covers(database, table) and rule.masks(column))
+    mask = next(masks, None)
+    return "" if mask is None else repr(mask)
+
+
 def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
     """Return which columns of a table are stored, and behind which masks.
 

@@ -27,6 +27,7 @@ from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.batch import Ddl
 from cdc_lib.model.position import Position
+from cdc_lib.model.table_statement import TableStatement
 
 
 class RareEvents:
@@ -66,6 +67,7 @@ class RareEvents:
         self._charsets = charsets or {}
         mariadb = progress.flavor == "mariadb"
         self._changes = TableChanges(self._naming, mariadb, tables.touches)
+        self._stamp = 0  # of the event at hand
         self._aside_told: list[tuple[str, str]] = []  # tables left out that the statement at hand is about
 
     def take(self, data: Bytes, event: int, end: int, *, inside: int | None = None) -> None:
@@ -113,6 +115,7 @@ class RareEvents:
     def _take(self, data: Bytes, event: int, end: int) -> int:
         """Act on one event and return how many bytes of the file it takes."""
         kind = int(data[event + 4])
+        self._stamp = int.from_bytes(data[event : event + 4].tobytes(), "little")
         flags = int.from_bytes(data[event + 17 : event + 19].tobytes(), "little")
         length = int.from_bytes(data[event + 9 : event + 13].tobytes(), "little")
         made_up = kind in (events.FORMAT_DESCRIPTION, events.ROTATE) and not data[event + 13 : event + 17].any()
@@ -200,7 +203,7 @@ class RareEvents:
         if means.tables:
             progress, own = self._progress, statement_of(body, text, self._charsets)
             found = self._changes.of(means, followed, own, progress.position, progress.place())
-            self._summary.statements += tuple(replace(one, time=progress.commit_time) for one in found)
+            self._summary.statements += tuple(self._dated(one) for one in found)
         if touched:
             self._summary.ddl.append(Ddl(self._progress.position, database, shown))
         if self._defines is not None and means.tables:
@@ -208,6 +211,14 @@ class RareEvents:
             self._tables.forget()  # rows behind it come with a table map of the new definition
         if self._ends_transaction(means.effect, opens=means.opens_transaction):
             frame.end_transaction(self._progress.state)
+
+    def _dated(self, found: TableStatement) -> TableStatement:
+        """Say when a statement came; rows behind one that renames columns make files of their own."""
+        found = replace(found, time=self._progress.commit_time)
+        if found.kind != "rename_columns":
+            return found
+        self._tables.renamed(found.table)
+        return replace(found, gtid=self._progress.gtid, stamp=self._stamp)
 
     def _told(self, statement: str) -> str:
         """Return a statement as errors show it: what may be set aside is kept with its reason, which has no values."""

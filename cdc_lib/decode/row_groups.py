@@ -155,12 +155,15 @@ class RowGroups:
         table = self._tables.partial(slot, prepared=prepared).columns
         if table.rows:
             self._summary.rows += table.rows
-            self._sinks[prepared].write(f"{_PARTIAL_FILES + slot}", table.schema, table.finish())
+            self._write(f"{_PARTIAL_FILES + slot}", slot, table, prepared=prepared)
 
     def _close_group(self, slot: int, table: TableColumns, *, prepared: bool) -> None:
         if table.rows:
             self._summary.rows += table.rows
-            self._sinks[prepared].write(f"{slot:05d}", table.schema, table.finish())
+            self._write(f"{slot:05d}", slot, table, prepared=prepared)
+
+    def _write(self, key: str, slot: int, table: TableColumns, *, prepared: bool) -> None:
+        self._sinks[prepared].write(key, table.schema, table.finish(), self._tables.renames[slot])
 
     def _place(self, record: int) -> Place:
         return self._progress.place(int(self._records[record, frame.START]))

@@ -57,9 +57,9 @@ _LOOKED_AT = (
 
 
 class _Nowhere:
-    def write(self, key: str, schema: TableSchema, rows: object) -> None:
+    def write(self, key: str, schema: TableSchema, rows: object, renames: int = 0) -> None:
         """Take nothing: no table is wanted."""
-        raise AssertionError((key, schema, rows))
+        raise AssertionError((key, schema, rows, renames))
 
 
 class _RareStatements(RareEvents):

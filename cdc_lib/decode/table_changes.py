@@ -9,6 +9,7 @@ from cdc_lib.config.shadows import bases
 from cdc_lib.decode.conceal import concealed
 from cdc_lib.decode.ddl import Meaning, Name
 from cdc_lib.decode.history.fills import fills
+from cdc_lib.decode.history.renames import renames
 from cdc_lib.decode.history.words import CannotFollow
 from cdc_lib.decode.progress import Place
 from cdc_lib.decode.statement import Statement
@@ -63,21 +64,63 @@ class TableChanges:
             return statements + tuple(TableStatement("shadow", table, position) for table in shadowed)
         if means.effect not in ("alter", "columns") or not (followed or shadowed):
             return statements
+        own = self._of_columns(means, followed[:1], statement, position, place)
+        return statements + own + tuple(self._of_shadows(means, shadowed, statement, position))
+
+    def _of_columns(
+        self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, place: Place
+    ) -> tuple[TableStatement, ...]:
+        """Return what an ALTER does to the columns of a captured table."""
+        renamed: tuple[TableStatement, ...] | None = () if means.effect == "alter" else None
         try:
-            added = self._added(means, statement, [*followed[:1], *_names(shadowed)])
+            if renamed is None:
+                renamed = tuple(self._renamed(table, statement, position, place) for table in followed)
+            added = self._added(statement, followed)
         except CannotFollow as why:
-            if keyed := [table for table in followed if self._is_read_anew(table, means)]:
+            if keyed := [table for table in followed if self._is_read_anew(table, loses=renamed is None)]:
                 told = concealed(statement.text)[:_TOLD]
                 message = f"a statement gave values to rows that it does not tell ({why}): {told!r}"
                 raise _replaced(message, keyed, place) from why
-            return tuple(TableStatement("shadow_fill", table, position, unclear=str(why)) for table in shadowed)
-        if not added:
-            return statements
-        return (
-            *statements,
-            *(TableStatement("fill", ".".join(table), position, added) for table in followed[:1]),
-            *(TableStatement("shadow_fill", table, position, added) for table in shadowed),
-        )
+            added = ()
+        filled = [TableStatement("fill", ".".join(table), position, added) for table in followed if added]
+        return (*(one for one in renamed or () if one.names), *filled)
+
+    def _renamed(self, table: Name, statement: Statement, position: Position, place: Place) -> TableStatement:
+        """Return which columns of a table have other names behind a statement, of those that are stored.
+
+        Raises:
+            CannotFollow: the statement does not tell, or another table's rows stand in the lake's column.
+            UnknownEvent: the source file stores a column otherwise under its new name.
+        """
+        found = renames(statement)
+        if found and self.naming.shares(*table):
+            raise CannotFollow("columns have other names, and other tables share the lake table")
+        for old, new in found:
+            if self.naming.stored(*table, old) != self.naming.stored(*table, new):
+                raise UnknownEvent(
+                    f"column {old} is called {new} from here on, and the source file stores {new} otherwise than {old}",
+                    hint="Nothing was acknowledged. Name both under columns and masks in the source file, masks with a "
+                    f"wildcard ({old}*, {new}*), since an exact name must be there; then run again.",
+                    **place,
+                    table=".".join(table),
+                    column=old,
+                )
+        names = tuple(pair for pair in found if self.naming.stored(*table, pair[0]) is not None)
+        return TableStatement("rename_columns", ".".join(table), position, names=names)
+
+    def _of_shadows(
+        self, means: Meaning, shadowed: Sequence[str], statement: Statement, position: Position
+    ) -> Iterator[TableStatement]:
+        """Yield what an ALTER does to the shadows of captured tables."""
+        added: tuple[Fill, ...] = ()
+        unclear = "columns have other names" if means.effect == "columns" else ""
+        if not unclear:
+            try:
+                added = self._added(statement, _names(shadowed))
+            except CannotFollow as why:
+                unclear = str(why)
+        if added or unclear:
+            yield from (TableStatement("shadow_fill", table, position, added, unclear) for table in shadowed)
 
     def _refuse_lost(self, means: Meaning, followed: Sequence[Name], statement: Statement, place: Place) -> None:
         """Ask for reading tables anew whose partitions or files went or came without a row event.
@@ -106,15 +149,13 @@ class TableChanges:
             if name != "*":
                 yield from (f"{database}.{base}" for base in bases(name) if self.captured(database, base))
 
-    def _is_read_anew(self, table: Name, means: Meaning) -> bool:
+    def _is_read_anew(self, table: Name, *, loses: bool) -> bool:
         """Whether a table must be read; where that cannot be, a column that is added stays null in older rows."""
         kept = self.naming.kept(*table)
-        return kept == "rows" or (kept == "fixed" and means.effect == "columns")
+        return kept == "rows" or (kept == "fixed" and loses)
 
-    def _added(self, means: Meaning, statement: Statement, tables: Sequence[Name]) -> tuple[Fill, ...]:
-        if means.effect == "columns":
-            raise CannotFollow("columns have other names")
-        if "ADD" not in statement.text.upper():
+    def _added(self, statement: Statement, tables: Sequence[Name]) -> tuple[Fill, ...]:
+        if not tables or "ADD" not in statement.text.upper():
             return ()
         found = fills(statement, mariadb=self.mariadb)
         if found and any(self.naming.shaped(*table) for table in tables):

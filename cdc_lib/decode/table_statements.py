@@ -24,6 +24,10 @@ def _never(_database: str, _table: str) -> bool:
     return False
 
 
+def _as_it_is(_database: str, _table: str, _column: str) -> str | None:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Naming:
     """How statements name tables, and what is to be known of tables that they name.
@@ -33,12 +37,16 @@ class Naming:
         swaps: a RENAME with the names of an online schema change tool puts the table's own rows back.
         kept: how the lake keeps a table; asked for only where a statement does not tell what rows got.
         shaped: whether columns of a table are left out or masked, so that no value of a statement on it may be kept.
+        stored: how a column, by its name, is stored: as it is, behind which mask, or not at all; None for not at all.
+        shares: whether a table may share its lake table with others.
     """
 
     fold: bool = False
     swaps: bool = False
     kept: Callable[[str, str], Kept] = _as_rows
     shaped: Callable[[str, str], bool] = _never
+    stored: Callable[[str, str, str], str | None] = _as_it_is
+    shares: Callable[[str, str], bool] = _never
 
 
 def table_statements(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
@@ -55,6 +56,7 @@ class KnownTables:
         """Know no table yet."""
         self._history = history
         self.columns: list[TableColumns] = []
+        self.renames: list[int] = []  # by slot: how many statements renamed columns of the table before
         self.prepared: dict[int, TableColumns] = {}
         self._progress = progress
         self._wanted = wanted
@@ -65,6 +67,7 @@ class KnownTables:
         self._shape = shape
         self.aside = aside
         self._by_layout: dict[tuple[object, ...], int] = {}
+        self._renames: Counter[str] = Counter()  # statements on a table that renamed columns
         self.forget()
 
     def forget(self) -> None:
@@ -95,9 +98,11 @@ class KnownTables:
                 self.aside.introduce(table_id, *name)
                 return
             layout = parse(body, self._charsets, self._progress.flavor, self._history)
-            key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes())
+            renames = self._renames[layout.schema.name]
+            key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes(), renames)
             if key not in self._by_layout:
                 self.columns.append(self._columns(layout))
+                self.renames.append(renames)
                 self._by_layout[key] = len(self.columns) - 1
         except (DecodeError, ConfigError) as error:
             error.context = {**self._progress.place(), **error.context}
@@ -121,6 +126,10 @@ class KnownTables:
                 "in the source file if no such column (COLUMN_TYPE ends in /* mariadb-5.3 */) has a fraction.",
                 table=projection.source.name,
             )
+
+    def renamed(self, table: str) -> None:
+        """Take note that columns of a table have other names from here on."""
+        self._renames[table] += 1
 
     def partial(self, slot: int, *, prepared: bool) -> PartialRows:
         """Return what decodes the events of a layout whose images need not have all columns; those of XA apart."""

@@ -109,10 +109,10 @@ class _Stream:
         self._wire = b""
         return size
 
-    def write(self, key: str, schema: TableSchema, rows: pa.Table) -> None:
+    def write(self, key: str, schema: TableSchema, rows: pa.Table, renames: int = 0) -> None:
         """Look whether the row came through."""
         if rows.num_rows != 1:
-            raise AssertionError((key, schema, rows))
+            raise AssertionError((key, schema, rows, renames))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from cdc_lib.model.batch import Manifest
 from cdc_lib.model.lake import Marker, PlacedFill, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.mode import Gone, Mode
-from cdc_lib.model.schema import TableSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +103,6 @@ def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
         for commit, _ in batch.commits:
             names.update(commit.prepared.tables)
     return tuple(sorted(names))
-
-
-def schemas_of(table: str, batches: Iterable[Batch]) -> tuple[TableSchema, ...]:
-    """Return the schemas in which the table's rows are written, without repeats, in the order of the batches."""
-    found: dict[str, TableSchema] = {}
-    for batch in batches:
-        for commit, held in batch.commits:
-            if table in commit.prepared.tables:
-                here = (file.schema_id for file in held.manifest.prepared_files if file.table == table)
-                found |= {schema_id: held.manifest.schemas[schema_id] for schema_id in here if schema_id not in found}
-        used = [file.schema_id for file in batch.manifest.files if file.table == table]
-        known = [i for i, s in batch.manifest.schemas.items() if s.name == table and batch.manifest.chunk is not None]
-        for schema_id in (*used, *known):
-            found.setdefault(schema_id, batch.manifest.schemas[schema_id])
-    return tuple(found.values())
-
-
-def newest_schema(table: str, batches: Sequence[Batch]) -> TableSchema | None:
-    """Return the schema of the table's last rows in the batches; None when they have none."""
-    return next((found[-1] for batch in reversed(batches) if (found := schemas_of(table, [batch]))), None)
 
 
 def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, plan: MergePlan) -> TableWork:

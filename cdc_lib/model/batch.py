@@ -57,6 +57,7 @@ class DataFile:
         bytes: size of the file.
         sha256: hex digest of the file.
         partial_rows: how many of the rows lack cells; only where there are some need ``_absent`` be looked at.
+        renames: how many of the window's statements that rename columns of the table come before the rows.
     """
 
     path: str
@@ -66,6 +67,7 @@ class DataFile:
     bytes: int
     sha256: str
     partial_rows: int = 0
+    renames: int = 0
 
 
 @dataclass(frozen=True, slots=True)

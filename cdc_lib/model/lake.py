@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdc_lib.errors import MergeError
 from cdc_lib.model.batch import ABSENT, EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.mode import IS_CURRENT, IS_DELETED, MODE_TYPES, TO_GTID, TO_ORDER, VALID_FROM, VALID_TO, Mode
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_statement import Fill
+
+if TYPE_CHECKING:
+    from cdc_lib.model.renamed import Renamed
 
 LAKE_FILE = "_binlog"
 """Number of the binlog file in a lake table; ``_file`` in a batch."""
@@ -364,6 +367,7 @@ class LakeTable:
         records: rows in its data files, with those that are deleted since; None when nobody counted them.
         markers: what has been merged of each source table that was asked for.
         carried: markers of other source tables, as text by their property: every commit repeats them.
+        renames: the renames whose names the columns have, in order.
     """
 
     columns: tuple[LakeColumn, ...]
@@ -375,3 +379,4 @@ class LakeTable:
     records: int | None = 0
     markers: Mapping[str, Marker] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)
+    renames: tuple[Renamed, ...] = ()

@@ -1,4 +1,4 @@
-"""Statements that take the rows of a table, or begin it anew, without an event for each row."""
+"""Statements that change a table, or take its rows, without an event for each row."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from typing import Literal
 
 from cdc_lib.model.position import Position
 
-TableStatementKind = Literal["truncate", "drop", "create", "create_if_missing", "swap", "fill", "shadow", "shadow_fill"]
+TableStatementKind = Literal[
+    "truncate", "drop", "create", "create_if_missing", "swap", "fill", "rename_columns", "shadow", "shadow_fill"
+]
 """truncate: the rows are gone; drop: the table is; create: it begins anew; create_if_missing: it does if it was dropped before;
-swap: an online schema change tool put its rows back with other columns; fill: its rows got values in new columns; shadow and
-shadow_fill: such a tool began to make its shadow, and did that to it: it counts from the swap on."""
+swap: an online schema change tool put its rows back with other columns; fill: its rows got values in new columns;
+rename_columns: some of its columns have other names; shadow and shadow_fill: such a tool began to make its shadow, and did
+that to it: it counts from the swap on."""
+
+Names = tuple[tuple[str, str], ...]
+"""Columns and the names that they get, all at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,9 @@ class TableStatement:
         fills: the columns that it added with a value in every row.
         unclear: of a shadow: why the statement does not tell what its rows got.
         time: when it was committed (UTC); None in batches of older releases.
+        names: the columns that it renamed.
+        gtid: where it renamed some: of the statement; empty without one.
+        stamp: where it renamed some: when a session ran it, in seconds since 1970, which replicas repeat.
     """
 
     kind: TableStatementKind
@@ -46,3 +55,6 @@ class TableStatement:
     fills: tuple[Fill, ...] = ()
     unclear: str = ""
     time: datetime | None = None
+    names: Names = ()
+    gtid: str = ""
+    stamp: int = 0

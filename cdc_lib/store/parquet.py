@@ -32,6 +32,7 @@ class _Part:
     file: HashedFile
     writer: pq.ParquetWriter
     stack: ExitStack
+    renames: int
     rows: int = 0
     partial_rows: int = 0
 
@@ -63,24 +64,25 @@ class BatchWriter:
     _slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_GROUPS_IN_FLIGHT))
     _pending: list[Future[None]] = field(default_factory=list)
 
-    def write(self, key: str, schema: TableSchema, rows: pa.Table) -> None:
+    def write(self, key: str, schema: TableSchema, rows: pa.Table, renames: int = 0) -> None:
         """Take one row group; groups with the same key go into the same file, in the order they come.
 
         Args:
             key: decimal digits; the number in the file's name.
             schema: of the table.
             rows: change columns and the table's own.
+            renames: see :attr:`cdc_lib.model.batch.DataFile.renames`.
 
         Raises:
             StoreError: an earlier group could not be written.
         """
         self._collect(wait=False)
         self._slots.acquire()
-        self._pending.append(self._encoder.submit(self._encode, key, schema, rows))
+        self._pending.append(self._encoder.submit(self._encode, key, schema, rows, renames))
 
-    def _encode(self, key: str, schema: TableSchema, rows: pa.Table) -> None:
+    def _encode(self, key: str, schema: TableSchema, rows: pa.Table, renames: int) -> None:
         try:
-            part = self._parts.get(key) or self._open(key, schema, rows)
+            part = self._parts.get(key) or self._open(key, schema, rows, renames)
             part.writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
             part.rows += rows.num_rows
             if ABSENT in rows.schema.names:
@@ -88,7 +90,7 @@ class BatchWriter:
         finally:
             self._slots.release()
 
-    def _open(self, key: str, schema: TableSchema, rows: pa.Table) -> _Part:
+    def _open(self, key: str, schema: TableSchema, rows: pa.Table, renames: int) -> _Part:
         # Not by the order in which files are opened: which layout fills a group first depends on the wire's portions.
         path = self.path_of(schema.name, int(key))
         stack = ExitStack()
@@ -107,7 +109,7 @@ class BatchWriter:
             max_rows_per_page=1 << 20,
             write_batch_size=16384,
         )
-        part = _Part(path, schema, file, writer, stack)
+        part = _Part(path, schema, file, writer, stack, renames)
         self._parts[key] = part
         return part
 
@@ -151,4 +153,4 @@ class BatchWriter:
         self.schemas[part.schema.id] = part.schema
         digest = part.file.sha256.hexdigest()
         facts = (part.path, part.schema.name, part.schema.id, part.rows, part.file.size, digest, part.partial_rows)
-        return DataFile(*facts)
+        return DataFile(*facts, part.renames)

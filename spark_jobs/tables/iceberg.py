@@ -41,6 +41,7 @@ from cdc_lib.model.lake import (
     marker_property,
 )
 from cdc_lib.model.mode import IS_CURRENT, IS_DELETED, TO_ORDER, VALID_TO, Mode
+from cdc_lib.model.renamed import RENAMES_PROPERTY, Renamed, from_json, to_json
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, Replaced, Reselect, Superseded
 from spark_jobs.sql import belongs, full_name, point, quoted, struct
@@ -50,6 +51,7 @@ from spark_jobs.tables.faults import is_missing, told
 from spark_jobs.tables.fill import column_of, filled_columns, update_sql
 from spark_jobs.tables.history import cut_sql, cuts_of, spliced
 from spark_jobs.tables.keys import KeyRange, key_range, same_key
+from spark_jobs.tables.renames import refuse_renamed, rename_columns
 from spark_jobs.tables.snapshots import markers_of
 from spark_jobs.tables.soft_delete import mark_sql, marked
 
@@ -120,9 +122,10 @@ class IcebergTable:
                 records=int(counted) if counted is not None else None,
                 markers=markers,
                 carried=carried,
+                renames=from_json(properties.get(RENAMES_PROPERTY), self._table),
             )
 
-    def create(self, schema: TableSchema, wanted: Mode | None = None) -> LakeTable:
+    def create(self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[Renamed] = ()) -> LakeTable:
         """Create the table without rows; the row's own columns come first."""
         mode = mode_of(schema, wanted)
         columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in lake_columns(schema, mode))
@@ -137,6 +140,7 @@ class IcebergTable:
             TABLE_PROPERTY: self._table,
             MODE_PROPERTY: mode,
             KEY_PROPERTY: json.dumps(schema.primary_key),
+            **({RENAMES_PROPERTY: to_json(renames)} if renames else {}),
         }
         listed = ", ".join(f"{_property(name)} = {_property(value)}" for name, value in properties.items())
         with told("create the lake table", self._table):
@@ -156,6 +160,12 @@ class IcebergTable:
                 if column not in have:
                     self._sql(f"ALTER TABLE {name} ADD COLUMN {quoted(column)} {lake_type(column)}")
             self._sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_property(MODE_PROPERTY)} = {_property(mode)})")
+        return self._loaded()
+
+    def rename(self, names: Mapping[str, str], renames: Sequence[Renamed]) -> LakeTable:
+        """Give columns new names, all at once, and remember the renames that they follow, in the same commit."""
+        with told("rename columns of the lake table", self._table):
+            rename_columns(self._java(), self._loaded().primary_key, names, renames)
         return self._loaded()
 
     def evolve(self, schema: TableSchema) -> LakeTable:
@@ -351,6 +361,7 @@ class IcebergTable:
         yield branch
         java = self._java()
         refuse_moved(java, table.snapshot_id, self._table)
+        refuse_renamed(java, table.renames, self._table)
         publish(java, branch)
 
     @contextmanager

@@ -34,7 +34,7 @@ _POLICIES = (
 class Nowhere:
     """A sink that looks at the shape of what it is given, and keeps nothing."""
 
-    def write(self, _key, schema, rows) -> None:
+    def write(self, _key, schema, rows, _renames=0) -> None:
         assert rows.num_columns >= 7 + len(schema.columns)
         rows.validate()
 

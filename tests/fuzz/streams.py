@@ -41,7 +41,8 @@ class Kept:
     def __init__(self) -> None:
         self.groups: defaultdict[str, list[pa.Table]] = defaultdict(list)
 
-    def write(self, key, schema, rows) -> None:
+    def write(self, key, schema, rows, renames=0) -> None:
+        assert renames >= 0
         assert rows.num_columns >= 7 + len(schema.columns)
         for column in rows.columns:
             column.validate(full=True)

@@ -131,7 +131,7 @@ class Rows:
         self.rows: list[dict[str, Any]] = []
         self.groups: list[int] = []
 
-    def write(self, _key: str, _schema: TableSchema, rows: pa.Table) -> None:
+    def write(self, _key: str, _schema: TableSchema, rows: pa.Table, _renames: int = 0) -> None:
         self.rows.extend(rows.to_pylist())
         self.groups.append(rows.num_rows)
 

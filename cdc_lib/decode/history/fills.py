@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from cdc_lib.decode.history.column import ColumnReader
 from cdc_lib.decode.history.keys import is_key, tells_nothing
 from cdc_lib.decode.history.types import Spelled, spelled
-from cdc_lib.decode.history.words import CannotFollow, Reader, Word, parted, words
+from cdc_lib.decode.history.words import CannotFollow, Reader, Word, clauses, parted, words
 from cdc_lib.decode.statement import Statement
 from cdc_lib.model.table_statement import Fill
 
@@ -39,15 +39,7 @@ def fills(statement: Statement, *, mariadb: bool) -> tuple[Fill, ...]:
 
 def _added(read: Reader) -> Iterator[list[Word]]:
     """Yield the words of each column that is added."""
-    while read.more and not read.accept_any("TABLE", "TABLES"):
-        read.take()
-    read.accept("IF", "EXISTS")
-    read.table("")
-    if read.accept("WAIT"):
-        read.take()
-    read.accept("NOWAIT")
-    for part in parted(read.rest()):
-        clause = Reader(part)
+    for clause in clauses(read):
         if not clause.accept("ADD") or clause.key() == "PARTITION" or is_key(clause) or tells_nothing(clause):
             continue
         if (clause.key(), clause.key(1)) in (("PERIOD", "FOR"), ("SYSTEM", "VERSIONING")):

@@ -174,3 +174,15 @@ def parted(found: list[Word]) -> list[list[Word]]:
         else:
             parts[-1].append(word)
     return parts
+
+
+def clauses(read: Reader) -> list[Reader]:
+    """Return the clauses of an ALTER TABLE, from its first word on."""
+    while read.more and not read.accept_any("TABLE", "TABLES"):
+        read.take()
+    read.accept("IF", "EXISTS")
+    read.table("")
+    if read.accept("WAIT"):
+        read.take()
+    read.accept("NOWAIT")
+    return [Reader(part) for part in parted(read.rest()) if part]

@@ -25,7 +25,7 @@ class Wire:
 
 
 class Rows(list):
-    def write(self, _key, _schema, rows) -> None:
+    def write(self, _key, _schema, rows, _renames=0) -> None:
         self.extend(rows.to_pylist())
 
 

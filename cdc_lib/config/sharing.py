@@ -1,0 +1,49 @@
+"""Whether a table may share its lake table with others: a pure function of the source file, on the safe side."""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import TYPE_CHECKING
+
+from cdc_lib.config.patterns import is_exact, is_expression
+from cdc_lib.config.routes import RouteRule
+
+if TYPE_CHECKING:
+    from cdc_lib.config.source import SourceConfig
+
+
+def shares_lake_table(config: SourceConfig, database: str, table: str) -> bool:
+    """Whether rows of other tables may stand in a lake table of this one."""
+    own = [rule for rule in config.routes if rule.covers(database, table)]
+    if not own:
+        return any(_may_lead_to(rule, config.source, (database, table)) for rule in config.routes)
+    for rule in own:
+        name = rule.lake_table(config.source, database, table)
+        others = (other for other in config.routes if other is not rule)
+        unrouted = name != (database, table) and config.tables.captures(*name)
+        if "server" in rule.keys or not _parts(rule) or unrouted:
+            return True
+        if any(_may_lead_to(other, config.source, name) for other in others):
+            return True
+    return False
+
+
+def _parts(rule: RouteRule) -> bool:
+    """Whether each table that a route covers has a lake table of its own."""
+    if is_exact(rule.tables):
+        return True
+    places = {name for _, name, _, _ in string.Formatter().parse(rule.into) if name}
+    database, _, table = rule.tables.partition(".")
+    if is_expression(rule.tables):
+        database = table = "*"
+    return (is_exact(database) or "database" in places) and (is_exact(table) or "table" in places)
+
+
+def _may_lead_to(rule: RouteRule, source: str, name: tuple[str, str]) -> bool:
+    parts = []
+    for text, place, _, _ in string.Formatter().parse(rule.into):
+        parts.append(re.escape(text))
+        if place is not None:
+            parts.append(re.escape(source) if place == "source" else ".+")
+    return re.fullmatch("".join(parts), ".".join(name)) is not None

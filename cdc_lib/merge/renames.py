@@ -1,0 +1,311 @@
+"""Columns that got other names: which lake columns follow, and under which names rows of before them go in; pure.
+
+The lake's columns have the names of the newest rename that it knows. A row has the names of its place in the stream, so every
+rename behind that place counts for it. One that comes again in a later epoch is the same rename: it counts once for a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import NamedTuple
+
+from cdc_lib.errors import ConfigError, IncompatibleSchema
+from cdc_lib.merge.chunks import low_of, read_to_of
+from cdc_lib.merge.plan import Batch
+from cdc_lib.model.batch import DataFile, Manifest
+from cdc_lib.model.lake import LakeTable, Marker, Point, reserved
+from cdc_lib.model.renamed import Renamed
+from cdc_lib.model.route import SOURCE_KEYS
+from cdc_lib.model.schema import Column, TableSchema
+from cdc_lib.model.table_statement import Names
+
+
+class Place(NamedTuple):
+    """Where rows had their columns' names: at a point, or somewhere between two, as a SELECT between watermarks.
+
+    ``names``, in lower case, tell then on which side of a rename the rows were read.
+    """
+
+    since: Point
+    until: Point
+    names: frozenset[str] = frozenset()
+
+
+def told_by(table: str, batches: Iterable[Batch]) -> tuple[Renamed, ...]:
+    """Return the renames that the windows of a merge tell of a table, in order."""
+    return tuple(
+        Renamed(table, Point.at(batch.manifest.epoch, one.position), one.names, one.gtid, one.stamp)
+        for batch in batches
+        for one in batch.manifest.statements
+        if one.table == table and one.kind == "rename_columns"
+    )
+
+
+def known(stands: LakeTable | None, table: str, told: Iterable[Renamed]) -> tuple[Renamed, ...]:
+    """Return the renames that a lake table knows of a source table, and those of a merge that it does not know, in order."""
+    had = [one for one in stands.renames if one.table == table] if stands is not None else []
+    places = {one.at for one in had}
+    return tuple(sorted((*had, *(one for one in told if one.at not in places)), key=lambda one: one.at))
+
+
+def place_of(manifest: Manifest, file: DataFile) -> Place:
+    """Return where rows of a file had their names."""
+    return place_of_schema(manifest, manifest.schemas[file.schema_id], file.renames)
+
+
+def place_of_schema(manifest: Manifest, schema: TableSchema, renames: int = 0) -> Place:
+    """Return where rows of a batch had the names of a schema.
+
+    Args:
+        manifest: of the batch.
+        schema: of the rows.
+        renames: how many of the window's statements that rename columns of the table come before.
+    """
+    if manifest.window is None:
+        names = frozenset(column.name.lower() for column in schema.columns)
+        return Place(low_of(manifest), read_to_of(manifest), names)
+    own = [one for one in manifest.statements if one.table == schema.name and one.kind == "rename_columns"]
+    if not renames:
+        return at_point(Point.at(manifest.epoch, manifest.window.start))
+    return at_point(behind_point(Point.at(manifest.epoch, own[renames - 1].position)))
+
+
+def at_point(point: Point) -> Place:
+    """Return the place of rows of which it is known where they stand."""
+    return Place(point, point)
+
+
+def behind_point(point: Point) -> Point:
+    """Return a point behind the event that starts at a point."""
+    return point._replace(offset=point.offset + 1)
+
+
+def behind(place: Place, renames: Sequence[Renamed]) -> tuple[Renamed, ...]:
+    """Return the renames that rows of a place have still before them, in order.
+
+    Args:
+        place: of the rows.
+        renames: of their table, in order.
+
+    Raises:
+        IncompatibleSchema: rows were read while columns exchanged their names.
+    """
+    found: list[Renamed] = []
+    for one in renames:
+        if any(one.is_again(other) for other in found):
+            continue
+        mine = next((other for other in renames if other.at.epoch == place.since.epoch and one.is_again(other)), None)
+        if mine is None:
+            # A later epoch alone has it, or a former one had it already.
+            counts = all(other.at.epoch > place.since.epoch for other in renames if one.is_again(other))
+        else:
+            counts = _counts(place, mine)
+        if counts:
+            found.append(mine or one)
+    return tuple(sorted(found, key=lambda one: one.at))
+
+
+def _counts(place: Place, rename: Renamed) -> bool:
+    if rename.at < place.since:
+        return False
+    if rename.at >= place.until:
+        return True
+    return has_old_names(rename, place.names)
+
+
+def has_old_names(rename: Renamed, columns: Iterable[str]) -> bool:
+    """Whether columns have the names in front of a rename, and not those behind it; where it is about none of them, yes.
+
+    Raises:
+        IncompatibleSchema: they may be either.
+    """
+    names = {column.lower() for column in columns}
+    old, new = ({pair[i].lower() for pair in rename.names} for i in (0, 1))
+    before, after = bool(names & (old - new)), bool(names & (new - old))
+    if before != after:
+        return before
+    if not names & (old | new):
+        return True
+    raise IncompatibleSchema(
+        f"columns got other names ({_shown(rename)}) while rows of the table were read, and it cannot be told which names "
+        "those have",
+        hint="Take a new snapshot of this table (cdc snapshot); it replaces this merge.",
+        table=rename.table,
+    )
+
+
+def renamed_columns(schema: TableSchema, renames: Sequence[Renamed]) -> list[tuple[str, Column]]:
+    """Return the columns of a schema under the names that they have behind renames.
+
+    A column whose name another one took since is left out: it was dropped in between.
+    """
+    found: dict[str, tuple[str, Column]] = {}
+    for column in schema.columns:
+        name = now_called(column.name, renames)
+        if name == column.name and name.lower() in found:
+            continue
+        found[name.lower()] = (name, column)
+    return [(name, column) for name, column in found.values()]
+
+
+def renamed_schema(schema: TableSchema, renames: Sequence[Renamed]) -> TableSchema:
+    """Return a schema with the names that its columns have behind renames."""
+    if not renames:
+        return schema
+    columns = tuple(replace(column, name=name) for name, column in renamed_columns(schema, renames))
+    return replace(schema, columns=columns, primary_key=tuple(now_called(one, renames) for one in schema.primary_key))
+
+
+def now_called(column: str, renames: Iterable[Renamed]) -> str:
+    """Return what a column is called behind renames."""
+    for one in renames:
+        column = one.new_name(column)
+    return column
+
+
+def placed_schemas(table: str, batches: Iterable[Batch]) -> Iterator[tuple[TableSchema, Place]]:
+    """Yield the schemas in which the table's rows are written, and where they had those names, in the order of the batches."""
+    for batch in batches:
+        manifest = batch.manifest
+        for commit, held in batch.commits:
+            if table in commit.prepared.tables:
+                files = (file for file in held.manifest.prepared_files if file.table == table)
+                yield from ((held.manifest.schemas[f.schema_id], place_of(held.manifest, f)) for f in files)
+        mine = [file for file in manifest.files if file.table == table]
+        yield from ((manifest.schemas[file.schema_id], place_of(manifest, file)) for file in mine)
+        if manifest.chunk is not None:
+            told = (schema for schema in manifest.schemas.values() if schema.name == table)
+            yield from ((schema, place_of_schema(manifest, schema)) for schema in told)
+
+
+def renamed_schemas(table: str, batches: Iterable[Batch], renames: Sequence[Renamed]) -> tuple[TableSchema, ...]:
+    """Return the schemas of the table's rows, with the names that their columns have now, without repeats, in order."""
+    placed = placed_schemas(table, batches)
+    found = (renamed_schema(schema, behind(place, renames)) for schema, place in placed)
+    return tuple({schema.id: schema for schema in found}.values())
+
+
+def newest_schema(table: str, batches: Sequence[Batch], renames: Sequence[Renamed]) -> TableSchema | None:
+    """Return the schema of the table's last rows in the batches, with the names of now; None when they have none."""
+    return next((found[-1] for batch in reversed(batches) if (found := renamed_schemas(table, [batch], renames))), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """What a merge does to the columns of a lake table.
+
+    Args:
+        names: lake columns and their new names, all at once; empty when none changes.
+        renames: what the lake table knows afterwards.
+    """
+
+    names: dict[str, str]
+    renames: tuple[Renamed, ...]
+
+
+def renaming(
+    stands: LakeTable, marker: Marker, told: Sequence[Renamed], keeps: Callable[[str], bool], others: Sequence[str]
+) -> Renaming | None:
+    """Decide what renames do to the columns of a lake table; None where it knows them all.
+
+    Args:
+        stands: the lake table.
+        marker: of the source table, before the merge.
+        told: of the source table, by the merge's windows.
+        keeps: whether a column, by its name, goes into the lake table.
+        others: other source tables whose rows it holds.
+
+    Raises:
+        IncompatibleSchema: others share the column, or the lake keeps the new name for itself.
+        ConfigError: a route keeps a column and not its new name.
+    """
+    places = {(one.table, one.at) for one in stands.renames}
+    new = [one for one in told if (one.table, one.at) not in places]
+    if not new:
+        return None
+    names = {column.name: column.name for column in stands.columns}
+    done = list(stands.renames)
+    for one in new:
+        if (before := next((other for other in done if one.is_again(other)), None)) is not None:
+            done.append(replace(one, aside=before.aside))
+            continue
+        follows = _is_before(stands, marker, one, names.values())
+        if follows:
+            _refuse(stands, one, names.values(), keeps, others)
+        rename = replace(one, aside=_aside(one, names.values())) if follows else one
+        names = {column: rename.new_name(name) if follows else name for column, name in names.items()}
+        done.append(rename)
+    changed = {column: name for column, name in names.items() if column != name}
+    return Renaming(changed, tuple(sorted(done, key=lambda one: one.at)))
+
+
+def _aside(rename: Renamed, columns: Iterable[str]) -> Names:
+    """Return lake columns whose names others take, and free names: the source has dropped them, and the lake keeps them."""
+    have = {column.lower(): column for column in columns}
+    moved = {old.lower() for old, _ in rename.names} & have.keys()
+    taken = have.keys() | {new.lower() for _, new in rename.names}
+    found = []
+    for old, new in rename.names:
+        if old.lower() in moved and new.lower() in have.keys() - moved:
+            tries = (f"{new}_old{number or ''}" for number in count())
+            name = next(name for name in tries if name.lower() not in taken)
+            taken |= {name.lower()}
+            found.append((have[new.lower()], name))
+    return tuple(found)
+
+
+def _is_before(stands: LakeTable, marker: Marker, rename: Renamed, columns: Iterable[str]) -> bool:
+    """Whether the lake's columns have the names in front of a rename."""
+    if stands.snapshot_id is None:
+        return True  # without a row, names are those that the merge gave
+    if marker.merged_to is not None and rename.at < marker.merged_to:
+        return False
+    whole = [mark for mark in marker.snapshots if not mark.part]
+    if any(rename.at < mark.low for mark in whole):
+        return False
+    if any(rename.at < mark.read_to for mark in marker.snapshots):
+        return has_old_names(rename, columns)
+    if marker.merged_to is not None and marker.merged_to.epoch < rename.at.epoch and _exchanges(rename):
+        # It may lie before the rows that the former epoch began with, of which no rename is known.
+        return has_old_names(rename, columns)
+    return True
+
+
+def _exchanges(rename: Renamed) -> bool:
+    return {old.lower() for old, _ in rename.names} == {new.lower() for _, new in rename.names}
+
+
+def _refuse(
+    stands: LakeTable, rename: Renamed, columns: Iterable[str], keeps: Callable[[str], bool], others: Sequence[str]
+) -> None:
+    have = {column.lower() for column in columns}
+    for old, new in rename.names:
+        if old.lower() not in have:
+            continue
+        if others:
+            raise IncompatibleSchema(
+                f"column {old} is now called {new} at the source, and {', '.join(others)} share it in the lake",
+                hint="Take a new snapshot of this table (cdc snapshot): its rows go on in a column of the new name.",
+                table=rename.table,
+                column=old,
+            )
+        if not keeps(new):
+            raise ConfigError(
+                f"a route keeps column {old}, which is now called {new}, and not {new}",
+                hint=f"Name {new} under columns of the route as well.",
+                table=rename.table,
+                column=old,
+            )
+        if new.lower() in reserved(stands.mode) | set(SOURCE_KEYS.values()):
+            raise IncompatibleSchema(
+                f"column {new} has a name that the lake keeps for itself",
+                hint="Rename the column at the source, and take a new snapshot of this table (cdc snapshot).",
+                table=rename.table,
+                column=new,
+            )
+
+
+def _shown(rename: Renamed) -> str:
+    return ", ".join(f"{old} to {new}" for old, new in rename.names)

@@ -1,0 +1,92 @@
+"""Renames of columns that a lake table knows: its own columns follow them, and so do rows of before that come later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cdc_lib.errors import MergeError
+from cdc_lib.model.lake import Point
+from cdc_lib.model.table_statement import Names
+
+RENAMES_PROPERTY = "cdc.renames"
+"""Property of a lake table: the renames whose names its columns have. It changes in one commit with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """A statement that gave columns of a source table other names, in one epoch.
+
+    Args:
+        table: ``database.table``.
+        at: where its event starts.
+        names: columns and their new names, all at once.
+        gtid: of the statement; empty without one.
+        stamp: when a session ran it, in seconds since 1970, which replicas repeat.
+        aside: lake columns whose names it took, and what they are called since: the source had dropped them.
+    """
+
+    table: str
+    at: Point
+    names: Names
+    gtid: str = ""
+    stamp: int = 0
+    aside: Names = ()
+
+    def is_again(self, other: Renamed) -> bool:
+        """Whether it is the statement of another epoch, or the same of one epoch."""
+        if self.table != other.table:
+            return False
+        if self.at.epoch == other.at.epoch:
+            return self.at == other.at
+        if self.gtid and other.gtid:
+            return self.gtid == other.gtid
+        return (self.stamp, self.names) == (other.stamp, other.names)
+
+    def new_name(self, column: str) -> str:
+        """Return what a column is called behind it."""
+        pairs = (*self.names, *self.aside)
+        return next((new for old, new in pairs if old.lower() == column.lower()), column)
+
+
+def to_json(renames: Iterable[Renamed]) -> str:
+    """Return the text of the property."""
+    plain = [
+        {"table": r.table, "at": r.at, "names": r.names, "gtid": r.gtid, "stamp": r.stamp, "aside": r.aside}
+        for r in renames
+    ]
+    return json.dumps({"format_version": 1, "renames": plain}, separators=(",", ":"))
+
+
+def from_json(text: str | None, table: str) -> tuple[Renamed, ...]:
+    """Read it back; a lake table without the property has none.
+
+    Raises:
+        MergeError: it is not what :func:`to_json` wrote.
+    """
+    if text is None:
+        return ()
+    try:
+        plain: dict[str, Any] = json.loads(text)
+        version = plain["format_version"]
+        found = tuple(_renamed(one) for one in plain["renames"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _unreadable(table, repr(error)) from error
+    if version != 1:
+        raise _unreadable(table, f"its format_version is {version}")
+    return found
+
+
+def _renamed(plain: Mapping[str, Any]) -> Renamed:
+    names, aside = (tuple((str(old), str(new)) for old, new in plain[key]) for key in ("names", "aside"))
+    return Renamed(str(plain["table"]), Point(*plain["at"]), names, str(plain["gtid"]), int(plain["stamp"]), aside)
+
+
+def _unreadable(table: str, fault: str) -> MergeError:
+    return MergeError(
+        f"the property {RENAMES_PROPERTY} of the lake table cannot be read: {fault}",
+        hint="Another version of this library wrote it; merge with that version or a newer one.",
+        table=table,
+    )

@@ -1,0 +1,64 @@
+"""Columns that get other names at the source: the lake's columns follow, whichever side of the statement rows are of."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.capture import row_metadata
+from tests.support.ddl_source import Followed
+
+
+@pytest.fixture(params=["FULL", "MINIMAL"])
+def source(request, any_server, database, tmp_path, lake):
+    with row_metadata(any_server, request.param):
+        modes = {f"{database}.{mode}": mode for mode in ("soft_delete", "append", "history")}
+        source = Followed(
+            any_server, database, tmp_path, lake, modes=[{"tables": t, "mode": m} for t, m in modes.items()]
+        )
+        for table in ("t", *modes.values()):
+            source.run(f"CREATE TABLE {table} (id INT PRIMARY KEY, a VARCHAR(20), b VARCHAR(20))")
+            source.run(f"INSERT INTO {table} VALUES (1, 'a1', 'b1'), (2, 'a2', 'b2'), (3, 'a3', 'b3')")
+        source.round()
+        yield source
+
+
+def snapshots(source):
+    return len(source.capture.pipeline.status().drain.snapshots)
+
+
+def test_the_lakes_columns_follow_in_every_mode(source):
+    """Changes of both sides of a statement, names that are exchanged, one that is taken anew, a key's, and merged twice."""
+    before = snapshots(source)
+    for table in ("t", "soft_delete", "append", "history"):
+        source.run(
+            f"UPDATE {table} SET a = 'before' WHERE id = 1",
+            # A list of changes takes none that lacks cells.
+            f"SET SESSION binlog_row_image = '{'FULL' if table == 'append' else 'MINIMAL'}'",
+            f"UPDATE {table} SET b = 'partly' WHERE id = 2",
+            "SET SESSION binlog_row_image = 'FULL'",
+            f"ALTER TABLE {table} RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+            f"UPDATE {table} SET a = 'was b' WHERE id = 1",
+            f"INSERT INTO {table} (id, a, b) VALUES (4, 'b4', 'a4')",
+            f"ALTER TABLE {table} CHANGE a c VARCHAR(30), ADD COLUMN a INT NOT NULL DEFAULT 7",
+            f"INSERT INTO {table} (id, a, b, c) VALUES (5, 5, 'a5', 'b5')",
+            f"DELETE FROM {table} WHERE id = 3",
+        )
+    source.round(twice=True)
+    source.assert_equal("t")
+    rows = [(1, 7, "before", "was b"), (2, 7, "a2", "partly"), (4, 7, "a4", "b4"), (5, 5, "a5", "b5")]
+    names = ("id", "a", "b", "c")
+    database = source.capture.database
+    assert source.lake_rows("t", *names) == rows
+    assert source.lake_rows("soft_delete", *names, "_is_deleted") == [
+        *((*row, False) for row in rows[:2]), (3, 7, "a3", "b3", True), *((*row, False) for row in rows[2:]),
+    ]  # fmt: skip
+    versions = source.lake_rows("history", *names, "_op", "_is_current")
+    assert [row[:4] for row in versions if row[5]] == rows
+    assert {(1, 7, "a1", "b1"), (1, 7, "before", "b1")} < {row[:4] for row in versions if not row[5]}
+    changes = source.lake_rows("append", "id", "b", "c", "_op")
+    assert {(1, "before", "b1", "u"), (1, "before", "was b", "u"), (4, "a4", "b4", "c")} < set(changes)
+    source.run("ALTER TABLE t RENAME COLUMN id TO number", "UPDATE t SET c = 'late' WHERE number = 2")
+    source.round(twice=True)
+    source.assert_equal("t")
+    assert source.lake.stands(f"{database}.t").primary_key == ("number",)
+    assert snapshots(source) == before
