@@ -48,8 +48,8 @@ class Quarantine:
             at: now (UTC).
             by: who asks.
         """
-        found = list(_found(manifests))
-        if not found:
+        found, torn = list(_found(manifests)), list(self._torn(cursor, manifests))
+        if not found and not torn:
             return cursor
         unmerged = self._unmerged(cursor, lake)
         reached = lake.in_flight[-1].stop if lake and lake.in_flight else lake.position if lake else cursor.position
@@ -61,7 +61,30 @@ class Quarantine:
                 )
             else:
                 cursor = set_aside(cursor, one, unmerged, reached, at=at, by=by)
+        for table, start in torn:
+            why = "its columns got other names while it was read"
+            cursor = with_new_snapshot(cursor, table, lake or cursor, unmerged, start=start, why=why, at=at, by=by)
         return cursor
+
+    def _torn(self, cursor: Cursor, manifests: Sequence[Manifest]) -> Iterator[tuple[str, Position]]:
+        """Yield tables of which some chunks have the names in front of a rename and others those behind, and the window."""
+        for window, one in ((manifest.window, one) for manifest in manifests for one in manifest.statements):
+            if window is None or one.kind != "rename_columns":
+                continue
+            tasks = (task for task in cursor.snapshots if task.name == one.table and task.epoch == window.epoch)
+            if any(self._is_around(task, one.position) for task in tasks):
+                yield one.table, window.start
+
+    def _is_around(self, task: SnapshotTask, position: Position) -> bool:
+        """Whether chunks of a snapshot of a table with a key were read on both sides of a position."""
+        drainer = Drainer(self.config, self.credentials, self.store)
+        first = drainer.manifest(layout.chunk_manifest_key(task, 0))
+        if task.given_up or task.part is not None or first is None or first.chunk is None:
+            return False
+        if not any(schema.primary_key for schema in first.schemas.values()) or position < first.chunk.low_watermark:
+            return False
+        high = self._high(task)
+        return high is None or position < high
 
     def with_new_snapshot(
         self,

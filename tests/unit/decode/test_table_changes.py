@@ -14,14 +14,21 @@ from cdc_lib.model.position import Position
 AT = Position("binlog.000001", 100)
 
 
-def of(text, captured="t", *, shaped=False, kept="rows"):
+def of(text, captured="t", *, shaped=False, kept="rows", stored=dict, shares=False):
     names = {("db", name) for name in captured.split()}
-    naming = Naming(swaps=True, kept=lambda *_: kept, shaped=lambda *_: shaped)
+    naming = Naming(
+        swaps=True,
+        kept=lambda *_: kept,
+        shaped=lambda *_: shaped,
+        stored=lambda *name: stored().get(name[2], ""),
+        shares=lambda *_: shares,
+    )
     means = meaning(text, "db")
     followed = [table for table in means.tables if table in names]
     changes = TableChanges(naming, mariadb=False, captured=lambda *name: name in names)
     found = changes.of(means, followed, Statement(text, "db"), AT, {"file": AT.file, "offset": AT.offset})
-    return [(one.kind, one.table, [(f.column, f.value) for f in one.fills], bool(one.unclear)) for one in found]
+    pairs = [one.names or tuple((f.column, f.value) for f in one.fills) for one in found]
+    return [(one.kind, one.table, list(pair), bool(one.unclear)) for one, pair in zip(found, pairs, strict=True)]
 
 
 def test_a_column_with_a_value_is_told():
@@ -36,7 +43,7 @@ def test_a_column_with_a_value_is_told():
 
 @pytest.mark.parametrize(
     "text",
-    ["ALTER TABLE t ADD x INT DEFAULT (1 + 1)", "ALTER TABLE t RENAME COLUMN v TO w", "ALTER TABLE t CHANGE v w INT"],
+    ["ALTER TABLE t ADD x INT DEFAULT (1 + 1)", "ALTER TABLE t RENAME COLUMN IF EXISTS v TO w"],
 )
 def test_what_is_not_told_asks_for_reading_the_table(text):
     """The error names the table and no value; a list of changes stays as it is; a shadow counts from its swap on."""
@@ -59,7 +66,43 @@ def test_where_no_snapshot_can_be_taken_a_new_column_stays_null():
     """But one with another name would lose what there is."""
     assert of("ALTER TABLE t ADD x INT DEFAULT (1 + 1)", kept="fixed") == []
     with pytest.raises(TableReplaced):
-        of("ALTER TABLE t RENAME COLUMN v TO w", kept="fixed")
+        of("ALTER TABLE t RENAME COLUMN IF EXISTS v TO w", kept="fixed")
+
+
+def test_columns_that_get_other_names_are_told():
+    """In front of what the same statement adds; a shadow counts from its swap on; nobody asks how the table is kept."""
+    swap = "ALTER TABLE t RENAME COLUMN v TO w, CHANGE w v INT, ADD x INT DEFAULT 5"
+    assert of(swap, kept="asked") == [
+        ("rename_columns", "db.t", [("v", "w"), ("w", "v")], False),
+        ("fill", "db.t", [("x", "5")], False),
+    ]
+    assert of("ALTER TABLE t RENAME COLUMN v TO V") == []
+    assert of("ALTER TABLE _t_gho RENAME COLUMN v TO w") == [("shadow_fill", "db.t", [], True)]
+    told = "ALTER TABLE t RENAME COLUMN v TO w, ADD x INT DEFAULT (1 + 1)"
+    assert of(told, kept="list") == [("rename_columns", "db.t", [("v", "w")], False)]
+    with pytest.raises(TableReplaced):
+        of(told)
+
+
+def test_a_table_that_shares_its_lake_table_is_read_anew():
+    """The other tables' rows stand in the lake's column of the old name."""
+    with pytest.raises(TableReplaced, match="share the lake table"):
+        of("ALTER TABLE t RENAME COLUMN v TO w", shares=True)
+
+
+@pytest.mark.parametrize("stored", [{"v": None}, {"v": "hash"}, {"w": None}, {"v": "hash", "w": "redact"}])
+def test_a_column_that_would_be_stored_otherwise_stops_the_table(stored):
+    """What is left out or masked must not go on in the clear under another name."""
+    with pytest.raises(UnknownEvent, match="stores w otherwise than v") as caught:
+        of("ALTER TABLE t RENAME COLUMN v TO w", stored=lambda: stored)
+    assert caught.value.context["table"] == "db.t"
+
+
+def test_a_column_that_is_stored_alike_keeps_its_mask():
+    """Both behind one mask; of what is left out under both names nothing is told."""
+    rename = "ALTER TABLE t RENAME COLUMN v TO w"
+    assert of(rename, stored=lambda: {"v": "hash", "w": "hash"})[0][2] == [("v", "w")]
+    assert of(rename, stored=lambda: {"v": None, "w": None}) == []
 
 
 def test_rows_of_another_table_ask_for_reading_it():

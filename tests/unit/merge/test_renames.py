@@ -1,0 +1,140 @@
+"""Which renames count for rows of a place, and what they do to the columns of a lake table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cdc_lib.errors import ConfigError, IncompatibleSchema, MergeError
+from cdc_lib.merge.renames import Place, at_point, behind, now_called, renamed_schema, renaming
+from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, Point, SnapshotMark
+from cdc_lib.model.renamed import Renamed, from_json, to_json
+from tests.support.batches import BIGINT, TEXT, table
+
+SWAP = Renamed("db.t", Point(1, 1, 100), (("a", "b"), ("b", "a")), "uuid:7", 1000)
+AWAY = Renamed("db.t", Point(1, 1, 200), (("a", "c"),), "uuid:9", 2000)
+
+
+def place(offset, epoch=1):
+    return at_point(Point(epoch, 1, offset))
+
+
+def stands(*columns, renames=(), rows=True):
+    found = tuple(LakeColumn(name, "bigint") for name in columns)
+    return LakeTable(found, ("id",), "mirror", Marker(), 5 if rows else None, empty=not rows, renames=renames)
+
+
+def done(lake, told, marker=None, keeps=lambda _: True, others=()):
+    return renaming(lake, marker or Marker(Point(1, 1, 4)), told, keeps, others)
+
+
+def test_rows_get_the_names_of_the_renames_behind_them():
+    """In order, and none of those in front of them."""
+    renames = (SWAP, AWAY)
+    assert [now_called("a", behind(place(at), renames)) for at in (50, 100, 150, 250)] == ["b", "b", "c", "a"]
+    assert [now_called("b", behind(place(at), renames)) for at in (50, 150, 250)] == ["c", "b", "b"]
+
+
+def test_a_rename_that_comes_again_in_a_later_epoch_counts_once():
+    """For rows of the former epoch, of either side; for the rows that are read again, of either side; and later on."""
+    again = replace(SWAP, at=Point(2, 3, 40))
+    renames = (SWAP, again)
+    told = [now_called("a", behind(place(at, epoch), renames)) for at, epoch in ((50, 1), (150, 1), (50, 3))]
+    assert told == ["b", "a", "a"]
+    replayed = [now_called("a", behind(at_point(Point(2, 3, at)), renames)) for at in (30, 50)]
+    assert replayed == ["b", "a"]
+    assert now_called("a", behind(place(50), (again,))) == "b"
+    assert not behind(place(50, 3), (again,))
+
+
+def test_the_same_statement_is_known_by_gtid_or_by_its_time_at_the_first_server():
+    """Replicas repeat both; another statement of the same names has another of either."""
+    there = replace(SWAP, at=Point(2, 1, 7))
+    assert there.is_again(SWAP)
+    assert not replace(there, gtid="uuid:8").is_again(SWAP)
+    assert replace(there, gtid="").is_again(SWAP)
+    assert not replace(there, gtid="", stamp=1001).is_again(SWAP)
+    assert not replace(SWAP, at=Point(1, 1, 101)).is_again(SWAP)
+
+
+def test_rows_that_are_read_while_a_column_is_renamed_show_it_by_their_names():
+    """Where names were exchanged nothing does, and a new snapshot is asked for."""
+    around = Place(Point(1, 1, 150), Point(1, 1, 250))
+    assert behind(around._replace(names=frozenset({"id", "a"})), (AWAY,)) == (AWAY,)
+    assert behind(around._replace(names=frozenset({"id", "c"})), (AWAY,)) == ()
+    early = Place(Point(1, 1, 50), Point(1, 1, 150), frozenset({"id", "a", "b"}))
+    with pytest.raises(IncompatibleSchema, match=r"a to b, b to a.*cdc snapshot"):
+        behind(early, (SWAP,))
+
+
+def test_a_column_that_lost_its_name_to_another_is_left_out():
+    """It was dropped in between: its cells of before are not those of the other one."""
+    schema = table("db.t", {"id": BIGINT, "b": TEXT, "a": BIGINT})
+    found = renamed_schema(schema, (replace(SWAP, names=(("a", "b"), ("id", "number"))),))
+    assert [(column.name, column.type) for column in found.columns] == [("number", BIGINT), ("b", BIGINT)]
+    assert found.primary_key == ("number",)
+
+
+def test_the_lakes_columns_follow_all_renames_at_once():
+    """Each is done once: what the table knows, also from another epoch, changes nothing again."""
+    found = done(stands("id", "A", "b"), (SWAP, AWAY))
+    assert found.names == {"A": "b", "b": "c"}
+    assert found.renames == (SWAP, AWAY)
+    knows = stands("id", "b", "c", renames=found.renames)
+    assert done(knows, (SWAP, AWAY)) is None
+    again = done(knows, (replace(SWAP, at=Point(2, 1, 9)),))
+    assert again.names == {}
+    assert [one.at.epoch for one in again.renames] == [1, 1, 2]
+
+
+def test_a_column_that_the_source_had_dropped_makes_way():
+    """The lake keeps it under a name that is free, and knows what became of it."""
+    found = done(stands("id", "a", "c", "c_old"), (AWAY,))
+    assert found.names == {"a": "c", "c": "c_old1"}
+    assert now_called("c", found.renames) == "c_old1"
+    assert from_json(to_json(found.renames), "db.t") == found.renames
+    later = done(stands("id", "c", renames=found.renames), (replace(AWAY, at=Point(2, 1, 9)),))
+    assert later.renames[-1].aside == (("c", "c_old1"),)
+
+
+def test_a_table_that_was_read_behind_a_rename_has_its_names():
+    """By a snapshot, or because its windows are merged; one without rows has the names of its merge."""
+    whole = SnapshotMark("s", 1, True, Point(1, 1, 150), Point(1, 1, 150), Point(1, 1, 160))
+    read = Marker(Point(1, 1, 4), (whole,))
+    assert done(stands("id", "a", "b"), (SWAP,), read).names == {}
+    assert done(stands("id", "a", "b"), (AWAY,), read).names == {"a": "c"}
+    assert done(stands("id", "a", "b"), (SWAP,), Marker(Point(1, 1, 300))).names == {}
+    assert done(stands("id", "a", "b", rows=False), (SWAP,)).names == {"a": "b", "b": "a"}
+
+
+def test_a_rename_while_a_snapshot_was_read_shows_in_the_lakes_names():
+    """Where it does not, the merge asks for a new snapshot; so it does after a switch, for names that were exchanged."""
+    around = SnapshotMark("s", 2, True, Point(1, 1, 50), Point(1, 1, 150), Point(1, 1, 300))
+    marker = Marker(Point(1, 1, 4), (around,))
+    assert done(stands("id", "a"), (AWAY,), marker).names == {"a": "c"}
+    assert done(stands("id", "c"), (AWAY,), marker).names == {}
+    for columns, told in ((("id", "a", "c"), AWAY), (("id", "a", "b"), SWAP)):
+        with pytest.raises(IncompatibleSchema, match="cdc snapshot"):
+            done(stands(*columns), (told,), marker)
+    with pytest.raises(IncompatibleSchema, match="cdc snapshot"):
+        done(stands("id", "a", "b"), (replace(SWAP, at=Point(2, 1, 9)),))
+
+
+def test_what_the_lake_cannot_follow_stops_the_table():
+    """Columns that others share, a route that keeps the old name alone, and a name that the lake has for itself."""
+    with pytest.raises(IncompatibleSchema, match=r"db\.u share it"):
+        done(stands("id", "a"), (AWAY,), others=["db.u"])
+    with pytest.raises(ConfigError, match="a route keeps column a, which is now called c"):
+        done(stands("id", "a"), (AWAY,), keeps=lambda name: name != "c")
+    with pytest.raises(IncompatibleSchema, match="keeps for itself"):
+        done(stands("id", "a"), (replace(AWAY, names=(("a", "_ts"),)),))
+    assert done(stands("id"), (AWAY,), others=["db.u"]).names == {}
+
+
+def test_a_property_of_another_release_is_refused():
+    """A rename that is not understood could be done twice."""
+    assert from_json(None, "db.t") == ()
+    for text in ("{}", "x", to_json([SWAP]).replace('"format_version":1', '"format_version":2')):
+        with pytest.raises(MergeError, match=r"cdc\.renames"):
+            from_json(text, "db.t")
