@@ -204,8 +204,9 @@ class TableMerge:
         """Let the lake's columns follow those that got other names."""
         for share in lake.shares:
             told, marker = told_by(share.table, self.batches), stands.markers.get(share.table, Marker())
-            others = _others(lake, stands, share.table)
-            found = renaming(stands, marker, told, share.target.keeps or _everything, others)
+            others, keeps = _others(lake, stands, share.table), share.target.keeps or _everything
+            drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN) if told else None
+            found = renaming(stands, marker, told, keeps, others, drain.switches if drain is not None else ())
             if found is not None:
                 stands = target.rename(found.names, found.renames)
         return stands

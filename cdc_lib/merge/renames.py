@@ -6,8 +6,9 @@ rename behind that place counts for it. One that comes again in a later epoch is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import count
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from cdc_lib.errors import ConfigError, IncompatibleSchema
 from cdc_lib.merge.chunks import low_of, read_to_of
 from cdc_lib.merge.plan import Batch
 from cdc_lib.model.batch import DataFile, Manifest
+from cdc_lib.model.cursor import Switch
 from cdc_lib.model.lake import LakeTable, Marker, Point, reserved
 from cdc_lib.model.renamed import Renamed
 from cdc_lib.model.route import SOURCE_KEYS
@@ -206,7 +208,12 @@ class Renaming:
 
 
 def renaming(
-    stands: LakeTable, marker: Marker, told: Sequence[Renamed], keeps: Callable[[str], bool], others: Sequence[str]
+    stands: LakeTable,
+    marker: Marker,
+    told: Sequence[Renamed],
+    keeps: Callable[[str], bool],
+    others: Sequence[str],
+    switches: Sequence[Switch] = (),
 ) -> Renaming | None:
     """Decide what renames do to the columns of a lake table; None where it knows them all.
 
@@ -216,6 +223,7 @@ def renaming(
         told: of the source table, by the merge's windows.
         keeps: whether a column, by its name, goes into the lake table.
         others: other source tables whose rows it holds.
+        switches: how the source's epochs began.
 
     Raises:
         IncompatibleSchema: others share the column, or the lake keeps the new name for itself.
@@ -231,7 +239,7 @@ def renaming(
         if (before := next((other for other in done if one.is_again(other)), None)) is not None:
             done.append(replace(one, aside=before.aside))
             continue
-        follows = _is_before(stands, marker, one, names.values())
+        follows = _is_before(stands, marker, one, names.values(), switches)
         if follows:
             _refuse(stands, one, names.values(), keeps, others)
         rename = replace(one, aside=_aside(one, names.values())) if follows else one
@@ -244,11 +252,11 @@ def renaming(
 def _aside(rename: Renamed, columns: Iterable[str]) -> Names:
     """Return lake columns whose names others take, and free names: the source has dropped them, and the lake keeps them."""
     have = {column.lower(): column for column in columns}
-    moved = {old.lower() for old, _ in rename.names} & have.keys()
+    renamed = {old.lower() for old, _ in rename.names}
     taken = have.keys() | {new.lower() for _, new in rename.names}
     found = []
-    for old, new in rename.names:
-        if old.lower() in moved and new.lower() in have.keys() - moved:
+    for _, new in rename.names:
+        if new.lower() in have.keys() - renamed:
             tries = (f"{new}_old{number or ''}" for number in count())
             name = next(name for name in tries if name.lower() not in taken)
             taken |= {name.lower()}
@@ -256,49 +264,52 @@ def _aside(rename: Renamed, columns: Iterable[str]) -> Names:
     return tuple(found)
 
 
-def _is_before(stands: LakeTable, marker: Marker, rename: Renamed, columns: Iterable[str]) -> bool:
-    """Whether the lake's columns have the names in front of a rename."""
+def _is_before(
+    stands: LakeTable, marker: Marker, rename: Renamed, columns: Collection[str], switches: Sequence[Switch]
+) -> bool:
+    """Whether the lake's columns have the names in front of a rename that it does not know."""
     if stands.snapshot_id is None:
         return True  # without a row, names are those that the merge gave
     if marker.merged_to is not None and rename.at < marker.merged_to:
         return False
-    whole = [mark for mark in marker.snapshots if not mark.part]
-    if any(rename.at < mark.low for mark in whole):
+    if any(rename.at < mark.low for mark in marker.snapshots if not mark.part):
         return False
     if any(rename.at < mark.read_to for mark in marker.snapshots):
         return has_old_names(rename, columns)
-    if marker.merged_to is not None and marker.merged_to.epoch < rename.at.epoch and _exchanges(rename):
-        # It may lie before the rows that the former epoch began with, of which no rename is known.
-        return has_old_names(rename, columns)
-    return True
+    if not _is_read_again(rename, switches):
+        return True
+    # The epochs before had it where nothing of the table was merged, as before its snapshot; else it would be known.
+    have = {column.lower() for column in columns}
+    old, new = ({pair[i].lower() for pair in rename.names} for i in (0, 1))
+    return bool(have & (old - new)) and not have & (new - old)
 
 
-def _exchanges(rename: Renamed) -> bool:
-    return {old.lower() for old, _ in rename.names} == {new.lower() for _, new in rename.names}
+def _is_read_again(rename: Renamed, switches: Sequence[Switch]) -> bool:
+    """Whether a rename was run before the epochs in front of its own were left."""
+    left = [one.left.time for one in switches if one.epoch <= rename.at.epoch and one.left.time is not None]
+    return any(datetime.fromtimestamp(rename.stamp, UTC) <= time for time in left)
 
 
 def _refuse(
-    stands: LakeTable, rename: Renamed, columns: Iterable[str], keeps: Callable[[str], bool], others: Sequence[str]
+    stands: LakeTable, rename: Renamed, columns: Collection[str], keeps: Callable[[str], bool], others: Sequence[str]
 ) -> None:
     have = {column.lower() for column in columns}
     for old, new in rename.names:
-        if old.lower() not in have:
-            continue
-        if others:
+        if others and have & {old.lower(), new.lower()}:
             raise IncompatibleSchema(
                 f"column {old} is now called {new} at the source, and {', '.join(others)} share it in the lake",
                 hint="Take a new snapshot of this table (cdc snapshot): its rows go on in a column of the new name.",
                 table=rename.table,
                 column=old,
             )
-        if not keeps(new):
+        if old.lower() in have and not keeps(new):
             raise ConfigError(
                 f"a route keeps column {old}, which is now called {new}, and not {new}",
                 hint=f"Name {new} under columns of the route as well.",
                 table=rename.table,
                 column=old,
             )
-        if new.lower() in reserved(stands.mode) | set(SOURCE_KEYS.values()):
+        if old.lower() in have and new.lower() in reserved(stands.mode) | set(SOURCE_KEYS.values()):
             raise IncompatibleSchema(
                 f"column {new} has a name that the lake keeps for itself",
                 hint="Rename the column at the source, and take a new snapshot of this table (cdc snapshot).",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.config.start import StartAt
 from tests.support.capture import row_metadata
 from tests.support.ddl_source import Followed
 
@@ -62,3 +63,44 @@ def test_the_lakes_columns_follow_in_every_mode(source):
     source.assert_equal("t")
     assert source.lake.stands(f"{database}.t").primary_key == ("number",)
     assert snapshots(source) == before
+
+
+def test_renames_that_come_again_are_done_once(source):
+    """Windows of before them, read again in a new epoch, go into the renamed columns; so does what a backfill merges again."""
+    begin = source.capture.head()
+    source.run(
+        "UPDATE t SET a = 'before' WHERE id = 1",
+        "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+        "UPDATE t SET a = 'was b' WHERE id = 2",
+    )
+    source.round()
+    # As a column gets another type without a lock: the lake keeps the dropped one under another name.
+    source.run(
+        "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 1",
+        "UPDATE t SET n = id * 10",
+        "ALTER TABLE t DROP COLUMN b",
+        "ALTER TABLE t RENAME COLUMN n TO b",
+        "INSERT INTO t (id, a, b) VALUES (4, 'new', 40)",
+    )
+    source.round(twice=True)
+    source.assert_equal("t")
+    names = [column.name for column in source.lake.stands(f"{source.capture.database}.t").columns[:4]]
+    assert names == ["id", "b_old", "a", "b"]
+    source.capture.pipeline.rewind(StartAt(position=str(begin)), by="test", why="to read it again")
+    source.run("UPDATE t SET b = 7 WHERE id = 4")
+    source.round(twice=True)
+    source.assert_equal("t")
+    assert [column.name for column in source.lake.stands(f"{source.capture.database}.t").columns[:4]] == names
+
+
+def test_a_table_is_read_anew_that_is_renamed_between_chunks_of_its_snapshot(source):
+    """Half of its rows have the names of before; the windows in between bring nothing of it."""
+    capture, table = source.capture, f"{source.capture.database}.t"
+    capture.pipeline.snapshot_anew([table], by="test", why="test")
+    (task,) = [unit for unit in capture.pipeline.plan(by="test") if unit.id.startswith("snapshot")]
+    capture.drainer._next_chunk(task, capture.pipeline.status().drain.identity, None, 0)
+    source.run("ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a", "UPDATE t SET a = 'x' WHERE id = 1")
+    for _ in range(3):
+        source.round()
+    source.assert_equal("t")
+    assert "other names" in capture.pipeline.status().drain.aside_of(table).why

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from cdc_lib.errors import ConfigError, IncompatibleSchema, MergeError
-from cdc_lib.merge.renames import Place, at_point, behind, now_called, renamed_schema, renaming
+from cdc_lib.merge.renames import Place as At
+from cdc_lib.merge.renames import at_point, behind, now_called, renamed_schema, renaming
+from cdc_lib.model.cursor import Switch
 from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, Point, SnapshotMark
+from cdc_lib.model.place import Place
 from cdc_lib.model.renamed import Renamed, from_json, to_json
-from tests.support.batches import BIGINT, TEXT, table
+from tests.support.batches import BIGINT, IDENTITY, TEXT, at, table
 
 SWAP = Renamed("db.t", Point(1, 1, 100), (("a", "b"), ("b", "a")), "uuid:7", 1000)
 AWAY = Renamed("db.t", Point(1, 1, 200), (("a", "c"),), "uuid:9", 2000)
@@ -25,24 +29,29 @@ def stands(*columns, renames=(), rows=True):
     return LakeTable(found, ("id",), "mirror", Marker(), 5 if rows else None, empty=not rows, renames=renames)
 
 
-def done(lake, told, marker=None, keeps=lambda _: True, others=()):
-    return renaming(lake, marker or Marker(Point(1, 1, 4)), told, keeps, others)
+def done(lake, told, marker=None, keeps=lambda _: True, others=(), switches=()):
+    return renaming(lake, marker or Marker(Point(1, 1, 4)), told, keeps, others, switches)
+
+
+def left(seconds):
+    there = Place(IDENTITY, at(500), datetime.fromtimestamp(seconds, UTC), "", False, None)
+    return Switch(2, "switch", there.time, "test", "test", there, there)
 
 
 def test_rows_get_the_names_of_the_renames_behind_them():
     """In order, and none of those in front of them."""
     renames = (SWAP, AWAY)
-    assert [now_called("a", behind(place(at), renames)) for at in (50, 100, 150, 250)] == ["b", "b", "c", "a"]
-    assert [now_called("b", behind(place(at), renames)) for at in (50, 150, 250)] == ["c", "b", "b"]
+    assert [now_called("a", behind(place(there), renames)) for there in (50, 100, 150, 250)] == ["b", "b", "c", "a"]
+    assert [now_called("b", behind(place(there), renames)) for there in (50, 150, 250)] == ["c", "b", "b"]
 
 
 def test_a_rename_that_comes_again_in_a_later_epoch_counts_once():
     """For rows of the former epoch, of either side; for the rows that are read again, of either side; and later on."""
     again = replace(SWAP, at=Point(2, 3, 40))
     renames = (SWAP, again)
-    told = [now_called("a", behind(place(at, epoch), renames)) for at, epoch in ((50, 1), (150, 1), (50, 3))]
+    told = [now_called("a", behind(place(there, epoch), renames)) for there, epoch in ((50, 1), (150, 1), (50, 3))]
     assert told == ["b", "a", "a"]
-    replayed = [now_called("a", behind(at_point(Point(2, 3, at)), renames)) for at in (30, 50)]
+    replayed = [now_called("a", behind(at_point(Point(2, 3, there)), renames)) for there in (30, 50)]
     assert replayed == ["b", "a"]
     assert now_called("a", behind(place(50), (again,))) == "b"
     assert not behind(place(50, 3), (again,))
@@ -60,10 +69,10 @@ def test_the_same_statement_is_known_by_gtid_or_by_its_time_at_the_first_server(
 
 def test_rows_that_are_read_while_a_column_is_renamed_show_it_by_their_names():
     """Where names were exchanged nothing does, and a new snapshot is asked for."""
-    around = Place(Point(1, 1, 150), Point(1, 1, 250))
+    around = At(Point(1, 1, 150), Point(1, 1, 250))
     assert behind(around._replace(names=frozenset({"id", "a"})), (AWAY,)) == (AWAY,)
     assert behind(around._replace(names=frozenset({"id", "c"})), (AWAY,)) == ()
-    early = Place(Point(1, 1, 50), Point(1, 1, 150), frozenset({"id", "a", "b"}))
+    early = At(Point(1, 1, 50), Point(1, 1, 150), frozenset({"id", "a", "b"}))
     with pytest.raises(IncompatibleSchema, match=r"a to b, b to a.*cdc snapshot"):
         behind(early, (SWAP,))
 
@@ -109,7 +118,7 @@ def test_a_table_that_was_read_behind_a_rename_has_its_names():
 
 
 def test_a_rename_while_a_snapshot_was_read_shows_in_the_lakes_names():
-    """Where it does not, the merge asks for a new snapshot; so it does after a switch, for names that were exchanged."""
+    """Where it does not, the merge asks for a new snapshot."""
     around = SnapshotMark("s", 2, True, Point(1, 1, 50), Point(1, 1, 150), Point(1, 1, 300))
     marker = Marker(Point(1, 1, 4), (around,))
     assert done(stands("id", "a"), (AWAY,), marker).names == {"a": "c"}
@@ -117,8 +126,18 @@ def test_a_rename_while_a_snapshot_was_read_shows_in_the_lakes_names():
     for columns, told in ((("id", "a", "c"), AWAY), (("id", "a", "b"), SWAP)):
         with pytest.raises(IncompatibleSchema, match="cdc snapshot"):
             done(stands(*columns), (told,), marker)
-    with pytest.raises(IncompatibleSchema, match="cdc snapshot"):
-        done(stands("id", "a", "b"), (replace(SWAP, at=Point(2, 1, 9)),))
+
+
+def test_a_rename_of_before_a_switch_that_the_lake_does_not_know_is_done_only_where_its_columns_show_it():
+    """The former epoch had it where nothing of the table was merged; one that was run later is done."""
+    swap, away = (replace(one, at=Point(2, 1, 9)) for one in (SWAP, AWAY))
+    switches = [left(2000)]
+    assert done(stands("id", "a", "b"), (swap,), switches=switches).names == {}
+    assert done(stands("id", "a"), (away,), switches=switches).names == {"a": "c"}
+    assert done(stands("id", "a", "c"), (away,), switches=switches).names == {}
+    later = (replace(away, stamp=2001),)
+    assert done(stands("id", "c"), later, switches=switches).names == {"c": "c_old"}
+    assert done(stands("id", "a", "b"), (replace(swap, stamp=2001),), switches=switches).names == {"a": "b", "b": "a"}
 
 
 def test_what_the_lake_cannot_follow_stops_the_table():
