@@ -315,6 +315,10 @@ class MergeTarget(Protocol[Frame]):
         """Go on in another mode; see :func:`cdc_lib.merge.modes.mode_change`."""
         ...
 
+    def rekey(self, schema: TableSchema) -> LakeTable:
+        """Add and widen columns as :meth:`evolve` does, and keep rows by the key of the schema from now on."""
+        ...
+
     def evolve(self, schema: TableSchema) -> LakeTable:
         """Add and widen columns until rows of the schema fit; raises IncompatibleSchema where they cannot."""
         ...

@@ -14,6 +14,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.merge.emptied import emptied
+from cdc_lib.merge.evolve import can_be_rekeyed
 from cdc_lib.merge.modes import mode_of, refuse_change
 from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, work_on
 from cdc_lib.merge.renames import (
@@ -169,6 +170,8 @@ class TableMerge:
             _Part(share, work, self._schemas(share, self.batches, stands), self._renames(share, stands))
             for share, work in zip(lake.shares, works, strict=True)
         ]
+        if stands is not None:
+            stands = _rekeyed(target, lake, parts, stands)
         applied: Mapping[str, int] = {}
         if due:
             records = stands.records if stands is not None else 0
@@ -466,6 +469,17 @@ def _evolved(
             others = _others(lake, stands, table)
             raise disagree(error, str(lake.name), (table, *others)) if others else error from error
     return columns
+
+
+def _rekeyed(target: MergeTarget[DataFrame], lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable) -> LakeTable:
+    """Let the lake table have the key of a snapshot that replaces all of its rows."""
+    if len(parts) > 1 or parts[0].work.anew is None or _others(lake, stands, parts[0].share.table):
+        return stands
+    keys = {tuple(name.lower() for name in schema.primary_key) for schema in parts[0].schemas}
+    if len(keys) != 1 or keys == {tuple(name.lower() for name in stands.primary_key)}:
+        return stands
+    schema = parts[0].schemas[-1]
+    return target.rekey(schema) if can_be_rekeyed(stands, schema) else stands
 
 
 def _others(lake: LakeMerge, stands: LakeTable | None, table: str) -> list[str]:

@@ -57,6 +57,7 @@ class Meaning:
         renamed: tables and their new names, in the order in which they are renamed.
         if_missing: a CREATE that does nothing where there is such a table.
         brings: lossy: rows may come as well, and not only go.
+        rekeys: an ALTER that speaks of the primary key.
     """
 
     effect: Effect
@@ -65,6 +66,7 @@ class Meaning:
     renamed: tuple[tuple[Name, Name], ...] = ()
     if_missing: bool = False
     brings: bool = False
+    rekeys: bool = False
 
     def folded(self) -> Meaning:
         """Return the same with names in lower case, as servers compare them with lower_case_table_names=1."""
@@ -179,7 +181,8 @@ def _of_alter(words: list[Word], tables: tuple[Name, ...], database: str) -> Mea
             renamed = (*renamed, *((tables[0], new) for new in named if renames and tables))
             tables = (*tables, *named)
     effect: Effect = "lossy" if lossy else "rename" if renamed else "columns" if columns else "alter"
-    return Meaning(effect, tables, renamed=renamed, brings=not _BRINGING.isdisjoint(lossy))
+    rekeys = ("PRIMARY", "KEY") in pairwise(keys)
+    return Meaning(effect, tables, renamed=renamed, brings=not _BRINGING.isdisjoint(lossy), rekeys=rekeys)
 
 
 def _lower(name: Name) -> Name:

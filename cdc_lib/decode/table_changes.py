@@ -64,8 +64,19 @@ class TableChanges:
             return statements + tuple(TableStatement("shadow", table, position) for table in shadowed)
         if means.effect not in ("alter", "columns") or not (followed or shadowed):
             return statements
+        self._refuse_other_key(means, followed[:1], statement, place)
         own = self._of_columns(means, followed[:1], statement, position, place)
         return statements + own + tuple(self._of_shadows(means, shadowed, statement, position))
+
+    def _refuse_other_key(self, means: Meaning, followed: Sequence[Name], statement: Statement, place: Place) -> None:
+        """Ask for reading a table anew that may have another primary key: the lake keeps its rows by the one of before.
+
+        Raises:
+            TableReplaced: it has.
+        """
+        if keyed := [table for table in followed if means.rekeys and self.naming.kept(*table) == "rows"]:
+            told = concealed(statement.text)[:_TOLD]
+            raise _replaced(f"a statement gave a captured table another primary key: {told!r}", keyed, place)
 
     def _of_columns(
         self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, place: Place

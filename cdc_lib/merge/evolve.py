@@ -120,9 +120,19 @@ def _refuse_other_key(table: LakeTable, schema: TableSchema) -> None:
         raise IncompatibleSchema(
             f"the primary key changed from ({', '.join(old)}) to ({', '.join(new)}): the rows in the lake are kept by "
             "the old one",
-            hint="Drop the lake table and take a new snapshot of this table.",
+            hint="Take a new snapshot of this table (cdc snapshot); its rows are kept by the new key then."
+            if can_be_rekeyed(table, schema)
+            else "Drop the lake table and take a new snapshot of this table.",
             table=schema.name,
         )
+
+
+def can_be_rekeyed(table: LakeTable, schema: TableSchema) -> bool:
+    """Whether a snapshot that replaces all rows of a lake table may bring another key along.
+
+    Where deleted rows or old versions stay, these are kept by the key of before.
+    """
+    return table.mode in ("mirror", "append") and bool(table.primary_key) and bool(schema.primary_key)
 
 
 def _incompatible(schema: TableSchema, column: str, old: str, new: str) -> IncompatibleSchema:

@@ -170,7 +170,19 @@ class IcebergTable:
 
     def evolve(self, schema: TableSchema) -> LakeTable:
         """Add and widen columns until rows of the schema fit; raises IncompatibleSchema where they cannot."""
-        table = self._loaded()
+        return self._grown(self._loaded(), schema)
+
+    def rekey(self, schema: TableSchema) -> LakeTable:
+        """Add and widen columns, and keep rows by the key of the schema; every step may be done again."""
+        self._grown(replace(self._loaded(), primary_key=schema.primary_key), schema)
+        properties = {f"write.metadata.metrics.column.{name}": "full" for name in schema.primary_key}
+        properties[KEY_PROPERTY] = json.dumps(schema.primary_key)
+        listed = ", ".join(f"{_property(name)} = {_property(value)}" for name, value in properties.items())
+        with told("give the lake table another key", self._table):
+            self._sql(f"ALTER TABLE {full_name(self._name)} SET TBLPROPERTIES ({listed})")
+        return self._loaded()
+
+    def _grown(self, table: LakeTable, schema: TableSchema) -> LakeTable:
         changes = changes_for(table, schema)
         for change in changes:
             alter, name = f"ALTER TABLE {full_name(self._name)}", quoted(change.name)

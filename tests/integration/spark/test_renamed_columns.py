@@ -95,16 +95,3 @@ def test_renames_that_come_again_are_done_once(source):
     source.round(twice=True)
     source.assert_equal("t")
     assert [column.name for column in source.lake.stands(f"{source.capture.database}.t").columns[:4]] == names
-
-
-def test_a_table_is_read_anew_that_is_renamed_between_chunks_of_its_snapshot(source):
-    """Half of its rows have the names of before; the windows in between bring nothing of it."""
-    capture, table = source.capture, f"{source.capture.database}.t"
-    capture.pipeline.snapshot_anew([table], by="test", why="test")
-    (task,) = [unit for unit in capture.pipeline.plan(by="test") if unit.id.startswith("snapshot")]
-    capture.drainer._next_chunk(task, capture.pipeline.status().drain.identity, None, 0)
-    source.run("ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a", "UPDATE t SET a = 'x' WHERE id = 1")
-    for _ in range(3):
-        source.round()
-    source.assert_equal("t")
-    assert "other names" in capture.pipeline.status().drain.aside_of(table).why

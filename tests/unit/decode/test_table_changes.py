@@ -127,3 +127,15 @@ def test_rows_that_go_or_come_with_a_partition_ask_for_reading_the_tables():
     with pytest.raises(TableReplaced):
         of(swapped, kept="list")
     assert of("ALTER TABLE t REORGANIZE PARTITION p0, p1 INTO (PARTITION p VALUES LESS THAN (2026))") == []
+
+
+def test_another_primary_key_asks_for_reading_the_table():
+    """Also one that comes with a column; where no snapshot can be taken the merge says what to do."""
+    for text in (
+        "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)",
+        "ALTER TABLE t ADD x INT AUTO_INCREMENT PRIMARY KEY",
+    ):
+        with pytest.raises(TableReplaced, match="another primary key"):
+            of(text)
+    assert of("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)", kept="fixed") == []
+    assert of("ALTER TABLE t COMMENT 'PRIMARY KEY', ADD KEY (v)") == []

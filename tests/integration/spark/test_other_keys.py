@@ -1,0 +1,30 @@
+"""Tables whose primary key becomes another one."""
+
+from __future__ import annotations
+
+from tests.support.ddl_source import Followed
+
+
+def test_a_table_goes_on_by_its_new_primary_key(any_server, database, tmp_path, lake):
+    """After a new snapshot, by itself: rows that the old key would have taken for one are not, and none is there twice."""
+    source = Followed(any_server, database, tmp_path, lake)
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20) NOT NULL, n INT)")
+    source.run("INSERT INTO t VALUES (1, 'x', 1), (2, 'y', 2), (3, 'z', 3)")
+    source.round()
+    source.run(
+        "UPDATE t SET n = 20 WHERE id = 2",
+        "ALTER TABLE t DROP PRIMARY KEY, ADD COLUMN part INT NOT NULL DEFAULT 1, ADD PRIMARY KEY (a, part)",
+        "INSERT INTO t VALUES (1, 'x', 9, 2), (1, 'w', 10, 1)",
+        "UPDATE t SET id = 7 WHERE a = 'z'",
+        "DELETE FROM t WHERE a = 'y'",
+    )
+    for _ in range(3):
+        source.round(twice=True)
+    source.assert_equal("t")
+    assert source.lake.stands(f"{database}.t").primary_key == ("a", "part")
+    source.run(
+        "UPDATE t SET n = 11 WHERE a = 'x'", "INSERT INTO t VALUES (1, 'y', 2, 1)", "DELETE FROM t WHERE a = 'w'"
+    )
+    source.round(twice=True)
+    source.assert_equal("t")
+    assert source.lake.rows(f"{database}.t", "a", "part") == [("x", 1), ("x", 2), ("y", 1), ("z", 1)]
