@@ -107,7 +107,8 @@ def _named_by_cuts(store: ObjectStore, config: SourceConfig, now: datetime) -> s
 def _line(kept: Kept, seconds: float) -> str:
     rewritten = f"{kept.rewritten} of {kept.files} files became {kept.added} ({kept.bytes / 1e6:.1f} MB)"
     gone = f"{kept.deletes} files of deletes, {kept.snapshots} snapshots, {kept.orphans} lost files removed"
-    return f"{kept.table}: {rewritten}, {gone} in {seconds:.1f} s"
+    counted = f", {kept.statistics} columns counted ({kept.statistics_bytes / 1e3:.1f} kB)" if kept.statistics else ""
+    return f"{kept.table}: {rewritten}, {gone}{counted} in {seconds:.1f} s"
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from cdc_lib.merge.expiry import LakeSnapshot, expirable
 from cdc_lib.model.lake import KEY_PROPERTY, MARKER_PROPERTY, ORDER, LakeName
 from spark_jobs.sql import full_name, quoted, text_literal
 from spark_jobs.tables.faults import told
+from spark_jobs.tables.statistics import has_statistics, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Kept:
         bytes: of the files that were rewritten.
         snapshots: snapshots removed.
         orphans: files removed that no snapshot named.
+        statistics: columns that were counted anew, because files had come or gone since the last time.
+        statistics_bytes: of the file that says it.
     """
 
     table: str
@@ -45,6 +48,8 @@ class Kept:
     bytes: int = 0
     snapshots: int = 0
     orphans: int = 0
+    statistics: int = 0
+    statistics_bytes: int = 0
 
 
 class Upkeep:
@@ -75,13 +80,14 @@ class Upkeep:
         with told("maintain", str(self._name)):
             files = self._session.table(f"{full_name(self._name)}.data_files").count()
             rewritten = self._rewrite()
+            counted = self._count()
             expired = self._expire(wanted, now - self._settings.keep_snapshots_for)
             orphans = self._remove_orphans(now - self._settings.keep_orphans_for)
-        return Kept(str(self._name), files, **rewritten, snapshots=expired, orphans=orphans)
+        return Kept(str(self._name), files, **rewritten, **counted, snapshots=expired, orphans=orphans)
 
     def _rewrite(self) -> dict[str, int]:
         """Write small files, and those with many deleted rows, anew in key order; one commit, or none."""
-        key = json.loads(self._java().properties().get(KEY_PROPERTY) or "[]") or ORDER
+        key = self._key() or ORDER
         order = ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in key)
         options = (
             f"'min-input-files', '{self._settings.rewrite_small}', "
@@ -96,6 +102,19 @@ class Upkeep:
             "deletes": done.removed_delete_files_count,
             "bytes": done.rewritten_bytes_count,
         }
+
+    def _count(self) -> dict[str, int]:
+        """Count the distinct values of the key's columns, where files came or went since the last time."""
+        key, table = self._key(), self._java()
+        if not key or table.currentSnapshot() is None or has_statistics(table, key):
+            return {}
+        listed = ", ".join(map(text_literal, key))
+        done = self._call("compute_table_stats", f"columns => array({listed})")
+        return {"statistics": len(key), "statistics_bytes": size_of(self._java())} if done else {}
+
+    def _key(self) -> list[str]:
+        found: list[str] = json.loads(self._java().properties().get(KEY_PROPERTY) or "[]")
+        return found
 
     def _expire(self, wanted: Collection[int], before: datetime) -> int:
         """Remove snapshots by their numbers, none by Iceberg's own rules."""

@@ -7,6 +7,7 @@ import pytest
 from cdc_lib.consumers import Interest, subscribe_to
 from cdc_lib.errors import ConfigError, UnsupportedValue
 from cdc_lib.model.cursor import LAKE
+from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store import layout
 from tests.support.capture import SOURCE, Capture, row_metadata
 from tests.support.quarantine import BAD_TEXT, capturing, change, cursor, rounds
@@ -202,3 +203,31 @@ def test_consumers_of_the_batches_get_every_change_of_a_table_that_is_read_anew(
         batch = subscription.get(batch_size=100, timeout=5)
         assert batch.tables()[f"{capture.database}.good"].num_rows == 2
         batch.ack()
+
+
+def test_a_table_is_read_anew_whose_columns_are_renamed_between_two_chunks(any_server, database, tmp_path):
+    """Half of its rows have the names of before: from the window of the rename on nothing of it counts."""
+    capture = Capture(any_server, database, tmp_path, snapshot={"chunk_rows": 2}, start="latest")
+    capture.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("INSERT INTO t VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)")
+    rounds(capture)
+    anew(capture, "t")
+    (task,) = [unit for unit in capture.pipeline.plan(by="test") if isinstance(unit, SnapshotTask)]
+    capture.drainer._next_chunk(task, cursor(capture).identity, None, 0)  # the first half
+    swap = capture.head()
+    capture.execute("ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a")
+    rounds(capture, 2)
+    record = cursor(capture).aside_of(f"{capture.database}.t")
+    assert record.why == "its columns got other names while it was read"
+    old, new = cursor(capture).snapshots
+    assert (old.given_up, new.complete) == (True, True)
+    # A rename in front of a whole snapshot, or behind it, leaves it as it is.
+    rounds(capture)
+    capture.execute("ALTER TABLE t RENAME COLUMN a TO c")
+    rounds(capture)
+    assert cursor(capture).aside_of(f"{capture.database}.t") == record
+    assert cursor(capture).snapshots == (old, new)
+    plan = capture.pipeline.plan_merge(by="test")
+    assert swap < record.until
+    assert [new.snapshot_id in key for key in plan.batches if "/snapshots/" in key] == [True, True]

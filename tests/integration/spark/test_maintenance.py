@@ -41,6 +41,12 @@ def keep(lake, *tables, settings=AT_ONCE):
     return maintain(lake.spark, config, lake.store, names, lake.said.append)
 
 
+def distinct(lake, name):
+    """Return what the newest statistics say of each column."""
+    files = lake.target(name)._java().statisticsFiles()
+    return [round(float(blob.properties()["ndv"])) for file in list(files)[-1:] for blob in file.blobMetadata()]
+
+
 @pytest.mark.parametrize("key", [("id",), ()])
 def test_small_files_become_one_and_the_table_says_what_it_holds_as_before(lake, key):
     """Rows, marker and cut are the same; batches that were merged are not merged again, and new ones are."""
@@ -50,6 +56,11 @@ def test_small_files_become_one_and_the_table_says_what_it_holds_as_before(lake,
     [kept] = keep(lake, schema.name)
     assert (kept.rewritten, kept.added) == (kept.files, 1)
     assert kept.snapshots >= 7
+    # The key's distinct values are counted, and not again before files come or go.
+    assert (kept.statistics, kept.statistics_bytes > 0) == (len(key), bool(key))
+    assert distinct(lake, schema.name) == [len(rows)] * len(key)
+    assert keep(lake, schema.name)[0].statistics == 0
+    assert distinct(lake, schema.name) == [len(rows)] * len(key)
     assert lake.rows(schema.name, "id", "v") == rows
     assert lake.stands(schema.name).marker == marker
     lake.merge(lake.batches.again(plans[-1]))
@@ -70,6 +81,7 @@ def test_a_table_is_looked_after_again_and_again(lake):
     keep(lake, schema.name)
     assert set(rows) - {(50, 5), *((50 + i, 5) for i in range(1, 9))} < set(lake.rows(schema.name, "id", "v"))
     assert lake.snapshots(schema.name) <= 3
+    assert len(lake.target(schema.name)._java().statisticsFiles()) == 1
 
 
 def test_snapshots_that_young_cuts_name_stay(lake):
