@@ -307,8 +307,14 @@ class MergeTarget(Protocol[Frame]):
         """Create the table without rows, in a mode if its rows have a key; its columns have the names behind renames."""
         ...
 
-    def rename(self, names: Mapping[str, str], renames: Sequence[Renamed]) -> LakeTable:
-        """Give columns new names, all at once, and remember the renames that they follow, in the same commit."""
+    def rename(self, stands: LakeTable, names: Mapping[str, str], renames: Sequence[Renamed]) -> LakeTable:
+        """Give columns new names, all at once, and remember the renames that they follow, in the same commit.
+
+        Args:
+            stands: the table when that was decided: one whose columns were renamed since is a conflict.
+            names: columns and their new names.
+            renames: what the columns follow then.
+        """
         ...
 
     def become(self, mode: Mode) -> LakeTable:

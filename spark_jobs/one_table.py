@@ -211,7 +211,7 @@ class TableMerge:
             drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN) if told else None
             found = renaming(stands, marker, told, keeps, others, drain.switches if drain is not None else ())
             if found is not None:
-                stands = target.rename(found.names, found.renames)
+                stands = target.rename(stands, found.names, found.renames)
         return stands
 
     def _apply(

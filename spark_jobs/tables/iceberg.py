@@ -97,6 +97,7 @@ class IcebergTable:
         self._source = source
         self._tables = tables
         self._table = next(iter(tables))
+        self._followed: tuple[Renamed, ...] | None = None  # the renames under whose names rows are put together
 
     def load(self) -> LakeTable | None:
         """Return the table as it stands now, or None when there is none."""
@@ -111,6 +112,8 @@ class IcebergTable:
             counted = snapshot.summary().get("total-records") if snapshot is not None else "0"
             properties = java.properties()  # a Java map: each look into it is a call
             owner = (properties.get(SOURCE_PROPERTY), properties.get(TABLE_PROPERTY))
+            renames = from_json(properties.get(RENAMES_PROPERTY), self._table)
+            self._followed = renames if self._followed is None else self._followed
             markers, carried = markers_of(self._session._jvm, java, self._source, self._tables, owner)  # noqa: SLF001
             return LakeTable(
                 columns=self._columns(java),
@@ -122,7 +125,7 @@ class IcebergTable:
                 records=int(counted) if counted is not None else None,
                 markers=markers,
                 carried=carried,
-                renames=from_json(properties.get(RENAMES_PROPERTY), self._table),
+                renames=renames,
             )
 
     def create(self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[Renamed] = ()) -> LakeTable:
@@ -162,10 +165,11 @@ class IcebergTable:
             self._sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_property(MODE_PROPERTY)} = {_property(mode)})")
         return self._loaded()
 
-    def rename(self, names: Mapping[str, str], renames: Sequence[Renamed]) -> LakeTable:
+    def rename(self, stands: LakeTable, names: Mapping[str, str], renames: Sequence[Renamed]) -> LakeTable:
         """Give columns new names, all at once, and remember the renames that they follow, in the same commit."""
         with told("rename columns of the lake table", self._table):
-            rename_columns(self._java(), self._loaded().primary_key, names, renames)
+            rename_columns(self._java(), stands, names, renames, self._table)
+        self._followed = tuple(renames)
         return self._loaded()
 
     def evolve(self, schema: TableSchema) -> LakeTable:
@@ -373,7 +377,7 @@ class IcebergTable:
         yield branch
         java = self._java()
         refuse_moved(java, table.snapshot_id, self._table)
-        refuse_renamed(java, table.renames, self._table)
+        refuse_renamed(java, table.renames if self._followed is None else self._followed, self._table)
         publish(java, branch)
 
     @contextmanager

@@ -11,30 +11,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdc_lib.errors import MergeConflict
-from cdc_lib.model.lake import KEY_PROPERTY
+from cdc_lib.model.lake import KEY_PROPERTY, LakeTable
 from cdc_lib.model.renamed import RENAMES_PROPERTY, Renamed, from_json, to_json
 
 
-def rename_columns(table: Any, key: Sequence[str], names: Mapping[str, str], renames: Sequence[Renamed]) -> None:
+def rename_columns(
+    table: Any, stands: LakeTable, names: Mapping[str, str], renames: Sequence[Renamed], of: str
+) -> None:
     """Give columns new names and write what they follow, and the key, in one commit.
 
     Args:
         table: Iceberg's own object, fresh from the catalog.
-        key: names of the key's columns.
+        stands: the table as it was when the names were decided.
         names: columns and their new names, all at once.
         renames: that the columns follow.
+        of: the source table, for messages.
+
+    Raises:
+        MergeConflict: another merge has renamed columns meanwhile.
     """
     change = table.newTransaction()
-    if names:
-        schema = change.updateSchema()
-        for old, new in names.items():
-            schema = schema.renameColumn(old, new)
-        schema.commit()
+    refuse_renamed(change.table(), stands.renames, of)
+    # Also without a name to change: a change of the schema alone is not put upon what another commit has made meanwhile.
+    schema = change.updateSchema()
+    for old, new in names.items():
+        schema = schema.renameColumn(old, new)
+    schema.commit()
     lower = {old.lower(): new for old, new in names.items()}
-    properties = change.updateProperties().set(RENAMES_PROPERTY, to_json(renames))
-    if key:
-        properties = properties.set(KEY_PROPERTY, json.dumps([lower.get(name.lower(), name) for name in key]))
-    properties.commit()
+    key = json.dumps([lower.get(name.lower(), name) for name in stands.primary_key])
+    change.updateProperties().set(RENAMES_PROPERTY, to_json(renames)).set(KEY_PROPERTY, key).commit()
     change.commitTransaction()
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.config.start import StartAt
+from cdc_lib.errors import MergeConflict
+from cdc_lib.model.lake import Point
+from cdc_lib.model.renamed import Renamed
+from tests.support.batches import BIGINT, INT, Row, table
 from tests.support.capture import row_metadata
 from tests.support.ddl_source import Followed
 
@@ -19,9 +23,9 @@ def source(metadata, any_server, database, tmp_path, lake):
     with row_metadata(any_server, metadata):
         modes = [{"tables": f"{database}.{mode}", "mode": mode} for mode in ("soft_delete", "append", "history")]
         source = Followed(any_server, database, tmp_path, lake, modes=modes)
-        for table in ("t", "soft_delete", "append", "history"):
-            source.run(f"CREATE TABLE {table} (id INT PRIMARY KEY, a VARCHAR(20), b VARCHAR(20))")
-            source.run(f"INSERT INTO {table} VALUES (1, 'a1', 'b1'), (2, 'a2', 'b2'), (3, 'a3', 'b3')")
+        for name in ("t", "soft_delete", "append", "history"):
+            source.run(f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(20), b VARCHAR(20))")
+            source.run(f"INSERT INTO {name} VALUES (1, 'a1', 'b1'), (2, 'a2', 'b2'), (3, 'a3', 'b3')")
         source.round()
         yield source
 
@@ -33,19 +37,19 @@ def snapshots(source):
 def test_the_lakes_columns_follow_in_every_mode(source):
     """Changes of both sides of a statement, names that are exchanged, one that is taken anew, a key's, and merged twice."""
     before = snapshots(source)
-    for table in ("t", "soft_delete", "append", "history"):
+    for name in ("t", "soft_delete", "append", "history"):
         source.run(
-            f"UPDATE {table} SET a = 'before' WHERE id = 1",
+            f"UPDATE {name} SET a = 'before' WHERE id = 1",
             # A list of changes takes none that lacks cells.
-            f"SET SESSION binlog_row_image = '{'FULL' if table == 'append' else 'MINIMAL'}'",
-            f"UPDATE {table} SET b = 'partly' WHERE id = 2",
+            f"SET SESSION binlog_row_image = '{'FULL' if name == 'append' else 'MINIMAL'}'",
+            f"UPDATE {name} SET b = 'partly' WHERE id = 2",
             "SET SESSION binlog_row_image = 'FULL'",
-            f"ALTER TABLE {table} RENAME COLUMN a TO b, RENAME COLUMN b TO a",
-            f"UPDATE {table} SET a = 'was b' WHERE id = 1",
-            f"INSERT INTO {table} (id, a, b) VALUES (4, 'b4', 'a4')",
-            f"ALTER TABLE {table} CHANGE a c VARCHAR(30), ADD COLUMN a INT NOT NULL DEFAULT 7",
-            f"INSERT INTO {table} (id, a, b, c) VALUES (5, 5, 'a5', 'b5')",
-            f"DELETE FROM {table} WHERE id = 3",
+            f"ALTER TABLE {name} RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+            f"UPDATE {name} SET a = 'was b' WHERE id = 1",
+            f"INSERT INTO {name} (id, a, b) VALUES (4, 'b4', 'a4')",
+            f"ALTER TABLE {name} CHANGE a c VARCHAR(30), ADD COLUMN a INT NOT NULL DEFAULT 7",
+            f"INSERT INTO {name} (id, a, b, c) VALUES (5, 5, 'a5', 'b5')",
+            f"DELETE FROM {name} WHERE id = 3",
         )
     source.round(twice=True)
     source.assert_equal("t")
@@ -95,3 +99,26 @@ def test_renames_that_come_again_are_done_once(source):
     source.round(twice=True)
     source.assert_equal("t")
     assert [column.name for column in source.lake.stands(f"{source.capture.database}.t").columns[:4]] == names
+
+
+def test_rows_that_were_put_together_before_columns_exchanged_their_names_are_not_published(lake):
+    """By a merge that was given up and still runs: another one has renamed the columns meanwhile."""
+    schema = table(f"{lake.database}.orders", {"id": BIGINT, "a": INT, "b": INT})
+    lake.merge(lake.batches.plan(104, lake.batches.window(4, 104, {schema: [Row("c", 5, {"id": 1, "a": 1, "b": 2})]})))
+    late = lake.target(schema.name)
+    stands = late.load()
+    swap = Renamed(schema.name, Point(1, 1, 110), (("a", "b"), ("b", "a")), "", 1)
+    other = lake.target(schema.name)
+    assert [column.name for column in other.rename(stands, {"a": "b", "b": "a"}, [swap]).columns[:3]] == [
+        "id",
+        "b",
+        "a",
+    ]
+    assert other.load().renames == (swap,)
+    rows = lake.spark.table(lake.name(schema.name)).selectExpr("'u' AS _op", "*")
+    with pytest.raises(MergeConflict, match="renamed meanwhile"):
+        late.upsert(rows, markers={schema.name: stands.marker}, guard=False)
+    assert lake.rows(schema.name, "id", "a", "b") == [(1, 2, 1)]
+    with pytest.raises(MergeConflict, match="renamed meanwhile"):
+        late.rename(stands, {"a": "b", "b": "a"}, [swap])
+    assert lake.rows(schema.name, "id", "a", "b") == [(1, 2, 1)]
