@@ -130,7 +130,11 @@ def has_old_names(rename: Renamed, columns: Iterable[str]) -> bool:
         return before
     if not names & (old | new):
         return True
-    raise IncompatibleSchema(
+    raise _cannot_be_told(rename)
+
+
+def _cannot_be_told(rename: Renamed) -> IncompatibleSchema:
+    return IncompatibleSchema(
         f"columns got other names ({_shown(rename)}) while rows of the table were read, and it cannot be told which names "
         "those have",
         hint="Take a new snapshot of this table (cdc snapshot); it replaces this merge.",
@@ -226,7 +230,8 @@ def renaming(
         switches: how the source's epochs began.
 
     Raises:
-        IncompatibleSchema: others share the column, or the lake keeps the new name for itself.
+        IncompatibleSchema: others share the column, the lake keeps the new name for itself, or columns exchanged their names
+            before rows were read back.
         ConfigError: a route keeps a column and not its new name.
     """
     places = {(one.table, one.at) for one in stands.renames}
@@ -242,6 +247,7 @@ def renaming(
         follows = _is_before(stands, marker, one, names.values(), switches)
         if follows:
             _refuse(stands, one, names.values(), keeps, others)
+            _refuse_exchanged(one, marker)
         rename = replace(one, aside=_aside(one, names.values())) if follows else one
         names = {column: rename.new_name(name) if follows else name for column, name in names.items()}
         done.append(rename)
@@ -316,6 +322,13 @@ def _refuse(
                 table=rename.table,
                 column=new,
             )
+
+
+def _refuse_exchanged(rename: Renamed, marker: Marker) -> None:
+    """Refuse what the look at a table's columns could not see when rows of it were read back."""
+    old, new = ({pair[i].lower() for pair in rename.names} for i in (0, 1))
+    if old == new and marker.reselected is not None and rename.at < marker.reselected.high:
+        raise _cannot_be_told(rename)
 
 
 def _shown(rename: Renamed) -> str:

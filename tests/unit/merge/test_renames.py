@@ -11,7 +11,7 @@ from cdc_lib.errors import ConfigError, IncompatibleSchema, MergeError
 from cdc_lib.merge.renames import Place as At
 from cdc_lib.merge.renames import at_point, behind, now_called, renamed_schema, renaming
 from cdc_lib.model.cursor import Switch
-from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, Point, SnapshotMark
+from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, Point, Reselected, SnapshotMark
 from cdc_lib.model.place import Place
 from cdc_lib.model.renamed import Renamed, from_json, to_json
 from tests.support.batches import BIGINT, IDENTITY, TEXT, at, table
@@ -157,3 +157,13 @@ def test_a_property_of_another_release_is_refused():
     for text in ("{}", "x", to_json([SWAP]).replace('"format_version":1', '"format_version":2')):
         with pytest.raises(MergeError, match=r"cdc\.renames"):
             from_json(text, "db.t")
+
+
+def test_columns_that_exchanged_names_before_rows_were_read_back_stop_the_table():
+    """The look at its columns saw the same names; of a single rename it would have seen another one."""
+    marker = Marker(Point(1, 1, 4), reselected=Reselected(Point(1, 1, 90), Point(1, 1, 300)))
+    with pytest.raises(IncompatibleSchema, match="a to b, b to a"):
+        done(stands("id", "a", "b"), [SWAP], marker)
+    assert done(stands("id", "a", "b"), [AWAY], marker).names == {"a": "c"}
+    behind_it = replace(marker, reselected=Reselected(Point(1, 1, 20), Point(1, 1, 100)))
+    assert done(stands("id", "a", "b"), [SWAP], behind_it).names == {"a": "b", "b": "a"}
