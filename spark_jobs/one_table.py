@@ -12,32 +12,27 @@ from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError
+from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.merge.emptied import emptied
-from cdc_lib.merge.evolve import can_be_rekeyed
-from cdc_lib.merge.modes import mode_of, refuse_change
-from cdc_lib.merge.plan import Batch, Piece, TableWork, following, has_arrived, work_on
+from cdc_lib.merge.part import Part
+from cdc_lib.merge.plan import Batch, Piece, TableWork, following, work_on
 from cdc_lib.merge.renames import (
-    at_point,
-    behind,
-    behind_point,
     known,
     newest_schema,
-    now_called,
     renamed_schemas,
     renaming,
     told_by,
 )
-from cdc_lib.merge.routing import LakeMerge, Share, alike, lake_merges
-from cdc_lib.merge.union import disagree, union
+from cdc_lib.merge.routing import LakeMerge, Share, lake_merges
+from cdc_lib.merge.shape import evolved, is_alike, merge_mode, others_of, rekeyed
 from cdc_lib.model.cursor import DRAIN
-from cdc_lib.model.lake import MARKER_PROPERTY, LakeColumn, LakeTable, Marker, PlacedFill, Point
+from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, Point
 from cdc_lib.model.merge import MergePlan, TableCut
 from cdc_lib.model.mode import Mode
 from cdc_lib.model.renamed import Renamed
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.ports import Filled, MergeTarget, ObjectStore, Superseded
+from cdc_lib.ports import MergeTarget, ObjectStore, Superseded
 from cdc_lib.store.cursors import ObjectCursorStore
 from spark_jobs.batches import RowShare, changes, replayed_batches
 from spark_jobs.brief import brief_settings, set_for
@@ -54,23 +49,6 @@ ATTEMPTS = 3
 
 Decide = Callable[[str, Mode, Sequence[Batch], Marker, MergePlan], TableWork]
 """Says what a table needs: see :func:`cdc_lib.merge.plan.work_on`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What one source table brings to this merge of a lake table.
-
-    Args:
-        share: the source table.
-        work: what it needs.
-        schemas: the versions of its rows, as they stand in the lake.
-        renames: of its columns, in order.
-    """
-
-    share: Share
-    work: TableWork
-    schemas: tuple[TableSchema, ...]
-    renames: tuple[Renamed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +133,7 @@ class TableMerge:
         told = [versions for share in lake.shares if (versions := self._schemas(share, self.batches, stands))]
         if stands is None and not told:
             return []  # statements on tables that never had a row here, or the snapshot of one that was gone by then
-        mode = _mode(lake, stands, told)
+        mode = merge_mode(lake, stands, told)
         markers = stands.markers if stands is not None else {}
         works = [
             self.decide(share.table, mode, self.batches, markers.get(share.table, Marker()), self.plan)
@@ -167,19 +145,19 @@ class TableMerge:
         if stands is not None and due:
             stands = self._renamed(target, lake, stands)
         parts = [
-            _Part(share, work, self._schemas(share, self.batches, stands), self._renames(share, stands))
+            Part(share, work, self._schemas(share, self.batches, stands), self._renames(share, stands))
             for share, work in zip(lake.shares, works, strict=True)
         ]
         if stands is not None:
-            stands = _rekeyed(target, lake, parts, stands)
+            stands = rekeyed(target, lake, parts, stands)
         applied: Mapping[str, int] = {}
         if due:
             records = stands.records if stands is not None else 0
-            suited = brief_settings(sum(map(_rows, parts)), records, self.config.merge.conf)
+            suited = brief_settings(sum(part.rows for part in parts), records, self.config.merge.conf)
             with set_for(session, suited):
                 applied = self._apply(session, target, lake, parts, stands)
         after = target.load()
-        if after is None or after.snapshot_id is None or not _arrived(after, parts):
+        if after is None or after.snapshot_id is None or not all(part.has_arrived(after) for part in parts):
             raise MergeError(
                 "the table does not stand where this merge was to bring it",
                 hint="Look at the table's snapshots: something else writes to it.",
@@ -207,7 +185,7 @@ class TableMerge:
         """Let the lake's columns follow those that got other names."""
         for share in lake.shares:
             told, marker = told_by(share.table, self.batches), stands.markers.get(share.table, Marker())
-            others, keeps = _others(lake, stands, share.table), share.target.keeps or _everything
+            others, keeps = others_of(lake, stands, share.table), share.target.keeps or (lambda _: True)
             drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN) if told else None
             found = renaming(stands, marker, told, keeps, others, drain.switches if drain is not None else ())
             if found is not None:
@@ -219,7 +197,7 @@ class TableMerge:
         session: SparkSession,
         target: MergeTarget[DataFrame],
         lake: LakeMerge,
-        parts: Sequence[_Part],
+        parts: Sequence[Part],
         stands: LakeTable | None,
     ) -> dict[str, int]:
         """Bring the table's columns and rows to where the parts lead; returns the changes by source table."""
@@ -227,13 +205,18 @@ class TableMerge:
         before = stands.markers if stands is not None else {}
         markers = {part.share.table: before.get(part.share.table, Marker()) for part in parts}
         due = [self._with_replay(part) for part in parts if part.work.pieces]
-        columns = _evolved(target, lake, [part for part, _ in due], stands)
+        columns = evolved(target, lake, [part for part, _ in due], stands)
         applied = 0
         # One commit, but for tables of which some wait for a first snapshot that completes rows, and others do not.
         for to_come in sorted({self._waits(part) for part, _ in due}):
             group = [(part, pieces) for part, pieces in due if self._waits(part) is to_come]
-            markers |= {part.share.table: _with_waiting(part, columns) for part, _ in group}
-            fills = [one for part, _ in group if not self._alike(lake, part, stands) for one in self._filled(part)]
+            markers |= {part.share.table: part.waiting(columns) for part, _ in group}
+            fills = [
+                one
+                for part, _ in group
+                if not is_alike(self.config.source, lake, part, stands)
+                for one in part.filled(self.config.source)
+            ]
             frames = [self._frame(session, part, pieces, columns) for part, pieces in group]
             frames += self._gone(session, lake, [part for part, _ in group], frames, columns, stands)
             frame = reduce(_union, frames)
@@ -254,11 +237,11 @@ class TableMerge:
                 applied += target.append(frame, markers=markers, supersedes=supersedes)
         if len(due) == 1:
             return {due[0][0].share.table: applied}
-        return {part.share.table: _rows(part) for part, _ in due}
+        return {part.share.table: part.rows for part, _ in due}
 
     @contextmanager
     def _reading_back(
-        self, session: SparkSession, target: MergeTarget[DataFrame], parts: Sequence[_Part], *, to_come: bool
+        self, session: SparkSession, target: MergeTarget[DataFrame], parts: Sequence[Part], *, to_come: bool
     ) -> Iterator[ReadBack | None]:
         """Give what reads rows back, unless a snapshot is still to bring them all; its files go with the block."""
         if self.origin is None or to_come:
@@ -273,7 +256,7 @@ class TableMerge:
         finally:
             back.remove()
 
-    def _waits(self, part: _Part) -> bool:
+    def _waits(self, part: Part) -> bool:
         """Whether a snapshot is still to bring all rows, also those that cannot be completed."""
         first = self.waits and self.config.start == "snapshot" and not part.work.marker.snapshots
         return part.work.mode != "append" and first
@@ -283,7 +266,7 @@ class TableMerge:
         schemas = renamed_schemas(share.table, batches, self._renames(share, stands))
         return tuple(routed_schema(schema, share.target) for schema in schemas)
 
-    def _with_replay(self, part: _Part) -> tuple[_Part, list[Piece]]:
+    def _with_replay(self, part: Part) -> tuple[Part, list[Piece]]:
         """Add the windows that a late chunk must be merged with."""
         work, share = part.work, part.share
         if work.replay is None:
@@ -300,13 +283,13 @@ class TableMerge:
         return replace(part, work=work, schemas=(*older, *part.schemas)), list(work.pieces)
 
     def _frame(
-        self, session: SparkSession, part: _Part, pieces: Sequence[Piece], columns: Sequence[LakeColumn]
+        self, session: SparkSession, part: Part, pieces: Sequence[Piece], columns: Sequence[LakeColumn]
     ) -> DataFrame:
         share = part.share
-        row = RowShare(share.target.keeps or _everything, share.constants(self.config.source), part.work.marker.reads)
+        row = RowShare(part.keeps, share.constants(self.config.source), part.work.marker.reads)
         row = replace(row, ahead=part.work.ahead, renames=part.renames)
         frame = changes(session, self.store, share.table, pieces, columns, row)
-        if found := filled_columns(self._filled(part), columns):
+        if found := filled_columns(part.filled(self.config.source), columns):
             frame = frame.withColumns(found)
         return filtered(frame, share.target.where, part.work.mode, share.table)
 
@@ -314,7 +297,7 @@ class TableMerge:
         self,
         session: SparkSession,
         lake: LakeMerge,
-        parts: Sequence[_Part],
+        parts: Sequence[Part],
         frames: Sequence[DataFrame],
         columns: Sequence[LakeColumn],
         stands: LakeTable | None,
@@ -330,34 +313,14 @@ class TableMerge:
             found += [gone.of(span, frame) for span in part.work.spans]
         return found
 
-    def _filled(self, part: _Part) -> list[Filled]:
-        """Return what rows of a source table have in columns that were added behind them."""
-        share = part.share
-        whose = share.constants(self.config.source)
-        return [
-            Filled(one.before, column, one.fill.value, whose)
-            for one in part.work.fills
-            if (share.target.keeps or _everything)(column := _column_of(part, one))
-        ]
-
-    def _alike(self, lake: LakeMerge, part: _Part, stands: LakeTable | None) -> bool:
-        """Whether rows of a source table cannot be told from those of others that share the lake table."""
-        carried: Mapping[str, str] = stands.carried if stands is not None else {}
-        others = [(self.config.source, table) for table in lake.tables]
-        others += [(source, table) for source, _, table in map(_owner, carried)]
-        own = (self.config.source, part.share.table)
-        return bool(alike(self.config.source, part.share, (other for other in others if other != own)))
-
-    def _superseded(self, lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None) -> list[Superseded]:
+    def _superseded(self, lake: LakeMerge, parts: Sequence[Part], stands: LakeTable | None) -> list[Superseded]:
         """Return the rows that late first snapshots and those of released tables bring themselves, or a statement took."""
         found = []
         for part in parts:
-            work = part.work
-            whose = part.share.constants(self.config.source)
-            rules = _rules(work, whose, standing=_has_rows_of(stands, part.share.table))
+            rules = part.superseded(self.config.source, stands)
             if not rules:
                 continue
-            if self._alike(lake, part, stands):
+            if is_alike(self.config.source, lake, part, stands):
                 raise MergeError(
                     "rows of a table are to be taken out, for a statement (TRUNCATE, say) or a late snapshot, and cannot be told "
                     "from those of the other tables that share the lake table",
@@ -374,124 +337,6 @@ def _dropped(stands: LakeTable, table: str) -> Point | None:
     return stands.markers.get(table, Marker()).dropped
 
 
-def _rules(work: TableWork, whose: Mapping[str, str], *, standing: bool) -> list[Superseded]:
-    """Return which rows of a source table are taken out, or end; of these also such as come in the same merge."""
-    if work.mode in ("soft_delete", "history"):
-        found = [Superseded(Point(one.epoch, one.file, one.offset), whose, at=one.at) for one in work.gone]
-        if standing and work.anew is not None:
-            found.append(Superseded(work.anew, whose, at=work.anew_at, anew=True))
-        if work.again is not None:  # of a table without rows too: so its changes are taken epoch by epoch
-            found.append(Superseded(work.again[1], whose, since=work.again[0]))
-        return found
-    if not standing:
-        return []
-    before = max(filter(None, (work.anew or work.supersedes, work.emptied)), default=None)
-    found = []
-    if before is not None:
-        found.append(Superseded(before, whose, reads=work.anew is not None or work.emptied is not None))
-    if work.again is not None:
-        found.append(Superseded(work.again[1], whose, reads=work.again_reads, since=work.again[0]))
-    return found
-
-
-def _mode(lake: LakeMerge, stands: LakeTable | None, told: Sequence[Sequence[TableSchema]]) -> Mode:
-    """Return the mode in which a lake table is merged: the source file's, which a table that stands must be able to follow.
-
-    Raises:
-        ConfigError: the source file gives it two.
-        MergeError: it cannot follow.
-    """
-    if not told:
-        return stands.mode if stands is not None else "mirror"
-    schema = told[0][-1]
-    wanted = mode_of(schema, lake.mode)
-    if stands is None:
-        return wanted
-    if bool(stands.primary_key) != bool(schema.primary_key):
-        return stands.mode  # another key is refused where columns are compared
-    refuse_change(stands.mode, wanted, lake.shares[0].table, str(lake.name))
-    return wanted
-
-
-def _has_rows_of(stands: LakeTable | None, table: str) -> bool:
-    """Whether the lake may hold rows of a source table: of a shard that is new it has none yet, and none can be taken out."""
-    marker = stands.markers.get(table, Marker()) if stands is not None else Marker()
-    return marker.merged_to is not None or bool(marker.snapshots)
-
-
 def _union(one: DataFrame, other: DataFrame) -> DataFrame:
     """Put frames together; where one has no ``_absent``, its rows are whole."""
     return one.unionByName(other, allowMissingColumns=True)
-
-
-def _everything(_: str) -> bool:
-    return True
-
-
-def _column_of(part: _Part, filled: PlacedFill) -> str:
-    """Return what a column that was added is called now."""
-    place = at_point(behind_point(filled.before))
-    return now_called(filled.fill.column, behind(place, part.renames))
-
-
-def _with_waiting(part: _Part, columns: Iterable[LakeColumn]) -> Marker:
-    """Return a part's marker, with the values for columns that the lake table does not have yet."""
-    have = {column.name.lower() for column in columns}
-    waiting = ((one, column) for one in part.work.fills if (column := _column_of(part, one)).lower() not in have)
-    keeps = part.share.target.keeps or _everything
-    return replace(part.work.marker, waiting=tuple(one for one, column in waiting if keeps(column)))
-
-
-def _arrived(stands: LakeTable, parts: Iterable[_Part]) -> bool:
-    return all(has_arrived(stands.markers[part.share.table], part.work) for part in parts)
-
-
-def _rows(part: _Part) -> int:
-    """Count what a source table brought; after a merge of several nobody can tell whose rows were the last of their keys."""
-    files = (file for piece in part.work.pieces for file in piece.batch.manifest.files)
-    return sum(file.rows for file in files if file.table == part.share.table)
-
-
-def _evolved(
-    target: MergeTarget[DataFrame], lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable | None
-) -> tuple[LakeColumn, ...]:
-    """Give the table the columns of all parts; what does not fit together stops it before anything is changed.
-
-    Raises:
-        IncompatibleSchema: names the source tables that do not fit together.
-    """
-    shards = [(part.share.table, schema) for part in parts for schema in part.schemas]
-    if len(parts) > 1 and shards:
-        union(str(lake.name), shards, lake.mode)
-    renames = [one for part in parts for one in part.renames]
-    columns = (stands or target.create(shards[0][1], lake.mode, renames)).columns
-    for table, schema in shards:
-        try:
-            columns = target.evolve(schema).columns
-        except IncompatibleSchema as error:
-            others = _others(lake, stands, table)
-            raise disagree(error, str(lake.name), (table, *others)) if others else error from error
-    return columns
-
-
-def _rekeyed(target: MergeTarget[DataFrame], lake: LakeMerge, parts: Sequence[_Part], stands: LakeTable) -> LakeTable:
-    """Let the lake table have the key of a snapshot that replaces all of its rows."""
-    if len(parts) > 1 or parts[0].work.anew is None or _others(lake, stands, parts[0].share.table):
-        return stands
-    keys = {tuple(name.lower() for name in schema.primary_key) for schema in parts[0].schemas}
-    if len(keys) != 1 or keys == {tuple(name.lower() for name in stands.primary_key)}:
-        return stands
-    schema = parts[0].schemas[-1]
-    return target.rekey(schema) if can_be_rekeyed(stands, schema) else stands
-
-
-def _others(lake: LakeMerge, stands: LakeTable | None, table: str) -> list[str]:
-    """Return the other source tables that share a lake table, as far as its markers name them."""
-    carried: Mapping[str, str] = stands.carried if stands is not None else {}
-    named = [table for _, _, table in map(_owner, carried) if table]
-    return sorted({*named, *lake.tables} - {table})
-
-
-def _owner(marker: str) -> tuple[str, str, str]:
-    """Return source, slash and table of a marker's property; no table where it does not name one."""
-    return marker.removeprefix(f"{MARKER_PROPERTY}.").partition("/")
