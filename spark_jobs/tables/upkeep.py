@@ -20,7 +20,7 @@ from cdc_lib.merge.expiry import LakeSnapshot, expirable
 from cdc_lib.model.lake import KEY_PROPERTY, MARKER_PROPERTY, ORDER, LakeName
 from spark_jobs.sql import full_name, quoted, text_literal
 from spark_jobs.tables.faults import told
-from spark_jobs.tables.statistics import has_statistics, size_of
+from spark_jobs.tables.statistics import countable, has_statistics, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Kept:
         bytes: of the files that were rewritten.
         snapshots: snapshots removed.
         orphans: files removed that no snapshot named.
-        statistics: columns that were counted anew, because files had come or gone since the last time.
+        statistics: columns that were counted anew, because many rows had come or gone since the last time.
         statistics_bytes: of the file that says it.
     """
 
@@ -104,8 +104,8 @@ class Upkeep:
         }
 
     def _count(self) -> dict[str, int]:
-        """Count the distinct values of the key's columns, where files came or went since the last time."""
-        key, table = self._key(), self._java()
+        """Count the distinct values of the key's columns, where many rows came or went since the last time."""
+        key, table = countable(self._key()), self._java()
         if not key or table.currentSnapshot() is None or has_statistics(table, key):
             return {}
         listed = ", ".join(map(text_literal, key))

@@ -105,6 +105,8 @@ class Laws:
                 if move.kind == "ack":
                     assert move.start is not None
                     at = self._over(cursor, epoch, at, move.start, move.stop)
+                elif move.kind == "rollback":
+                    assert move.start == move.stop == at, f"{cursor.consumer} moved as it let go of what was in flight"
                 else:
                     epoch, at = self._into(cursor, drain, epoch, at)
             assert (epoch, at) == (cursor.epoch, cursor.position), (
