@@ -67,6 +67,10 @@ def test_small_files_become_one_and_the_table_says_what_it_holds_as_before(lake,
     assert lake.rows(schema.name, "id", "v") == rows
     merge_rounds(lake, schema, 1, first=7)
     assert len(lake.rows(schema.name, "id")) == (80 - 7 if key else 80)
+    # A round of ten is more than a tenth of the rows; one row is not.
+    assert keep(lake, schema.name)[0].statistics == len(key)
+    lake.merge(lake.batches.plan(902, lake.batches.window(804, 902, {schema: [Row("c", 805, {"id": 900, "v": 1})]})))
+    assert keep(lake, schema.name)[0].statistics == 0
 
 
 def test_a_table_is_looked_after_again_and_again(lake):
