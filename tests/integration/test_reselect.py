@@ -246,7 +246,7 @@ def test_another_server_is_refused(capture):
     ("statement", "why"),
     [
         ("DROP TABLE t", "no longer at the source"),
-        ("ALTER TABLE t ADD COLUMN w INT", "altered"),
+        ("ALTER TABLE t ADD COLUMN w INT FIRST", "altered"),
         ("ALTER TABLE t MODIFY v BIGINT", "altered"),
         ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)", "altered"),
     ],

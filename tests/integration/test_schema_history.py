@@ -55,7 +55,6 @@ SCENARIO = [
     "INSERT INTO {t} VALUES (4, 'x', 'é', 'Привет', 4000000000)",
     "ALTER TABLE {t} CONVERT TO CHARACTER SET utf8mb4",
     "UPDATE {t} SET v = '日本', w = '€' WHERE id = 4",
-    "ALTER TABLE {t} DROP PRIMARY KEY",
     "INSERT INTO {t} VALUES (5, 'y', 'q', 'r', 5)",
     "DROP INDEX u ON {t}",
     "INSERT INTO {t} VALUES (6, 'y', 'q', 'r', 6)",
@@ -84,7 +83,7 @@ def test_changes_of_a_table_in_mid_window_are_followed(unnamed, database, tmp_pa
     manifest = capture.drain(capture.window_from(start))
     found, wanted = (told(capture, manifest, table) for table in ("unnamed", "named"))
     assert len(wanted[0]) == 11
-    assert len(wanted[1]) == 6
+    assert len(wanted[1]) == 4
     assert found == wanted
     assert found[0][0]["id"] == 4000000000
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Self
 
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.errors import BatchesGone, MergeConflict, ReselectError
+from cdc_lib.errors import BatchesGone, MergeConflict, MergeError, ReselectError
 from cdc_lib.merging import plan_of
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.merge import MergePlan
@@ -27,7 +27,7 @@ from tests.support.chaos.laws import Laws
 from tests.support.chaos.places import PLACES, Killed
 from tests.support.chaos.quiet import Quiet
 from tests.support.chaos.site import Site
-from tests.support.chaos.steps import CHANCE_OF_A_KILL, Steps
+from tests.support.chaos.steps import CHANCE_OF_A_KILL, Broken, Steps
 from tests.support.chaos.takeovers import Takeovers
 from tests.support.chaos.trials import Trials
 from tests.support.chaos.zygote import Zygote
@@ -35,6 +35,8 @@ from tests.support.chaos.zygote import Zygote
 KILLS_BETWEEN_COMPARISONS = 25
 GONE = frozenset({"BatchesGone"})
 """What ends a backfill whose batches were collected."""
+INCOMPLETE = "the binlog does not tell all of some rows"
+"""What a backfill says of rows that the merge read from the source, where images have not all columns."""
 BACKFILLS_AT_REST = 2
 REACH = 12
 """So many windows a rewind goes back at most: all of them are drained and merged again."""
@@ -304,12 +306,19 @@ class Chaos:
             return
         wanted = any_backfill(self.random, self.laws.stored_times(), known)
         if self._kills_of("backfill") < max(1, self.merge_kills // 3) and self.random.random() < CHANCE_OF_A_KILL:
-            self.steps.one("backfill", wanted=to_text(wanted), sure=True, allowed=GONE)
+            allowed = GONE | ({"MergeError"} if self.trials.images else set())
+            outcome = self.steps.one("backfill", wanted=to_text(wanted), sure=True, allowed=allowed)
+            if outcome.error == "MergeError" and INCOMPLETE not in outcome.said:
+                raise Broken(outcome.said)
             return
         try:
             self.lake.backfill(wanted)
         except BatchesGone:
             self.events["backfill: BatchesGone"] += 1
+        except MergeError as error:
+            if not (self.trials.images and INCOMPLETE in str(error)):
+                raise
+            self.events["backfill: rows that only the source knew"] += 1
 
     def _collect(self) -> None:
         """Remove what nobody needs, by a clock that is wrong."""
