@@ -212,10 +212,7 @@ def changes(
         found = committed_rows(_open(session, schema, [url], partial=some_partial), commits)
         frames.append(_in_shape(found, named, columns, marks, share))
     if not frames:
-        nothing = session.createDataFrame([], ", ".join(_declared(_shape(columns))))
-        # Spark keeps one copy of plans that are equal, for all sessions: the merge of another table of the same columns,
-        # without rows as well, would take this one's away.
-        return nothing.where(f"{text_literal(table)} <> ''")
+        return session.createDataFrame([], ", ".join(_declared(_shape(columns))))
     whole, *others = frames
     for frame in others:
         whole = whole.unionByName(frame)

@@ -32,6 +32,7 @@ from spark_jobs.batches import BEFORE_READ, READ_AHEAD, WHILE_READ
 from spark_jobs.sql import as_text, quoted, text_literal
 from spark_jobs.tables.fill import filled_value
 from spark_jobs.tables.keys import key_range, same_key
+from spark_jobs.tables.views import view_of
 
 WHOLE, MOVED, LEAVES, STANDING, MISSING = "cdc_whole", "cdc_moved", "cdc_leaves", "cdc_standing", "cdc_missing"
 PHASE, TRACED, BORN = "cdc_phase", "cdc_traced", "cdc_born"
@@ -82,26 +83,28 @@ class Completion:
         """
         self._timeline(changes)
         # A change that is merged again goes over the row that it left, which may have been written over since.
-        ranked = self._sql(last_change_sql(TIMELINE_VIEW, self.table.primary_key, quoted, STANDING)).drop(RANK)
+        ranked = self._sql(last_change_sql(self._view(TIMELINE_VIEW), self.table.primary_key, quoted, STANDING)).drop(
+            RANK
+        )
         return ranked.where(f"NOT {STANDING}").selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
 
     def every(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
         """Return all changes, completed as :meth:`last` completes the last ones."""
         self._timeline(changes)
-        every = self._sql(f"SELECT * FROM {TIMELINE_VIEW} WHERE NOT {STANDING}")
+        every = self._sql(f"SELECT * FROM {self._view(TIMELINE_VIEW)} WHERE NOT {STANDING}")
         return every.selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
 
     def _timeline(self, changes: DataFrame) -> None:
         """Make the view of all changes and standing rows, completed."""
-        self._cells(changes).createOrReplaceTempView(CELLS_VIEW)
+        self._cells(changes).createOrReplaceTempView(self._view(CELLS_VIEW))
         facts = f"count_if({MISSING}), count_if({MOVED} AND NOT {WHOLE})"
-        [(keyless, moved)] = self._sql(f"SELECT {facts} FROM {CELLS_VIEW}").collect()
+        [(keyless, moved)] = self._sql(f"SELECT {facts} FROM {self._view(CELLS_VIEW)}").collect()
         if keyless:
             raise _error(self.source_table, "rows lack columns of the key, which took their defaults", rows=keyless)
         timeline = self._filled(self._with_standing())
         if moved:
             timeline = self._with_moves(timeline)
-        timeline.createOrReplaceTempView(TIMELINE_VIEW)
+        timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
 
     def check(self, last: DataFrame, why: str = "") -> None:
         """Look whether every row that stands afterwards is whole.
@@ -157,15 +160,15 @@ class Completion:
 
     def _with_standing(self) -> DataFrame:
         """Put the lake's rows of the keys that need them into the timeline."""
-        cells = self._sql(f"SELECT * FROM {CELLS_VIEW}").drop(MISSING)
+        cells = self._sql(f"SELECT * FROM {self._view(CELLS_VIEW)}").drop(MISSING)
         if self.table.empty:
             return cells
         which = "true" if self.deleted else f"({quoted(OP)} <> '{DELETE}' OR {LEAVES})"
-        needed = self._sql(f"SELECT * FROM {CELLS_VIEW} WHERE NOT {WHOLE} AND {which}")
-        needed.createOrReplaceTempView(NEEDED_VIEW)
-        last = self._sql(last_change_sql(NEEDED_VIEW, self.table.primary_key, quoted)).drop(RANK)
-        last.createOrReplaceTempView(NEEDED_VIEW)
-        keys = key_range(self.session, NEEDED_VIEW, self.table)
+        needed = self._sql(f"SELECT * FROM {self._view(CELLS_VIEW)} WHERE NOT {WHOLE} AND {which}")
+        needed.createOrReplaceTempView(self._view(NEEDED_VIEW))
+        last = self._sql(last_change_sql(self._view(NEEDED_VIEW), self.table.primary_key, quoted)).drop(RANK)
+        last.createOrReplaceTempView(self._view(NEEDED_VIEW))
+        keys = key_range(self.session, self._view(NEEDED_VIEW), self.table)
         if keys.rows == 0:
             return cells
         fixed = [f"'{READ}' AS {name}" if name == quoted(OP) else f"t.{name}" for name in self._fixed]
@@ -182,14 +185,16 @@ class Completion:
 
     def _filled(self, timeline: DataFrame) -> DataFrame:
         """Fill each cell from the changes of the same key before it."""
-        timeline.createOrReplaceTempView(TIMELINE_VIEW)
+        timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
         keys = ", ".join(map(quoted, self.table.primary_key))
         # A change that is merged again meets the row that it left: it takes from it what it lacks.
         order = ", ".join(map(quoted, ORDER)) + f", {_GONE_FIRST}, NOT {STANDING}"
         # A delete right behind a delete is the same one, which a later epoch brought again.
         ended = f"lag({quoted(OP)}) OVER (PARTITION BY {keys} ORDER BY {order}) = '{DELETE}'"
         reborn = f"coalesce({quoted(OP)} <> '{DELETE}' AND {ended}, false)"
-        begins = f"SELECT *, CASE WHEN {WHOLE} OR {reborn} THEN 1 ELSE 0 END AS cdc_begins FROM {TIMELINE_VIEW}"
+        begins = (
+            f"SELECT *, CASE WHEN {WHOLE} OR {reborn} THEN 1 ELSE 0 END AS cdc_begins FROM {self._view(TIMELINE_VIEW)}"
+        )
         until = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         life = f"sum(cdc_begins) OVER (PARTITION BY {keys} ORDER BY {order} {until}) AS cdc_life"
         lives = f"SELECT *, {life} FROM ({begins}) AS b"
@@ -215,7 +220,7 @@ class Completion:
             if still == before:
                 return self._filled(self._doubted(timeline))
             before = still
-            timeline.createOrReplaceTempView(TIMELINE_VIEW)
+            timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
             pair = [*(f"d.{quoted(name)} = u.{quoted(name)}" for name in ORDER[:-1])]
             pair += [f"d.{quoted(ORDER[-1])} = u.{quoted(ORDER[-1])} - 1", f"(u.{PHASE} = '' OR d.{TRACED})"]
             own = [f"coalesce(u.{quoted(c.name)}, d.{quoted(c.name)}) AS {quoted(c.name)}" for c in self._own]
@@ -223,21 +228,21 @@ class Completion:
             traced = f"u.{TRACED} OR coalesce(d.{TRACED}, false) AS {TRACED}"
             leaving = ", ".join(quoted(name) for name in (*ORDER, *(c.name for c in self._own)))
             filled = self._sql(
-                f"SELECT {', '.join((*kept, f'u.{PHASE}', traced, f'u.{BORN}'))} FROM {TIMELINE_VIEW} AS u LEFT JOIN"
-                f" (SELECT {leaving}, {TRACED} FROM {TIMELINE_VIEW} WHERE {LEAVES}) AS d ON {MOVED} AND {' AND '.join(pair)}"
+                f"SELECT {', '.join((*kept, f'u.{PHASE}', traced, f'u.{BORN}'))} FROM {self._view(TIMELINE_VIEW)} AS u LEFT JOIN"
+                f" (SELECT {leaving}, {TRACED} FROM {self._view(TIMELINE_VIEW)} WHERE {LEAVES}) AS d ON {MOVED} AND {' AND '.join(pair)}"
             )
             timeline = self._filled(filled)
 
     def _doubted(self, timeline: DataFrame) -> DataFrame:
         """Mark what moved rows lack as not known where a row that was read under their old key may be another one."""
-        timeline.createOrReplaceTempView(TIMELINE_VIEW)
+        timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
         own = [
             f"CASE WHEN {MOVED} AND {PHASE} IN ('{WHILE_READ}', '{READ_AHEAD}') THEN coalesce({quoted(c.name)}, {_unknown(c)})"
             f" ELSE {quoted(c.name)} END AS {quoted(c.name)}"
             for c in self._own
         ]
         kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, STANDING, PHASE, TRACED, BORN)
-        return self._sql(f"SELECT {', '.join(kept)} FROM {TIMELINE_VIEW}")
+        return self._sql(f"SELECT {', '.join(kept)} FROM {self._view(TIMELINE_VIEW)}")
 
     def _plain(self, *, snapshot_to_come: bool) -> Iterator[str]:
         """Unwrap the cells; MISSING names those of a standing row that are not there."""
@@ -254,6 +259,9 @@ class Completion:
                 yield name
         yield from (f"{quoted(column.name)}.v AS {quoted(column.name)}" for column in self._own)
         yield f"{missing} AS {MISSING}"
+
+    def _view(self, name: str) -> str:
+        return view_of(self.session, name)
 
     def _sql(self, statement: str) -> DataFrame:
         return self.session.sql(statement)

@@ -24,6 +24,7 @@ from cdc_lib.model.mode import IS_CURRENT, STATEMENT_ROW, TO_ORDER, VALID_FROM, 
 from cdc_lib.ports import Superseded
 from spark_jobs.sql import belongs, quoted
 from spark_jobs.tables.keys import BROADCAST_ROWS, KeyRange, key_range, same_key
+from spark_jobs.tables.views import view_of
 
 CHANGES_VIEW, KEYS_VIEW, STANDING_VIEW, GONE_VIEW = "cdc_changes", "cdc_last", "cdc_standing_versions", "cdc_gone"
 MADE_VIEW = "cdc_made_versions"
@@ -75,19 +76,21 @@ def spliced(
     cuts, again = cuts_of(supersedes), _stretches(supersedes)
     try:
         fresh = keep(changes.selectExpr(*map(quoted, (*_row(table), OP, *ORDER, GTID, VALID_FROM))))
-        fresh.createOrReplaceTempView(CHANGES_VIEW)
-        session.sql(last_change_sql(CHANGES_VIEW, table.primary_key, quoted)).drop(RANK).createOrReplaceTempView(
-            KEYS_VIEW
-        )
-        keys = key_range(session, KEYS_VIEW, table)
+        fresh.createOrReplaceTempView(view_of(session, CHANGES_VIEW))
+        session.sql(last_change_sql(view_of(session, CHANGES_VIEW), table.primary_key, quoted)).drop(
+            RANK
+        ).createOrReplaceTempView(view_of(session, KEYS_VIEW))
+        keys = key_range(session, view_of(session, KEYS_VIEW), table)
         begun = _Begun.of(fresh, again)
         standing = keep(session.sql(_standing_sql(table, lake, keys, begun, guard=guard)))
-        standing.createOrReplaceTempView(STANDING_VIEW)
+        standing.createOrReplaceTempView(view_of(session, STANDING_VIEW))
         own = [name for name in _row(table) if name not in table.primary_key]
         if again:
             found = keep(_made_anew(session, table, own, cuts, again, keep))
         else:
-            events = events_sql(CHANGES_VIEW, STANDING_VIEW, cuts, table.primary_key, own, quoted)
+            events = events_sql(
+                view_of(session, CHANGES_VIEW), view_of(session, STANDING_VIEW), cuts, table.primary_key, own, quoted
+            )
             replayed = begun.is_read_again(standing)
             found = keep(
                 session.sql(versions_sql(f"({events}) AS u", table.primary_key, own, quoted, replayed=replayed))
@@ -109,15 +112,22 @@ def _made_anew(
 ) -> DataFrame:
     """Return the versions of the changes' keys without what the lake has of the stretches, spliced epoch by epoch."""
     key = table.primary_key
-    session.sql(without_sql(STANDING_VIEW, again, [*key, *own], quoted)).createOrReplaceTempView(MADE_VIEW)
-    epochs = {row[0] for row in session.sql(f"SELECT DISTINCT {quoted(EPOCH)} FROM {CHANGES_VIEW}").collect()}
+    session.sql(without_sql(view_of(session, STANDING_VIEW), again, [*key, *own], quoted)).createOrReplaceTempView(
+        view_of(session, MADE_VIEW)
+    )
+    epochs = {
+        row[0]
+        for row in session.sql(f"SELECT DISTINCT {quoted(EPOCH)} FROM {view_of(session, CHANGES_VIEW)}").collect()
+    }
     for epoch in sorted(epochs | {cut.gone.epoch for cut in cuts}):
-        changes = f"(SELECT * FROM {CHANGES_VIEW} WHERE {quoted(EPOCH)} = {epoch}) AS c"
+        changes = f"(SELECT * FROM {view_of(session, CHANGES_VIEW)} WHERE {quoted(EPOCH)} = {epoch}) AS c"
         here = [cut for cut in cuts if cut.gone.epoch == epoch]
-        events = events_sql(changes, MADE_VIEW, here, key, own, quoted, keys_of=CHANGES_VIEW)
+        events = events_sql(
+            changes, view_of(session, MADE_VIEW), here, key, own, quoted, keys_of=view_of(session, CHANGES_VIEW)
+        )
         made = keep(session.sql(versions_sql(f"({events}) AS u", key, own, quoted, replayed=epoch > 1)))
-        made.createOrReplaceTempView(MADE_VIEW)
-    return session.sql(same_sql(MADE_VIEW, STANDING_VIEW, key, own, quoted))
+        made.createOrReplaceTempView(view_of(session, MADE_VIEW))
+    return session.sql(same_sql(view_of(session, MADE_VIEW), view_of(session, STANDING_VIEW), key, own, quoted))
 
 
 def ended_before(supersedes: Iterable[Superseded]) -> str:
@@ -205,17 +215,17 @@ def _standing_sql(table: LakeTable, lake: str, keys: KeyRange, begun: _Begun, *,
 
 
 def _take_out(table: LakeTable, keys: KeyRange, standing: DataFrame, found: DataFrame, *, again: bool) -> str:
-    place = [*table.primary_key, *ORDER]
+    session, place = found.sparkSession, [*table.primary_key, *ORDER]
     stays = found.where(SAME).select(*map(quoted, place))
     gone = standing.select(*map(quoted, (*place, IS_CURRENT))).join(stays, place, "left_anti")
-    (gone.dropDuplicates(place) if again else gone).createOrReplaceTempView(GONE_VIEW)
+    (gone.dropDuplicates(place) if again else gone).createOrReplaceTempView(view_of(session, GONE_VIEW))
     rows, current = gone.selectExpr("count(*)", f"count_if({quoted(IS_CURRENT)})").collect()[0]
     if not rows:
         return ""
     # So the partition of those that ended need not be looked at.
     only = f" AND t.{quoted(IS_CURRENT)}" if rows == current else ""
-    hint = f"/*+ BROADCAST({GONE_VIEW}) */ " if rows <= BROADCAST_ROWS else ""
+    hint = f"/*+ BROADCAST({view_of(session, GONE_VIEW)}) */ " if rows <= BROADCAST_ROWS else ""
     return (
-        f" AS t USING (SELECT {hint}* FROM {GONE_VIEW}) AS s"
+        f" AS t USING (SELECT {hint}* FROM {view_of(session, GONE_VIEW)}) AS s"
         f" ON {same_key(place)}{keys.within('t')}{only} WHEN MATCHED THEN DELETE"
     )

@@ -54,6 +54,7 @@ from spark_jobs.tables.keys import KeyRange, key_range, same_key
 from spark_jobs.tables.renames import refuse_renamed, rename_columns
 from spark_jobs.tables.snapshots import markers_of
 from spark_jobs.tables.soft_delete import mark_sql, marked
+from spark_jobs.tables.views import view_of
 
 SETTINGS = {
     "format-version": "3",
@@ -75,7 +76,7 @@ SETTINGS = {
 ROWS_PER_FILE = 250_000
 """An append of up to so many rows becomes one file, sorted by key."""
 
-SOURCE_VIEW, LAST_VIEW, NEWER_VIEW = "cdc_changes", "cdc_last", "cdc_newer"
+SOURCE_VIEW, LAST_VIEW, NEWER_VIEW, LEFT_VIEW = "cdc_changes", "cdc_last", "cdc_newer", "cdc_left"
 SUMMARY_SETTING = "spark.sql.iceberg.snapshot-property."
 """Settings of this prefix put properties into the summary of every commit."""
 
@@ -227,8 +228,8 @@ class IcebergTable:
                 if found.columns is not None:
                     table = replace(table, columns=found.columns)
                 with self._marked(table, {name: _reaching(m, found.reached.get(name)) for name, m in markers.items()}):
-                    found.last.createOrReplaceTempView(LAST_VIEW)
-                    keys = key_range(self._session, LAST_VIEW, table)
+                    found.last.createOrReplaceTempView(self._view(LAST_VIEW))
+                    keys = key_range(self._session, self._view(LAST_VIEW), table)
                     self._write(table, found.last, keys, guard=guard, supersedes=supersedes, fills=fills)
                 return keys.rows
             finally:
@@ -240,8 +241,8 @@ class IcebergTable:
         """Return the last change of each key, completed where changes lack cells."""
         if ABSENT in changes.columns:
             return completion.last(changes, snapshot_to_come=snapshot_to_come)
-        changes.createOrReplaceTempView(SOURCE_VIEW)
-        return self._sql(last_change_sql(SOURCE_VIEW, table.primary_key, quoted)).drop(RANK)
+        changes.createOrReplaceTempView(self._view(SOURCE_VIEW))
+        return self._sql(last_change_sql(self._view(SOURCE_VIEW), table.primary_key, quoted)).drop(RANK)
 
     def _whole(
         self,
@@ -355,10 +356,12 @@ class IcebergTable:
             f"SELECT {names} FROM {full_name(self._name)} AS t JOIN {keys.relation} AS s"
             f" ON {same_key(table.primary_key)}{keys.within('t')} WHERE {struct(ORDER, 't')} > {struct(ORDER, 's')}"
         )
-        newer.createOrReplaceTempView(NEWER_VIEW)
-        rows.createOrReplaceTempView(SOURCE_VIEW)
+        newer.createOrReplaceTempView(self._view(NEWER_VIEW))
+        rows.createOrReplaceTempView(self._view(LEFT_VIEW))  # the changes' own view is under what is kept of them
         condition = same_key(table.primary_key)
-        return self._sql(f"SELECT s.* FROM {SOURCE_VIEW} AS s LEFT ANTI JOIN {NEWER_VIEW} AS t ON {condition}")
+        return self._sql(
+            f"SELECT s.* FROM {self._view(LEFT_VIEW)} AS s LEFT ANTI JOIN {self._view(NEWER_VIEW)} AS t ON {condition}"
+        )
 
     def _add(self, table: LakeTable, rows: DataFrame, branch: str, count: int) -> None:
         """Append rows, in key order; an append of none commits as well, and carries the marker."""
@@ -421,6 +424,9 @@ class IcebergTable:
         schema = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(java.schema())
         fields = StructType.fromJson(json.loads(schema.json())).fields
         return tuple(LakeColumn(field.name, field.dataType.simpleString()) for field in fields)
+
+    def _view(self, name: str) -> str:
+        return view_of(self._session, name)
 
     def _sql(self, statement: str) -> DataFrame:
         return self._session.sql(statement)

@@ -8,12 +8,11 @@ import pytest
 
 from cdc_lib.config.routes import RouteRule
 from cdc_lib.errors import MergeError
-from cdc_lib.merge.evolve import lake_columns
 from cdc_lib.merge.prepared import settle
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.table_statement import Fill, TableStatement
 from cdc_lib.store import documents
-from spark_jobs.batches import changes, load_batches
+from spark_jobs.batches import load_batches
 from spark_jobs.tables import iceberg
 from tests.support.batches import BIGINT, INT, TEXT, Row, at, table
 from tests.support.lake import Lake
@@ -63,15 +62,6 @@ def test_a_merge_that_dies_in_the_middle_empties_at_its_retry(lake, orders, monk
     snapshots = lake.snapshots(orders.name)
     lake.merge(lake.batches.again(plan))
     assert (rows(lake, orders), lake.snapshots(orders.name)) == ([(2, "again")], snapshots)
-
-
-def test_what_is_kept_of_tables_without_rows_is_not_shared(lake, orders):
-    """Spark keeps one copy of equal plans; the merge that is done first would remove the other's."""
-    columns = lake_columns(orders)
-    one, other = (changes(lake.spark, lake.store, f"{lake.database}.{name}", [], columns) for name in ("a", "b"))
-    assert not one.sameSemantics(other)
-    assert one.columns == ["_op", *(column.name for column in columns if column.name != "_op")]
-    assert one.isEmpty()
 
 
 def test_a_late_chunk_brings_no_row_that_was_taken(lake, orders):
