@@ -137,7 +137,7 @@ class Reselector:
         """Read the rows of keys.
 
         Args:
-            schema: of the table where the merge ends; rows may have more columns behind its own, others are refused.
+            schema: of the table where the merge ends; rows may have more columns, see :func:`goes_on`; others are refused.
             keys: distinct keys, under the names of the key's columns, as the lake holds them.
             stop: where the merge ends; the rows hold everything before it.
 

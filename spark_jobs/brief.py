@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-
-from pyspark.sql import SparkSession
+from collections.abc import Mapping
 
 from spark_jobs.batches import ONE_TASK_ROWS
 
@@ -28,16 +25,3 @@ def brief_settings(changes: int, records: int | None, chosen: Mapping[str, str])
     if changes > ONE_TASK_ROWS or records is None or records > SMALL_TABLE:
         return {}
     return {name: value for name, value in _SETTINGS.items() if name not in chosen}
-
-
-@contextmanager
-def set_for(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Let settings hold in a block, in a session that no other thread uses meanwhile."""
-    before = {name: session.conf.get(name) for name in settings}
-    for name, value in settings.items():
-        session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, found in before.items():
-            session.conf.set(name, found) if found is not None else session.conf.unset(name)

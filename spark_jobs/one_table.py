@@ -35,10 +35,11 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import MergeTarget, ObjectStore, Superseded
 from cdc_lib.store.cursors import ObjectCursorStore
 from spark_jobs.batches import RowShare, changes, replayed_batches
-from spark_jobs.brief import brief_settings, set_for
+from spark_jobs.brief import brief_settings
 from spark_jobs.filters import filtered
 from spark_jobs.gone import GoneRows
 from spark_jobs.reselect import Origin, ReadBack, Say
+from spark_jobs.session import set_for
 from spark_jobs.tables.faults import told
 from spark_jobs.tables.fill import filled_columns
 from spark_jobs.tables.iceberg import IcebergTable
@@ -185,7 +186,7 @@ class TableMerge:
         """Let the lake's columns follow those that got other names."""
         for share in lake.shares:
             told, marker = told_by(share.table, self.batches), stands.markers.get(share.table, Marker())
-            others, keeps = others_of(lake, stands, share.table), share.target.keeps or (lambda _: True)
+            others, keeps = others_of(lake, stands, share.table), share.target.keeps
             drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN) if told else None
             found = renaming(stands, marker, told, keeps, others, drain.switches if drain is not None else ())
             if found is not None:
@@ -286,7 +287,7 @@ class TableMerge:
         self, session: SparkSession, part: Part, pieces: Sequence[Piece], columns: Sequence[LakeColumn]
     ) -> DataFrame:
         share = part.share
-        row = RowShare(part.keeps, share.constants(self.config.source), part.work.marker.reads)
+        row = RowShare(part.share.target.keeps, share.constants(self.config.source), part.work.marker.reads)
         row = replace(row, ahead=part.work.ahead, renames=part.renames)
         frame = changes(session, self.store, share.table, pieces, columns, row)
         if found := filled_columns(part.filled(self.config.source), columns):

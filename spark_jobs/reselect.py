@@ -121,7 +121,7 @@ class ReadBack:
         self.say(
             f"{share.table}: {keys.num_rows} rows re-selected as of {tuple(found.reach.low)}, {found.missing} of them are gone"
         )
-        row = RowShare(share.target.keeps or (lambda _: True), constants)
+        row = RowShare(share.target.keeps, constants)
         rows = changes(self.session, self.store, share.table, [Piece(found.batch, None)], table.columns, row)
         rows = filtered(rows, share.target.where, table.mode, share.table)
         if MISSING in last.columns:

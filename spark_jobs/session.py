@@ -78,6 +78,22 @@ def table_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
     return session
 
 
+@contextmanager
+def set_for(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Let settings hold in a block, in a session that no other thread uses meanwhile."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, found in before.items():
+            if found is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, found)
+
+
 def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
     """Set the catalog in one session and open it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cdc_lib.model.mask import Mask
@@ -10,7 +11,30 @@ from cdc_lib.model.route import Target
 from cdc_lib.model.schema import TableSchema
 
 if TYPE_CHECKING:
+    from cdc_lib.config.columns import ColumnsRule, MaskRule
     from cdc_lib.config.source import SourceConfig
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The rules that cover one table.
+
+    A column is stored when every rule of ``columns`` keeps it. Of several masks for a column the first one in the file counts.
+    """
+
+    columns: tuple[ColumnsRule, ...]
+    masks: tuple[MaskRule, ...]
+
+    @classmethod
+    def of(cls, config: SourceConfig, database: str, table: str) -> _Rules:
+        columns = tuple(rule for rule in config.columns if rule.covers(database, table))
+        return cls(columns, tuple(rule for rule in config.masks if rule.covers(database, table)))
+
+    def keeps(self, column: str) -> bool:
+        return all(rule.keeps(column) for rule in self.columns)
+
+    def mask_of(self, column: str) -> Mask | None:
+        return next((rule.value for rule in self.masks if rule.masks(column)), None)
 
 
 def is_shaped(config: SourceConfig, database: str, table: str) -> bool:
@@ -25,35 +49,23 @@ def is_masked(config: SourceConfig, database: str, table: str) -> bool:
 
 def stored_as(config: SourceConfig, database: str, table: str, column: str) -> str | None:
     """Return how a column of a table is stored: None for not at all, its mask as text, or an empty text for as it is."""
-    if not all(rule.keeps(column) for rule in config.columns if rule.covers(database, table)):
+    rules = _Rules.of(config, database, table)
+    if not rules.keeps(column):
         return None
-    masks = (rule.value for rule in config.masks if rule.covers(database, table) and rule.masks(column))
-    mask = next(masks, None)
+    mask = rules.mask_of(column)
     return "" if mask is None else repr(mask)
 
 
 def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
     """Return which columns of a table are stored, and behind which masks.
 
-    A column is stored when every rule of ``columns`` that covers the table keeps it. Of several masks for a column the
-    first one in the file counts.
-
     Raises:
         ConfigError: a rule cannot be followed on this table; see :func:`cdc_lib.model.projection.project`.
     """
-    table = (schema.database, schema.table)
-    columns = [rule for rule in config.columns if rule.covers(*table)]
-    masks = [rule for rule in config.masks if rule.covers(*table)]
-    if not columns and not masks:
+    rules = _Rules.of(config, schema.database, schema.table)
+    if not rules.columns and not rules.masks:
         return whole(schema)
-
-    def keeps(column: str) -> bool:
-        return all(rule.keeps(column) for rule in columns)
-
-    def mask_of(column: str) -> Mask | None:
-        return next((rule.value for rule in masks if rule.masks(column)), None)
-
-    return project(schema, keeps, mask_of, [name for rule in masks for name in rule.required])
+    return project(schema, rules.keeps, rules.mask_of, [name for rule in rules.masks for name in rule.required])
 
 
 def targets_of(config: SourceConfig, database: str, table: str) -> tuple[Target, ...]:

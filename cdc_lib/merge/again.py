@@ -75,7 +75,7 @@ class Again:
         if mode == "append":
             begin = max(filter(None, (since, work.anew)))
             # Rows of a snapshot that was read where the table ends stand at that place, not before it.
-            reads = [low._replace(offset=low.offset + 1) for low in (low_of(batch.manifest) for batch in chunks)]
+            reads = [low_of(batch.manifest).behind() for batch in chunks]
             return replace(work, again=(begin, max((high, *reads))), again_reads=bool(chunks))
         refuse_unclear(table, taken.unclear or new.unclear)
         if mode == "history":
@@ -148,7 +148,7 @@ def _anew(table: str, mode: Mode, chunks: Sequence[Batch], marker: Marker, plan:
     name, low = chunk_of(chunks[0].manifest).snapshot_id, low_of(chunks[0].manifest)
     if mode != "append" and name not in _released(table, plan):
         return None
-    return low if marker.snapshot(name) is not None else low._replace(offset=low.offset + 1)
+    return low if marker.snapshot(name) is not None else low.behind()
 
 
 def _both(taken: Emptied, new: Emptied) -> Emptied:

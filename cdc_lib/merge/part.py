@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cdc_lib.merge.plan import TableWork, has_arrived
-from cdc_lib.merge.renames import at_point, behind, behind_point, now_called
+from cdc_lib.merge.renames import at_point, behind, now_called
 from cdc_lib.merge.routing import Share
 from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, PlacedFill, Point
 from cdc_lib.model.renamed import Renamed
@@ -31,11 +31,6 @@ class Part:
     renames: tuple[Renamed, ...] = ()
 
     @property
-    def keeps(self) -> Callable[[str], bool]:
-        """Whether a column, by its name, goes into the lake table."""
-        return self.share.target.keeps or _everything
-
-    @property
     def rows(self) -> int:
         """Rows that it brings; after a merge of several nobody can tell whose were the last of their keys."""
         files = (file for piece in self.work.pieces for file in piece.batch.manifest.files)
@@ -45,7 +40,9 @@ class Part:
         """Return its marker, with the values for columns that the lake table does not have yet."""
         have = {column.name.lower() for column in columns}
         waiting = ((one, column) for one in self.work.fills if (column := self._column_of(one)).lower() not in have)
-        return replace(self.work.marker, waiting=tuple(one for one, column in waiting if self.keeps(column)))
+        return replace(
+            self.work.marker, waiting=tuple(one for one, column in waiting if self.share.target.keeps(column))
+        )
 
     def filled(self, source: str) -> list[Filled]:
         """Return what its rows have in columns that were added behind them."""
@@ -53,7 +50,7 @@ class Part:
         return [
             Filled(one.before, column, one.fill.value, whose)
             for one in self.work.fills
-            if self.keeps(column := self._column_of(one))
+            if self.share.target.keeps(column := self._column_of(one))
         ]
 
     def superseded(self, source: str, stands: LakeTable | None) -> list[Superseded]:
@@ -66,7 +63,7 @@ class Part:
 
     def _column_of(self, filled: PlacedFill) -> str:
         """Return what a column that was added is called now."""
-        place = at_point(behind_point(filled.before))
+        place = at_point(filled.before.behind())
         return now_called(filled.fill.column, behind(place, self.renames))
 
 
@@ -94,7 +91,3 @@ def _has_rows_of(stands: LakeTable | None, table: str) -> bool:
     """Whether the lake may hold rows of a source table: of a shard that is new it has none yet, and none can be taken out."""
     marker = stands.markers.get(table, Marker()) if stands is not None else Marker()
     return marker.merged_to is not None or bool(marker.snapshots)
-
-
-def _everything(_: str) -> bool:
-    return True

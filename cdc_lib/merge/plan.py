@@ -202,7 +202,7 @@ def _anew(table: str, taken: Sequence[Batch], before: Marker, after: Marker, pla
     released = {one.snapshot_id for one in plan.aside if one.table == table and one.snapshot_id}
     brought = {chunk_of(batch.manifest).snapshot_id for batch in taken} & released
     begins = [
-        mark.low if before.snapshot(mark.snapshot_id) else mark.low._replace(offset=mark.low.offset + 1)
+        mark.low if before.snapshot(mark.snapshot_id) else mark.low.behind()
         for mark in after.snapshots
         if mark.snapshot_id in brought
     ]

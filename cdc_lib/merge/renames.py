@@ -68,20 +68,15 @@ def place_of_schema(manifest: Manifest, schema: TableSchema, renames: int = 0) -
     if manifest.window is None:
         names = frozenset(column.name.lower() for column in schema.columns)
         return Place(low_of(manifest), read_to_of(manifest), names)
-    own = [one for one in manifest.statements if one.table == schema.name and one.kind == "rename_columns"]
     if not renames:
         return at_point(Point.at(manifest.epoch, manifest.window.start))
-    return at_point(behind_point(Point.at(manifest.epoch, own[renames - 1].position)))
+    own = [one for one in manifest.statements if one.table == schema.name and one.kind == "rename_columns"]
+    return at_point(Point.at(manifest.epoch, own[renames - 1].position).behind())
 
 
 def at_point(point: Point) -> Place:
     """Return the place of rows of which it is known where they stand."""
     return Place(point, point)
-
-
-def behind_point(point: Point) -> Point:
-    """Return a point behind the event that starts at a point."""
-    return point._replace(offset=point.offset + 1)
 
 
 def behind(place: Place, renames: Sequence[Renamed]) -> tuple[Renamed, ...]:
@@ -124,7 +119,7 @@ def has_old_names(rename: Renamed, columns: Iterable[str]) -> bool:
         IncompatibleSchema: they may be either.
     """
     names = {column.lower() for column in columns}
-    old, new = ({pair[i].lower() for pair in rename.names} for i in (0, 1))
+    old, new = rename.old_names, rename.new_names
     before, after = bool(names & (old - new)), bool(names & (new - old))
     if before != after:
         return before
@@ -258,8 +253,7 @@ def renaming(
 def _aside(rename: Renamed, columns: Iterable[str]) -> Names:
     """Return lake columns whose names others take, and free names: the source has dropped them, and the lake keeps them."""
     have = {column.lower(): column for column in columns}
-    renamed = {old.lower() for old, _ in rename.names}
-    taken = have.keys() | {new.lower() for _, new in rename.names}
+    renamed, taken = rename.old_names, have.keys() | rename.new_names
     found = []
     for _, new in rename.names:
         if new.lower() in have.keys() - renamed:
@@ -286,7 +280,7 @@ def _is_before(
         return True
     # The epochs before had it where nothing of the table was merged, as before its snapshot; else it would be known.
     have = {column.lower() for column in columns}
-    old, new = ({pair[i].lower() for pair in rename.names} for i in (0, 1))
+    old, new = rename.old_names, rename.new_names
     return bool(have & (old - new)) and not have & (new - old)
 
 
@@ -326,8 +320,7 @@ def _refuse(
 
 def _refuse_exchanged(rename: Renamed, marker: Marker) -> None:
     """Refuse what the look at a table's columns could not see when rows of it were read back."""
-    old, new = ({pair[i].lower() for pair in rename.names} for i in (0, 1))
-    if old == new and marker.reselected is not None and rename.at < marker.reselected.high:
+    if rename.old_names == rename.new_names and marker.reselected is not None and rename.at < marker.reselected.high:
         raise _cannot_be_told(rename)
 
 

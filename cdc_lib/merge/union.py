@@ -24,7 +24,7 @@ def union(lake_table: str, shards: Sequence[Shard], wanted: Mode | None = None) 
     """
     first, schema = shards[0]
     mode = mode_of(schema, wanted)
-    table = LakeTable(lake_columns(schema, mode), schema.primary_key, mode, Marker(), None, empty=True)
+    table = LakeTable(lake_columns(schema, mode), schema.primary_key, mode, Marker(), None, records=0)
     homes = {column.name.lower(): first for column in table.columns}
     for name, schema in shards[1:]:
         try:

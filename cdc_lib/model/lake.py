@@ -108,6 +108,10 @@ class Point(NamedTuple):
         """Return the point of a position."""
         return cls(epoch, position.file_number, position.offset)
 
+    def behind(self) -> Point:
+        """Return a point behind the event that starts here."""
+        return self._replace(offset=self.offset + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotMark:
@@ -363,7 +367,6 @@ class LakeTable:
         mode: how changes are written.
         marker: what has been merged of the first source table.
         snapshot_id: the current snapshot; None while the table has none.
-        empty: whether the table has no rows for certain.
         records: rows in its data files, with those that are deleted since; None when nobody counted them.
         markers: what has been merged of each source table that was asked for.
         carried: markers of other source tables, as text by their property: every commit repeats them.
@@ -375,8 +378,12 @@ class LakeTable:
     mode: Mode
     marker: Marker
     snapshot_id: int | None
-    empty: bool
-    records: int | None = 0
+    records: int | None
     markers: Mapping[str, Marker] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)
     renames: tuple[Renamed, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether the table has no rows for certain."""
+        return self.records == 0

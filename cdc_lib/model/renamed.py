@@ -45,6 +45,16 @@ class Renamed:
             return self.gtid == other.gtid
         return (self.stamp, self.names) == (other.stamp, other.names)
 
+    @property
+    def old_names(self) -> set[str]:
+        """The names in front of it, in lower case."""
+        return {old.lower() for old, _ in self.names}
+
+    @property
+    def new_names(self) -> set[str]:
+        """The names behind it, in lower case."""
+        return {new.lower() for _, new in self.names}
+
     def new_name(self, column: str) -> str:
         """Return what a column is called behind it."""
         pairs = (*self.names, *self.aside)

@@ -23,6 +23,10 @@ The server is the source's name: it stays when another server takes over.
 """
 
 
+def _everything(_: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One lake table of a source table.
@@ -42,7 +46,7 @@ class Target:
     routed: bool = False
     keys: tuple[SourceKey, ...] = ()
     where: tuple[str, ...] = ()
-    keeps: Callable[[str], bool] | None = None
+    keeps: Callable[[str], bool] = _everything
     mode: Mode | None = None
 
     @property
@@ -63,8 +67,7 @@ def routed_schema(schema: TableSchema, target: Target) -> TableSchema:
         IncompatibleSchema: a column has the name of an added one, or the route leaves out a key column.
     """
     added = tuple(SOURCE_KEYS[key] for key in SOURCE_KEYS if key in target.keys)
-    keeps = target.keeps or (lambda _: True)
-    columns = tuple(column for column in schema.columns if keeps(column.name))
+    columns = tuple(column for column in schema.columns if target.keeps(column.name))
     names = {column.name for column in columns}
     _refuse_clashes(schema, target, names, added)
     if not added:

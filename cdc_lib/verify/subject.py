@@ -143,7 +143,7 @@ def _columns(
             left_out.append(LeftOut(column.name, "the source file leaves it out (columns)"))
         elif column.name in projection.masked:
             left_out.append(LeftOut(column.name, "the lake holds it behind a mask"))
-        elif target.keeps is not None and not target.keeps(column.name):
+        elif not target.keeps(column.name):
             left_out.append(LeftOut(column.name, "the route leaves it out"))
         elif types is not None and column.name.lower() not in types:
             left_out.append(LeftOut(column.name, "the lake table does not have it: no row with it was merged yet"))

@@ -44,6 +44,7 @@ from cdc_lib.model.mode import IS_CURRENT, IS_DELETED, TO_ORDER, VALID_TO, Mode
 from cdc_lib.model.renamed import RENAMES_PROPERTY, Renamed, from_json, to_json
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, Replaced, Reselect, Superseded
+from spark_jobs.session import set_for
 from spark_jobs.sql import belongs, full_name, point, quoted, struct
 from spark_jobs.tables.branches import drop_left_over, new_branch, publish, refuse_moved, start_branch
 from spark_jobs.tables.complete import Completion, refuse_absent
@@ -122,7 +123,6 @@ class IcebergTable:
                 mode=_mode(properties.get(MODE_PROPERTY), self._table),
                 marker=markers[self._table],
                 snapshot_id=snapshot.snapshotId() if snapshot is not None else None,
-                empty=counted == "0",
                 records=int(counted) if counted is not None else None,
                 markers=markers,
                 carried=carried,
@@ -397,13 +397,8 @@ class IcebergTable:
             for name, marker in markers.items()
         }
         settings = {f"{SUMMARY_SETTING}{name}": text for name, text in {**table.carried, **own}.items()}
-        for name, text in settings.items():
-            self._session.conf.set(name, text)
-        try:
+        with set_for(self._session, settings):
             yield
-        finally:
-            for name in settings:
-                self._session.conf.unset(name)
 
     def _loaded(self) -> LakeTable:
         table = self.load()

@@ -61,6 +61,10 @@ class Followed:
         while self.merge(twice=twice):
             pass
 
+    def snapshots(self) -> int:
+        """Return how many snapshots of tables were begun."""
+        return len(self.capture.pipeline.status().drain.snapshots)
+
     def columns(self, table: str) -> list[str]:
         """Return the names of a source table's columns."""
         return [row[0] for row in self.capture.execute(f"SHOW COLUMNS FROM {table}")]

@@ -18,13 +18,9 @@ def source(request, any_server, database, tmp_path, lake):
         yield source
 
 
-def snapshots(source):
-    return len(source.capture.pipeline.status().drain.snapshots)
-
-
 def test_a_literal_is_filled_in_without_reading_the_table(source):
     """In standing rows, in rows of the same window before it, and in those that a partial image completes."""
-    before = snapshots(source)
+    before = source.snapshots()
     source.run(
         "INSERT INTO t VALUES (4, 'd')",
         "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 7, ADD COLUMN s VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'new'",
@@ -41,7 +37,7 @@ def test_a_literal_is_filled_in_without_reading_the_table(source):
     source.run("SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE t SET v = 'later' WHERE id = 1")
     source.round()
     source.assert_equal("t")
-    assert snapshots(source) == before
+    assert source.snapshots() == before
 
 
 def test_a_column_that_comes_back_is_filled_anew(source):

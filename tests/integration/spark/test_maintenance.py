@@ -56,7 +56,7 @@ def test_small_files_become_one_and_the_table_says_what_it_holds_as_before(lake,
     [kept] = keep(lake, schema.name)
     assert (kept.rewritten, kept.added) == (kept.files, 1)
     assert kept.snapshots >= 7
-    # The key's distinct values are counted, and not again before files come or go.
+    # The key's distinct values are counted, and not again before many rows come or go.
     assert (kept.statistics, kept.statistics_bytes > 0) == (len(key), bool(key))
     assert distinct(lake, schema.name) == [len(rows)] * len(key)
     assert keep(lake, schema.name)[0].statistics == 0

@@ -30,13 +30,9 @@ def source(metadata, any_server, database, tmp_path, lake):
         yield source
 
 
-def snapshots(source):
-    return len(source.capture.pipeline.status().drain.snapshots)
-
-
 def test_the_lakes_columns_follow_in_every_mode(source):
     """Changes of both sides of a statement, names that are exchanged, one that is taken anew, a key's, and merged twice."""
-    before = snapshots(source)
+    before = source.snapshots()
     for name in ("t", "soft_delete", "append", "history"):
         source.run(
             f"UPDATE {name} SET a = 'before' WHERE id = 1",
@@ -69,7 +65,7 @@ def test_the_lakes_columns_follow_in_every_mode(source):
     source.round(twice=True)
     source.assert_equal("t")
     assert source.lake.stands(f"{database}.t").primary_key == ("number",)
-    assert snapshots(source) == before
+    assert source.snapshots() == before
 
 
 @pytest.mark.parametrize("metadata", ["FULL"])  # without it the schema history does not go back over statements

@@ -14,7 +14,7 @@ MONEY = SourceType("decimal", precision=10, scale=2)
 
 def lake(columns, key=("id",)):
     listed = tuple(LakeColumn(name, kind) for name, kind in columns.items())
-    return LakeTable(listed, key, "mirror" if key else "append", Marker(), 1, empty=False)
+    return LakeTable(listed, key, "mirror" if key else "append", Marker(), 1, records=1)
 
 
 def test_a_new_table_has_its_own_columns_first_and_the_order_key_behind():

@@ -26,7 +26,7 @@ def place(offset, epoch=1):
 
 def stands(*columns, renames=(), rows=True):
     found = tuple(LakeColumn(name, "bigint") for name in columns)
-    return LakeTable(found, ("id",), "mirror", Marker(), 5 if rows else None, empty=not rows, renames=renames)
+    return LakeTable(found, ("id",), "mirror", Marker(), 5 if rows else None, records=int(rows), renames=renames)
 
 
 def done(lake, told, marker=None, keeps=lambda _: True, others=(), switches=()):

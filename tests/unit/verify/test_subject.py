@@ -23,7 +23,7 @@ TARGET = Target("shop", "orders")
 
 def standing(*columns, key=("id",)):
     found = tuple(LakeColumn(*column) for column in columns)
-    return LakeTable(found, key, "mirror" if key else "append", Marker(), 1, empty=False)
+    return LakeTable(found, key, "mirror" if key else "append", Marker(), 1, records=1)
 
 
 ALL = standing(("id", "int"), ("note", "string"), ("total", "int"))
