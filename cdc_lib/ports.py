@@ -291,6 +291,10 @@ class Reselect(Protocol[Rows]):
         """
         ...
 
+    def reads_whole(self) -> bool:
+        """Whether rows may be read back although the log tells them whole."""
+        ...
+
 
 class MergeTarget(Protocol[Frame]):
     """One lake table. Every method is one commit or none: readers see all of it or nothing.
@@ -339,6 +343,7 @@ class MergeTarget(Protocol[Frame]):
         supersedes: Sequence[Superseded] = (),
         fills: Sequence[Filled] = (),
         reselect: Reselect[Frame] | None = None,
+        most: int = 0,
     ) -> int:
         """Apply the last change of each key, or all of them where versions are kept, and return how many there were.
 
@@ -351,6 +356,7 @@ class MergeTarget(Protocol[Frame]):
             supersedes: standing rows that are taken out, marked or ended in the same commit.
             fills: what standing rows get in the same commit; columns that the table does not have are left out.
             reselect: reads rows back that are not whole, or all; how far they reach is put into the markers.
+            most: how many changes there are at most; 0 where nobody counted.
 
         Raises:
             MergeError: a row cannot be completed.

@@ -233,6 +233,7 @@ class TableMerge:
                         supersedes=supersedes,
                         fills=fills,
                         reselect=reselect,
+                        most=sum(part.rows for part, _ in group),
                     )
             else:
                 applied += target.append(frame, markers=markers, supersedes=supersedes)

@@ -83,6 +83,11 @@ class ReadBack:
         columns = table.columns if table.columns != before else None
         return Replaced(last, reached, "; ".join(filter(None, whys)), columns)
 
+    def reads_whole(self) -> bool:
+        """Whether rows may be read back although the log tells them whole."""
+        rules = [self.config.reselect.rule(share.database, share.name) for share, _ in self.shares]
+        return any(reads_all(rule, self.lag) for rule in rules)
+
     def remove(self) -> None:
         """Remove what was written."""
         self.store.delete(self.written)

@@ -209,13 +209,17 @@ class IcebergTable:
         supersedes: Sequence[Superseded] = (),
         fills: Sequence[Filled] = (),
         reselect: Reselect[DataFrame] | None = None,
+        most: int = 0,
     ) -> int:
         """Apply the last change of each key, or all where versions are kept, and return how many there were."""
         table = self._loaded()
         if table.mode == "history":
             changes = self._whole(table, changes, supersedes, fills, snapshot_to_come=snapshot_to_come)
             return self._splice(table, changes, markers, supersedes, fills, guard=guard)
+        final = ABSENT not in changes.columns and not (reselect is not None and reselect.reads_whole())
         with told("merge", self._table):
+            if table.empty and most > ROWS_PER_FILE and final:
+                return self._load_first(table, changes, markers, supersedes, most)
             stays = table.mode == "soft_delete"
             gone = () if stays else tuple(_superseded(rule, "t") for rule in supersedes)
             completion = Completion(self._session, table, full_name(self._name), self._table, gone, fills, stays)
@@ -235,12 +239,35 @@ class IcebergTable:
             finally:
                 last.unpersist()
 
+    def _load_first(
+        self,
+        table: LakeTable,
+        changes: DataFrame,
+        markers: Mapping[str, Marker],
+        supersedes: Sequence[Superseded],
+        most: int,
+    ) -> int:
+        """Bring many changes into a table without rows, and return how many rows it has then.
+
+        They are put into files by their keys before the last of each is taken: so they are shuffled and sorted once, and
+        nothing of them is kept.
+        """
+        keys, stays = [quoted(name) for name in table.primary_key], table.mode == "soft_delete"
+        last = self._last_change(table, changes.repartitionByRange(-(-most // ROWS_PER_FILE), *keys))
+        rows = marked(last, cuts_of(supersedes)) if stays else last.where(f"{quoted(OP)} <> '{DELETE}'")
+        with self._marked(table, markers), self._branch(table) as branch:
+            self._write_sorted(table, rows, keys, branch)
+        return self._loaded().records or 0
+
     def _last(
         self, table: LakeTable, changes: DataFrame, completion: Completion, *, snapshot_to_come: bool
     ) -> DataFrame:
         """Return the last change of each key, completed where changes lack cells."""
         if ABSENT in changes.columns:
             return completion.last(changes, snapshot_to_come=snapshot_to_come)
+        return self._last_change(table, changes)
+
+    def _last_change(self, table: LakeTable, changes: DataFrame) -> DataFrame:
         changes.createOrReplaceTempView(self._view(SOURCE_VIEW))
         return self._sql(last_change_sql(self._view(SOURCE_VIEW), table.primary_key, quoted)).drop(RANK)
 
@@ -365,12 +392,17 @@ class IcebergTable:
 
     def _add(self, table: LakeTable, rows: DataFrame, branch: str, count: int) -> None:
         """Append rows, in key order; an append of none commits as well, and carries the marker."""
-        kept = rows.select(*(quoted(column.name) for column in table.columns))
         parted = (IS_CURRENT,) if table.mode == "history" else ()
         order = [quoted(name) for name in (*parted, *(table.primary_key or ORDER))]
         files = -(-count // ROWS_PER_FILE)
-        spread = kept.coalesce(1) if files <= 1 else kept.repartitionByRange(files, *order)
-        spread.sortWithinPartitions(*order).writeTo(full_name(self._name, branch)).append()
+        self._write_sorted(
+            table, rows.coalesce(1) if files <= 1 else rows.repartitionByRange(files, *order), order, branch
+        )
+
+    def _write_sorted(self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: str) -> None:
+        """Append rows as they are parted, each part in order."""
+        kept = rows.select(*(quoted(column.name) for column in table.columns))
+        kept.sortWithinPartitions(*order).writeTo(full_name(self._name, branch)).append()
 
     @contextmanager
     def _branch(self, table: LakeTable) -> Iterator[str]:
