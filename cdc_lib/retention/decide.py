@@ -75,24 +75,30 @@ def snapshot_floor(cursors: Sequence[Cursor], watermark: Callable[[SnapshotTask,
     named = {cursor.consumer: cursor for cursor in cursors}
     drain, lake = named.get(DRAIN), named.get(LAKE)
     merged = {task.id: task for task in lake.snapshots} if lake else {}
+    planned = {task.id: task for task in lake.in_flight_snapshots} if lake else {}
+    tasks = {task.id: task for task in drain.snapshots if not task.given_up} if drain else {}
     floors = []
-    for task in drain.snapshots if drain else ():
+    for task in {**planned, **tasks}.values():
         known = merged.get(task.id)
-        if not task.given_up and (known is None or not known.complete):
+        if known is None or not known.complete:
             floors.append(watermark(task, known.chunks if known else 0) or Point(0, 0, 0))
     return min(floors, default=None)
 
 
 def ended_snapshots(cursors: Iterable[Cursor], found: Iterable[str]) -> frozenset[str]:
-    """Return which of the ids of snapshot tasks are merged whole, given up or forgotten: their chunks are not read again."""
+    """Return which of the ids of snapshot tasks are merged whole, given up or forgotten: their chunks are not read again.
+
+    One that was given up while the lake had it in flight is still read: a merge does what was planned.
+    """
     named = {cursor.consumer: cursor for cursor in cursors}
     drain, lake = named.get(DRAIN), named.get(LAKE)
     merged = {task.id for task in lake.snapshots if task.complete} if lake else set()
+    planned = {task.id for task in lake.in_flight_snapshots} if lake else set()
     if drain is None:
-        return frozenset(merged)
+        return frozenset(merged - planned)
     # The drain cursor names a snapshot before its first chunk is written, and until it is over.
     open_ = {task.id for task in drain.snapshots if not task.given_up} - merged
-    return frozenset(found) - open_
+    return frozenset(found) - open_ - planned
 
 
 def _why_it_stays(window: StoredWindow, facts: Facts, floor: Point | None) -> str:

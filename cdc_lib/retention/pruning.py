@@ -24,6 +24,7 @@ def pruned_drain(drain: Cursor, lake: Cursor, floor: Point) -> Cursor:
     """
     merged = {task.id for task in lake.snapshots if task.complete}
     ended = {task.id for task in drain.snapshots if task.given_up or (task.complete and task.id in merged)}
+    ended -= {task.id for task in lake.in_flight_snapshots}  # that it was given up says that its merge is outdated
     aside = tuple(_records(drain.aside, {task.snapshot_id for task in drain.snapshots if task.id not in ended}, floor))
     named = {one.snapshot_id for one in aside}
     last = {task.name: task.id for task in drain.snapshots if task.part is None and not task.given_up}

@@ -16,7 +16,8 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake import Point
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.model.xa import Decision, Prepared
-from cdc_lib.retention.decide import Facts, judge_windows, laggards
+from cdc_lib.retention.decide import Facts, ended_snapshots, judge_windows, laggards
+from cdc_lib.retention.pruning import pruned_drain
 from cdc_lib.store import layout
 from cdc_lib.store.windows import StoredWindow
 from tests.support.batches import DAWN, IDENTITY, at
@@ -156,6 +157,31 @@ def test_windows_behind_the_watermark_of_a_snapshot_that_is_not_merged_stay(stre
     kept = {v.window for v in judge_windows(replace(stream.facts(watermark=watermark), cursors=cursors)) if v.why}
     assert {window for window in stream.windows if low is None or window.stop > Point(1, 1, low)} <= kept
     assert set(asked) == {merged}
+
+
+@given(streams(), st.integers(0, 2))
+def test_chunks_that_a_merge_in_flight_reads_stay_though_their_snapshot_was_given_up(stream, merged):
+    """So do the windows behind their watermark, and the drain cursor's word that it was given up."""
+    given_up = SnapshotTask("shop", 1, "s", "db", "t", 0, complete=True)
+    planned = replace(given_up, chunks=3)
+    known = (replace(planned, chunks=merged, complete=False),) if merged else ()
+    drain, lake, *others = stream.cursors
+    drain = replace(drain, snapshots=(given_up, replace(given_up, snapshot_id="later", chunks=1)))
+    lake = replace(lake, snapshots=known, in_flight_snapshots=(planned,))
+    asked = []
+
+    def watermark(task, number):
+        asked.append((task.id, number))
+        return Point(1, 1, 4)
+
+    facts = replace(stream.facts(watermark=watermark), cursors=[drain, lake, *others])
+    assert all(verdict.why for verdict in judge_windows(facts))
+    assert (planned.id, merged) in asked
+    assert planned.id not in ended_snapshots(facts.cursors, [planned.id])
+    assert given_up in pruned_drain(drain, lake, Point(9, 1, 4)).snapshots
+    acknowledged = replace(lake, in_flight_snapshots=(), snapshots=(planned,))
+    assert planned.id in ended_snapshots([drain, acknowledged, *others], [planned.id])
+    assert given_up not in pruned_drain(drain, acknowledged, Point(9, 1, 4)).snapshots
 
 
 @given(streams(), st.sampled_from([DRAIN, LAKE]))
