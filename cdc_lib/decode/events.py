@@ -34,6 +34,7 @@ PARTIAL_UPDATE_ROWS: Final = 39
 TRANSACTION_PAYLOAD: Final = 40
 HEARTBEAT_V2: Final = 41
 GTID_TAGGED: Final = 42
+ANNOTATE_ROWS: Final = 160
 MARIADB_GTID: Final = 162
 START_ENCRYPTION: Final = 164
 QUERY_COMPRESSED: Final = 165
@@ -65,13 +66,12 @@ PASSED_OVER: Final = (
     36,  # TRANSACTION_CONTEXT of group replication
     37,  # VIEW_CHANGE of group replication
     HEARTBEAT_V2,
-    160,  # MariaDB ANNOTATE_ROWS
     161,  # MariaDB BINLOG_CHECKPOINT
     163,  # MariaDB GTID_LIST
 )
 """Types that tell nothing about rows, schemas or transaction boundaries."""
 
-LOOKED_AT: Final = (QUERY, XID, TABLE_MAP, GTID, ANONYMOUS_GTID, GTID_TAGGED, MARIADB_GTID, *ROWS)
+LOOKED_AT: Final = (QUERY, XID, TABLE_MAP, GTID, ANONYMOUS_GTID, GTID_TAGGED, ANNOTATE_ROWS, MARIADB_GTID, *ROWS)
 """Types that the kernels understand, and give to Python only when they are out of the ordinary."""
 
 NEVER_IGNORED: Final = (INCIDENT, START_ENCRYPTION)

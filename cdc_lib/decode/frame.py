@@ -48,9 +48,10 @@ PASS, LOOK, ASK, REFUSE = range(4)
     LAST_SID,
     LAST_GNO,
     XA,  # where the XA transaction began whose rows come now; 0 outside of one
+    STATEMENT,  # what is known of the statement whose rows come now
     RUNS,  # runs of GTIDs noted behind the other slots
     SLOTS,
-) = range(22)
+) = range(23)
 """Slots of the state that goes from scan to scan; :data:`MOST_RUNS` runs of three numbers stand behind them."""
 
 MOST_RUNS = 256
@@ -58,12 +59,20 @@ STATE_SIZE = SLOTS + 3 * MOST_RUNS
 _RUNS_LOOKED_AT = 8
 """Newest runs that a GTID may go on: as many sources may take turns without a run for each transaction."""
 
-BODY, END, TYPE, SLOT, START, TIME, TXN, SOURCE, FILE, ROW, PACKED, BEGAN, RECORD_SIZE = range(13)
+TOLD, UNTOLD, ANNOTATED, ONE_TABLE = range(4)
+"""What is known of a statement: its after images have all that it changed; MariaDB, and nobody knows; MariaDB's ANNOTATE_ROWS shows
+an UPDATE or an INSERT, before its first table map and behind it.
+
+MariaDB may make an update of a REPLACE. With less than full images the after image has what the statement named, and not the
+other columns, which got their defaults (seen with 11.4: its own replicas differ then).
+"""
+
+BODY, END, TYPE, SLOT, START, TIME, TXN, SOURCE, FILE, ROW, PACKED, BEGAN, HIDES, RECORD_SIZE = range(14)
 """Fields of a record: one row event of a wanted table.
 
 START, ROW: offset of the event in the file, and number of its first row there: 0, or inside a compressed transaction the
 event's offset in the payload, which leaves room for all of its rows. PACKED: 1 when the rows are compressed (MariaDB). BEGAN: the
-state's XA.
+state's XA. HIDES: 1 when columns that are not in an after image may have changed.
 """
 
 HEADER = 19
@@ -76,6 +85,7 @@ UNKNOWN = -1
 LONGEST_EVENT = 0x7F000000
 """Cells are found by 32-bit numbers, in a buffer that may hold 16 MiB more. Servers send events of 1 GiB at most."""
 _MAX_PAYLOAD = 0xFFFFFF
+_ASSIGNING = tuple(int.from_bytes(word, "big") for word in (b"UPDATE", b"INSERT"))
 
 
 @njit(cache=True, nogil=True)
@@ -200,6 +210,7 @@ def _begin_mysql(b, h, end, sids, state, scratch):
     state[IN_TRANSACTION] = 1
     state[STANDALONE] = 0
     state[XA] = 0
+    state[STATEMENT] = TOLD
     state[COMMIT_TIME] = u32(b, h) * 1_000_000
     if p + 25 + 17 + 7 <= end:
         state[COMMIT_TIME] = u56(b, p + 42) & 0x7FFFFFFFFFFFFF
@@ -226,6 +237,7 @@ def _begin_tagged(b, h, end, sids, state, scratch):
     state[IN_TRANSACTION] = 1
     state[STANDALONE] = 0
     state[XA] = 0
+    state[STATEMENT] = TOLD
     state[COMMIT_TIME] = fields[COMMITTED] or u32(b, h) * 1_000_000
     state[GNO] = fields[NUMBER]
     return _take_gtid(scratch, sids, state)
@@ -244,6 +256,7 @@ def _begin_mariadb(b, h, end, sids, state, scratch):
     state[IN_TRANSACTION] = 1
     state[STANDALONE] = b[p + 12] & 1
     state[XA] = state[OFFSET] if b[p + 12] & 0x40 else 0
+    state[STATEMENT] = UNTOLD
     state[COMMIT_TIME] = u32(b, h) * 1_000_000
     state[GNO] = u64(b, p)
     scratch[:SID_SIZE] = 0
@@ -340,15 +353,58 @@ def take(b, h, end, row, state, ids, slots, kinds, sids, records, n, scratch):
         return _begin_tagged(b, h, end, sids, state, scratch)
     if kind == 162:
         return _begin_mariadb(b, h, end, sids, state, scratch)
+    if kind == 160:
+        state[STATEMENT] = ANNOTATED if _assigns(b, h + HEADER, end) else UNTOLD
+        return TAKEN
     if h + HEADER + 8 > end:
         return MALFORMED
+    hides = state[STATEMENT] == UNTOLD
+    if state[STATEMENT] >= ANNOTATED:
+        _go_on(b, h, kind, state)
     slot = slot_of(ids, slots, u48(b, h + HEADER))
     if slot == UNKNOWN:
         return RARE
     if slot == UNWANTED or kind == 19:
         return TAKEN
-    _record(records[n], h, end, kind, slot, row, state)
+    _record(records[n], h, end, kind, slot, row, state, hides)
     return RECORDED
+
+
+@njit(cache=True, nogil=True)
+def _assigns(b, p, end):
+    """Whether a statement is plainly an UPDATE or an INSERT, behind blanks and comments.
+
+    ANNOTATE_ROWS: the text of the statement (MariaDB ``sql/log_event.h``, Annotate_rows_log_event).
+    """
+    while p < end:
+        if b[p] == 32 or 9 <= b[p] <= 13:
+            p += 1
+            continue
+        # What stands in /*! or /*M! is no comment.
+        if p + 3 >= end or b[p] != 47 or b[p + 1] != 42 or b[p + 2] == 33 or (b[p + 2] == 77 and b[p + 3] == 33):
+            break
+        p += 2
+        while p + 1 < end and not (b[p] == 42 and b[p + 1] == 47):
+            p += 1
+        p += 2
+    if p + 6 >= end or 48 <= b[p + 6] <= 57 or 65 <= (b[p + 6] & 0xDF) <= 90 or b[p + 6] == 95 or b[p + 6] >= 128:
+        return False
+    word = np.int64(0)
+    for i in range(6):
+        word = word << 8 | np.int64(b[p + i] & 0xDF)
+    return word in _ASSIGNING
+
+
+@njit(cache=True, nogil=True)
+def _go_on(b, h, kind, state):
+    """Follow an annotated statement over its table maps and rows, up to the event whose flag (bit 0) ends it.
+
+    With a second table it has triggers, perhaps, and what these do nobody says.
+    """
+    if kind == 19:
+        state[STATEMENT] = ONE_TABLE if state[STATEMENT] == ANNOTATED else UNTOLD
+    elif u16(b, h + HEADER + 6) & 1:
+        state[STATEMENT] = UNTOLD
 
 
 @njit(cache=True, nogil=True)
@@ -366,7 +422,7 @@ def _take_query(b, h, end, state):
 
 
 @njit(cache=True, nogil=True)
-def _record(r, h, end, kind, slot, row, state):
+def _record(r, h, end, kind, slot, row, state, hides):
     """Note a row event. The compressed types of MariaDB, 166 to 168 and 169 to 171, stand as 23 to 25 and 30 to 32."""
     packed = kind >= 166
     if packed:
@@ -383,6 +439,7 @@ def _record(r, h, end, kind, slot, row, state):
     r[ROW] = row
     r[PACKED] = packed
     r[BEGAN] = state[XA]
+    r[HIDES] = hides
 
 
 @njit(cache=True, nogil=True)

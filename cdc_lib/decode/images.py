@@ -6,7 +6,8 @@ what was assigned after. PARTIAL_UPDATE_ROWS puts in front of each after image i
 partial JSON) and then one bit for each JSON column of the table, in the image or not: 1 where the cell is not a document
 but a list of differences behind a length of 4 bytes (MySQL ``sql/log_event.cc``, print_verbose_one_row).
 
-What an after image lacks was not assigned, so the before image's cell stands in for it. What neither image has is ABSENT.
+What an after image lacks was not assigned, so the before image's cell stands in for it. What neither image has is ABSENT. Of a
+statement that hides what it changed (frame.py, HIDES) it is UNKNOWN, but for the key: MariaDB names that in every REPLACE.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from cdc_lib.decode.frame import BODY, END, TYPE
+from cdc_lib.decode.frame import BODY, END, HIDES, TYPE
 from cdc_lib.decode.rows import (
     ALL_READ,
     BAD_COLUMNS,
@@ -38,8 +39,9 @@ NO_COLUMNS, BAD_OPTIONS, NO_KEY = 6, 7, 8
 ROW, COLUMN, DOCUMENT, DOCUMENT_SIZE, DIFFS, DIFFS_SIZE, PATCH_SIZE = range(7)
 """Fields of a patch: the differences of one cell and the document that they belong to."""
 
-NULL_BY_DEFAULT, JSON, NOT_TOLD = 1, 2, 4
-"""Bits of a column's traits: an INSERT without it leaves NULL; it may come as differences; changes of it may be left out."""
+NULL_BY_DEFAULT, JSON, NOT_TOLD, IN_KEY = 1, 2, 4, 8
+"""Bits of a column's traits: an INSERT without it leaves NULL; it may come as differences; changes of it may be left out; it is
+in the key."""
 
 
 @njit(cache=True, nogil=True)
@@ -130,7 +132,7 @@ def _options(b, p, end, json_columns):
 
 
 @njit(cache=True, nogil=True)
-def _overlay(traits, pos, length, sizes, r, patches, count):
+def _overlay(traits, hides, pos, length, sizes, r, patches, count):
     """Complete the after image in row ``r + 1`` from the before image in ``r``; returns the number of patches.
 
     -1 when differences belong to a NULL.
@@ -139,7 +141,8 @@ def _overlay(traits, pos, length, sizes, r, patches, count):
         before = length[c, r]
         if length[c, r + 1] == ABSENT:
             pos[c, r + 1] = pos[c, r]
-            length[c, r + 1] = UNKNOWN if traits[c] & NOT_TOLD else before
+            hidden = traits[c] & NOT_TOLD or (hides and not traits[c] & IN_KEY)
+            length[c, r + 1] = UNKNOWN if hidden else before
         elif length[c, r + 1] == PATCHED:
             if before == -1:
                 return -1
@@ -233,7 +236,7 @@ def locate_images(
             if p < 0:
                 return BAD_LENGTH, before, i, taken, patched
             from_patch = patched
-            patched = _overlay(traits, pos, length, sizes, n, patches, patched)
+            patched = _overlay(traits, records[e, HIDES], pos, length, sizes, n, patches, patched)
             if patched < 0:
                 return BAD_OPTIONS, before, i, taken, from_patch
             if not _has_key(keys, length, n) or not _has_key(keys, length, n + 1):

@@ -160,4 +160,5 @@ def _traits(layout: TableLayout, untold: frozenset[str]) -> npt.NDArray[np.uint8
             traits[i] |= images.NULL_BY_DEFAULT
         if column.type.kind == "json":
             traits[i] |= images.JSON
+    traits[layout.keys] |= images.IN_KEY
     return traits

@@ -37,13 +37,15 @@ def one_round(capture: Capture, lake: Lake, meanwhile=lambda: None):
     return plan
 
 
-def statement(draw: random.Random) -> str:
-    """A random change of one or several rows of table r."""
+def statement(draw: random.Random, *, named: bool = False) -> str:
+    """A random change of one or several rows of table r; ``named``: also a REPLACE of some columns, which not every log tells whole."""
     key, other = draw.randrange(8), draw.randrange(8)
     value = {name: "NULL" if draw.random() < 0.25 else make(draw) for name, make in MAKERS.items()}
     kind = draw.random()
     if kind < 0.25:
-        return f"REPLACE INTO r VALUES ({key}, {key % 2}, {', '.join(value.values())})"
+        names = [draw.choice(list(MAKERS))] if named and kind < 0.1 else list(MAKERS)
+        values = ", ".join(value[name] for name in names)
+        return f"REPLACE INTO r (id, g, {', '.join(names)}) VALUES ({key}, {key % 2}, {values})"
     if kind < 0.35:
         return f"DELETE FROM r WHERE id = {key}"
     if kind < 0.55:

@@ -279,7 +279,7 @@ def test_random_changes_that_go_on_while_rows_are_read_back_end_as_in_the_source
 
     def some():
         for _ in range(draw.randint(2, 8)):
-            image, changed = draw.choice(IMAGES), [statement(draw) for _ in range(draw.randint(1, 3))]
+            image, changed = draw.choice(IMAGES), [statement(draw, named=True) for _ in range(draw.randint(1, 3))]
             key = draw.randrange(8)
             changed.append(f"INSERT IGNORE INTO r (id, g, b) VALUES ({key}, {key % 2}, 'new')")
             in_session(capture, f"SET SESSION binlog_row_image = '{image}'", *changed)

@@ -49,10 +49,12 @@ class Customers:
 
     def _begin(self) -> None:
         self._connection = self.site.primary.connect()
-        if self._trials.images:
-            image = self._random.choice(("FULL", "MINIMAL", "NOBLOB"))
-            self._connection.cursor().execute(f"SET SESSION binlog_row_image = '{image}'")
-        self._workload = Workload(self._connection, self.database, self._random.randrange(1 << 30), {})
+        image = self._random.choice(("FULL", "MINIMAL", "NOBLOB")) if self._trials.images else "FULL"
+        self._connection.cursor().execute(f"SET SESSION binlog_row_image = '{image}'")
+        self._workload = workload = Workload(self._connection, self.database, self._random.randrange(1 << 30), {})
+        if image != "FULL" and self.site.can_switch and self.site.primary.flavor == "mariadb":
+            # MariaDB's own standby has other rows then than its primary, and no lake can equal both.
+            workload.steps = [(weight, step) for weight, step in workload.steps if step != workload.replace]
 
     def work(self) -> None:
         """Some transactions; now and then a new column, a new table with rows, or a new binlog file."""
