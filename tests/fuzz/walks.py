@@ -35,7 +35,7 @@ def drive_locate(seed, first, cases, done, data, starts, kinds, tables, prefix, 
     pos = np.empty((prefix.shape[1], _ROWS), np.int32)
     length = np.empty((prefix.shape[1], _ROWS), np.int32)
     op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
-    records = np.zeros((1, 10), np.int64)
+    records = np.zeros((1, frame.RECORD_SIZE), np.int64)
     chosen = np.zeros(1, np.int64)
     for case in range(first, first + cases):
         done[0] = case
@@ -62,7 +62,7 @@ def drive_images(seed, first, cases, done, data, starts, kinds, tables, prefix, 
     most = prefix.shape[1]
     pos, length = np.empty((most, _ROWS), np.int32), np.empty((most, _ROWS), np.int32)
     op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
-    records, chosen, flags = np.zeros((1, 10), np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    records, chosen, flags = np.zeros((1, frame.RECORD_SIZE), np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
     traits, sizes = np.zeros(most, np.int64), np.zeros(most, np.int64)
     patches = np.empty((most * _ROWS, images.PATCH_SIZE), np.int64)
     for case in range(first, first + cases):
@@ -74,10 +74,11 @@ def drive_images(seed, first, cases, done, data, starts, kinds, tables, prefix, 
         n = columns[table]
         json = 0
         for c in range(n):
-            traits[c] = below(rng, 8)
+            traits[c] = below(rng, 16)
             json += (traits[c] & images.JSON) >> 1
         records[0, 1] = size
         records[0, 2] = kinds[sample] if below(rng, 8) else 39
+        records[0, frame.HIDES] = below(rng, 2)
         b = buffer[:size]
         images.is_partial(b, records, chosen, n, flags)
         _, found, _, _, patched = images.locate_images(
