@@ -49,6 +49,15 @@ class InformationSchema:
         )
         return [(str(database), str(table)) for database, table in rows]
 
+    def versioned(self) -> Sequence[tuple[str, str]]:
+        """Return (database, table) of every table WITH SYSTEM VERSIONING, of MariaDB."""
+        rows = self._rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = %s "
+            "ORDER BY TABLE_SCHEMA, TABLE_NAME",
+            ("SYSTEM VERSIONED",),
+        )
+        return [(str(database), str(table)) for database, table in rows]
+
     def schema(self, database: str, table: str) -> TableSchema | None:
         """Return a table's columns and key, or None when there is no such table."""
         columns = self._rows(

@@ -8,7 +8,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.support.capture import Capture
+from cdc_lib.errors import UnsupportedServer, UnsupportedValue
+from tests.support.capture import Capture, row_metadata
 
 
 @pytest.fixture
@@ -297,6 +298,83 @@ def test_indexes_over_expressions_leave_no_column_behind(mysql_server, mysql_dat
     )
     drained, read = both(capture, ["""INSERT INTO a VALUES (1, '{"t": [1, 2]}', 3), (2, NULL, NULL)"""])
     assert drained == read == shown(capture)
+
+
+def test_hashes_of_long_unique_keys_leave_no_column_behind(mariadb):
+    """MariaDB keeps them in columns that SELECT does not show; partial images have them too."""
+    mariadb.execute(
+        "CREATE TABLE a (id INT PRIMARY KEY, b BLOB UNIQUE, v INT, t TEXT CHARACTER SET latin1, UNIQUE (t))"
+    )
+    drained, read = both(
+        mariadb,
+        [
+            "INSERT INTO a VALUES (1, 'x', 1, 'ü'), (2, 'y', 2, NULL), (3, 'z', 3, 'gone')",
+            "UPDATE a SET b = CONCAT(b, 'more')",
+            "DELETE FROM a WHERE id = 3",
+        ],
+    )
+    del drained[3]
+    assert drained == read == shown(mariadb)
+    assert set(read[1]) == {"id", "b", "v", "t"}
+    start = mariadb.head()
+    with mariadb.server.connect(database=mariadb.database) as session, session.cursor() as sql:
+        sql.execute("SET SESSION binlog_row_image = 'MINIMAL'")
+        sql.execute("UPDATE a SET t = 'é', v = 7 WHERE id = 1")
+    (row,) = mariadb.rows(mariadb.drain(mariadb.window_from(start)), "a")
+    assert (own(row), row["_absent"]) == ({"id": 1, "b": None, "v": 7, "t": "é"}, "+-++")
+
+
+def test_a_table_with_system_versioning_stops_the_plan_and_the_window(mariadb_server, mariadb_database, tmp_path):
+    """A DELETE of it is an UPDATE in the binlog; no row of the past may pass for one of now."""
+    capture = Capture(mariadb_server, mariadb_database, tmp_path / "stop", start="latest")
+    aside = Capture(mariadb_server, mariadb_database, tmp_path / "aside", start="latest", on_error="quarantine")
+    capture.execute(
+        "CREATE TABLE b (id INT PRIMARY KEY, row_start TIMESTAMP(6) NOT NULL, row_end TIMESTAMP(6) NOT NULL)"
+    )
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING")
+    capture.execute("CREATE TABLE c (id INT PRIMARY KEY, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, "
+                    "PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING")  # fmt: skip
+    start = capture.head()
+    capture.execute("INSERT INTO b VALUES (1, NOW(6), NOW(6))")
+    assert capture.ops(capture.drain(capture.window_from(start)), "b") == [("c", 1)]
+    capture.execute("INSERT INTO a VALUES (1, 1)")
+    capture.execute("DELETE FROM a")
+    with pytest.raises(
+        UnsupportedServer, match=rf"{mariadb_database}\.a, {mariadb_database}\.c.*SYSTEM VERSIONING.*Exclude"
+    ):
+        capture.pipeline.plan(by="test")
+    (finding,) = [one for one in capture.pipeline.preflight() if "SYSTEM VERSIONING" in one.what]
+    assert finding.level == "error"
+    window = capture.window_from(start)
+    with pytest.raises(UnsupportedValue, match="SYSTEM VERSIONING") as caught:
+        capture.drain(window)
+    assert caught.value.context["table"] == f"{mariadb_database}.a"
+    assert not aside.pipeline.plan(by="test")
+    manifest = aside.drain(window)
+    assert [one.table for one in manifest.aside] == [f"{mariadb_database}.a"]
+    assert aside.ops(manifest, "b") == [("c", 1)]
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+def test_a_primary_key_that_the_server_made_is_read_whether_it_is_shown_or_not(
+    mysql_server, mysql_database, tmp_path, metadata
+):
+    """sql_generate_invisible_primary_key: the binlog has it even where information_schema hides it."""
+    mysql_server.execute("SET GLOBAL show_gipk_in_create_table_and_information_schema = OFF")
+    try:
+        with row_metadata(mysql_server, metadata):
+            capture = Capture(mysql_server, mysql_database, tmp_path)
+            with mysql_server.connect(database=mysql_database) as session, session.cursor() as sql:
+                sql.execute("SET SESSION sql_generate_invisible_primary_key = ON")
+                sql.execute("CREATE TABLE a (id INT, v INT)")
+                drained, read = both(
+                    capture, ["INSERT INTO a VALUES (7, 1), (8, 1)", "UPDATE a SET v = 2 WHERE id = 8"]
+                )
+    finally:
+        mysql_server.execute("SET GLOBAL show_gipk_in_create_table_and_information_schema = ON")
+    assert drained == read == shown(capture, "id, my_row_id, v")
+    assert drained[8] == {"my_row_id": 2, "id": 8, "v": 2}
 
 
 def test_columns_added_and_dropped_in_place_are_followed(capture):
