@@ -278,6 +278,57 @@ def test_members_years_bits_and_floats_at_their_edges(capture):
     assert str(wanted[0]["d"]) == "-0.0"
 
 
+SIGNS = [
+    r"a\\b",
+    "it''s",
+    r"new\nline",
+    r"cr\rx",
+    r"nul\0x",
+    'q"q',
+    r"tab\tx",
+    "日本",
+    "",
+    "trail\\\\",
+    r"z\Zz",
+    "%",
+    r"\\_",
+    "a b",
+]
+"""Labels with what SQL, JSON or a schema's text may take for something else, as they stand in a statement."""
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL", "NO_LOG"])
+def test_labels_of_every_number_and_sign_are_those_of_select(any_server, database, tmp_path, metadata):
+    """ENUM of one byte and two, SET of one to eight bytes with its first and its last label; in a key, too."""
+    capture = Capture(any_server, database, tmp_path)
+    sizes = (1, 8, 9, 16, 17, 24, 25, 32, 33, 64)
+    signs = ", ".join(f"'{sign}'" for sign in SIGNS)
+
+    def labels(letter, count):
+        return ", ".join(f"'{letter}{n}'" for n in range(count))
+
+    columns = ", ".join(f"s{n} SET({labels('m', n)})" for n in sizes)
+    with row_metadata(any_server, metadata):
+        capture.execute(
+            f"CREATE TABLE a (id INT, e ENUM({labels('e', 255)}), f ENUM({labels('f', 256)}), g ENUM({labels('g', 3000)}), {columns}, "
+            f"x ENUM({signs}), y ENUM({signs}) CHARACTER SET gbk, z SET({signs.replace(', ' + chr(39) * 2, '')}), PRIMARY KEY (g, s64, id))"
+        )
+        full = ", ".join(str(2**n - 1) for n in sizes)
+        last = ", ".join(str(2 ** (n - 1)) for n in sizes)
+        rows = [f"({n}, 1, 1, 1, {last}, {n}, {n}, {2 ** (n - 1) if n < 14 else 0})" for n in range(1, 15)]
+        rows += [f"(20, 255, 256, 3000, {full}, 1, 1, 8191)", f"(21, NULL, NULL, 257, {full}, NULL, NULL, NULL)"]
+        drained, read = both(capture, [f"INSERT INTO a VALUES {', '.join(rows)}"])
+    wanted = shown(capture)
+    assert (wanted[1]["x"], wanted[3]["x"], wanted[5]["y"], wanted[10]["z"]) == (
+        "a\\b",
+        "new\nline",
+        "nul\0x",
+        "z\x1az",
+    )
+    assert drained == wanted
+    assert read == wanted
+
+
 def test_generated_and_invisible_columns_are_read(capture):
     """Stored and virtual ones, and one that SELECT * leaves out."""
     capture.execute(
