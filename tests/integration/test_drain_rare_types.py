@@ -329,6 +329,38 @@ def test_labels_of_every_number_and_sign_are_those_of_select(any_server, databas
     assert read == wanted
 
 
+def test_lengths_around_a_byte_are_read(capture):
+    """A length takes two bytes from 256 on, by the declared bytes and not by the value's: full, empty and NULL."""
+    latin, binary = "CHARACTER SET latin1", "VARBINARY"
+    kinds = [f"{kind}({n}) {latin}" for kind in ("VARCHAR", "CHAR") for n in (254, 255)]
+    kinds += [f"VARCHAR({n}) {latin}" for n in (256, 257)] + [f"{binary}({n})" for n in (254, 255, 256, 257)]
+    kinds += [f"{kind}({n}) CHARACTER SET utf8mb4" for kind in ("VARCHAR", "CHAR") for n in (63, 64, 255)] + [
+        "BINARY(255)"
+    ]
+    if capture.server.flavor == "mariadb":
+        kinds += [f"VARCHAR({n}) COMPRESSED {latin}" for n in (253, 254, 255, 256)]
+        kinds += [f"{binary}({n}) COMPRESSED" for n in (253, 254, 255, 256)] + [
+            "TINYTEXT COMPRESSED",
+            "TINYBLOB COMPRESSED",
+        ]
+    names = ", ".join(f"c{i} {kind}" for i, kind in enumerate(kinds))
+    capture.execute(f"CREATE TABLE a (id INT PRIMARY KEY, {names}, z INT)")
+
+    def row(key, size):
+        values = []
+        for kind in kinds:
+            declared = kind.partition("(")[2].partition(")")[0] or "250"
+            values.append(f"REPEAT('{'😀' if 'utf8mb4' in kind else 'x'}', LEAST({size}, {declared}))")
+        return f"({key}, {', '.join(values)}, {key})"
+
+    rows = [row(key, size) for key, size in enumerate((0, 1, 63, 64, 252, 253, 254, 255, 256, 999))]
+    drained, read = both(capture, [f"INSERT INTO a VALUES {', '.join(rows)}", "INSERT INTO a (id) VALUES (77)"])
+    wanted = shown(capture)
+    assert len(wanted[9]["c5"]) == 257
+    assert drained == wanted
+    assert read == wanted
+
+
 def test_generated_and_invisible_columns_are_read(capture):
     """Stored and virtual ones, and one that SELECT * leaves out."""
     capture.execute(

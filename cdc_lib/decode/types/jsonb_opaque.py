@@ -91,7 +91,7 @@ def decimal(b, p, size, out, o):
 
 @njit(cache=True, nogil=True)
 def temporal(kind, b, p, size, out, o):
-    """Write an opaque date or time as a string; returns the byte behind it, or -1 when it is not eight bytes long."""
+    """Write an opaque date or time as a string; returns the byte behind it, or -1 when it is none."""
     if size != 8:
         return -1
     v = u64(b, p)
@@ -103,6 +103,10 @@ def temporal(kind, b, p, size, out, o):
         v = -v
     micros = v & 0xFFFFFF
     whole = v >> 24
+    hour = (whole >> 12) & (1023 if kind == 11 else 31)
+    impossible = hour > (838 if kind == 11 else 23) or (whole >> 6) & 63 > 59 or whole & 63 > 59
+    if impossible or micros > 999_999 or (whole >> 22) // 13 > 9999:
+        return -1
     if kind != 11:
         month = whole >> 22
         o = _padded(month // 13, 4, out, o)
@@ -114,7 +118,6 @@ def temporal(kind, b, p, size, out, o):
             out[o] = 32
             o += 1
     if kind != 10:
-        hour = (whole >> 12) & (1023 if kind == 11 else 31)
         o = _padded(hour, 3 if hour >= 100 else 2, out, o)
         out[o] = 58
         o = _padded((whole >> 6) & 63, 2, out, o + 1)
