@@ -13,6 +13,7 @@ CdcError
 │   ├── UnknownSchema            rows of a table whose columns are not known
 │   ├── UnsupportedValue         a column type or a value with no exact place in the lake
 │   ├── TableReplaced            a captured table has rows that the binlog does not hold: it is read anew
+│   ├── RowsUndone               rows that were taken back had been decoded: the window is read again
 │   └── ChecksumMismatch         the CRC32 of an event is wrong
 ├── ReselectError *              the current row could not be read back from the source
 ├── StoreError                   object storage
@@ -122,6 +123,10 @@ class UnsupportedValue(DecodeError):
 
 class TableReplaced(DecodeError):
     """A captured table has rows that the binlog does not hold; it is set aside, and read anew by the next plan."""
+
+
+class RowsUndone(DecodeError):
+    """Rows had been decoded when the statement came that takes them back; the window is read again, knowing of it."""
 
 
 class ChecksumMismatch(DecodeError):

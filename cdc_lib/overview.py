@@ -21,7 +21,7 @@ from cdc_lib.ports import CursorStore
 from cdc_lib.quarantine import findings as quarantine_findings
 from cdc_lib.runways import look_ahead
 from cdc_lib.shaping import findings as shape_findings
-from cdc_lib.shaping import left_to_tools
+from cdc_lib.shaping import left_to_tools, versioned
 from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, facts_of, read_facts
 from cdc_lib.source.preflight import Finding, judge
@@ -130,7 +130,8 @@ def findings_of(drainer: Drainer, cursors: CursorStore) -> list[Finding]:
         reader = InformationSchema(connection)
         found = reader.tables()
         tables = [t for t in found if config.tables.captures(*t)]
-        shaped = [*left_to_tools(config, found), *shape_findings(config, drainer.shape, reader, tables)]
+        shaped = [*versioned(config, reader.versioned()), *left_to_tools(config, found)]
+        shaped += shape_findings(config, drainer.shape, reader, tables)
         shaped += mode_findings(config, reader, tables, last_cut(drainer.store, config.source))
     finally:
         connection.close()

@@ -33,7 +33,7 @@ from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine import Quarantine
 from cdc_lib.releasing import Releaser
 from cdc_lib.reselecting import Reselector
-from cdc_lib.shaping import check_tables
+from cdc_lib.shaping import check_tables, versioned
 from cdc_lib.source.connect import connect
 from cdc_lib.source.facts import ServerFacts, facts_of, read_charsets, read_facts
 from cdc_lib.source.preflight import Finding, judge
@@ -162,11 +162,12 @@ class Pipeline:
             reader = InformationSchema(connection)
             tables = [t for t in reader.tables() if self.config.tables.captures(*t)]
             check_tables(self.config, self._drainer.shape, reader, tables)
+            found = [*versioned(self.config, reader.versioned())]
             facts = read_facts(connection, self.config.server)
             charsets = read_charsets(connection)
         finally:
             connection.close()
-        errors = [finding for finding in judge(facts) if finding.level == "error"]
+        errors = [finding for finding in (*judge(facts), *found) if finding.level == "error"]
         if errors:
             raise UnsupportedServer(
                 "; ".join(finding.what for finding in errors),

@@ -9,6 +9,7 @@ from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches
 from cdc_lib.config.shape import is_shaped, projection_of, targets_of
 from cdc_lib.decode.masking import Masker, Shape
+from cdc_lib.decode.server_columns import VERSIONED
 from cdc_lib.errors import CdcError, IncompatibleSchema
 from cdc_lib.merge.union import Shard, union
 from cdc_lib.model.projection import Projection
@@ -65,6 +66,16 @@ def left_to_tools(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> It
             "warning",
             f"left out, as gh-ost and pt-online-schema-change name their tables so: {', '.join(names)}",
             "Name those that are tables of your own under tables.include in full, or set tables.online_schema_change: false.",
+        )
+
+
+def versioned(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Name the captured ones among tables WITH SYSTEM VERSIONING; with quarantine they are set aside when rows of them come."""
+    if names := [".".join(table) for table in tables if config.tables.captures(*table)]:
+        yield Finding(
+            "warning" if config.on_error == "quarantine" else "error",
+            f"tables that are not read: {', '.join(names)}: {VERSIONED}",
+            "Exclude them under tables in the source file.",
         )
 
 

@@ -19,7 +19,8 @@ from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.row_groups import ReadOptions
 from cdc_lib.decode.table_statements import Naming
-from cdc_lib.errors import DecodeError, PositionNotFound, TableReplaced
+from cdc_lib.decode.undone import UndoneRows
+from cdc_lib.errors import DecodeError, PositionNotFound, RowsUndone, TableReplaced
 from cdc_lib.histories import Histories
 from cdc_lib.model.aside import Fault, SetAside, is_replaced
 from cdc_lib.model.batch import Manifest
@@ -78,9 +79,12 @@ class WindowBatches:
         are decoded in portions, so that how many came before the fault was met would be chance.
         """
         aside: dict[str, Fault | None] = dict.fromkeys(leaving.spared)
+        undone = UndoneRows()
         while True:
             try:
-                return self._read_and_write(window, histories, undrained, aside, file_times)
+                return self._read_and_write(window, histories, undrained, aside, file_times, undone)
+            except RowsUndone:
+                continue  # it is known now which: each time more, and the window has an end
             except DecodeError as error:
                 found = at_fault(self.config, error, window.start, leaving.replaced)
                 if found.keys() <= aside.keys():
@@ -94,6 +98,7 @@ class WindowBatches:
         undrained: Sequence[Window],
         aside: Mapping[str, Fault | None],
         file_times: Mapping[str, datetime],
+        undone: UndoneRows,
     ) -> Manifest:
         key = layout.manifest_key(window)
         history = histories.of_window(window, undrained)
@@ -107,7 +112,7 @@ class WindowBatches:
         ):
             left_out = self._left_out(aside.keys() - unread, raw)
             take = archive.take if archive is not None else None
-            summary = self._read(window, histories, (writer, prepared), history, left_out, unread, take)
+            summary = self._read(window, histories, (writer, prepared), history, left_out, unread, take, undone)
         _check_files(window, summary.file_times, file_times)
         histories.keep(history)
         told = tuple(
@@ -146,6 +151,7 @@ class WindowBatches:
         aside: AsideTables | None,
         unread: Collection[str],
         raw: Callable[[memoryview], None] | None,
+        undone: UndoneRows,
     ) -> WindowSummary:
         drain, facts, origin = self.config.drain, histories.facts, self.origin
         untold = origin.untold if facts.identity.flavor == "mariadb" else nothing_untold
@@ -166,7 +172,7 @@ class WindowBatches:
                 return self.config.tables.captures(database, table) and f"{database}.{table}" not in unread
 
             reader = WindowReader(
-                window, stream, stream_facts, wanted, *writers, options, history, self.shape, aside, raw
+                window, stream, stream_facts, wanted, *writers, options, history, self.shape, aside, raw, undone
             )  # fmt: skip
             return reader.run()
 

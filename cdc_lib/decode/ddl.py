@@ -81,6 +81,24 @@ class Word(NamedTuple):
     key: str
 
 
+def bare(statement: str) -> str:
+    """Return the statement behind MariaDB's ``SET STATEMENT variable = value, ... FOR``, which is logged with it."""
+    keys: list[str] = []
+    depth = 0
+    for match in _WORD.finditer(statement):
+        if match.lastgroup is None:
+            continue
+        key = match[match.lastgroup].upper() if match.lastgroup in ("word", "sign") else ""
+        depth += (key == "(") - (key == ")")
+        if len(keys) < 2:
+            keys.append(key)
+            if keys != ["SET", "STATEMENT"][: len(keys)]:
+                return statement
+        elif key == "FOR" and depth == 0:
+            return bare(statement[match.end() :].lstrip())
+    return statement
+
+
 def meaning(statement: str, database: str) -> Meaning:
     """Return what a statement means.
 

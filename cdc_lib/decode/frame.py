@@ -48,10 +48,12 @@ PASS, LOOK, ASK, REFUSE = range(4)
     LAST_SID,
     LAST_GNO,
     XA,  # where the XA transaction began whose rows come now; 0 outside of one
+    GROUP,  # where the current transaction began
+    ANNOUNCED,  # MariaDB: 1 when the statement of the group is an ALTER that only begins, or failed
     STATEMENT,  # what is known of the statement whose rows come now
     RUNS,  # runs of GTIDs noted behind the other slots
     SLOTS,
-) = range(23)
+) = range(25)
 """Slots of the state that goes from scan to scan; :data:`MOST_RUNS` runs of three numbers stand behind them."""
 
 MOST_RUNS = 256
@@ -198,6 +200,17 @@ def _take_gtid(key, sids, state):
 
 
 @njit(cache=True, nogil=True)
+def _open(state):
+    """Begin a transaction at the event at hand."""
+    state[IN_TRANSACTION] = 1
+    state[STANDALONE] = 0
+    state[XA] = 0
+    state[ANNOUNCED] = 0
+    state[STATEMENT] = TOLD
+    state[GROUP] = state[OFFSET]
+
+
+@njit(cache=True, nogil=True)
 def _begin_mysql(b, h, end, sids, state, scratch):
     """GTID or ANONYMOUS_GTID: flag 1, source 16, number 8, type 1, clock 16, then commit times of 7 bytes.
 
@@ -207,10 +220,7 @@ def _begin_mysql(b, h, end, sids, state, scratch):
     if h + HEADER + 25 > end:
         return MALFORMED
     p = h + HEADER
-    state[IN_TRANSACTION] = 1
-    state[STANDALONE] = 0
-    state[XA] = 0
-    state[STATEMENT] = TOLD
+    _open(state)
     state[COMMIT_TIME] = u32(b, h) * 1_000_000
     if p + 25 + 17 + 7 <= end:
         state[COMMIT_TIME] = u56(b, p + 42) & 0x7FFFFFFFFFFFFF
@@ -234,10 +244,7 @@ def _begin_tagged(b, h, end, sids, state, scratch):
     scratch[:SID_SIZE] = 0
     if not read_tagged(b, h + HEADER, end, fields, scratch):
         return MALFORMED
-    state[IN_TRANSACTION] = 1
-    state[STANDALONE] = 0
-    state[XA] = 0
-    state[STATEMENT] = TOLD
+    _open(state)
     state[COMMIT_TIME] = fields[COMMITTED] or u32(b, h) * 1_000_000
     state[GNO] = fields[NUMBER]
     return _take_gtid(scratch, sids, state)
@@ -247,16 +254,23 @@ def _begin_tagged(b, h, end, sids, state, scratch):
 def _begin_mariadb(b, h, end, sids, state, scratch):
     """MARIADB_GTID: sequence 8, domain 4, flags 1; the server id is that of the header.
 
-    Flags: bit 0 standalone, bit 6 the group ends in XA PREPARE.
+    Flags: bit 0 standalone, bit 1 a number of 8 bytes follows, bit 6 the group ends in XA PREPARE, bit 7 it is XA COMMIT or
+    ROLLBACK. With either of the last two an XA id follows: format 4, two lengths of 1, and so many bytes. Then there may be a
+    byte of more flags: bit 1 START ALTER, bit 2 COMMIT ALTER, bit 3 ROLLBACK ALTER (binlog_alter_two_phase).
     Source: MariaDB ``sql/log_event.h``, Gtid_log_event.
     """
     p = h + HEADER
     if p + 13 > end:
         return MALFORMED
-    state[IN_TRANSACTION] = 1
-    state[STANDALONE] = b[p + 12] & 1
-    state[XA] = state[OFFSET] if b[p + 12] & 0x40 else 0
+    _open(state)
     state[STATEMENT] = UNTOLD
+    flags = b[p + 12]
+    state[STANDALONE] = flags & 1
+    state[XA] = state[OFFSET] if flags & 0x40 else 0
+    more = p + 13 + (8 if flags & 2 else 0)
+    if flags & 0xC0 and more + 6 <= end:
+        more += 6 + np.int64(b[more + 4]) + np.int64(b[more + 5])
+    state[ANNOUNCED] = 1 if more < end and b[more] & 0x0A else 0
     state[COMMIT_TIME] = u32(b, h) * 1_000_000
     state[GNO] = u64(b, p)
     scratch[:SID_SIZE] = 0
@@ -415,6 +429,8 @@ def _take_query(b, h, end, state):
     if plain == 0:
         return RARE
     if plain == 1:
+        if state[IN_TRANSACTION] == 0:
+            state[GROUP] = state[OFFSET]
         state[IN_TRANSACTION] = 1
     else:
         _end(state)

@@ -152,7 +152,7 @@ class PartialRows:
 
 def _traits(layout: TableLayout, untold: frozenset[str]) -> npt.NDArray[np.uint8]:
     """Return what each column may be missing for."""
-    traits = np.zeros(len(layout.schema.columns), np.uint8)
+    traits = np.zeros(layout.prefix.shape[0], np.uint8)
     for i, column in enumerate(layout.schema.columns):
         if column.name in untold:
             traits[i] |= images.NOT_TOLD

@@ -15,7 +15,7 @@ from cdc_lib.decode import events, frame
 from cdc_lib.decode.checksum import TABLES, crc32
 from cdc_lib.decode.compressed import inflate, inflated_size
 from cdc_lib.decode.conceal import concealed
-from cdc_lib.decode.ddl import Effect, meaning
+from cdc_lib.decode.ddl import Effect, bare, meaning
 from cdc_lib.decode.dml import written_tables
 from cdc_lib.decode.progress import Progress, WindowSummary
 from cdc_lib.decode.receive import Bytes
@@ -23,6 +23,7 @@ from cdc_lib.decode.statement import statement_of
 from cdc_lib.decode.table_changes import TableChanges
 from cdc_lib.decode.table_statements import Naming
 from cdc_lib.decode.tables import KnownTables, closes_statement
+from cdc_lib.decode.undone import UndoneRows
 from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.batch import Ddl
@@ -42,6 +43,7 @@ class RareEvents:
         conceal: whether the values in statements are kept to themselves.
         naming: how statements name tables.
         charsets: character set name of each collation number of the server.
+        undone: is told what is rolled back.
     """
 
     def __init__(
@@ -55,8 +57,11 @@ class RareEvents:
         conceal: bool = False,
         naming: Naming | None = None,
         charsets: Mapping[int, str] | None = None,
+        undone: UndoneRows | None = None,
     ) -> None:
         """Keep what events act upon."""
+        self._undone = undone or UndoneRows()
+        self._inside = 0  # offset of the event at hand in a compressed transaction
         self._defines = defines
         self._progress = progress
         self._tables = tables
@@ -82,6 +87,7 @@ class RareEvents:
         Raises:
             DecodeError: it is not understood.
         """
+        self._inside = inside or 0
         try:
             length = self._take(data, event, end)
             self._keep(data, event, end, inside or 0)
@@ -129,13 +135,13 @@ class RareEvents:
         elif kind == events.TABLE_MAP:
             self._tables.take(body)
         elif kind == events.QUERY:
-            self._query(body, body[_statement_at(body) :])
+            self._statement_of(body, body[_statement_at(body) :])
         elif kind == events.QUERY_COMPRESSED:
-            self._query(body, _inflated(body, _statement_at(body)))
+            self._statement_of(body, _inflated(body, _statement_at(body)))
         elif kind == events.EXECUTE_LOAD_QUERY:
             # Three numbers about the file and one for duplicates stand between the fixed part and the rest.
             plain = body[:13] + body[26:]
-            self._query(plain, plain[_statement_at(plain) :])
+            self._statement_of(plain, plain[_statement_at(plain) :])
         elif kind == events.XA_PREPARE:
             self._xa.prepare(body)
         elif kind in events.ROWS and (self._is_left_out(body) or closes_statement(body)):
@@ -176,6 +182,17 @@ class RareEvents:
             raise ChecksumMismatch("the checksum of the format description is wrong", hint="", **progress.place())
         self._tables.forget()
 
+    def _statement_of(self, body: bytes, text: bytes) -> None:
+        """Look at the statement that is meant, if it is executed at all."""
+        if self._progress.state[frame.ANNOUNCED]:
+            # An ALTER that MariaDB logs in two parts counts when it commits, with the statement once more; or it failed.
+            frame.end_transaction(self._progress.state)
+            return
+        if self._progress.flavor == "mariadb":
+            # Character by character a byte, so that none is lost whatever the character set.
+            text = bare(text.decode("latin-1")).encode("latin-1")
+        self._query(body, text)
+
     def _query(self, body: bytes, text: bytes) -> None:
         """Look at a statement; DDL ends a transaction of its own.
 
@@ -194,6 +211,8 @@ class RareEvents:
         if means.effect == "xa":
             self._xa.statement(statement)
             return
+        if means.effect in ("savepoint", "rollback"):
+            self._undone.statement(statement, self._progress, self._inside)
         shown = concealed(statement) if self._conceal else statement
         if means.effect == "rows":
             self._statement(statement, database)

@@ -29,6 +29,7 @@ from cdc_lib.decode.row_groups import ReadOptions, RowGroups
 from cdc_lib.decode.side import BrokenRows, SideBuffer
 from cdc_lib.decode.statement import statement_of
 from cdc_lib.decode.tables import KnownTables
+from cdc_lib.decode.undone import UndoneRows
 from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.errors import SourceUnavailable, TableReplaced
 from cdc_lib.model.identity import Flavor
@@ -72,6 +73,7 @@ class WindowReader:
         shape: which columns are decoded, and their masks; all of them as they are without it.
         aside: tables that are left out; given, even without any, where a table at fault is going to be.
         raw: takes the bytes of the stream up to the window's end, in pieces of any size; None where they are not kept.
+        undone: what is known of rows that were taken back, from an earlier reading of the window.
     """
 
     def __init__(
@@ -87,11 +89,14 @@ class WindowReader:
         shape: Shape | None = None,
         aside: AsideTables | None = None,
         raw: Callable[[memoryview], None] | None = None,
+        undone: UndoneRows | None = None,
     ) -> None:
         """Stand at the window's start."""
         self._window = window
         self._stream = stream
         self._raw = raw
+        self._undone = undone or UndoneRows()
+        self._undone.begin()
         self._summary = WindowSummary()
         self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
         self._shape = shape or Shape()
@@ -103,7 +108,7 @@ class WindowReader:
         defines = _defines(history, facts.charsets)
         self._rare = RareEvents(
             self._progress, self._tables, self._xa, self._summary, defines,
-            conceal=self._shape.masks, naming=options.naming, charsets=facts.charsets,
+            conceal=self._shape.masks, naming=options.naming, charsets=facts.charsets, undone=self._undone,
         )  # fmt: skip
         self._kinds = events.actions()
         self._inner_kinds = events.actions_inside()
@@ -113,19 +118,23 @@ class WindowReader:
         self._moved = 0  # as many of them lie in the side buffer
         self._side = SideBuffer()
         self._inflater = zstandard.ZstdDecompressor()
-        self._groups = RowGroups(self._progress, self._tables, self._xa, (sink, prepared), options, self._summary)
+        self._groups = RowGroups(
+            self._progress, self._tables, self._xa, (sink, prepared), options, self._summary, self._undone
+        )
 
     def run(self) -> WindowSummary:
         """Read to the window's end and give every row group to the sink.
 
         Raises:
             DecodeError: something is not understood; names file, offset, event type and table.
+            RowsUndone: the window is to be read once more with the same ``undone``.
             SourceUnavailable: the stream ended before the window did.
             SourceError: the server refused.
         """
         if not self._progress.stopped:
             with Receiver(self._stream) as receiver:
                 self._read(receiver)
+        self._undone.check(self._progress)
         self._groups.close()
         self._xa.finish(self._summary)
         return self._progress.summarize(self._summary)

@@ -15,6 +15,7 @@ from cdc_lib.decode.receive import Bytes
 from cdc_lib.decode.table_statements import Naming
 from cdc_lib.decode.tables import KnownTables
 from cdc_lib.decode.types.codec import ValueFault
+from cdc_lib.decode.undone import UndoneRows
 from cdc_lib.decode.xa import XaTransactions
 from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.ports import RowGroupSink
@@ -50,6 +51,7 @@ class RowGroups:
         sinks: for ordinary rows, and for those of XA transactions.
         options: how to cut the groups.
         summary: counts the rows.
+        undone: knows which of them were taken back.
     """
 
     def __init__(
@@ -60,8 +62,10 @@ class RowGroups:
         sinks: tuple[RowGroupSink, RowGroupSink],
         options: ReadOptions,
         summary: WindowSummary,
+        undone: UndoneRows,
     ) -> None:
         """Start with no rows."""
+        self._undone = undone
         self._progress = progress
         self._tables = tables
         self._xa = xa
@@ -90,6 +94,11 @@ class RowGroups:
             self._gtids.update(self._progress.gtid_prefixes())
         slots = 2 * records[:, frame.SLOT] + (records[:, frame.BEGAN] != 0)
         order = np.argsort(slots, kind="stable")
+        kept = self._undone.kept(records)
+        if kept is not None:
+            order = order[kept[order]]
+            if not order.shape[0]:
+                return
         edges = np.flatnonzero(np.diff(slots[order])) + 1
         for chosen in np.split(order, edges):
             slot, prepared = divmod(int(slots[chosen[0]]), 2)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from cdc_lib.decode.agreement import Declared, disagreement
 from cdc_lib.decode.charsets.registry import READABLE, decoded
+from cdc_lib.decode.server_columns import hidden, refuse_versioned
 from cdc_lib.decode.types.decimal import packed_size
 from cdc_lib.decode.types.registry import unreadable
 from cdc_lib.decode.types.temporal import fraction_size
@@ -57,7 +58,7 @@ class TableLayout:
     """A table's columns and how a walk steps over their values.
 
     Args:
-        schema: names, types and key.
+        schema: names, types and key. Columns that only the server sees are not among them; they come last in the rest.
         prefix: per column, bytes of the length prefix; 0 for a fixed width.
         width: per column, bytes of a fixed width.
         fills: per column, bytes to fill BINARY(n) up to; 0 for others.
@@ -171,8 +172,12 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: His
         prefixes.append(prefix)
         widths.append(width)
         fills.append(source_type.width if code == _STRING and source_type.kind == "bytes" else 0)
+    seen = len(columns)
+    if known is None and flavor == "mariadb":
+        seen -= hidden(columns)
+        refuse_versioned(f"{database}.{table}", columns[:seen], keys)
     return TableLayout(
-        TableSchema(database, table, tuple(columns), tuple(names[i] for i in keys)),
+        TableSchema(database, table, tuple(columns[:seen]), tuple(names[i] for i in keys)),
         np.array(prefixes, np.int64),
         np.array(widths, np.int64),
         tuple(fills),

@@ -21,6 +21,9 @@ _AUTHENTICATION_ERRORS = {2059, 2061}
 Session: TypeAlias = "Connection[Any]"
 """A session on the source."""
 
+_SESSION = "SET time_zone = '+00:00' /*!80030 , SESSION show_gipk_in_create_table_and_information_schema = ON */"
+"""A primary key that MySQL made by itself is in the binlog, so it must be in sight here too; MariaDB skips the comment."""
+
 SILENCE_SECONDS = 120
 """How long the server may say nothing before the connection counts as broken."""
 
@@ -45,7 +48,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
             read_timeout=SILENCE_SECONDS,
             write_timeout=SILENCE_SECONDS,
             autocommit=True,
-            init_command="SET time_zone = '+00:00'",
+            init_command=_SESSION,
             ssl=tls,
             program_name="lakecdc",
         )

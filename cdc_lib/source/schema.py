@@ -26,7 +26,10 @@ _BYTES = {
 """Types whose bytes SELECT gives: SRID (4 bytes, little-endian) and WKB; floats."""
 _FIXED = {"inet4": 4, "inet6": 16, "uuid": 16}
 """MariaDB's types that its binlog declares as BINARY(n), so that the lake holds bytes."""
-_MEMBER = re.compile(r"'((?:[^']|'')*)'")
+_MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPED = re.compile(r"''|\\(.)", re.DOTALL)
+_ESCAPES = {"0": "\0", "n": "\n", "r": "\r"}
+"""What the servers write of a label in a column's type, whatever the SQL mode (both: append_unescaped)."""
 
 
 class InformationSchema:
@@ -46,6 +49,15 @@ class InformationSchema:
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
             "AND TABLE_SCHEMA NOT IN %s ORDER BY TABLE_SCHEMA, TABLE_NAME",
             (_SYSTEM,),
+        )
+        return [(str(database), str(table)) for database, table in rows]
+
+    def versioned(self) -> Sequence[tuple[str, str]]:
+        """Return (database, table) of every table WITH SYSTEM VERSIONING, of MariaDB."""
+        rows = self._rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = %s "
+            "ORDER BY TABLE_SCHEMA, TABLE_NAME",
+            ("SYSTEM VERSIONED",),
         )
         return [(str(database), str(table)) for database, table in rows]
 
@@ -135,6 +147,11 @@ def source_type(  # noqa: PLR0911 - one return per family
         case "bit":
             return SourceType("bit", width=int(precision or 1), text=text)
         case "enum" | "set":
-            members = tuple(member.replace("''", "'") for member in _MEMBER.findall(column_type))
+            members = tuple(map(_label, _MEMBER.findall(column_type)))
             return SourceType(name, charset=charset or "binary", members=members, text=text)
     return SourceType("unsupported", text=text)
+
+
+def _label(text: str) -> str:
+    """Return a label of ENUM or SET as it is."""
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]) if found[1] else "'", text)

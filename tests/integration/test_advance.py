@@ -72,6 +72,7 @@ SHARED = [
     "CREATE TABLE a (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY COMMENT 'a, (b)', b INT(10) ZEROFILL)",
     "ALTER TABLE a ADD COLUMN c VARCHAR(20) CHARACTER SET latin1 DEFAULT 'x''y\\'z' AFTER id, ADD d TEXT(300) FIRST",
     "ALTER TABLE a ADD (e ENUM('x','y''z') NOT NULL DEFAULT 'x', f SET('p','q') COLLATE latin1_bin)",
+    r"ALTER TABLE a ADD el ENUM('a\\b','it''s','new\nline','cr\r','nul\0','q\"q','trail\\', '\_', 'tab\t'), ADD sl SET('x\\','y\n')",
     "alter table `a` modify `e` enum('x','y''z','neu') default null after `id`, drop d, engine=InnoDB",
     "ALTER TABLE a CHANGE b c2 BIGINT, CHANGE c b CHAR(5) FIRST",
     "ALTER TABLE a CHANGE b c2 INT, CHANGE c2 b VARCHAR(30)",

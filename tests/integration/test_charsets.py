@@ -135,6 +135,29 @@ def test_texts_and_labels_of_every_character_set_equal_select(texts):
         assert {row["id"]: {name: row[name] for name in names} for row in rows} == shown
 
 
+def test_texts_of_every_collation_are_read(any_server, database, tmp_path):
+    """The binlog names character sets by the numbers of collations, of which there are more than one byte holds."""
+    capture = Capture(any_server, database, tmp_path)
+    found = any_server.execute(
+        "SELECT COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY ORDER BY 1"
+        if any_server.flavor == "mysql"
+        else "SELECT FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY ORDER BY 1"
+    )
+    names = [name for (name,) in found if not name.startswith(("binary", "filename"))]
+    assert len(names) > 280
+    start = capture.head()
+    tables = {f"t{i}": names[i : i + 200] for i in range(0, len(names), 200)}
+    for table, mine in tables.items():
+        columns = ", ".join(f"c{i} VARCHAR(9) COLLATE {name}" for i, name in enumerate(mine))
+        capture.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, {columns})")
+        values = ", ".join(f"_utf8mb4'{TEXTS[name.partition('_')[0]][:5]}'" for name in mine)
+        capture.execute(f"INSERT INTO {table} VALUES (1, {values})")
+    manifest = capture.drain(capture.window_from(start))
+    for table, mine in tables.items():
+        (row,), (shown,) = capture.rows(manifest, table), capture.execute(f"SELECT * FROM {table}")
+        assert {name: row[f"c{i}"] for i, name in enumerate(mine)} == dict(zip(mine, shown[1:], strict=True))
+
+
 @pytest.mark.parametrize("charset", ["utf8mb4", "latin1", "gbk", "utf16", "sjis", "swe7", "greek"])
 def test_a_snapshot_walks_keys_of_any_character_set(any_server, database, tmp_path, charset):
     """In chunks of two rows; each row comes once."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pymysql
 import pytest
 
+from cdc_lib.errors import UnknownEvent
 from tests.support.capture import Capture, row_metadata
 from tests.support.quarantine import cursor, manifest_of, rounds
 
@@ -111,3 +113,58 @@ def test_a_name_that_comes_back_in_one_statement_changes_nothing(capture):
     manifest, found = told(capture, "RENAME TABLE a TO x, x TO a", "INSERT INTO a VALUES (2, 'y')")
     assert (found, manifest.aside) == ([], ())
     assert capture.ops(manifest, "a") == [("c", 2)]
+
+
+@pytest.fixture(params=["FULL", "MINIMAL"])
+def mariadb(request, mariadb_server, mariadb_database, tmp_path):
+    """One table with a row, followed from now on."""
+    with row_metadata(mariadb_server, request.param):
+        capture = Capture(mariadb_server, mariadb_database, tmp_path, start="latest")
+        capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT)")
+        assert not capture.pipeline.plan(by="test")
+        capture.execute("INSERT INTO a VALUES (1, 1), (2, 1)")
+        yield capture
+
+
+def test_a_statement_with_settings_of_its_own_counts_as_what_it_is(mariadb):
+    """SET STATEMENT ... FOR is logged with what it is for: TRUNCATE, ALTER and DROP alike."""
+    manifest, found = told(
+        mariadb,
+        "SET STATEMENT max_statement_time = 1000, sort_buffer_size = (262144) FOR TRUNCATE TABLE a",
+        "INSERT INTO a VALUES (3, 3)",
+        "/* app */ SET STATEMENT lock_wait_timeout=50 FOR ALTER TABLE a ADD COLUMN w INT DEFAULT 7",
+        "INSERT INTO a (id) VALUES (4)",
+        "SET STATEMENT max_statement_time=1000 FOR DROP TABLE a",
+    )
+    assert found == [("truncate", "a"), ("fill", "a"), ("drop", "a")]
+    assert [(row["id"], row.get("w")) for row in mariadb.rows(manifest, "a")][2:] == [(3, None), (4, 7)]
+
+
+def test_rows_that_are_changed_by_a_statement_with_settings_of_its_own_stop_the_window(mariadb):
+    """It is no more harmless than without."""
+    with mariadb.server.connect(database=mariadb.database) as session, session.cursor() as sql:
+        sql.execute("SET SESSION binlog_format = 'STATEMENT'")
+        sql.execute("SET STATEMENT max_statement_time=1000 FOR UPDATE a SET v = 5")
+    (window,) = mariadb.pipeline.plan(by="test")
+    with pytest.raises(UnknownEvent, match="without writing them to the binlog"):
+        mariadb.pipeline.drain(window)
+
+
+def test_an_alter_that_is_logged_in_two_parts_counts_once_and_not_when_it_fails(mariadb):
+    """binlog_alter_two_phase: the statement stands at its start and at its end; rows in between have the old columns."""
+    with mariadb.server.connect(database=mariadb.database) as session, session.cursor() as sql:
+        sql.execute("SET SESSION binlog_alter_two_phase = ON")
+        with pytest.raises(pymysql.IntegrityError):
+            sql.execute("ALTER TABLE a CHANGE v wrong INT, ADD UNIQUE KEY (wrong)")
+        sql.execute("INSERT INTO a VALUES (3, 3)")
+        sql.execute("ALTER TABLE a CHANGE v w INT")
+        sql.execute("INSERT INTO a VALUES (4, 4)")
+        sql.execute("ALTER TABLE a ADD COLUMN x INT DEFAULT 9")
+        sql.execute("INSERT INTO a (id) VALUES (5)")
+    manifest, found = told(mariadb, "INSERT INTO a (id) VALUES (6)")
+    assert found == [("rename_columns", "a"), ("fill", "a")]
+    assert len(manifest.ddl) == 2
+    rows = mariadb.rows(manifest, "a")
+    assert [(row["id"], row.get("v"), row.get("w"), row.get("x")) for row in rows] == [
+        (1, 1, None, None), (2, 1, None, None), (3, 3, None, None), (4, None, 4, None), (5, None, None, 9), (6, None, None, 9),
+    ]  # fmt: skip

@@ -8,7 +8,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.support.capture import Capture
+from cdc_lib.errors import UnsupportedServer, UnsupportedValue
+from tests.support.capture import Capture, row_metadata
 
 
 @pytest.fixture
@@ -277,6 +278,89 @@ def test_members_years_bits_and_floats_at_their_edges(capture):
     assert str(wanted[0]["d"]) == "-0.0"
 
 
+SIGNS = [
+    r"a\\b",
+    "it''s",
+    r"new\nline",
+    r"cr\rx",
+    r"nul\0x",
+    'q"q',
+    r"tab\tx",
+    "日本",
+    "",
+    "trail\\\\",
+    r"z\Zz",
+    "%",
+    r"\\_",
+    "a b",
+]
+"""Labels with what SQL, JSON or a schema's text may take for something else, as they stand in a statement."""
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL", "NO_LOG"])
+def test_labels_of_every_number_and_sign_are_those_of_select(any_server, database, tmp_path, metadata):
+    """ENUM of one byte and two, SET of one to eight bytes with its first and its last label; in a key, too."""
+    capture = Capture(any_server, database, tmp_path)
+    sizes = (1, 8, 9, 16, 17, 24, 25, 32, 33, 64)
+    signs = ", ".join(f"'{sign}'" for sign in SIGNS)
+
+    def labels(letter, count):
+        return ", ".join(f"'{letter}{n}'" for n in range(count))
+
+    columns = ", ".join(f"s{n} SET({labels('m', n)})" for n in sizes)
+    with row_metadata(any_server, metadata):
+        capture.execute(
+            f"CREATE TABLE a (id INT, e ENUM({labels('e', 255)}), f ENUM({labels('f', 256)}), g ENUM({labels('g', 3000)}), {columns}, "
+            f"x ENUM({signs}), y ENUM({signs}) CHARACTER SET gbk, z SET({signs.replace(', ' + chr(39) * 2, '')}), PRIMARY KEY (g, s64, id))"
+        )
+        full = ", ".join(str(2**n - 1) for n in sizes)
+        last = ", ".join(str(2 ** (n - 1)) for n in sizes)
+        rows = [f"({n}, 1, 1, 1, {last}, {n}, {n}, {2 ** (n - 1) if n < 14 else 0})" for n in range(1, 15)]
+        rows += [f"(20, 255, 256, 3000, {full}, 1, 1, 8191)", f"(21, NULL, NULL, 257, {full}, NULL, NULL, NULL)"]
+        drained, read = both(capture, [f"INSERT INTO a VALUES {', '.join(rows)}"])
+    wanted = shown(capture)
+    assert (wanted[1]["x"], wanted[3]["x"], wanted[5]["y"], wanted[10]["z"]) == (
+        "a\\b",
+        "new\nline",
+        "nul\0x",
+        "z\x1az",
+    )
+    assert drained == wanted
+    assert read == wanted
+
+
+def test_lengths_around_a_byte_are_read(capture):
+    """A length takes two bytes from 256 on, by the declared bytes and not by the value's: full, empty and NULL."""
+    latin, binary = "CHARACTER SET latin1", "VARBINARY"
+    kinds = [f"{kind}({n}) {latin}" for kind in ("VARCHAR", "CHAR") for n in (254, 255)]
+    kinds += [f"VARCHAR({n}) {latin}" for n in (256, 257)] + [f"{binary}({n})" for n in (254, 255, 256, 257)]
+    kinds += [f"{kind}({n}) CHARACTER SET utf8mb4" for kind in ("VARCHAR", "CHAR") for n in (63, 64, 255)] + [
+        "BINARY(255)"
+    ]
+    if capture.server.flavor == "mariadb":
+        kinds += [f"VARCHAR({n}) COMPRESSED {latin}" for n in (253, 254, 255, 256)]
+        kinds += [f"{binary}({n}) COMPRESSED" for n in (253, 254, 255, 256)] + [
+            "TINYTEXT COMPRESSED",
+            "TINYBLOB COMPRESSED",
+        ]
+    names = ", ".join(f"c{i} {kind}" for i, kind in enumerate(kinds))
+    capture.execute(f"CREATE TABLE a (id INT PRIMARY KEY, {names}, z INT)")
+
+    def row(key, size):
+        values = []
+        for kind in kinds:
+            declared = kind.partition("(")[2].partition(")")[0] or "250"
+            values.append(f"REPEAT('{'😀' if 'utf8mb4' in kind else 'x'}', LEAST({size}, {declared}))")
+        return f"({key}, {', '.join(values)}, {key})"
+
+    rows = [row(key, size) for key, size in enumerate((0, 1, 63, 64, 252, 253, 254, 255, 256, 999))]
+    drained, read = both(capture, [f"INSERT INTO a VALUES {', '.join(rows)}", "INSERT INTO a (id) VALUES (77)"])
+    wanted = shown(capture)
+    assert len(wanted[9]["c5"]) == 257
+    assert drained == wanted
+    assert read == wanted
+
+
 def test_generated_and_invisible_columns_are_read(capture):
     """Stored and virtual ones, and one that SELECT * leaves out."""
     capture.execute(
@@ -297,6 +381,83 @@ def test_indexes_over_expressions_leave_no_column_behind(mysql_server, mysql_dat
     )
     drained, read = both(capture, ["""INSERT INTO a VALUES (1, '{"t": [1, 2]}', 3), (2, NULL, NULL)"""])
     assert drained == read == shown(capture)
+
+
+def test_hashes_of_long_unique_keys_leave_no_column_behind(mariadb):
+    """MariaDB keeps them in columns that SELECT does not show; partial images have them too."""
+    mariadb.execute(
+        "CREATE TABLE a (id INT PRIMARY KEY, b BLOB UNIQUE, v INT, t TEXT CHARACTER SET latin1, UNIQUE (t))"
+    )
+    drained, read = both(
+        mariadb,
+        [
+            "INSERT INTO a VALUES (1, 'x', 1, 'ü'), (2, 'y', 2, NULL), (3, 'z', 3, 'gone')",
+            "UPDATE a SET b = CONCAT(b, 'more')",
+            "DELETE FROM a WHERE id = 3",
+        ],
+    )
+    del drained[3]
+    assert drained == read == shown(mariadb)
+    assert set(read[1]) == {"id", "b", "v", "t"}
+    start = mariadb.head()
+    with mariadb.server.connect(database=mariadb.database) as session, session.cursor() as sql:
+        sql.execute("SET SESSION binlog_row_image = 'MINIMAL'")
+        sql.execute("UPDATE a SET t = 'é', v = 7 WHERE id = 1")
+    (row,) = mariadb.rows(mariadb.drain(mariadb.window_from(start)), "a")
+    assert (own(row), row["_absent"]) == ({"id": 1, "b": None, "v": 7, "t": "é"}, "+-++")
+
+
+def test_a_table_with_system_versioning_stops_the_plan_and_the_window(mariadb_server, mariadb_database, tmp_path):
+    """A DELETE of it is an UPDATE in the binlog; no row of the past may pass for one of now."""
+    capture = Capture(mariadb_server, mariadb_database, tmp_path / "stop", start="latest")
+    aside = Capture(mariadb_server, mariadb_database, tmp_path / "aside", start="latest", on_error="quarantine")
+    capture.execute(
+        "CREATE TABLE b (id INT PRIMARY KEY, row_start TIMESTAMP(6) NOT NULL, row_end TIMESTAMP(6) NOT NULL)"
+    )
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING")
+    capture.execute("CREATE TABLE c (id INT PRIMARY KEY, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, "
+                    "PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING")  # fmt: skip
+    start = capture.head()
+    capture.execute("INSERT INTO b VALUES (1, NOW(6), NOW(6))")
+    assert capture.ops(capture.drain(capture.window_from(start)), "b") == [("c", 1)]
+    capture.execute("INSERT INTO a VALUES (1, 1)")
+    capture.execute("DELETE FROM a")
+    with pytest.raises(
+        UnsupportedServer, match=rf"{mariadb_database}\.a, {mariadb_database}\.c.*SYSTEM VERSIONING.*Exclude"
+    ):
+        capture.pipeline.plan(by="test")
+    (finding,) = [one for one in capture.pipeline.preflight() if "SYSTEM VERSIONING" in one.what]
+    assert finding.level == "error"
+    window = capture.window_from(start)
+    with pytest.raises(UnsupportedValue, match="SYSTEM VERSIONING") as caught:
+        capture.drain(window)
+    assert caught.value.context["table"] == f"{mariadb_database}.a"
+    assert not aside.pipeline.plan(by="test")
+    manifest = aside.drain(window)
+    assert [one.table for one in manifest.aside] == [f"{mariadb_database}.a"]
+    assert aside.ops(manifest, "b") == [("c", 1)]
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+def test_a_primary_key_that_the_server_made_is_read_whether_it_is_shown_or_not(
+    mysql_server, mysql_database, tmp_path, metadata
+):
+    """sql_generate_invisible_primary_key: the binlog has it even where information_schema hides it."""
+    mysql_server.execute("SET GLOBAL show_gipk_in_create_table_and_information_schema = OFF")
+    try:
+        with row_metadata(mysql_server, metadata):
+            capture = Capture(mysql_server, mysql_database, tmp_path)
+            with mysql_server.connect(database=mysql_database) as session, session.cursor() as sql:
+                sql.execute("SET SESSION sql_generate_invisible_primary_key = ON")
+                sql.execute("CREATE TABLE a (id INT, v INT)")
+                drained, read = both(
+                    capture, ["INSERT INTO a VALUES (7, 1), (8, 1)", "UPDATE a SET v = 2 WHERE id = 8"]
+                )
+    finally:
+        mysql_server.execute("SET GLOBAL show_gipk_in_create_table_and_information_schema = ON")
+    assert drained == read == shown(capture, "id, my_row_id, v")
+    assert drained[8] == {"my_row_id": 2, "id": 8, "v": 2}
 
 
 def test_columns_added_and_dropped_in_place_are_followed(capture):

@@ -13,6 +13,7 @@ import zstandard
 from cdc_lib.decode.progress import WindowSummary
 from cdc_lib.decode.reader import StreamFacts, WindowReader
 from cdc_lib.decode.row_groups import ReadOptions
+from cdc_lib.decode.undone import UndoneRows
 from cdc_lib.model.identity import Flavor
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
@@ -87,8 +88,8 @@ class Binlog:
         images = b"".join(b"\0" + struct.pack("<IH", key, len(value)) + value for key, value in rows)
         return self.event(30, table_id.to_bytes(6, "little") + b"\1\0" + b"\2\0" + b"\2" + b"\3" + images)
 
-    def mariadb_gtid(self, number: int) -> Binlog:
-        return self.event(162, struct.pack("<QIB", number, 0, 8) + bytes(6))
+    def mariadb_gtid(self, number: int, flags: int = 8, more: bytes = b"") -> Binlog:
+        return self.event(162, struct.pack("<QIB", number, 0, flags) + more.ljust(6, b"\0"))
 
     def deflated_insert(self, *rows: tuple[int, bytes], size: int | None = None, more: bytes = b"") -> Binlog:
         """Add the compressed rows of MariaDB; ``size`` is what they say of their length, ``more`` stands behind them."""
@@ -146,13 +147,15 @@ def read(
     wanted: Callable[[str, str], bool] = lambda *_: True,
     options: ReadOptions | None = None,
     group: list[int] | None = None,
+    undone: UndoneRows | None = None,
 ) -> tuple[list[dict[str, Any]], WindowSummary]:
     """Read a whole stream; returns rows and summary. ``group`` takes the number of rows of each row group."""
     window = Window("shop", 1, Position(FILE, 4), Position(FILE, stop or binlog.offset))
     sink = Rows()
     wire = Wire(bytes(binlog.wire) if data is None else data, portion)
     facts = StreamFacts(flavor, binlog.checksum, {63: "binary", 255: "utf8mb4"})
-    summary = WindowReader(window, wire, facts, wanted, sink, sink, options or ReadOptions()).run()
+    undone = undone or UndoneRows()
+    summary = WindowReader(window, wire, facts, wanted, sink, sink, options or ReadOptions(), undone=undone).run()
     if group is not None:
         group.extend(sink.groups)
     return sink.rows, summary

@@ -115,13 +115,13 @@ LONG_DECIMALS = {
     for p, s in ((39, 0), (50, 20), (65, 30))
 }
 FLOATS = [
-    ColumnType("FLOAT", st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr), shown="{0} * 1e0"),
-    ColumnType("DOUBLE", st.floats(allow_nan=False, allow_infinity=False).map(repr)),
+    ColumnType("FLOAT", st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr), "{0}", shown="{0} * 1e0"),
+    exact("DOUBLE", st.floats(allow_nan=False, allow_infinity=False).map(repr)),
 ]
-BITS = [ColumnType(f"BIT({n})", integers(0, 2**n - 1), shown="{0} + 0") for n in (1, 10, 33, 64)]
+BITS = [ColumnType(f"BIT({n})", integers(0, 2**n - 1), "{0}", shown="{0} + 0") for n in (1, 10, 33, 64)]
 TEXTS = [
     exact("VARCHAR(20)", texts(ANY, 20)),
-    exact("VARCHAR(20) COLLATE utf8mb4_bin", texts(ANY, 20)),
+    ColumnType("VARCHAR(20) COLLATE utf8mb4_bin", texts(ANY, 20), key="{0}(5)"),
     exact("VARCHAR(90) CHARACTER SET latin1", texts(LATIN, 90)),
     exact("CHAR(12) CHARACTER SET utf8mb4", texts(ANY.replace(" ", ""), 12)),
     exact("VARCHAR(9) CHARACTER SET ascii", texts(string.printable, 9)),
@@ -151,7 +151,7 @@ TEMPORALS = [
 ]
 MEMBERS = [
     exact("ENUM('x','yé','日本')", members(LABELS)),
-    ColumnType("SET('x','yé','日本')", sets(LABELS)),
+    exact("SET('x','yé','日本')", sets(LABELS)),
 ]
 DOCUMENTS = [ColumnType("JSON", documents(), shown="CAST({0} AS CHAR)")]
 TYPES = [

@@ -26,6 +26,8 @@ _BLOBS = {"TINYBLOB": 1, "BLOB": 2, "MEDIUMBLOB": 3, "LONGBLOB": 4}
 _TEXT_NAMES = ("", "tinytext", "text", "mediumtext", "longtext")
 _BLOB_NAMES = ("", "tinyblob", "blob", "mediumblob", "longblob")
 _LONGEST_ROW = 65535
+_ESCAPES = str.maketrans({"'": "''", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
+"""Of labels of ENUM and SET in COLUMN_TYPE."""
 _PLAIN = {
     "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION",
     "GEOMCOLLECTION", "UUID", "INET4", "INET6", "VECTOR", "XMLTYPE",
@@ -69,7 +71,7 @@ class Spelled:
             return typed(name, shown, self.length or None, self.scale, self.scale, None, None)
         charset = self.charset or charset
         if name in ("enum", "set"):
-            labels = ",".join("'" + member.replace("'", "''") + "'" for member in self.members)
+            labels = ",".join("'" + member.translate(_ESCAPES) + "'" for member in self.members)
             return typed(name, f"{name}({labels})", None, None, None, charset, None)
         if self.text:
             return self._long(charset, typed)

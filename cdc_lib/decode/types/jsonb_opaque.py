@@ -14,6 +14,7 @@ from numba import njit
 from cdc_lib.decode.wire import u64
 
 _BYTES = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
+_POWERS = np.array([10**digits for digits in range(10)], np.int64)
 _ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 
 
@@ -27,17 +28,17 @@ def _padded(v, digits, out, o):
 
 
 @njit(cache=True, nogil=True)
-def _group(b, p, size, flip, first):
-    """One packed group of a decimal."""
+def _group(b, p, digits, flip, first, out, o):
+    """Write one packed group of a decimal; returns the byte behind it, or -1 when it has more digits than it may."""
     v = np.int64(0)
-    for i in range(size):
+    for i in range(_BYTES[digits]):
         v = (v << 8) | (np.int64(b[p + i]) ^ flip ^ (np.int64(0x80) if first and i == 0 else np.int64(0)))
-    return v
+    return np.int64(-1) if v >= _POWERS[digits] else _padded(v, digits, out, o)
 
 
 @njit(cache=True, nogil=True)
 def decimal(b, p, size, out, o):
-    """Write an opaque DECIMAL; returns the byte behind it, or -1 when the lengths do not fit."""
+    """Write an opaque DECIMAL; returns the byte behind it, or -1 when the lengths or the digits do not fit."""
     if size < 2:
         return -1
     precision, scale = np.int64(b[p]), np.int64(b[p + 1])
@@ -59,7 +60,9 @@ def decimal(b, p, size, out, o):
         digits = left if g == 0 else 9
         if digits == 0:
             continue
-        o = _padded(_group(b, q, _BYTES[digits], flip, first), digits, out, o)
+        o = _group(b, q, digits, flip, first, out, o)
+        if o < 0:
+            return -1
         q += _BYTES[digits]
         first = False
     zeros = 0
@@ -78,7 +81,9 @@ def decimal(b, p, size, out, o):
             digits = 9 if g < parts else right
             if digits == 0:
                 continue
-            o = _padded(_group(b, q, _BYTES[digits], flip, first), digits, out, o)
+            o = _group(b, q, digits, flip, first, out, o)
+            if o < 0:
+                return -1
             q += _BYTES[digits]
             first = False
     return o
@@ -86,7 +91,7 @@ def decimal(b, p, size, out, o):
 
 @njit(cache=True, nogil=True)
 def temporal(kind, b, p, size, out, o):
-    """Write an opaque date or time as a string; returns the byte behind it, or -1 when it is not eight bytes long."""
+    """Write an opaque date or time as a string; returns the byte behind it, or -1 when it is none."""
     if size != 8:
         return -1
     v = u64(b, p)
@@ -98,6 +103,10 @@ def temporal(kind, b, p, size, out, o):
         v = -v
     micros = v & 0xFFFFFF
     whole = v >> 24
+    hour = (whole >> 12) & (1023 if kind == 11 else 31)
+    impossible = hour > (838 if kind == 11 else 23) or (whole >> 6) & 63 > 59 or whole & 63 > 59
+    if impossible or micros > 999_999 or (whole >> 22) // 13 > 9999:
+        return -1
     if kind != 11:
         month = whole >> 22
         o = _padded(month // 13, 4, out, o)
@@ -109,7 +118,6 @@ def temporal(kind, b, p, size, out, o):
             out[o] = 32
             o += 1
     if kind != 10:
-        hour = (whole >> 12) & (1023 if kind == 11 else 31)
         o = _padded(hour, 3 if hour >= 100 else 2, out, o)
         out[o] = 58
         o = _padded((whole >> 6) & 63, 2, out, o + 1)
@@ -148,7 +156,7 @@ def base64(kind, b, p, size, out, o, alphabet):
 
 @njit(cache=True, nogil=True)
 def opaque(kind, b, p, size, out, o):
-    """Write an opaque value of a column type; returns the byte behind it, or -1 when its length is wrong."""
+    """Write an opaque value of a column type; returns the byte behind it, or -1 when its length or its digits are wrong."""
     if kind == 246:
         return decimal(b, p, size, out, o)
     if kind == 10 or kind == 11 or kind == 12 or kind == 7:

@@ -68,6 +68,8 @@ def fraction(b, p, digits):
 def date_image(b, p, size, digits):
     """DATE as days since 1970."""
     v = u24(b, p)
+    if v >> 9 > 9999 or (v >> 5) & 15 > 12:
+        return np.int64(_WRONG)
     return days(v >> 9, (v >> 5) & 15, v & 31)
 
 
@@ -75,20 +77,23 @@ def date_image(b, p, size, digits):
 def datetime_image(b, p, size, digits):
     """DATETIME as microseconds since 1970 without a time zone."""
     v = big(b, p, 5) - 0x8000000000
-    if v < 0:
+    year, hour, minute, second = (v >> 22) // 13, (v >> 12) & 31, (v >> 6) & 63, v & 63
+    micros = fraction(b, p + 5, digits)
+    if v < 0 or year > 9999 or hour > 23 or minute > 59 or second > 59 or micros > 999_999:
         return np.int64(_WRONG)
-    month = (v >> 22) % 13
-    day = days((v >> 22) // 13, month, (v >> 17) & 31)
+    day = days(year, (v >> 22) % 13, (v >> 17) & 31)
     if day == _ZERO:
         return np.int64(_ZERO)
-    seconds = day * 86400 + ((v >> 12) & 31) * 3600 + ((v >> 6) & 63) * 60 + (v & 63)
-    return seconds * 1_000_000 + fraction(b, p + 5, digits)
+    return (day * 86400 + hour * 3600 + minute * 60 + second) * 1_000_000 + micros
 
 
 @njit(cache=True, nogil=True)
 def timestamp_image(b, p, size, digits):
     """TIMESTAMP as microseconds since 1970 in UTC; zero is MySQL's zero date."""
-    v = big(b, p, 4) * 1_000_000 + fraction(b, p + 4, digits)
+    micros = fraction(b, p + 4, digits)
+    if micros > 999_999:
+        return np.int64(_WRONG)
+    v = big(b, p, 4) * 1_000_000 + micros
     return np.int64(_ZERO) if v == 0 else v
 
 

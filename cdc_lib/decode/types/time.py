@@ -31,6 +31,7 @@ def time_image(b, pos, length, n, offsets, data, valid, at, digits, old):
     """Write each TIME as ``[-]hh:mm:ss[.f]`` with all digits of its fraction; returns the row of an impossible one, else -1."""
     o = np.int64(offsets[at])
     size = (digits + 1) // 2
+    limit = np.int64(100) ** size
     for i in range(n):
         valid[at + i] = length[i] >= 0
         if length[i] >= 0:
@@ -46,7 +47,7 @@ def time_image(b, pos, length, n, offsets, data, valid, at, digits, old):
             whole = v >> (8 * size)
             fraction = v & ((np.int64(1) << (8 * size)) - 1)
             hour = (whole >> 12) & 1023
-            if (whole >> 6) & 63 > 59 or whole & 63 > 59:
+            if hour > 838 or (whole >> 6) & 63 > 59 or whole & 63 > 59 or fraction >= limit:
                 return i
             if hour >= 100:
                 data[o] = 48 + hour // 100

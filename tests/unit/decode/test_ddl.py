@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.decode.ddl import meaning
+from cdc_lib.decode.ddl import bare, meaning
 
 LOSSY = {
     "TRUNCATE TABLE t": [("db", "t")],
@@ -173,6 +173,26 @@ def test_transactions_and_savepoints_are_told_apart():
     assert meaning("ROLLBACK WORK TO SAVEPOINT s", "").effect == "savepoint"
     assert meaning("ROLLBACK", "").effect == "rollback"
     assert meaning("XA START X'61',X'',1", "").effect == "xa"
+
+
+@pytest.mark.parametrize(
+    ("statement", "meant"),
+    [
+        ("SET STATEMENT max_statement_time=1 FOR TRUNCATE t", "TRUNCATE t"),
+        ("set statement a = 'x FOR y', b=(SELECT 1 FOR UPDATE), c=`FOR` for\n drop table t", "drop table t"),
+        (
+            "/* FOR */ SET /*M!100100 STATEMENT */ a=1 # FOR\n FOR SET STATEMENT b=2 FOR ALTER TABLE t ADD x INT",
+            "ALTER TABLE t ADD x INT",
+        ),
+        ("SET PASSWORD FOR u@h = 'x'", "SET PASSWORD FOR u@h = 'x'"),
+        ("SET STATEMENT a=1", "SET STATEMENT a=1"),
+        ("TRUNCATE t", "TRUNCATE t"),
+        ("", ""),
+    ],
+)
+def test_what_a_statement_is_for_stands_behind_its_settings(statement, meant):
+    """Strings, comments, names and brackets hide a FOR."""
+    assert bare(statement) == meant
 
 
 def test_a_table_made_from_a_query_opens_a_transaction():

@@ -120,6 +120,58 @@ def test_json_with_lying_lengths_is_a_fault(cell):
         decode(JSON, cell)
 
 
+def packed(year, month, day, hour, minute, second):
+    return ((year * 13 + month) << 5 | day) << 17 | hour << 12 | minute << 6 | second
+
+
+@pytest.mark.parametrize(
+    ("part", "most", "beyond"), [(0, 9999, 10000), (3, 23, 24), (4, 59, 60), (5, 59, 63), (6, 999_999, 1_000_000)]
+)
+def test_parts_of_a_moment_that_no_clock_has_are_a_fault(part, most, beyond):
+    """Of DATE, DATETIME and TIMESTAMP, in rows and in JSON documents: none is taken for another moment."""
+    for value, fits in ((most, True), (beyond, False)):
+        parts = [2024, 2, 29, 12, 34, 56, 789_000]
+        parts[part] = value
+        if value == most and part == 0:
+            parts[1:3] = 12, 31
+        number, micros = packed(*parts[:6]), parts[6]
+        cells = [(SourceType("datetime", scale=6), (number + (1 << 39)).to_bytes(5, "big") + micros.to_bytes(3, "big"))]
+        cells.append((JSON, b"\x0f\x0c\x08" + (number << 24 | micros).to_bytes(8, "little")))
+        if part == 0:
+            cells.append((SourceType("date"), (value << 9 | parts[1] << 5 | parts[2]).to_bytes(3, "little")))
+        if part == 6:
+            cells.append((SourceType("timestamp", scale=6), (10**9).to_bytes(4, "big") + micros.to_bytes(3, "big")))
+        for kind, cell in cells:
+            if fits:
+                assert decode(kind, cell) != [None]
+            else:
+                with pytest.raises(ValueFault):
+                    decode(kind, cell)
+    with pytest.raises(ValueFault):
+        decode(SourceType("date"), (2024 << 9 | 13 << 5 | 1).to_bytes(3, "little"))
+
+
+@pytest.mark.parametrize("scale", [0, 1, 2, 3, 4, 5, 6])
+def test_a_time_beyond_its_limits_is_a_fault(scale):
+    """838:59:59 is the last one, of either sign; fractions have no more digits than they have room for."""
+    size = (scale + 1) // 2
+    kind = SourceType("time", scale=scale)
+
+    def cell(whole, fraction=0, sign=1):
+        return ((1 << (23 + 8 * size)) + sign * (whole << (8 * size) | fraction)).to_bytes(3 + size, "big")
+
+    last = 838 << 12 | 59 << 6 | 59
+    zeros = "." + "0" * scale if scale else ""
+    assert decode(kind, cell(last), cell(last, sign=-1)) == [f"838:59:59{zeros}", f"-838:59:59{zeros}"]
+    wrong = [cell(839 << 12), cell(839 << 12, sign=-1), cell(1 << 12 | 60 << 6), cell(1 << 12 | 60)]
+    if size:
+        assert decode(kind, cell(1, 100**size - 1, -1)) == [f"-00:00:01.{'9' * scale}"]
+        wrong.append(cell(1, 100**size))
+    for one in wrong:
+        with pytest.raises(ValueFault):
+            decode(kind, one)
+
+
 def test_bits_years_and_wide_numbers_are_exact():
     """Numbers beyond 63 bits go into decimals."""
     assert decode(SourceType("bit", width=64), b"\xff" * 8) == [Decimal(2**64 - 1)]

@@ -56,6 +56,29 @@ def test_digits_beyond_their_group_are_refused(precision, negative):
         decode(kind, one_more.to_bytes(len(most)))
 
 
+@pytest.mark.parametrize(("precision", "scale"), [(2, 0), (12, 0), (18, 9), (13, 2), (38, 30), (39, 1), (65, 30)])
+def test_no_group_of_digits_may_be_larger_than_its_digits_say(precision, scale):
+    """Each group of a DECIMAL in turn, in rows and inside JSON documents: whole ones and partial ones on either side."""
+    kind = SourceType("decimal", precision=precision, scale=scale)
+    widths, powers = groups(precision, scale)
+    zero = packed(precision, scale, False, "0" * precision)
+    at = 0
+    for width, power in zip(widths.tolist(), powers.tolist(), strict=True):
+        for number, fits in ((power - 1, True), (power, False)):
+            cell = bytearray(zero)
+            cell[at : at + width] = number.to_bytes(width, "big")
+            cell[0] |= 0x80
+            inside = b"\x0f\xf6" + bytes([len(cell) + 2, precision, scale]) + cell
+            if fits:
+                (row,), (document,) = decode(kind, bytes(cell)), decode(SourceType("json"), inside)
+                assert Decimal(row) == Decimal(document) > 0
+                continue
+            for one, data in ((kind, bytes(cell)), (SourceType("json"), inside)):
+                with pytest.raises(ValueFault):
+                    decode(one, data)
+        at += width
+
+
 @UNTIMED
 @given(long_decimals())
 def test_long_decimals_are_their_digits(case):
