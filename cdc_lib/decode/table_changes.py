@@ -169,7 +169,7 @@ class TableChanges:
         if not tables or "ADD" not in statement.text.upper():
             return ()
         found = fills(statement, mariadb=self.mariadb)
-        if found and any(self.naming.shaped(*table) for table in tables):
+        if any(one.value is not None for one in found) and any(self.naming.shaped(*table) for table in tables):
             raise CannotFollow("columns of the table are left out or masked")
         return found
 

@@ -42,13 +42,28 @@ def test_a_literal_is_filled_in_without_reading_the_table(source):
 
 def test_a_column_that_comes_back_is_filled_anew(source):
     """Whatever the lake kept of the one before."""
-    source.run("ALTER TABLE t ADD COLUMN n INT DEFAULT 7", "UPDATE t SET n = id")
+    source.run("ALTER TABLE t ADD COLUMN n INT DEFAULT 7, ADD COLUMN e INT", "UPDATE t SET n = id, e = id")
     source.round()
     source.run(
-        "ALTER TABLE t DROP COLUMN n", "UPDATE t SET v = 'x' WHERE id = 1", "ALTER TABLE t ADD COLUMN n INT DEFAULT 9"
+        "UPDATE t SET e = 6 WHERE id = 3",
+        "ALTER TABLE t DROP COLUMN n, DROP COLUMN e",
+        "UPDATE t SET v = 'x' WHERE id = 1",
+        "ALTER TABLE t ADD COLUMN n INT DEFAULT 9, ADD COLUMN e INT",
     )
-    source.run("UPDATE t SET n = 5 WHERE id = 2")
+    source.run("UPDATE t SET n = 5, e = 8 WHERE id = 2")
     source.round(twice=True)
+    source.assert_equal("t")
+
+
+def test_a_value_for_a_column_that_is_gone_does_not_go_to_another_one_of_its_name(source):
+    """The lake never had the first, and gets the second by a rename."""
+    source.run(
+        "ALTER TABLE t ADD COLUMN n VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'gone'",
+        "ALTER TABLE t DROP COLUMN n",
+        "ALTER TABLE t RENAME COLUMN v TO n",
+        "UPDATE t SET n = 'x' WHERE id = 1",
+    )
+    source.round()
     source.assert_equal("t")
 
 
