@@ -15,7 +15,7 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.merge.emptied import emptied
 from cdc_lib.merge.part import Part
-from cdc_lib.merge.plan import Batch, Piece, TableWork, following, work_on
+from cdc_lib.merge.plan import Batch, Piece, TableWork, following, refuse_untold_swap, work_on
 from cdc_lib.merge.renames import (
     known,
     newest_schema,
@@ -279,6 +279,7 @@ class TableMerge:
         schemas = renamed_schemas(work.table, again, part.renames)
         older = tuple(routed_schema(schema, share.target) for schema in schemas)
         pieces = (*work.pieces, *(Piece(batch, work.replay[0]) for batch in again))
+        refuse_untold_swap(work.table, again, work.replay[0])
         before = emptied(work.table, (batch.manifest for batch in again), work.replay[0], Marker())
         # What was taken since the replay is taken of these as well.
         floor = max(filter(None, (work.emptied, before.before)), default=None)

@@ -33,16 +33,17 @@ def respelled(statement: Statement, known: TableSchema | None, *, mariadb: bool,
         as_text: whether the lake keeps dates as text.
     """
     before = {column.name.lower(): column for column in known.columns} if known is not None else {}
+    strict = bool(statement.sql_mode & _STRICT)
     for name, clause in _changed(statement):
         try:
             kind = spelled(clause, mariadb=mariadb, sql_mode=statement.sql_mode)
             column = ColumnReader(kind, "")
             while clause.more:
                 column.take(clause)
+            others = _differs(before.get(name.lower()), kind, column, strict=strict, as_text=as_text)
         except CannotFollow:
-            return name
-        strict = bool(statement.sql_mode & _STRICT)
-        if column.expression or _differs(before.get(name.lower()), kind, column, strict=strict, as_text=as_text):
+            others = True
+        if others:
             return name
     return ""
 
@@ -60,6 +61,8 @@ def _changed(statement: Statement) -> Iterator[tuple[str, Reader]]:
 
 
 def _differs(before: Column | None, kind: Spelled, column: ColumnReader, *, strict: bool, as_text: bool) -> bool:
+    if column.expression:
+        return True
     if before is None:
         shown = kind.name in ("time", "decimal", "float") or _is_padded(kind)
         return shown or (kind.name in ("datetime", "timestamp") and (as_text or kind.scale < _FRACTION))
