@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.merge.plan import TableWork, has_arrived
@@ -62,11 +62,23 @@ class Part:
         return has_arrived(stands.markers[self.share.table], self.work)
 
     def _kept(self) -> Iterator[tuple[PlacedFill, str]]:
-        """Yield the values for columns that go into the lake table, with what these are called now."""
-        for one in self.work.fills:
-            column = filled_column(one.fill.column, behind(at_point(one.before.behind()), self.renames))
-            if column is not None and self.share.target.keeps(column):
-                yield one, column
+        return kept_fills(self.work.fills, self.renames, self.share.target.keeps)
+
+
+def kept_fills(
+    fills: Iterable[PlacedFill], renames: Sequence[Renamed], keeps: Callable[[str], bool]
+) -> Iterator[tuple[PlacedFill, str]]:
+    """Yield the values for columns that go into a lake table, with what these are called now.
+
+    Args:
+        fills: of a source table, in order.
+        renames: of its columns, in order.
+        keeps: whether a column, by its name, goes there.
+    """
+    for one in fills:
+        column = filled_column(one.fill.column, behind(at_point(one.before.behind()), renames))
+        if column is not None and keeps(column):
+            yield one, column
 
 
 def _rules(work: TableWork, whose: Mapping[str, str], *, standing: bool) -> list[Superseded]:
