@@ -46,7 +46,7 @@ class Shapes:
                 f"DELETE FROM {table} WHERE id = {key}",
             ))  # fmt: skip
             self._execute(change)
-        if statements and self._random.random() < 0.15:
+        if statements and self._random.random() < 0.3:
             changes = [self._add] * 3 + [self._drop, self._rename, self._exchange, self._round, self._empty, self._swap]
             changes += [self._make_again] if table in MODES else [self._make_again, self._rekey]
             self._random.choice(changes)(table)
