@@ -6,6 +6,7 @@ with more digits. Where the lake's column holds the new type as well as the form
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from cdc_lib.decode.history.charsets import longest
@@ -19,6 +20,10 @@ _STRICT = 3 << 21
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES: without them servers cut values to fit, and go on."""
 _WIDTHS = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 _FRACTION = 6
+_SUSPECTS = re.compile(
+    r"\b(AS|TIME|DATETIME|TIMESTAMP|DEC|DECIMAL|NUMERIC|FIXED|FLOAT4?|REAL|BINARY|CHAR\s+BYTE|SET)\b", re.IGNORECASE
+)
+"""Words of the types that are looked at, for statements of which not every word is known here."""
 
 
 def respelled(statement: Statement, known: TableSchema | None, *, mariadb: bool, as_text: bool) -> str:
@@ -34,17 +39,17 @@ def respelled(statement: Statement, known: TableSchema | None, *, mariadb: bool,
     """
     before = {column.name.lower(): column for column in known.columns} if known is not None else {}
     strict = bool(statement.sql_mode & _STRICT)
-    for name, clause in _changed(statement):
-        try:
+    name = "?"
+    try:
+        for name, clause in _changed(statement):
             kind = spelled(clause, mariadb=mariadb, sql_mode=statement.sql_mode)
             column = ColumnReader(kind, "")
             while clause.more:
                 column.take(clause)
-            others = _differs(before.get(name.lower()), kind, column, strict=strict, as_text=as_text)
-        except CannotFollow:
-            others = True
-        if others:
-            return name
+            if _differs(before.get(name.lower()), kind, column, strict=strict, as_text=as_text):
+                return name
+    except CannotFollow:
+        return name if _SUSPECTS.search(statement.text) else ""
     return ""
 
 

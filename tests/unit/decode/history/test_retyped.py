@@ -34,7 +34,7 @@ def found(clauses, known=TABLE, sql_mode=STRICT, *, as_text=False):
     [
         "MODIFY i BIGINT NOT NULL, CHANGE v w VARCHAR(5)", "MODIFY COLUMN at DATETIME(6) DEFAULT NOW(6)", "MODIFY ts TIMESTAMP(3) NULL",
         "MODIFY d DECIMAL(12,2)", "MODIFY f DOUBLE", "MODIFY b BINARY(4)", "MODIFY b VARBINARY(9)", "MODIFY s SET('x','y','z')",
-        "MODIFY e ENUM('y','x')", "MODIFY t TIME", "MODIFY v TEXT FIRST", "ADD n TIME, DROP i", "ALTER t SET DEFAULT '10:00:00'",
+        "MODIFY e ENUM('y','x')", "MODIFY v VARCHAR(9) NOTAWORD", "MODIFY t TIME", "MODIFY v TEXT FIRST", "ADD n TIME, DROP i", "ALTER t SET DEFAULT '10:00:00'",
     ],
 )  # fmt: skip
 def test_what_holds_every_value_as_it_is_needs_no_reading(clauses):
@@ -48,7 +48,7 @@ def test_what_holds_every_value_as_it_is_needs_no_reading(clauses):
         ("MODIFY at DATETIME", "at"), ("CHANGE at `when` DATETIME(2)", "at"), ("MODIFY t TIME(3)", "t"), ("MODIFY d DECIMAL(12,1)", "d"),
         ("MODIFY `long` DECIMAL(52,4)", "long"), ("MODIFY f FLOAT", "f"), ("MODIFY b BINARY(8)", "b"), ("MODIFY s SET('y','x')", "s"),
         ("MODIFY i INT, MODIFY COLUMN IF EXISTS t TIME(6)", "t"), ("MODIFY i INT AS (d * 2) STORED", "i"),
-        ("MODIFY i NOTATYPE", "i"),
+        ("MODIFY d DECIMAL(12,2) NOTAWORD", "d"),
     ],
 )  # fmt: skip
 def test_what_is_rounded_padded_or_shown_otherwise_is_named(clauses, column):
