@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, SourceConfig
@@ -16,6 +16,7 @@ from cdc_lib.model.lake import Point
 from cdc_lib.model.place import Place
 from cdc_lib.model.position import Position
 from cdc_lib.model.results import Gauges, Status
+from cdc_lib.model.stopped import Stopped
 from cdc_lib.modes import mode_findings
 from cdc_lib.ports import CursorStore
 from cdc_lib.quarantine import findings as quarantine_findings
@@ -29,6 +30,7 @@ from cdc_lib.source.prepared import judge_prepared
 from cdc_lib.source.schema import InformationSchema
 from cdc_lib.starting import address_of
 from cdc_lib.store.cuts import last_cut
+from cdc_lib.store.stopped import last_stopped
 from cdc_lib.store.verified import last_verified
 from cdc_lib.store.windows import StoredWindow, stored_windows
 from cdc_lib.window.plan import bytes_between
@@ -145,4 +147,13 @@ def findings_of(drainer: Drainer, cursors: CursorStore) -> list[Finding]:
     drain = cursors.load(config.source, DRAIN)
     outlook = look_ahead(config, drainer.credentials, facts, drain)
     runway = [outlook.finding] if outlook else []
-    return [*findings, *runway, *shaped, *quarantine_findings(drain)]
+    stopped = list(stopped_findings(last_stopped(drainer.store, config.source)))
+    return [*findings, *runway, *shaped, *quarantine_findings(drain), *stopped]
+
+
+def stopped_findings(stopped: Stopped | None) -> Iterator[Finding]:
+    """Yield the tables that the last merge could not merge, each with what mends it."""
+    for one in stopped.tables if stopped is not None else ():
+        tables = ", ".join(one.tables)
+        mend = one.mend.replace("SOURCE", stopped.source if stopped else "")
+        yield Finding("error", f"{tables} stopped in front of {one.lake_table}: {one.what}", mend)

@@ -246,13 +246,13 @@ class Filled:
     Args:
         before: the point.
         column: name of the column.
-        value: as text.
+        value: as text; None for NULL.
         columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
     """
 
     before: Point
     column: str
-    value: str
+    value: str | None
     columns: Mapping[str, str]
 
 

@@ -144,7 +144,7 @@ class Verifying:
             if subject.how == "copies":
                 return f"the table has no key: cdc snapshot {self.config.source} {share.table} takes it anew"
             stored = shape_of(self.config, self.credentials).of(self.config.values.applied(schema)).schema
-            return mender.mend(Wrong(subject, share.target.routed, stored, keys, stop))
+            return mender.mend(Wrong(subject, share.target, stored, keys, stop))
 
         return mend
 

@@ -163,6 +163,7 @@ class WindowBatches:
             shaped=partial(is_shaped, self.config),
             stored=partial(stored_as, self.config),
             shares=partial(shares_lake_table, self.config),
+            dates_as_text=self.config.zero_dates == "string",
         )
         options = ReadOptions(group_rows=drain.row_group_rows, values=self.config.values, naming=naming)
         with origin.stream(window, facts.identity) as stream:

@@ -14,20 +14,24 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
+from cdc_lib.errors import CdcError
 from cdc_lib.merge.cut import make_cut
 from cdc_lib.merge.lag import lag_of
 from cdc_lib.merge.plan import Batch, tables_of
 from cdc_lib.merge.routing import LakeMerge, lake_merges
 from cdc_lib.merging import refuse_withdrawn
 from cdc_lib.model.merge import Cut, MergePlan, TableCut
+from cdc_lib.model.stopped import Stopped, StoppedTable
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import cut_of, last_cut, publish
+from cdc_lib.store.stopped import keep_stopped
 from spark_jobs.batches import load_plan
 from spark_jobs.one_table import TableMerge
 from spark_jobs.reselect import Origin, Say
 from spark_jobs.session import spark_session
 from spark_jobs.side_by_side import side_by_side
+from spark_jobs.sql import full_name
 from spark_jobs.tables.iceberg import ensure_namespaces
 
 
@@ -80,7 +84,11 @@ def merge(
     lakes = lake_merges(config, tables_of(batches))
     job = TableMerge(config, store, plan, batches, origin, say, lag_of(batches, datetime.now(UTC)))
     ensure_namespaces(spark, {lake.name for lake in lakes})
-    merged = merge_all(spark, job, lakes, say)
+    stopped: list[StoppedTable] = []
+    try:
+        merged = merge_all(spark, job, lakes, say, stopped)
+    finally:
+        keep_stopped(store, Stopped(config.source, plan.merge_id, datetime.now(UTC), tuple(stopped)))
     before = last_cut(store, config.source)
     touched = {(cut.table, cut.lake_table) for cut in merged}
     untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
@@ -97,8 +105,21 @@ def _published(store: ObjectStore, cut: Cut, plan: MergePlan) -> Cut:
     return publish(store, cut)
 
 
-def merge_all(spark: SparkSession, job: TableMerge, lakes: Sequence[LakeMerge], say: Say) -> list[TableCut]:
+def merge_all(
+    spark: SparkSession,
+    job: TableMerge,
+    lakes: Sequence[LakeMerge],
+    say: Say,
+    stopped: list[StoppedTable] | None = None,
+) -> list[TableCut]:
     """Merge lake tables side by side; returns how they stand afterwards.
+
+    Args:
+        spark: a session.
+        job: what all tables have in common.
+        lakes: the tables.
+        say: takes one line for each table.
+        stopped: takes those that could not be merged, for reasons that do not pass.
 
     Raises:
         MergeError: or another error of a table; all failures stand in its text.
@@ -106,7 +127,14 @@ def merge_all(spark: SparkSession, job: TableMerge, lakes: Sequence[LakeMerge], 
 
     def work(session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         began = time.monotonic()
-        cuts = job.run(session, lake)
+        try:
+            cuts = job.run(session, lake)
+        except CdcError as error:
+            if stopped is not None and not error.retryable:
+                mend = error.hint.replace("ALTER TABLE ...", f"ALTER TABLE {full_name(lake.name)}")
+                kind = type(error).__name__
+                stopped.append(StoppedTable(tuple(lake.tables), str(lake.name), kind, error.message, mend))
+            raise
         applied, took = sum(cut.changes for cut in cuts), time.monotonic() - began
         say(f"{', '.join(lake.tables)}: {applied} changes into {lake.name} in {took:.1f} s")
         return cuts

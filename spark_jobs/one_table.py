@@ -15,7 +15,7 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.merge.emptied import emptied
 from cdc_lib.merge.part import Part
-from cdc_lib.merge.plan import Batch, Piece, TableWork, following, work_on
+from cdc_lib.merge.plan import Batch, Piece, TableWork, following, refuse_untold_swap, work_on
 from cdc_lib.merge.renames import (
     known,
     newest_schema,
@@ -41,7 +41,7 @@ from spark_jobs.gone import GoneRows
 from spark_jobs.reselect import Origin, ReadBack, Say
 from spark_jobs.session import set_for
 from spark_jobs.tables.faults import told
-from spark_jobs.tables.fill import filled_columns
+from spark_jobs.tables.fill import column_of, filled_columns
 from spark_jobs.tables.iceberg import IcebergTable
 
 ATTEMPTS = 3
@@ -206,6 +206,7 @@ class TableMerge:
         before = stands.markers if stands is not None else {}
         markers = {part.share.table: before.get(part.share.table, Marker()) for part in parts}
         due = [self._with_replay(part) for part in parts if part.work.pieces]
+        had = stands.columns if stands is not None else ()
         columns = evolved(target, lake, [part for part, _ in due], stands)
         applied = 0
         # One commit, but for tables of which some wait for a first snapshot that completes rows, and others do not.
@@ -217,6 +218,7 @@ class TableMerge:
                 for part, _ in group
                 if not is_alike(self.config.source, lake, part, stands)
                 for one in part.filled(self.config.source)
+                if one.value is not None or column_of(one, had) is not None
             ]
             frames = [self._frame(session, part, pieces, columns) for part, pieces in group]
             frames += self._gone(session, lake, [part for part, _ in group], frames, columns, stands)
@@ -278,6 +280,7 @@ class TableMerge:
         schemas = renamed_schemas(work.table, again, part.renames)
         older = tuple(routed_schema(schema, share.target) for schema in schemas)
         pieces = (*work.pieces, *(Piece(batch, work.replay[0]) for batch in again))
+        refuse_untold_swap(work.table, again, work.replay[0])
         before = emptied(work.table, (batch.manifest for batch in again), work.replay[0], Marker())
         # What was taken since the replay is taken of these as well.
         floor = max(filter(None, (work.emptied, before.before)), default=None)

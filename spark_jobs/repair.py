@@ -12,9 +12,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
+from cdc_lib.errors import IncompatibleSchema
+from cdc_lib.merge.part import kept_fills
 from cdc_lib.merge.plan import Piece
+from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import SourceType
-from cdc_lib.ports import ObjectStore
+from cdc_lib.ports import Filled, ObjectStore
 from cdc_lib.reselecting import Refused, Reselector
 from cdc_lib.store import layout
 from cdc_lib.verify.lake import Wrong
@@ -61,15 +64,25 @@ class SparkMender:
         try:
             subject, table = wrong.subject, wrong.schema.name
             session = table_session(self.spark, self.config)
-            target = IcebergTable(session, subject.lake, self.config.source, {table: wrong.routed})
+            target = IcebergTable(session, subject.lake, self.config.source, {table: wrong.target.routed})
             stands = target.load()
             if stands is None:
                 return "the lake table does not exist yet: the first merge that has rows makes it"
-            kept = {column.name.lower() for column in stands.columns}
-            row = RowShare(lambda name: name.lower() in kept, subject.constants)
+            # Columns that no row brought yet come with these, and the other rows get what waits for them.
+            [now] = found.batch.manifest.schemas.values()
+            stands = target.evolve(routed_schema(now, wrong.target))
+            waits = stands.markers[table].waiting
+            renames = [one for one in stands.renames if one.table == table]
+            fills = [
+                Filled(one.before, column, one.fill.value, subject.constants)
+                for one, column in kept_fills(waits, renames, wrong.target.keeps)
+            ]
+            row = RowShare(wrong.target.keeps, subject.constants)
             frame = changes(session, self.store, table, [Piece(found.batch, None)], stands.columns, row)
             marker = stands.markers[table].with_reselected(found.reach)
-            target.upsert(frame, markers={table: marker}, guard=True)
+            target.upsert(frame, markers={table: marker}, guard=True, fills=fills)
+        except IncompatibleSchema as error:
+            return error.message
         finally:
             self.store.delete(written)
         return ""

@@ -29,6 +29,7 @@ _LOSSY_ALTERS = {
     *((verb, "TABLESPACE") for verb in ("DISCARD", "IMPORT")),
     ("CONVERT", "TABLE"),
 }
+_REMOVING = {"UNIQUE", "PRIMARY", "MODIFY", "CHANGE"}
 _BRINGING = {"EXCHANGE", "IMPORT", "CONVERT"}
 _BEFORE_INDEX = {"OR", "REPLACE", "ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"}
 _FRONT = 5
@@ -139,6 +140,8 @@ def meaning(statement: str, database: str) -> Meaning:
         return Meaning("none")
     behind = [*front, *words][at + 1 :]
     found = _of_table(head, _behind_if(behind), database)
+    if head == "ALTER" and "IGNORE" in keys[1:at] and _REMOVING & {word.key for word in behind}:
+        found = replace(found, effect="lossy", brings=True)  # MariaDB leaves out rows with a key that another has
     return replace(found, if_missing=head == "CREATE" and [word.key for word in behind[:3]] == ["IF", "NOT", "EXISTS"])
 
 
@@ -196,7 +199,8 @@ def _of_alter(words: list[Word], tables: tuple[Name, ...], database: str) -> Mea
         if renames or key == "TABLE":
             behind = i + 2 if keys[i + 1 : i + 2] in (["TO"], ["AS"], ["="]) else i + 1
             named = _names(words[behind:], database)[:1]
-            renamed = (*renamed, *((tables[0], new) for new in named if renames and tables))
+            # A new name that is the old one is none.
+            renamed = (*renamed, *((tables[0], new) for new in named if renames and tables and tables[0] != new))
             tables = (*tables, *named)
     effect: Effect = "lossy" if lossy else "rename" if renamed else "columns" if columns else "alter"
     rekeys = ("PRIMARY", "KEY") in pairwise(keys)

@@ -71,7 +71,7 @@ class RareEvents:
         self._naming = naming or Naming()
         self._charsets = charsets or {}
         mariadb = progress.flavor == "mariadb"
-        self._changes = TableChanges(self._naming, mariadb, tables.touches)
+        self._changes = TableChanges(self._naming, mariadb, tables.touches, tables.last)
         self._stamp = 0  # of the event at hand
         self._aside_told: list[tuple[str, str]] = []  # tables left out that the statement at hand is about
 

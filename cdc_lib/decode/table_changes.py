@@ -10,16 +10,22 @@ from cdc_lib.decode.conceal import concealed
 from cdc_lib.decode.ddl import Meaning, Name
 from cdc_lib.decode.history.fills import fills
 from cdc_lib.decode.history.renames import renames
+from cdc_lib.decode.history.retyped import respelled
 from cdc_lib.decode.history.words import CannotFollow
 from cdc_lib.decode.progress import Place
 from cdc_lib.decode.statement import Statement
 from cdc_lib.decode.table_statements import Naming, table_statements, taken_over
 from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_statement import Fill, TableStatement
 
 _TOLD = 120
 """Characters of a statement that an error shows."""
+
+
+def _unknown(_database: str, _table: str) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +36,13 @@ class TableChanges:
         naming: how statements name tables.
         mariadb: whether the server is MariaDB.
         captured: whether a table is.
+        known: a table as its last rows in the window have it.
     """
 
     naming: Naming
     mariadb: bool
     captured: Callable[[str, str], bool]
+    known: Callable[[str, str], TableSchema | None] = _unknown
 
     def of(
         self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, place: Place
@@ -83,6 +91,7 @@ class TableChanges:
     ) -> tuple[TableStatement, ...]:
         """Return what an ALTER does to the columns of a captured table."""
         renamed: tuple[TableStatement, ...] | None = () if means.effect == "alter" else None
+        self._refuse_respelled(followed, statement, place)
         try:
             if renamed is None:
                 renamed = tuple(self._renamed(table, statement, position, place) for table in followed)
@@ -95,6 +104,26 @@ class TableChanges:
             added = ()
         filled = [TableStatement("fill", ".".join(table), position, added) for table in followed if added]
         return (*(one for one in renamed or () if one.names), *filled)
+
+    def _refuse_respelled(self, followed: Sequence[Name], statement: Statement, place: Place) -> None:
+        """Ask for reading a table anew whose rows may show other values in a column of another type.
+
+        Raises:
+            TableReplaced: they may.
+        """
+        for table in followed:
+            column = self._respelled(statement, table)
+            if column and self.naming.kept(*table) == "rows":
+                told = concealed(statement.text)[:_TOLD]
+                message = f"a statement may have changed the values of column {column} in rows that it does not tell: {told!r}"
+                raise _replaced(message, [table], place)
+
+    def _respelled(self, statement: Statement, table: Name) -> str:
+        """Return a column whose values a statement may have changed; empty for none."""
+        if "MODIFY" not in (text := statement.text.upper()) and "CHANGE" not in text:
+            return ""
+        known = self.known(*table)
+        return respelled(statement, known, mariadb=self.mariadb, as_text=self.naming.dates_as_text)
 
     def _renamed(self, table: Name, statement: Statement, position: Position, place: Place) -> TableStatement:
         """Return which columns of a table have other names behind a statement, of those that are stored.
@@ -125,6 +154,8 @@ class TableChanges:
         """Yield what an ALTER does to the shadows of captured tables."""
         added: tuple[Fill, ...] = ()
         unclear = "columns have other names" if means.effect == "columns" else ""
+        changed = "" if unclear or not shadowed else self._respelled(statement, _names(shadowed)[0])
+        unclear = f"values of column {changed} may be others" if changed else unclear
         if not unclear:
             try:
                 added = self._added(statement, _names(shadowed))
@@ -169,7 +200,7 @@ class TableChanges:
         if not tables or "ADD" not in statement.text.upper():
             return ()
         found = fills(statement, mariadb=self.mariadb)
-        if found and any(self.naming.shaped(*table) for table in tables):
+        if any(one.value is not None for one in found) and any(self.naming.shaped(*table) for table in tables):
             raise CannotFollow("columns of the table are left out or masked")
         return found
 

@@ -39,6 +39,7 @@ class Naming:
         shaped: whether columns of a table are left out or masked, so that no value of a statement on it may be kept.
         stored: how a column, by its name, is stored: as it is, behind which mask, or not at all; None for not at all.
         shares: whether a table may share its lake table with others.
+        dates_as_text: whether the lake keeps dates as the text that SELECT shows.
     """
 
     fold: bool = False
@@ -47,6 +48,7 @@ class Naming:
     shaped: Callable[[str, str], bool] = _never
     stored: Callable[[str, str, str], str | None] = _as_it_is
     shares: Callable[[str, str], bool] = _never
+    dates_as_text: bool = False
 
 
 def table_statements(

@@ -18,6 +18,7 @@ from cdc_lib.decode.table_map import History, TableLayout, parse, refuse_unreada
 from cdc_lib.errors import ConfigError, DecodeError, UnsupportedValue
 from cdc_lib.model.policy import ValuePolicy
 from cdc_lib.model.projection import Projection
+from cdc_lib.model.schema import TableSchema
 
 _DUMMY_TABLE = 0xFFFFFF
 _STATEMENT_ENDS = 1
@@ -67,6 +68,7 @@ class KnownTables:
         self._shape = shape
         self.aside = aside
         self._by_layout: dict[tuple[object, ...], int] = {}
+        self._last: dict[tuple[str, str], int] = {}
         self._renames: Counter[str] = Counter()  # statements on a table that renamed columns
         self.forget()
 
@@ -107,6 +109,7 @@ class KnownTables:
         except (DecodeError, ConfigError) as error:
             error.context = {**self._progress.place(), **error.context}
             raise
+        self._last[name] = self._by_layout[key]
         self._learn(table_id, self._by_layout[key])
 
     def _columns(self, layout: TableLayout) -> TableColumns:
@@ -126,6 +129,11 @@ class KnownTables:
                 "in the source file if no such column (COLUMN_TYPE ends in /* mariadb-5.3 */) has a fraction.",
                 table=projection.source.name,
             )
+
+    def last(self, database: str, table: str) -> TableSchema | None:
+        """Return a table as its last rows in the window have it; None where there were none."""
+        slot = self._last.get((database, table))
+        return self.columns[slot].layout.schema if slot is not None else None
 
     def renamed(self, table: str) -> None:
         """Take note that columns of a table have other names from here on."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of
 from cdc_lib.merge.emptied import Emptied, emptied
-from cdc_lib.merge.plan import Batch, Piece, TableWork, following, refuse_unclear
+from cdc_lib.merge.plan import Batch, Piece, TableWork, following, refuse_unclear, refuse_untold_swap
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.lake import Marker, Point, SnapshotMark
 from cdc_lib.model.merge import MergePlan
@@ -77,6 +77,7 @@ class Again:
             # Rows of a snapshot that was read where the table ends stand at that place, not before it.
             reads = [low_of(batch.manifest).behind() for batch in chunks]
             return replace(work, again=(begin, max((high, *reads))), again_reads=bool(chunks))
+        refuse_untold_swap(table, windows, since)
         refuse_unclear(table, taken.unclear or new.unclear)
         if mode == "history":
             work = replace(work, again=(since, high))

@@ -86,6 +86,19 @@ def _behind(now: Emptied, statement: TableStatement, at: Point) -> Emptied:
     return now
 
 
+def swaps_in_what_came_before(table: str, manifests: Iterable[Manifest], since: Point | None) -> bool:
+    """Whether an online schema change tool put a shadow in a table's place that it had begun to make before a point.
+
+    Args:
+        table: ``database.table``.
+        manifests: of windows, in the stream's order.
+        since: the point; None for none.
+    """
+    placed = ((one, Point.at(manifest.epoch, one.position)) for manifest in manifests for one in manifest.statements)
+    kinds = [one.kind for one, at in placed if one.table == table and (since is None or since <= at)]
+    return "swap" in kinds and "shadow" not in kinds[: kinds.index("swap")]
+
+
 def is_of_database(statement: TableStatement) -> bool:
     """Whether a statement is about all tables of a database."""
     return statement.table.endswith(".*")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.merge.plan import TableWork, has_arrived
-from cdc_lib.merge.renames import at_point, behind, now_called
+from cdc_lib.merge.renames import at_point, behind, filled_column
 from cdc_lib.merge.routing import Share
 from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, PlacedFill, Point
 from cdc_lib.model.renamed import Renamed
@@ -39,19 +39,19 @@ class Part:
     def waiting(self, columns: Iterable[LakeColumn]) -> Marker:
         """Return its marker, with the values for columns that the lake table does not have yet."""
         have = {column.name.lower() for column in columns}
-        waiting = ((one, column) for one in self.work.fills if (column := self._column_of(one)).lower() not in have)
-        return replace(
-            self.work.marker, waiting=tuple(one for one, column in waiting if self.share.target.keeps(column))
-        )
+        waiting: dict[str, PlacedFill] = {}  # the last value of a column goes to all rows that those before it go to
+        for one, column in self._kept():
+            if column.lower() not in have:
+                waiting[column.lower()] = one
+        told = (
+            one for one in waiting.values() if one.fill.value is not None
+        )  # NULL is what a new column has by itself
+        return replace(self.work.marker, waiting=tuple(told))
 
     def filled(self, source: str) -> list[Filled]:
         """Return what its rows have in columns that were added behind them."""
         whose = self.share.constants(source)
-        return [
-            Filled(one.before, column, one.fill.value, whose)
-            for one in self.work.fills
-            if self.share.target.keeps(column := self._column_of(one))
-        ]
+        return [Filled(one.before, column, one.fill.value, whose) for one, column in self._kept()]
 
     def superseded(self, source: str, stands: LakeTable | None) -> list[Superseded]:
         """Return which of its rows are taken out, or end; of these also such as come in the same merge."""
@@ -61,10 +61,24 @@ class Part:
         """Whether the lake table has what it brought."""
         return has_arrived(stands.markers[self.share.table], self.work)
 
-    def _column_of(self, filled: PlacedFill) -> str:
-        """Return what a column that was added is called now."""
-        place = at_point(filled.before.behind())
-        return now_called(filled.fill.column, behind(place, self.renames))
+    def _kept(self) -> Iterator[tuple[PlacedFill, str]]:
+        return kept_fills(self.work.fills, self.renames, self.share.target.keeps)
+
+
+def kept_fills(
+    fills: Iterable[PlacedFill], renames: Sequence[Renamed], keeps: Callable[[str], bool]
+) -> Iterator[tuple[PlacedFill, str]]:
+    """Yield the values for columns that go into a lake table, with what these are called now.
+
+    Args:
+        fills: of a source table, in order.
+        renames: of its columns, in order.
+        keeps: whether a column, by its name, goes there.
+    """
+    for one in fills:
+        column = filled_column(one.fill.column, behind(at_point(one.before.behind()), renames))
+        if column is not None and keeps(column):
+            yield one, column
 
 
 def _rules(work: TableWork, whose: Mapping[str, str], *, standing: bool) -> list[Superseded]:

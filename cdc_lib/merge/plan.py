@@ -13,7 +13,7 @@ from datetime import datetime
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of
-from cdc_lib.merge.emptied import Emptied, emptied, is_of_database
+from cdc_lib.merge.emptied import Emptied, emptied, is_of_database, swaps_in_what_came_before
 from cdc_lib.merge.prepared import Commit
 from cdc_lib.merge.spans import Span, spans
 from cdc_lib.model.batch import Manifest
@@ -167,6 +167,26 @@ def refuse_unclear(table: str, unclear: str) -> None:
         raise MergeError(
             f"an online schema change gave values to rows that its statements do not tell ({unclear})",
             hint="Take a new snapshot of this table (cdc snapshot); it replaces this merge.",
+            table=table,
+        )
+
+
+def refuse_untold_swap(table: str, batches: Iterable[Batch], since: Point) -> None:
+    """Refuse to merge batches again that hold the end of an online schema change, and not its beginning.
+
+    Args:
+        table: ``database.table``.
+        batches: windows, in the stream's order.
+        since: changes before this point are not merged again.
+
+    Raises:
+        MergeError: they do.
+    """
+    if swaps_in_what_came_before(table, (batch.manifest for batch in batches), since):
+        raise MergeError(
+            "an online schema change tool ended its work in what is merged again, and began it before",
+            hint="What rows have in columns that it added stands where it began. Let cdc backfill begin there, with an earlier "
+            "--from; else cdc snapshot reads the table anew.",
             table=table,
         )
 

@@ -193,6 +193,16 @@ def newest_schema(table: str, batches: Sequence[Batch], renames: Sequence[Rename
     return next((found[-1] for batch in reversed(batches) if (found := renamed_schemas(table, [batch], renames))), None)
 
 
+def filled_column(column: str, renames: Iterable[Renamed]) -> str | None:
+    """Return what a column that was added is called behind renames; None where another one took its name: it was dropped."""
+    for one in renames:
+        name = one.new_name(column)
+        if name == column and column.lower() in one.new_names - one.old_names:
+            return None
+        column = name
+    return column
+
+
 @dataclass(frozen=True, slots=True)
 class Renaming:
     """What a merge does to the columns of a lake table.
@@ -242,7 +252,6 @@ def renaming(
         follows = _is_before(stands, marker, one, names.values(), switches)
         if follows:
             _refuse(stands, one, names.values(), keeps, others)
-            _refuse_exchanged(one, marker)
         rename = replace(one, aside=_aside(one, names.values())) if follows else one
         names = {column: rename.new_name(name) if follows else name for column, name in names.items()}
         done.append(rename)
@@ -270,18 +279,32 @@ def _is_before(
     """Whether the lake's columns have the names in front of a rename that it does not know."""
     if stands.snapshot_id is None:
         return True  # without a row, names are those that the merge gave
-    if marker.merged_to is not None and rename.at < marker.merged_to:
-        return False
-    if any(rename.at < mark.low for mark in marker.snapshots if not mark.part):
+    reached = [mark.low for mark in marker.snapshots if not mark.part]
+    if any(rename.at < point for point in (marker.merged_to, *reached) if point is not None):
         return False
     if any(rename.at < mark.read_to for mark in marker.snapshots):
         return has_old_names(rename, columns)
+    if marker.reselected is not None and rename.at < marker.reselected.high:
+        return _is_before_read_back(rename, columns)
     if not _is_read_again(rename, switches):
         return True
     # The epochs before had it where nothing of the table was merged, as before its snapshot; else it would be known.
     have = {column.lower() for column in columns}
     old, new = rename.old_names, rename.new_names
     return bool(have & (old - new)) and not have & (new - old)
+
+
+def _is_before_read_back(rename: Renamed, columns: Iterable[str]) -> bool:
+    """Whether columns follow a rename of before the end of a read-back, which saw the table with all names that were known.
+
+    Raises:
+        IncompatibleSchema: it is about one of those: the name was taken away and given to a column once more, perhaps to
+            another one, so that rows of either side stand in the lake's column.
+    """
+    have = {column.lower() for column in columns}
+    if have & rename.old_names:
+        raise _cannot_be_told(rename)
+    return not have & rename.new_names  # a column that was added meanwhile came under its new name
 
 
 def _is_read_again(rename: Renamed, switches: Sequence[Switch]) -> bool:
@@ -316,12 +339,6 @@ def _refuse(
                 table=rename.table,
                 column=new,
             )
-
-
-def _refuse_exchanged(rename: Renamed, marker: Marker) -> None:
-    """Refuse what the look at a table's columns could not see when rows of it were read back."""
-    if rename.old_names == rename.new_names and marker.reselected is not None and rename.at < marker.reselected.high:
-        raise _cannot_be_told(rename)
 
 
 def _shown(rename: Renamed) -> str:

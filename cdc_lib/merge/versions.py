@@ -87,8 +87,9 @@ class _Rule:
     def new(self, events: str) -> str:
         """Leave out changes of a later epoch that an earlier one brought: the same transaction did the same to the row.
 
-        Without a GTID the time of the commit tells it, from the first such change of the row up to one that is not known. What
-        ended in the later epoch is over: behind a TRUNCATE that is read again, rows must come again as well.
+        Without a GTID the time of the commit tells it. That holds from the first such change of the row up to one that is not
+        known, as those are that a snapshot made good before: it brings an older state of the row, behind which all must come
+        again. So it is with what ended in the later epoch: behind a TRUNCATE that is read again, rows must come again as well.
         """
         epoch, ended = self.order[0], self.quote(TO_ORDER[0])
         latest = f"max(CASE WHEN NOT {STANDING} THEN {epoch} END) OVER (PARTITION BY {self.key}) AS cdc_epoch"
@@ -107,11 +108,12 @@ class _Rule:
         found = f"max(CASE WHEN cdc_side = 1 THEN 1 ELSE 0 END) OVER (PARTITION BY {deed}, cdc_number) AS cdc_known"
         known = f"SELECT *, {found} FROM ({numbered}) AS e"
         until = f"OVER (PARTITION BY {self.key} ORDER BY {self.place} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-        news = f"max(CASE WHEN cdc_side = 3 AND cdc_known = 0 THEN 1 ELSE 0 END) {until} AS cdc_behind"
+        news = f"(cdc_side = 3 AND cdc_known = 0) OR ({STANDING} AND {epoch} = cdc_epoch)"
+        news = f"max(CASE WHEN {news} THEN 1 ELSE 0 END) {until} AS cdc_behind"
         cuts = f"max(CASE WHEN {CUT} <> '' THEN 1 ELSE 0 END) {until} AS cdc_cleared"
         return (
             f"SELECT * FROM (SELECT *, {news}, {cuts} FROM ({known}) AS e) AS e"
-            f" WHERE cdc_side <> 3 OR cdc_known = 0 OR cdc_cleared = 1 OR ({self.gtid} IS NULL AND cdc_behind = 1)"
+            f" WHERE cdc_side <> 3 OR cdc_known = 0 OR cdc_cleared = 1 OR cdc_behind = 1"
         )
 
     def once(self, events: str) -> str:

@@ -148,10 +148,10 @@ class PlacedFill:
         return [list(self.before), self.fill.column, self.fill.value]
 
     @classmethod
-    def from_plain(cls, plain: tuple[list[int], str, str]) -> PlacedFill:
+    def from_plain(cls, plain: tuple[list[int], str, str | None]) -> PlacedFill:
         """Read it back."""
         before, column, value = plain
-        return cls(Point(*before), Fill(str(column), str(value)))
+        return cls(Point(*before), _fill(column, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,11 @@ class Shadow:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Shadow:
         """Read it back."""
-        return cls(tuple(Fill(str(column), str(value)) for column, value in plain["fills"]), str(plain["unclear"]))
+        return cls(tuple(_fill(*one) for one in plain["fills"]), str(plain["unclear"]))
+
+
+def _fill(column: str, value: str | None) -> Fill:
+    return Fill(str(column), None if value is None else str(value))
 
 
 @dataclass(frozen=True, slots=True)

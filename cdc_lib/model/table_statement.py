@@ -26,11 +26,11 @@ class Fill:
 
     Args:
         column: its name.
-        value: as SELECT shows it.
+        value: as SELECT shows it; None for NULL, which counts where the table once had another column of that name.
     """
 
     column: str
-    value: str
+    value: str | None
 
 
 @dataclass(frozen=True, slots=True)

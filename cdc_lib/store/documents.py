@@ -17,16 +17,21 @@ from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.history import SchemaVersion
 from cdc_lib.model.merge import Cut, MergePlan
 from cdc_lib.model.raw import RawFacts
+from cdc_lib.model.stopped import Stopped
 from cdc_lib.model.verify import Report, Verified
 from cdc_lib.model.window import SnapshotTask, Unit, Window
 
 FORMAT_VERSION = 1
 """Counts the changes of these documents that an older version of this library could not read rightly."""
 
-Document = Cursor | Manifest | MergePlan | Cut | Window | SnapshotTask | SchemaVersion | Verified | Report | RawFacts
+Document = (
+    Cursor | Manifest | MergePlan | Cut | Window | SnapshotTask | SchemaVersion | Verified | Report | RawFacts | Stopped
+)
 """What can be written."""
 
-T = TypeVar("T", Cursor, Manifest, MergePlan, Cut, Window, SnapshotTask, SchemaVersion, Verified, Report, RawFacts)
+T = TypeVar(
+    "T", Cursor, Manifest, MergePlan, Cut, Window, SnapshotTask, SchemaVersion, Verified, Report, RawFacts, Stopped
+)
 
 _KINDS: dict[type[Document], str] = {
     Cursor: "cursor",
@@ -39,6 +44,7 @@ _KINDS: dict[type[Document], str] = {
     Verified: "verified",
     Report: "verify_report",
     RawFacts: "raw_facts",
+    Stopped: "stopped",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

@@ -13,6 +13,7 @@
     <source>/cursors/replaced/<consumer>/<generation>-<writer>.json
     <source>/cuts/<merge id>.json
     <source>/verified/<database.table>/<lake table>.json
+    <source>/stopped.json
     <source>/schemas/<epoch>/tables/<database.table>/<file>.<offset>-<kind>.json
     <source>/schemas/<epoch>/databases/<database>/<file>.<offset>-<kind>.json
 
@@ -197,6 +198,11 @@ def verified_prefix(source: str) -> str:
 def verified_key(source: str, table: str, lake_table: str) -> str:
     """Return the key of the last comparison of a source table with a lake table."""
     return f"{verified_prefix(source)}{table_folder(table)}/{table_folder(lake_table)}.json"
+
+
+def stopped_key(source: str) -> str:
+    """Return the key of the tables that stopped in the last merge of a source."""
+    return f"{_name('source', source)}/stopped.json"
 
 
 VersionKind = Literal["ddl", "lost", "read"]

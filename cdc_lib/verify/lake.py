@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cdc_lib.model.lake import LakeName, LakeTable, Point
+from cdc_lib.model.route import Target
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.verify.judge import Seen
 from cdc_lib.verify.subject import Subject
@@ -44,14 +45,14 @@ class Wrong:
 
     Args:
         subject: the tables.
-        routed: whether a route leads to the lake table.
+        target: the lake table's route.
         schema: every column that is stored of the source's rows.
         keys: texts of the rows' keys.
         stop: the rows must hold every change before it.
     """
 
     subject: Subject
-    routed: bool
+    target: Target
     schema: TableSchema
     keys: Sequence[tuple[str, ...]]
     stop: Point

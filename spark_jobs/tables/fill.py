@@ -45,7 +45,9 @@ def filled_columns(fills: Sequence[Filled], columns: Iterable[LakeColumn]) -> di
 
 def update_sql(table: str, one: Filled, column: LakeColumn) -> str:
     """Return the UPDATE that fills standing rows."""
-    return f"UPDATE {table} SET {quoted(column.name)} = {_literal(one, column)} WHERE {_rows(one)}"
+    name = quoted(column.name)
+    some = f" AND {name} IS NOT NULL" if one.value is None else ""
+    return f"UPDATE {table} SET {name} = {_literal(one, column)} WHERE {_rows(one)}{some}"
 
 
 def _rows(one: Filled, relation: str = "") -> str:
@@ -54,4 +56,5 @@ def _rows(one: Filled, relation: str = "") -> str:
 
 
 def _literal(one: Filled, column: LakeColumn) -> str:
-    return f"CAST({text_literal(one.value)} AS {column.type})"
+    value = "NULL" if one.value is None else text_literal(one.value)
+    return f"CAST({value} AS {column.type})"

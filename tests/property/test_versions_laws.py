@@ -255,6 +255,28 @@ def test_a_stretch_that_a_new_epoch_brings_again_makes_no_versions(engine, life,
 
 @settings(max_examples=60, deadline=None)
 @given(lives(), st.data())
+def test_a_new_epoch_that_begins_before_what_the_lake_knows_ends_as_the_source(engine, life, data):
+    """A snapshot made good what came before; then that is read again, with some changes behind it that the lake does have."""
+    events, states = life
+    known = len(events) - data.draw(st.integers(0, len(events) // 4))
+    read = data.draw(st.integers(known // 2, known))
+    since = data.draw(st.integers(0, read))
+    table = Versions(engine)
+    table.merge(*placed(events[since:read]))
+    place, time = read * 10 + 5, events[read - 1][1] if read else 0
+    rows = [(key, value, "r", 1, 1, place, -1, None, at(time)) for key, value in states[read].items()]
+    table.merge(rows, [TimeCut(Gone(1, 1, place + 1, at(time)), by_snapshot=True)], guard=True)
+    table.merge(*placed(events[read:known]))
+    low = data.draw(st.integers(0, since))
+    middle = data.draw(st.integers(low, len(events)))
+    for part in (events[low:middle], events[middle:]):
+        table.merge(*placed(part, epoch=2, shift=7))
+    current = table.engine.execute("SELECT id, v FROM lake WHERE _is_current").fetchall()
+    assert sorted(current) == sorted(states[-1].items())
+
+
+@settings(max_examples=60, deadline=None)
+@given(lives(), st.data())
 def test_a_stretch_that_is_made_anew_changes_nothing_and_mends_what_was_damaged_in_it(engine, life, data):
     """Also where an epoch brought changes again: these make no versions, as when they came by themselves."""
     events, _ = life

@@ -89,6 +89,8 @@ class ColumnReader:
         """Begin behind the type."""
         self.default: list[Word] = []
         self.computed = False
+        self.expression = False
+        self.nullable = False  # because it says so
         self.charset = self._inherited = charset
         self.not_null = kind.not_null
         self.unique = kind.own_key
@@ -112,7 +114,7 @@ class ColumnReader:
             case "NOT" if read.accept("ENFORCED"):
                 pass
             case "NULL":
-                self.not_null = False
+                self.not_null, self.nullable = False, True
             case "DEFAULT":
                 before = read.left()
                 _value(read)
@@ -154,12 +156,13 @@ class ColumnReader:
             read.accept("=")
             read.take()
         elif key == "GENERATED":
-            self.computed = True
+            self.computed = self.expression = True
             read.accept("ALWAYS")
             if read.key() != "AS" or read.key(1) != "(":
                 raise CannotFollow("a column is generated in a way that is not known here")
         elif key in ("AS", "CHECK"):
-            self.computed = self.computed or key == "AS"
+            self.expression = self.expression or key == "AS"
+            self.computed = self.computed or self.expression
             read.inner()
         elif key == "CONSTRAINT":
             if read.key() != "CHECK":

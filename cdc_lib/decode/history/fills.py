@@ -24,7 +24,9 @@ _EVERY_DAY = 28
 
 
 def fills(statement: Statement, *, mariadb: bool) -> tuple[Fill, ...]:
-    """Return the values that an ALTER TABLE gives to rows that are there; columns that are NULL in them are left out.
+    """Return the values that an ALTER TABLE gives to rows that are there.
+
+    A column that is added only if it is not there, and is NULL then, is left out.
 
     Args:
         statement: an ALTER TABLE.
@@ -49,7 +51,7 @@ def _added(read: Reader) -> Iterator[list[Word]]:
         columns = parted(clause.inner()) if clause.key() == "(" else [clause.rest()]
         for column in columns:
             if column and not is_key(Reader(column)) and not tells_nothing(Reader(column)):
-                # A column that was there keeps what it has: that is told by NULL alone, which changes nothing.
+                # A column that was there keeps what it has: what a new one has instead must be NULL.
                 yield [*column, Word("", "sign", "IF NOT EXISTS")] if some else column
 
 
@@ -64,9 +66,13 @@ def _fill(read: Reader, statement: Statement, *, mariadb: bool) -> Fill | None:
         else:
             column.take(read)
     value = _value(kind, column)
-    if value is not None and some:
-        raise CannotFollow("a column is added only if it is not there")
-    return None if value is None else Fill(name, value)
+    if mariadb and kind.name == "timestamp" and not (column.default or column.nullable):
+        raise CannotFollow("whether a TIMESTAMP is NULL by itself depends on explicit_defaults_for_timestamp")
+    if some:
+        if value is not None:
+            raise CannotFollow("a column is added only if it is not there")
+        return None
+    return Fill(name, value)
 
 
 def _value(kind: Spelled, column: ColumnReader) -> str | None:

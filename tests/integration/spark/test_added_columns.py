@@ -42,13 +42,28 @@ def test_a_literal_is_filled_in_without_reading_the_table(source):
 
 def test_a_column_that_comes_back_is_filled_anew(source):
     """Whatever the lake kept of the one before."""
-    source.run("ALTER TABLE t ADD COLUMN n INT DEFAULT 7", "UPDATE t SET n = id")
+    source.run("ALTER TABLE t ADD COLUMN n INT DEFAULT 7, ADD COLUMN e INT", "UPDATE t SET n = id, e = id")
     source.round()
     source.run(
-        "ALTER TABLE t DROP COLUMN n", "UPDATE t SET v = 'x' WHERE id = 1", "ALTER TABLE t ADD COLUMN n INT DEFAULT 9"
+        "UPDATE t SET e = 6 WHERE id = 3",
+        "ALTER TABLE t DROP COLUMN n, DROP COLUMN e",
+        "UPDATE t SET v = 'x' WHERE id = 1",
+        "ALTER TABLE t ADD COLUMN n INT DEFAULT 9, ADD COLUMN e INT",
     )
-    source.run("UPDATE t SET n = 5 WHERE id = 2")
+    source.run("UPDATE t SET n = 5, e = 8 WHERE id = 2")
     source.round(twice=True)
+    source.assert_equal("t")
+
+
+def test_a_value_for_a_column_that_is_gone_does_not_go_to_another_one_of_its_name(source):
+    """The lake never had the first, and gets the second by a rename."""
+    source.run(
+        "ALTER TABLE t ADD COLUMN n VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'gone'",
+        "ALTER TABLE t DROP COLUMN n",
+        "ALTER TABLE t RENAME COLUMN v TO n",
+        "UPDATE t SET n = 'x' WHERE id = 1",
+    )
+    source.round()
     source.assert_equal("t")
 
 
@@ -84,3 +99,42 @@ def test_a_tool_that_adds_columns_gives_them_to_all_rows_at_its_swap(source):
     )
     source.round(twice=True)
     source.assert_equal("t")
+
+
+def test_values_that_a_statement_changes_are_read(source):
+    """They are rounded, padded, or computed anew. What holds all values as they are changes nothing."""
+    source.run(
+        "CREATE TABLE u (id INT PRIMARY KEY, at DATETIME(3), d DECIMAL(9,3), b BINARY(2), g INT AS (id + 1) STORED)",
+        "INSERT INTO u (id, at, d, b) VALUES (1, '2026-11-22 01:02:03.567', 1.235, 'ab'), (2, NULL, 2.5, 'c')",
+    )
+    source.round()
+    source.round()
+    before = source.snapshots()
+    source.run(
+        "UPDATE u SET d = 2 WHERE id = 2", "ALTER TABLE u MODIFY d DECIMAL(11,3) NOT NULL, MODIFY at DATETIME(6)"
+    )
+    source.round()
+    source.assert_equal("u")
+    assert source.snapshots() == before
+    for clause in (
+        "MODIFY at DATETIME",
+        "MODIFY d DECIMAL(9,1)",
+        "MODIFY b BINARY(4), MODIFY g INT AS (id + 2) STORED",
+    ):
+        source.run("UPDATE u SET d = d + 1 WHERE id = 2", f"ALTER TABLE u {clause}")
+        source.round()
+        source.round()
+        source.assert_equal("u")
+    assert source.snapshots() == before + 3
+
+
+def test_rows_that_an_alter_leaves_out_are_gone(mariadb_server, mariadb_database, tmp_path, lake):
+    """MariaDB's ALTER IGNORE keeps one row of each value of a new key, and tells of none."""
+    source = Followed(mariadb_server, mariadb_database, tmp_path, lake)
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)")
+    source.round()
+    source.run("ALTER IGNORE TABLE t ADD UNIQUE (v)")
+    source.round()
+    source.round()
+    source.assert_equal("t")
+    assert len(source.lake_rows("t")) == 2

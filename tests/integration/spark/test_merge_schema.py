@@ -4,7 +4,9 @@ import pytest
 
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.model.schema import SourceType
+from cdc_lib.overview import stopped_findings
 from cdc_lib.store import layout
+from cdc_lib.store.stopped import last_stopped
 from tests.support.batches import BIGINT, INT, TEXT, Row, table
 
 
@@ -71,7 +73,11 @@ def test_a_change_that_would_lose_values_stops_this_table_and_publishes_no_cut(l
     assert lake.rows(name, "id", "n") == [(1, 7)]
     assert lake.rows(other.name, "id") == [(5,)]
     assert lake.store.get(layout.cut_key("shop", plan.merge_id)) is None
-    # What the hint says mends it.
+    # What the doctor says mends it.
+    [finding] = stopped_findings(last_stopped(lake.store, "shop"))
+    assert name in finding.what
+    assert f"ALTER TABLE {lake.name(name)} RENAME COLUMN n TO n_old" in finding.mend
     lake.spark.sql(f"ALTER TABLE {lake.name(name)} RENAME COLUMN n TO n_old")
     lake.merge(plan)
     assert lake.rows(name, "id", "n_old", "n") == [(1, 7, None), (2, None, "x")]
+    assert last_stopped(lake.store, "shop") is None

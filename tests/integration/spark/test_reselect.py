@@ -340,3 +340,30 @@ def test_the_merge_job_reads_rows_back_with_the_log_in_that_is_handed_to_it(capt
     assert done.returncode == 0, said
     assert "r: 1 rows re-selected" in done.stdout
     assert capture.credentials.password not in said
+
+
+def test_a_column_that_was_added_and_renamed_meanwhile_keeps_what_was_read_back(capture, lake):
+    """The windows that tell of both come later. A name that another column has by then stops the table."""
+    reselecting(lake, mode="always")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, a INT, b INT)")
+    capture.execute("INSERT INTO r VALUES (1, 1, 10), (2, 2, 20)")
+    one_round(capture, lake)
+    capture.execute("UPDATE r SET a = 5 WHERE id = 1")
+    one_round(
+        capture,
+        lake,
+        lambda: in_session(
+            capture,
+            "ALTER TABLE r ADD COLUMN c INT DEFAULT 7",
+            "ALTER TABLE r RENAME COLUMN c TO d",
+            "UPDATE r SET d = 6 WHERE id = 1",
+        ),
+    )
+    one_round(capture, lake)
+    names = ("id", "a", "b", "d")
+    assert lake.rows(table_of(capture), *names) == [(1, 5, 10, 6), (2, 2, 20, 7)]
+    capture.execute("UPDATE r SET a = 4 WHERE id = 1")
+    exchanged = "ALTER TABLE r DROP COLUMN a", "ALTER TABLE r RENAME COLUMN b TO a", "ALTER TABLE r ADD b INT AFTER a"
+    one_round(capture, lake, lambda: in_session(capture, *exchanged))
+    with pytest.raises(MergeError, match=r"b to a.*cannot be told"):
+        one_round(capture, lake)

@@ -35,6 +35,7 @@ from tests.support.chaos.zygote import Zygote
 KILLS_BETWEEN_COMPARISONS = 25
 GONE = frozenset({"BatchesGone"})
 """What ends a backfill whose batches were collected."""
+GAVE_UP = frozenset({"MergeError", "IncompatibleSchema"})
 INCOMPLETE = "the binlog does not tell all of some rows"
 """What a backfill says of rows that the merge read from the source, where images have not all columns."""
 BACKFILLS_AT_REST = 2
@@ -236,12 +237,17 @@ class Chaos:
         self.lake.plans.append(plan)
         elsewhere = {"ReselectError"} if self.takeovers.pending else set()
         if self._kills_of("merge") < self.merge_kills and self.random.random() < CHANCE_OF_A_KILL:
-            self.steps.one("merge", plan=plan, sure=True, allowed=elsewhere)
+            outcome = self.steps.one("merge", plan=plan, sure=True, allowed=elsewhere | GAVE_UP)
+            if outcome.error in GAVE_UP and not self.quiet.took_anew(outcome.said):
+                raise Broken(outcome.said)
             return
         try:
             self.lake.merge(plan)
         except ReselectError:
             if not elsewhere:
+                raise
+        except MergeError as error:
+            if not self.quiet.took_anew(str(error)):
                 raise
 
     def _merge_an_old_plan(self) -> None:

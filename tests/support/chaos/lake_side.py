@@ -24,6 +24,7 @@ from spark_jobs.lake_sums import SparkLakeSums
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.session import spark_session
 from spark_jobs.sql import full_name, quoted
+from tests.support.chaos.shapes import TABLES
 
 
 @dataclass
@@ -78,13 +79,18 @@ class LakeSide:
             live, side = full_name(lake), full_name(replace(lake, name=lake.name + wanted.suffix))
             if not spark.catalog.tableExists(side):
                 continue
-            order = f"struct({', '.join(ORDER)})"
-            known = f"SELECT * FROM {side} WHERE _row >= 0 AND {order} IN (SELECT {order} FROM {live})"
-            columns = ", ".join(map(quoted, spark.table(side).columns))
-            wrong = spark.sql(f"({known}) EXCEPT ALL (SELECT {columns} FROM {live})").collect()
-            assert not wrong, f"beside {table}: {wrong[:5]}"
-            self.events["rows beside compared"] += spark.table(side).count()
+            # Of those that change their shape, columns and ends of versions are as of the time that was asked for.
+            if table.partition(".")[2] not in TABLES:
+                self._compare_beside(live, side)
             spark.sql(f"DROP TABLE {side} PURGE")
+
+    def _compare_beside(self, live: str, side: str) -> None:
+        spark, order = self._warm(), ", ".join(ORDER)
+        known = f"SELECT * FROM {side} WHERE _row >= 0 AND ({order}) IN (SELECT {order} FROM {live})"
+        columns = ", ".join(map(quoted, spark.table(side).columns))
+        wrong = spark.sql(f"({known}) EXCEPT ALL (SELECT {columns} FROM {live})").collect()
+        assert not wrong, f"{side}: {wrong[:5]}"
+        self.events["rows beside compared"] += spark.table(side).count()
 
     def verify(self, tables: Sequence[str]) -> Report:
         """Let the product compare tables with their source."""

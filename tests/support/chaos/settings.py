@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from cdc_lib.config import SourceConfig
+from tests.support.chaos.shapes import MODES
 from tests.support.chaos.site import Site
 from tests.support.chaos.trials import Trials
 from tests.support.servers import S3Server
@@ -41,6 +42,7 @@ def chaos_config(site: Site, database: str, folder: Path, trials: Trials, s3: S3
         "snapshot": {"chunk_rows": 70},
         "drain": {"row_group_rows": 64, "max_window_bytes": 4096, "max_windows": 4},
         "merge": {"driver_memory": "1g"},
+        "modes": [{"tables": f"{database}.{table}", "mode": mode} for table, mode in MODES.items()],
         "on_error": "quarantine" if trials.quarantine else "stop",
         "switch": {"fallback_interval": 1},
         "reselect": {"mode": "auto" if trials.reselects else "never", "when_lag_exceeds": "2s"},

@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
@@ -91,7 +92,15 @@ def _compare_one(connection: Any, database: str, name: str, catalog: Catalog, na
     except NoSuchTableError:
         rows = source.rows.num_rows
         return TableComparison(name, rows, 0, missing=rows, wrong_columns=("the table is not in the lake",))
-    return compare(source, lake)
+    return compare(source, standing(lake))
+
+
+def standing(lake: pa.Table) -> pa.Table:
+    """Return the rows of a lake table that stand: not those that are marked as deleted, and the current versions alone."""
+    for name, wanted in (("_is_deleted", False), ("_is_current", True)):
+        if name in lake.column_names:
+            lake = lake.filter(pc.equal(pc.fill_null(lake.column(name), False), wanted))
+    return lake
 
 
 def compare(source: SourceTable, lake: pa.Table) -> TableComparison:

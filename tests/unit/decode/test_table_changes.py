@@ -36,7 +36,7 @@ def test_a_column_with_a_value_is_told():
     assert of("ALTER TABLE t ADD x INT DEFAULT 5") == [("fill", "db.t", [("x", "5")], False)]
     assert of("ALTER TABLE _t_gho ADD x INT DEFAULT 5") == [("shadow_fill", "db.t", [("x", "5")], False)]
     assert of("CREATE TABLE _t_new LIKE t") == [("shadow", "db.t", [], False)]
-    assert of("ALTER TABLE t ADD x INT, ADD INDEX (x)") == []
+    assert of("ALTER TABLE t ADD x INT, ADD INDEX (x)") == [("fill", "db.t", [("x", None)], False)]
     assert of("ALTER TABLE other ADD x INT DEFAULT 5") == []
     assert of("CREATE INDEX added ON t (x)") == []
 

@@ -133,3 +133,15 @@ def test_a_part_of_a_table_that_was_read_is_not_taken_for_all_of_it(writer):
     assert any(p.batch.manifest.chunk for p in work(writer, ORDERS, keys, marker).pieces)
     with pytest.raises(MergeError, match="do not hold all of its rows"):
         work(writer, ORDERS, [part, *windows(writer, ORDERS)], Marker())
+
+
+def test_the_end_of_an_online_schema_change_is_not_merged_again_without_its_beginning(writer):
+    """What it gave to the rows is told where it began; a list of changes does without."""
+    begun = writer.window(50, 100, {}, statements=[("shadow", "shop.orders", 60), ("shadow_fill", "shop.orders", 70)])
+    keys = windows(writer, ORDERS, statements=[("swap", "shop.orders", 150)])[:1]
+    with pytest.raises(MergeError, match="began it before"):
+        work(writer, ORDERS, keys, Marker(END))
+    assert work(writer, ORDERS, [begun, *keys], Marker(END)).pieces
+    late = Again(Point(1, 1, 160), END, (BEGIN, END), side=False, whole=False)
+    assert work(writer, ORDERS, [begun, *keys], Marker(END), late).pieces
+    assert AGAIN("shop.orders", "append", load_batches(writer.store, keys), Marker(END), writer.plan(300, *keys)).pieces

@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lib.errors import ConfigError, IncompatibleSchema, MergeError
 from cdc_lib.merge.renames import Place as At
-from cdc_lib.merge.renames import at_point, behind, now_called, renamed_schema, renaming
+from cdc_lib.merge.renames import at_point, behind, filled_column, now_called, renamed_schema, renaming
 from cdc_lib.model.cursor import Switch
 from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, Point, Reselected, SnapshotMark
 from cdc_lib.model.place import Place
@@ -159,11 +159,28 @@ def test_a_property_of_another_release_is_refused():
             from_json(text, "db.t")
 
 
-def test_columns_that_exchanged_names_before_rows_were_read_back_stop_the_table():
-    """The look at its columns saw the same names; of a single rename it would have seen another one."""
+def test_columns_whose_names_came_back_before_rows_were_read_back_stop_the_table():
+    """The look at its columns saw the names that it knew: whether they are those of the same columns it could not see."""
     marker = Marker(Point(1, 1, 4), reselected=Reselected(Point(1, 1, 90), Point(1, 1, 300)))
-    with pytest.raises(IncompatibleSchema, match="a to b, b to a"):
-        done(stands("id", "a", "b"), [SWAP], marker)
-    assert done(stands("id", "a", "b"), [AWAY], marker).names == {"a": "c"}
+    for columns, told in ((("id", "a", "b"), SWAP), (("id", "a"), AWAY), (("id", "a", "c"), AWAY)):
+        with pytest.raises(IncompatibleSchema, match="cannot be told"):
+            done(stands(*columns), [told], marker)
     behind_it = replace(marker, reselected=Reselected(Point(1, 1, 20), Point(1, 1, 100)))
     assert done(stands("id", "a", "b"), [SWAP], behind_it).names == {"a": "b", "b": "a"}
+
+
+def test_a_column_that_was_added_and_renamed_before_rows_were_read_back_has_its_name():
+    """Its values are those of the rows that were read, and do not make way for others."""
+    marker = Marker(Point(1, 1, 4), reselected=Reselected(Point(1, 1, 250), Point(1, 1, 300)))
+    found = done(stands("id", "c"), [AWAY], marker)
+    assert (found.names, found.renames) == ({}, (AWAY,))
+    further = replace(AWAY, at=Point(1, 1, 220), names=(("c", "d"),))
+    assert done(stands("id", "d"), [AWAY, further], marker).names == {}
+
+
+def test_a_value_for_a_column_is_void_once_another_column_has_its_name():
+    """The column was dropped in between; one that the lake put aside for it keeps the value."""
+    assert filled_column("a", [AWAY]) == "c"
+    assert filled_column("c", [AWAY]) is None
+    assert filled_column("c", [replace(AWAY, aside=(("c", "c_old"),))]) == "c_old"
+    assert filled_column("a", [SWAP]) == "b"
