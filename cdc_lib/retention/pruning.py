@@ -24,14 +24,14 @@ def pruned_drain(drain: Cursor, lake: Cursor, floor: Point) -> Cursor:
     """
     merged = {task.id for task in lake.snapshots if task.complete}
     ended = {task.id for task in drain.snapshots if task.given_up or (task.complete and task.id in merged)}
-    ended -= {task.id for task in lake.in_flight_snapshots}  # that it was given up says that its merge is outdated
+    planned = {task.id for task in lake.in_flight_snapshots}  # that one was given up says that its merge is outdated
     aside = tuple(_records(drain.aside, {task.snapshot_id for task in drain.snapshots if task.id not in ended}, floor))
     named = {one.snapshot_id for one in aside}
     last = {task.name: task.id for task in drain.snapshots if task.part is None and not task.given_up}
     stay = (
         task
         for task in drain.snapshots
-        if task.id not in ended or task.snapshot_id in named or last.get(task.name) == task.id
+        if task.id not in ended - planned or task.snapshot_id in named or last.get(task.name) == task.id
     )
     return replace(drain, aside=aside, snapshots=tuple(stay))
 
