@@ -287,7 +287,8 @@ def _is_before(
     if marker.reselected is not None and rename.at < marker.reselected.high:
         return _is_before_read_back(rename, columns)
     if not _is_read_again(rename, switches):
-        return True
+        beyond = any(_was_read_behind(rename, mark.read_to, switches) for mark in marker.snapshots)
+        return has_old_names(rename, columns) if beyond else True
     # The epochs before had it where nothing of the table was merged, as before its snapshot; else it would be known.
     have = {column.lower() for column in columns}
     old, new = rename.old_names, rename.new_names
@@ -311,6 +312,15 @@ def _is_read_again(rename: Renamed, switches: Sequence[Switch]) -> bool:
     """Whether a rename was run before the epochs in front of its own were left."""
     left = [one.left.time for one in switches if one.epoch <= rename.at.epoch and one.left.time is not None]
     return any(datetime.fromtimestamp(rename.stamp, UTC) <= time for time in left)
+
+
+def _was_read_behind(rename: Renamed, read_to: Point, switches: Sequence[Switch]) -> bool:
+    """Whether a snapshot of a former epoch was read up to a point behind a rename, which a rewind then kept from being drained.
+
+    Points of two epochs compare as places of one binlog as long as somebody only moved the cursor.
+    """
+    between = [one for one in switches if read_to.epoch < one.epoch <= rename.at.epoch]
+    return bool(between) and all(one.kind == "rewind" for one in between) and rename.at[1:] < read_to[1:]
 
 
 def _refuse(

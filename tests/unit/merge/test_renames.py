@@ -128,6 +128,20 @@ def test_a_rename_while_a_snapshot_was_read_shows_in_the_lakes_names():
             done(stands(*columns), (told,), marker)
 
 
+def test_a_rename_behind_which_a_snapshot_was_read_before_a_rewind_shows_in_the_lakes_names():
+    """The rewind kept it from being drained in the snapshot's epoch; an exchange of names asks for a new snapshot."""
+    read = SnapshotMark("s", 1, True, Point(1, 1, 300), Point(1, 1, 300), Point(1, 1, 300))
+    marker, rewound = Marker(Point(1, 1, 90), (read,)), [replace(left(500), kind="rewind")]
+    swap, away = (replace(one, at=one.at._replace(epoch=2)) for one in (SWAP, AWAY))
+    assert done(stands("id", "a"), (away,), marker, switches=rewound).names == {"a": "c"}
+    assert done(stands("id", "c"), (away,), marker, switches=rewound).names == {}
+    with pytest.raises(IncompatibleSchema, match="cdc snapshot"):
+        done(stands("id", "a", "b"), (swap,), marker, switches=rewound)
+    behind_it = replace(swap, at=Point(2, 1, 300))
+    for told, switches in ((behind_it, rewound), (swap, [left(500)])):
+        assert done(stands("id", "a", "b"), (told,), marker, switches=switches).names == {"a": "b", "b": "a"}
+
+
 def test_a_rename_of_before_a_switch_that_the_lake_does_not_know_is_done_only_where_its_columns_show_it():
     """The former epoch had it where nothing of the table was merged; one that was run later is done."""
     swap, away = (replace(one, at=Point(2, 1, 9)) for one in (SWAP, AWAY))
