@@ -100,7 +100,11 @@ class Quiet:
 
     def took_anew(self, said: str) -> bool:
         """Take new snapshots, as a person does, of tables that stopped and ask for them."""
-        tables = sorted({table for table in self.customers.tables() if re.search(rf"table={table}\b", said)})
+        database = self.customers.database
+        there = {
+            f"{database}.{name}" for (name,) in self.customers.site.primary.execute(f"SHOW TABLES FROM `{database}`")
+        }
+        tables = sorted(there.intersection(re.findall(r"table=([\w.]+)", said)))
         if not tables or not any(one in said for one in A_SNAPSHOT_MENDS):
             return False
         self.lake.events["merge: tables that ask for a snapshot"] += 1
