@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.draining import Drainer
 from cdc_lib.errors import MergeConflict
 from cdc_lib.merge.prepared import check_in_snapshots, not_replayed, settle
-from cdc_lib.model.aside import left_out, standing
+from cdc_lib.model.aside import left_out, standing, to_reach
 from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import LAKE, Cursor
 from cdc_lib.model.lake import Point
 from cdc_lib.model.merge import MergePlan
 from cdc_lib.model.position import Position
-from cdc_lib.model.window import SnapshotTask
+from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.ports import CursorStore
 from cdc_lib.quarantine import Quarantine
 from cdc_lib.store import layout
@@ -54,7 +54,8 @@ class Merging:
         manifests = [] if held else list(self._durable(drain, lake))
         self._check_prepared(drain, lake, manifests)
         windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
-        chunks = tuple(task for task in _new_chunks(drain, lake) if task.id not in held)
+        ready = [task for task in _new_chunks(drain, lake) if task.id not in held]
+        chunks, windows = in_order(drain, lake, ready, windows)
         planned = replace(lake, in_flight_snapshots=chunks, in_flight=windows)
         return lake if planned == lake else self.cursors.swap(lake, replace(planned, aside=drain.aside))
 
@@ -144,6 +145,28 @@ def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
     """Return, per table, how far its snapshot is durable, where the lake has less."""
     merged = {task.id: task for task in lake.snapshots}
     return tuple(task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0))
+
+
+def in_order(
+    drain: Cursor, lake: Cursor, tasks: Iterable[SnapshotTask], windows: Sequence[Window]
+) -> tuple[tuple[SnapshotTask, ...], tuple[Window, ...]]:
+    """Return what a merge takes of snapshots and windows, so that no change comes later than a snapshot that has it.
+
+    A snapshot in the place of what is left out waits until the lake has come to where that begins, and the windows behind
+    there wait for it.
+
+    Args:
+        drain: the drain cursor.
+        lake: the lake cursor, with nothing in flight.
+        tasks: snapshots of which chunks are there to be merged.
+        windows: those that could be merged, in order.
+    """
+    ahead = {task: to_reach(drain.aside, task.name, task.snapshot_id, lake.epoch, lake.position) for task in tasks}
+    ends = [one.start for one in ahead.values() if one is not None and one.epoch == lake.epoch]
+    return (
+        tuple(task for task, record in ahead.items() if record is None),
+        tuple(window for window in windows if all(window.stop <= end for end in ends)),
+    )
 
 
 def refuse_withdrawn(cursors: CursorStore, plan: MergePlan) -> None:

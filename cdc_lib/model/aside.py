@@ -140,6 +140,23 @@ def left_out(records: Iterable[Aside], epoch: int, start: Position) -> frozenset
     return frozenset(one.table for one in records if one.covers(epoch, start))
 
 
+def to_reach(records: Iterable[Aside], table: str, snapshot_id: str, epoch: int, position: Position) -> Aside | None:
+    """Return the record that a lake which stands at a position must come to before it may take a snapshot; None if it may.
+
+    What the snapshot replaces begins there. A row that comes with a change in front of that, and goes behind it, would stay
+    if the change were merged together with the snapshot or later: its delete does not count.
+
+    Args:
+        records: of a cursor.
+        table: ``database.table``.
+        snapshot_id: of the snapshot.
+        epoch: of the position.
+        position: where the lake stands.
+    """
+    asked = (one for one in records if one.table == table and one.snapshot_id == snapshot_id)
+    return next((one for one in asked if not one.begins_by(epoch, position)), None)
+
+
 def _point(epoch: int, position: Position) -> tuple[int, int, int]:
     return epoch, position.file_number, position.offset
 

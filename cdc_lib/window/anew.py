@@ -31,7 +31,7 @@ def with_new_snapshot(
     """Return the drain cursor that wants a new snapshot of a table; the next plan asks for it.
 
     Of several windows, what an earlier one tells comes first, faults that set tables aside among it. A table that is set
-    aside, or wanted anew already, stays as it is, and so does one whose snapshot is read behind the place
+    aside, or wanted anew already from the place on, stays as it is, and so does one whose snapshot is read behind the place
     anyway. A snapshot that the lake does not have yet is given up when the new one begins before its last chunk.
 
     Args:
@@ -45,6 +45,9 @@ def with_new_snapshot(
         by: who asks.
     """
     last = cursor.aside_of(table)
+    if last is not None and _begins_too_late(last, lake, start):
+        cursor = replace(cursor, aside=tuple(one for one in cursor.aside if one != last))
+        last = cursor.aside_of(table)
     if last is not None and (last.open or (start is not None and last.covers(cursor.epoch, start))):
         return cursor
     epoch, begin = (lake.epoch, lake.position) if start is None else (cursor.epoch, start)
@@ -61,6 +64,11 @@ def with_new_snapshot(
                 stands = last.stands
     record = Aside(table, epoch, begin, stands, begin, None, None, at, by, why=why)
     return replace(cursor, aside=(*cursor.aside, record))
+
+
+def _begins_too_late(last: Aside, lake: Cursor, start: Position | None) -> bool:
+    """Whether a snapshot is wanted already, and the lake first has to merge what this one is to replace."""
+    return start is None and last.open and last.fault is None and not last.begins_by(lake.epoch, lake.position)
 
 
 def _waiting(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from cdc_lib.merging import outdated
+from cdc_lib.merging import in_order, outdated
 from cdc_lib.model.aside import Aside, Fault, standing
 from cdc_lib.model.cursor import LAKE, Cursor
 from cdc_lib.model.identity import ServerIdentity
@@ -180,8 +180,9 @@ class World:
         drained = self.cursor.position.offset - 4
         tasks = tuple(task for task in self.cursor.snapshots if task.chunks and task.id not in self.merged)
         windows = tuple(dict.fromkeys(self.window_of[step] for step in range(self.lake, drained)))
+        tasks, windows = in_order(self.cursor, self.lake_cursor, tasks, windows)
         lake = replace(self.lake_cursor, in_flight=windows, in_flight_snapshots=tasks, aside=self.cursor.aside)
-        self.flight = Flight(lake, drained)
+        self.flight = Flight(lake, windows[-1].stop.offset - 4 if windows else self.lake)
 
     def roll_back(self) -> None:
         """Forget the merge in flight; whoever does it may go on."""
@@ -228,6 +229,9 @@ class World:
             self.marks[task.id] = begun
             # Rows of the first chunk are made those of the last by the windows in between, which all are there.
             assert not [s for s in range(first, last) if self.left_out(s, flight)]
+            # A row that one of these brings may go in one that is left out: it would stay.
+            missing = [s for s in range(self.state, first) if not self.left_out(s, flight)]
+            assert not [s for s in range(min(missing, default=first), first) if self.left_out(s, flight)]
             assert last <= flight.stop
             self.state = last
         for window in flight.lake.in_flight:
