@@ -189,6 +189,33 @@ class Verifying:
         return found, at, cursor.position
 
 
+def rows_to_compare(
+    config: SourceConfig,
+    credentials: Credentials,
+    cursors: CursorStore,
+    patterns: Sequence[str],
+    settings: VerifyConfig,
+) -> int:
+    """Return about how many rows the source has in the tables that would be compared.
+
+    Args:
+        config: of the source.
+        credentials: log-in of the source.
+        cursors: where cursors lie.
+        patterns: of tables, as for :meth:`Verifying.run`.
+        settings: with the tables that are meant without patterns.
+
+    Raises:
+        CursorMoved: there is nothing in the lake yet.
+        SourceError: the source cannot be read.
+    """
+    config = config.at(*address_of(config, begun(cursors, config.source, DRAIN)))
+    chosen = replace_tables(settings, patterns) if patterns else settings
+    with reading(config.server, credentials) as connection:
+        estimated = InformationSchema(connection).estimated_rows()
+    return sum(rows for table, rows in estimated.items() if config.tables.captures(*table) and chosen.names(*table))
+
+
 def _wanted(settings: VerifyConfig, patterns: Sequence[str], tables: Sequence[tuple[str, str]]) -> list[str]:
     """Return the names of the tables that are to be compared.
 

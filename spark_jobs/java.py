@@ -26,7 +26,7 @@ def java_options(merge: MergeConfig, rows: int) -> list[str]:
 
     Args:
         merge: the source's settings.
-        rows: how many rows the job has to write.
+        rows: how many rows the job goes through.
     """
     if not merge.spark_master.startswith("local"):
         return []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
 
 from cdc_lib.model.batch import EPOCH, OFFSET, OP
 from cdc_lib.model.lake import LAKE_FILE, LakeName, LakeTable, Point
@@ -88,12 +89,9 @@ class SparkLakeSums:
         """Return, per row, its range, hash, name, the texts of its key and how much it counts."""
         key = "array()" if subject.how == "copies" else f"array({', '.join(cell.lake for cell in subject.keys)})"
         name = "''" if subject.how == "copies" else subject.lake_name
-        opened = self._open(subject, snapshot, within)
-        if cuts:
-            opened = opened.selectExpr("*", f"{lake_cuts(subject, cuts)} AS __cuts")
-        rows = opened.selectExpr(
-            f"{lake_range(subject, len(cuts))} AS range", f"{subject.lake_hash} AS hash", f"{name} AS name",
-            f"{key} AS key", f"{_weight(subject)} AS weight",
+        rows = ranged(self._open(subject, snapshot, within), subject, cuts).selectExpr(
+            "__range AS range", f"{subject.lake_hash} AS hash", f"{name} AS name", f"{key} AS key",
+            f"{_weight(subject)} AS weight",
         )  # fmt: skip
         if subject.how != "copies":
             return rows
@@ -104,6 +102,14 @@ class SparkLakeSums:
         where = " AND ".join((*conditions, *filter(None, [subject.stands, within])))
         table = f"{full_name(subject.lake)} VERSION AS OF {snapshot}"
         return self.spark.sql(f"SELECT * FROM {table}{f' WHERE {where}' if where else ''}")
+
+
+def ranged(rows: DataFrame, subject: Subject, cuts: tuple[int, ...]) -> DataFrame:
+    """Return rows with the number of their range as ``__range``."""
+    rows = rows.selectExpr("*", f"{lake_cuts(subject, cuts)} AS __cuts", "0 AS __range")
+    for halved in lake_range(subject, len(cuts)):
+        rows = rows.withColumn("__range", expr(halved))
+    return rows
 
 
 def _weight(subject: Subject) -> str:

@@ -50,7 +50,7 @@ def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]
 
     Args:
         config: the source.
-        rows: how many rows the job has to write, where that is known: from many on Java takes more time to compile.
+        rows: how many rows the job goes through, where that is known: from many on Java takes more time to compile.
     """
     builder = SparkSession.builder.appName(f"cdc-merge-{config.source}")
     for name, value in spark_settings(config, rows).items():

@@ -17,7 +17,7 @@ from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
-from cdc_lib.verifying import Verifying
+from cdc_lib.verifying import Verifying, rows_to_compare
 from spark_jobs.entry import arguments_of, ended, log_in
 from spark_jobs.lake_sums import SparkLakeSums
 from spark_jobs.repair import SparkMender
@@ -52,7 +52,8 @@ def verify(
 ) -> Report:
     """Start Spark and compare."""
     pipeline = Pipeline.open(config, credentials)
-    with spark_session(config) as spark:
+    rows = rows_to_compare(config, credentials, pipeline.cursors, tables, settings)
+    with spark_session(config, rows) as spark:
         lake = SparkLakeSums(spark, config.source)
         mender = SparkMender(spark, config, pipeline.store, pipeline.reselector()) if repair else None
         verifying = Verifying(config, credentials, pipeline.store, pipeline.cursors, lake, mender)

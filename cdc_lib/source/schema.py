@@ -52,6 +52,17 @@ class InformationSchema:
         )
         return [(str(database), str(table)) for database, table in rows]
 
+    def estimated_rows(self) -> dict[tuple[str, str], int]:
+        """Return about how many rows each base table has, as the server's own statistics tell now."""
+        # Else MySQL tells for a day what it once told; MariaDB skips the comment.
+        self._rows("SET @fresh = 1 /*!80003 , SESSION information_schema_stats_expiry = 0 */", ())
+        rows = self._rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
+            "AND TABLE_SCHEMA NOT IN %s",
+            (_SYSTEM,),
+        )
+        return {(str(database), str(table)): int(count or 0) for database, table, count in rows}
+
     def versioned(self) -> Sequence[tuple[str, str]]:
         """Return (database, table) of every table WITH SYSTEM VERSIONING, of MariaDB."""
         rows = self._rows(

@@ -161,31 +161,33 @@ def _how(schema: TableSchema) -> How:
     return "ranges" if types[schema.primary_key[0]].kind == "int" else "hashes"
 
 
-def lake_range(subject: Subject, cuts: int) -> str:
-    """Return the Spark SQL of a row's range: how many of ``cuts`` are less than the key's first column.
+def lake_range(subject: Subject, cuts: int) -> tuple[str, ...]:
+    """Return the Spark SQL by which a row's range is found: how many of ``cuts`` are less than the key's first column.
 
-    A binary search, in as many steps as the number of cuts has bits.
+    A binary search: each halving is one more value of the column ``__range``, over the one before, which begins as 0. Spark
+    compiles columns that follow one another, where it would interpret a lambda for every row.
 
     Args:
         subject: the tables.
-        cuts: how many there are in the array ``__cuts``, a column that stands beside the row's.
+        cuts: how many there are in the array ``__cuts``, a column that stands beside the row's; see :func:`lake_cuts`.
     """
     if subject.how != "ranges" or not cuts:
-        return "0"
-    steps = ", ".join(str(1 << bit) for bit in reversed(range(cuts.bit_length())))
-    key = (
-        f"CAST({quoted(subject.first)} AS DECIMAL(20,0))"
-        if _is_long(subject)
-        else f"CAST({quoted(subject.first)} AS BIGINT)"
-    )
-    reached = f"element_at(__cuts, least(low + step, {cuts})) < {key}"
-    return f"aggregate(array({steps}), 0, (low, step) -> IF(low + step <= {cuts} AND {reached}, low + step, low))"
+        return ()
+    key = f"CAST({quoted(subject.first)} AS {_cut_type(subject)})"
+    steps = (1 << bit for bit in reversed(range(cuts.bit_length())))
+    return tuple(f"__range + IF(get(__cuts, __range + {step - 1}) < {key}, {step}, 0)" for step in steps)
 
 
 def lake_cuts(subject: Subject, cuts: tuple[int, ...]) -> str:
-    """Return the Spark SQL of the array of cuts."""
-    kind = "DECIMAL(20,0)" if _is_long(subject) else "BIGINT"
-    return f"array({', '.join(f'CAST({cut} AS {kind})' for cut in cuts)})"
+    """Return the Spark SQL of the array of cuts, filled up for a binary search with values that no key exceeds."""
+    kind = _cut_type(subject)
+    beyond = 10**20 - 1 if _is_long(subject) else 2**63 - 1
+    filled = (*cuts, *[beyond] * ((1 << len(cuts).bit_length()) - 1 - len(cuts)))
+    return f"array({', '.join(f'CAST({cut} AS {kind})' for cut in filled)})"
+
+
+def _cut_type(subject: Subject) -> str:
+    return "DECIMAL(20,0)" if _is_long(subject) else "BIGINT"
 
 
 def _is_long(subject: Subject) -> bool:

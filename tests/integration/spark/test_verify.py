@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from random import Random
+
 import pytest
 
+from cdc_lib.model.lake import LakeName
+from cdc_lib.model.policy import ValuePolicy
+from cdc_lib.model.projection import whole
+from cdc_lib.model.route import Target
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.verify.subject import subject_of
+from spark_jobs.lake_sums import ranged
 from tests.integration.test_drain_types import COLUMNS
 from tests.support.shop import seed
 from tests.support.verifying import Compared
@@ -55,6 +65,26 @@ def test_the_shop_is_the_same(source):
     ] == []
     assert len(report.tables) == len(seed.TABLES)
     assert sum(one.source_rows for one in report.tables) > 2900
+
+
+@pytest.mark.parametrize("unsigned", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 100])
+def test_the_range_of_a_row_is_how_many_cuts_are_less_than_its_key(spark_lake, count, unsigned):
+    """At the cuts, beside them, and at the ends of what the type holds."""
+    spark, _ = spark_lake
+    least, most = (0, 2**64 - 1) if unsigned else (-(2**63), 2**63 - 1)
+    random = Random(count)
+    cuts = tuple(sorted([most, *(random.randint(least, most) for _ in range(count))])[-count:] if count else ())
+    keys = sorted({max(least, min(most, key + by)) for key in (least, 0, most, *cuts) for by in (-1, 0, 1)})
+    kind = SourceType("int", width=8, unsigned=unsigned)
+    schema = TableSchema("shop", "orders", (Column("id", kind, nullable=False),), ("id",))
+    lake, target = LakeName("lake", ("shop",), "orders"), Target("shop", "orders")
+    subject = subject_of(schema, whole(schema), target, lake, None, {}, ValuePolicy())
+    rows = spark.createDataFrame([(str(key),) for key in keys], "key string")
+    found = ranged(rows.selectExpr(f"CAST(key AS {kind.lake_type}) AS id"), subject, cuts)
+    assert [(int(row["id"]), row["__range"]) for row in found.sort("id").collect()] == [
+        (key, bisect_left(cuts, key)) for key in keys
+    ]
 
 
 TABLES = {
