@@ -27,7 +27,7 @@ def station(
     env = {
         "CDC_SOURCES": str(home / "sources"),
         **log_ins(mysql_server),
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "1",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",  # each second it takes a fifth of a core
         **airflow_settings,
     }
     with AirflowStandalone(home, ROOT / "dags", ROOT / "plugins", env) as air:
