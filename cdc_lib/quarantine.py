@@ -52,7 +52,8 @@ class Quarantine:
         if not found and not torn:
             return cursor
         unmerged = self._unmerged(cursor, lake)
-        reached = lake.in_flight[-1].stop if lake and lake.in_flight else lake.position if lake else cursor.position
+        there = lake or cursor
+        reached = there.epoch, there.in_flight[-1].stop if lake and lake.in_flight else there.position
         for one in found:
             if is_replaced(one.fault):
                 why = one.fault.reason

@@ -81,7 +81,7 @@ class Aside:
 
     Args:
         table: ``database.table`` at the source.
-        epoch: of ``start`` and ``unread``.
+        epoch: of ``start``.
         start: where it begins, a transaction boundary.
         stands: the lake table stands as of this position: ``start``, or where an earlier stretch began that this one goes on.
             Without a fault it stands there at least: a merge that was under way may have brought it further.
@@ -97,6 +97,7 @@ class Aside:
         released_at: when it was released (UTC).
         released_by: who released it.
         why: without a fault: why there is to be a new snapshot.
+        unread_epoch: of ``unread``; 0 for that of ``start``.
     """
 
     table: str
@@ -114,6 +115,7 @@ class Aside:
     released_at: datetime | None = None
     released_by: str = ""
     why: str = ""
+    unread_epoch: int = 0
 
     @property
     def open(self) -> bool:
@@ -131,7 +133,8 @@ class Aside:
 
     def spares(self, epoch: int, start: Position) -> bool:
         """Whether a window that starts here does not decode the table; never changes for a planned window."""
-        known = self.fault is not None and _point(self.epoch, self.unread) <= _point(epoch, start)
+        unread = _point(self.unread_epoch or self.epoch, self.unread)
+        known = self.fault is not None and unread <= _point(epoch, start)
         return known and self.covers(epoch, start)
 
 

@@ -52,7 +52,13 @@ class Unmerged:
 
 
 def set_aside(
-    cursor: Cursor, found: Found, unmerged: Mapping[str, Unmerged], reached: Position, *, at: datetime, by: str
+    cursor: Cursor,
+    found: Found,
+    unmerged: Mapping[str, Unmerged],
+    reached: tuple[int, Position],
+    *,
+    at: datetime,
+    by: str,
 ) -> Cursor:
     """Return the drain cursor with a table set aside.
 
@@ -60,22 +66,27 @@ def set_aside(
         cursor: behind the windows that are acknowledged.
         found: the table and where it is at fault.
         unmerged: by table, the last snapshot that the lake does not have.
-        reached: the lake has all windows before it, and none behind it.
+        reached: an epoch and a position in it: the lake has all windows before it, and none behind it.
         at: now (UTC).
         by: who asks.
     """
     last, waiting = cursor.aside_of(found.table), unmerged.get(found.table)
     if last is not None and (last.open or (found.start is not None and last.covers(cursor.epoch, found.start))):
         return cursor
-    start = stands = reached if found.start is None else found.start
+    epoch, start = reached if found.start is None else (cursor.epoch, found.start)
+    stands = start
     if waiting is not None and waiting.needs(found.start):
         cursor = given_up(cursor, waiting.task)
         if last is not None and last.until is not None and last.snapshot_id == waiting.task.snapshot_id:
-            start, stands = last.until, last.stands
+            epoch, start, stands = last.until_epoch, last.until, last.stands
         else:
-            start = stands = min(start, reached)
+            # Where a server took over the lake may be in the epoch before.
+            epoch, start = min((epoch, start), reached)
+            stands = start
     unread = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
-    record = Aside(found.table, cursor.epoch, start, stands, unread, found.fault, found.behind, at, by)
+    record = Aside(
+        found.table, epoch, start, stands, unread, found.fault, found.behind, at, by, unread_epoch=cursor.epoch
+    )
     return replace(cursor, aside=(*cursor.aside, record))
 
 

@@ -103,7 +103,7 @@ class World:
             if isinstance(told, Position):
                 self.want_anew(told)
             else:
-                self.cursor = set_aside(self.cursor, told, self.unmerged(), at(reached), at=NOW, by="test")
+                self.cursor = set_aside(self.cursor, told, self.unmerged(), (1, at(reached)), at=NOW, by="test")
 
     def unmerged(self) -> dict[str, Unmerged]:
         """Snapshots that the lake does not have and no merge in flight brings."""
