@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cdc_lib.consumers import Interest, subscribe_to
 from cdc_lib.errors import ConfigError, UnsupportedValue
+from cdc_lib.merging import in_order
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store import layout
@@ -230,4 +233,7 @@ def test_a_table_is_read_anew_whose_columns_are_renamed_between_two_chunks(any_s
     assert cursor(capture).snapshots == (old, new)
     plan = capture.pipeline.plan_merge(by="test")
     assert swap < record.until
-    assert [new.snapshot_id in key for key in plan.batches if "/snapshots/" in key] == [True, True]
+    # What came before the snapshot is merged first.
+    assert (plan.stop, [key for key in plan.batches if "/snapshots/" in key]) == (record.start, [])
+    lake = capture.pipeline.cursors.load(capture.config.source, LAKE)
+    assert in_order(cursor(capture), replace(lake, position=record.start, in_flight=()), [new], ()) == ((new,), ())
