@@ -19,6 +19,7 @@ from cdc_lib.config.store import StoreConfig
 from spark_jobs.archive import archive_options
 from spark_jobs.jars import jar_paths
 from spark_jobs.java import java_options
+from spark_jobs.java_names import remember_names
 from spark_jobs.sql import quoted
 from spark_jobs.tables.faults import told
 
@@ -64,7 +65,8 @@ def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]
 
 
 def prepare(spark: SparkSession, config: SourceConfig) -> None:
-    """Make the store and the catalog known to a running session."""
+    """Make the store and the catalog known to a running session, and let it remember Java's names."""
+    remember_names(spark._jvm)  # noqa: SLF001 - no public way to it
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - no public way to set it late
     for name, value in hadoop_settings(config.store).items():
         hadoop.set(name, value)

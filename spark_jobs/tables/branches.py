@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterator
 from typing import Any
 
 from cdc_lib.errors import MergeConflict
@@ -34,13 +35,22 @@ def start_branch(table: Any, branch: str, snapshot_id: int | None) -> None:
 
 def drop_left_over(table: Any, source: str) -> None:
     """Remove the branches of a source's merges that were killed."""
-    left_over = [name for name in dict(table.refs()) if name.startswith(_prefix(source))]
+    left_over = [name for name in _refs(table) if name.startswith(_prefix(source))]
     if left_over:
         manage = table.manageSnapshots()
         for name in left_over:
             manage.removeBranch(name)
         manage.commit()
         table.refresh()
+
+
+def _refs(table: Any) -> Iterator[str]:
+    """Yield the names of a table's branches and tags."""
+    names = table.refs().keySet().iterator()
+    # Python's own iteration ends by an exception in Java, which pyspark takes for one that people must be told of: that cost
+    # a hundred calls.
+    while names.hasNext():
+        yield names.next()
 
 
 def refuse_moved(table: Any, snapshot_id: int | None, source_table: str) -> None:
