@@ -8,7 +8,7 @@ place of what the table has of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -86,7 +86,7 @@ def spliced(
         standing.createOrReplaceTempView(view_of(session, STANDING_VIEW))
         own = [name for name in _row(table) if name not in table.primary_key]
         if again:
-            found = keep(_made_anew(session, table, own, cuts, again, keep))
+            found = keep(_made_anew(session, table, own, cuts, again))
         else:
             events = events_sql(
                 view_of(session, CHANGES_VIEW), view_of(session, STANDING_VIEW), cuts, table.primary_key, own, quoted
@@ -108,7 +108,6 @@ def _made_anew(
     own: Sequence[str],
     cuts: Sequence[TimeCut],
     again: Sequence[Stretch],
-    keep: Callable[[DataFrame], DataFrame],
 ) -> DataFrame:
     """Return the versions of the changes' keys without what the lake has of the stretches, spliced epoch by epoch."""
     key = table.primary_key
@@ -125,8 +124,9 @@ def _made_anew(
         events = events_sql(
             changes, view_of(session, MADE_VIEW), here, key, own, quoted, keys_of=view_of(session, CHANGES_VIEW)
         )
-        made = keep(session.sql(versions_sql(f"({events}) AS u", key, own, quoted, replayed=epoch > 1)))
-        made.createOrReplaceTempView(view_of(session, MADE_VIEW))
+        made = session.sql(versions_sql(f"({events}) AS u", key, own, quoted, replayed=epoch > 1))
+        # Without the plan behind it: each epoch names the one before twice, so the whole would double with each.
+        made.localCheckpoint().createOrReplaceTempView(view_of(session, MADE_VIEW))
     return session.sql(same_sql(view_of(session, MADE_VIEW), view_of(session, STANDING_VIEW), key, own, quoted))
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import Row, SparkSession
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.model.batch import FILE, OP
 from cdc_lib.model.lake import CHANGE_TYPES, LAKE_FILE, ORDER, LakeColumn, LakeTable
-from spark_jobs.sql import as_text, literal, quoted
+from spark_jobs.sql import as_text, literal, quoted, struct
 
 FEW_KEYS = 200
 """Up to so many constants Iceberg looks at when it leaves out files."""
@@ -31,12 +31,15 @@ class KeyRange:
         upserts: those among them that stand afterwards.
         relation: the keys with their orders, ready to stand in FROM.
         conditions: pairs of a column and what holds of it, ready for SQL.
+        named: what holds of exactly the rows of these keys, ready for SQL; None where the keys are too many to be named, or
+            cannot be.
     """
 
     rows: int
     upserts: int
     relation: str
     conditions: tuple[tuple[str, str], ...]
+    named: str | None = None
 
     def within(self, relation: str) -> str:
         """Return the conditions on a relation's columns, each with ``AND`` in front."""
@@ -58,7 +61,7 @@ def key_range(session: SparkSession, view: str, table: LakeTable) -> KeyRange:
         return _bounds(session, view, key)
     upserts = sum(row[-1] != DELETE for row in found)
     relation = _values(found, [*key, *order]) if found else view
-    return KeyRange(len(found), upserts, relation, _each(found, key))
+    return KeyRange(len(found), upserts, relation, _each(found, key), _named(found, key))
 
 
 def _key(table: LakeTable) -> list[LakeColumn]:
@@ -74,6 +77,19 @@ def _each(found: Sequence[Row], key: list[LakeColumn]) -> tuple[tuple[str, str],
             values = sorted({row[i] for row in found})
             conditions.append((column.name, f"IN ({', '.join(literal(value, column.type) for value in values)})"))
     return tuple(conditions)
+
+
+def _named(found: Sequence[Row], key: list[LakeColumn]) -> str | None:
+    """Name every key as a whole, behind the conditions on single columns, by which files are left out."""
+    if not found or any(column.type in INEXACT for column in key):
+        return None
+    named = [f"{quoted(column)} {holds}" for column, holds in _each(found, key)]
+    if len(key) > 1:
+        keys = (", ".join(literal(row[i], column.type) for i, column in enumerate(key)) for row in found)
+        named.append(
+            f"{struct(tuple(column.name for column in key))} IN ({', '.join(f'struct({one})' for one in keys)})"
+        )
+    return " AND ".join(named)
 
 
 def _values(found: Sequence[Row], columns: list[LakeColumn]) -> str:

@@ -222,3 +222,38 @@ def test_one_table_that_cannot_be_merged_does_not_stop_the_others_but_the_cut(la
     assert caught.value.context["table"] == items.name
     assert lake.rows(orders.name, "id", "state")[0] == (1, "paid")
     assert lake.store.get(layout.cut_key("shop", plan.merge_id)) is None
+
+
+def test_few_rows_of_two_key_columns_take_out_no_row_that_shares_each_of_them(lake):
+    """Nor rows of keys that differ in their case alone; also by a merge that leaves nothing but deletes."""
+    lines = table(f"{lake.database}.lines", {"id": BIGINT, "part": TEXT, "n": BIGINT}, ("id", "part"))
+    keys = [(i, part) for i in (1, 2, 3) for part in ("a", "A", "it's \\ a")]
+    rows = [Row("c", 10 + n, {"id": i, "part": part, "n": 0}) for n, (i, part) in enumerate(keys)]
+    lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {lines: rows})))
+    changed = {(1, "a"): 1, (2, "A"): 2, (3, "it's \\ a"): None}
+    two = [
+        Row("d" if n is None else "u", 110 + i, {"id": key[0], "part": key[1], "n": n or 0})
+        for i, (key, n) in enumerate(changed.items())
+    ]
+    lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {lines: two})))
+    expected = dict.fromkeys(keys, 0) | changed
+    expected = sorted((*key, n) for key, n in expected.items() if n is not None)
+    assert sorted(lake.rows(lines.name, "id", "part", "n")) == expected
+    gone = [Row("d", 210, {"id": 1, "part": "A", "n": 0})]
+    lake.merge(lake.batches.plan(300, lake.batches.window(200, 300, {lines: gone})))
+    assert sorted(lake.rows(lines.name, "id", "part", "n")) == [row for row in expected if row[:2] != (1, "A")]
+    assert lake.stands(lines.name).marker.merged_to == Point(1, 1, 300)
+
+
+def test_a_file_whose_rows_all_change_is_taken_out_whole(lake, orders, three):
+    """And the marker of the merge stands in the commit of the rows: Iceberg takes a file out without it."""
+    all_of_them = [Row("u", 100 + i, {"id": i, "state": "paid"}) for i in (1, 2, 3)]
+    lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {orders: all_of_them})))
+    assert lake.rows(orders.name, "id", "state") == [(1, "paid"), (2, "paid"), (3, "paid")]
+    assert lake.stands(orders.name).marker.merged_to == Point(1, 1, 200)
+    one = [Row("u", 210, {"id": 2, "state": "sent"})]
+    lake.merge(lake.batches.plan(300, lake.batches.window(200, 300, {orders: one})))
+    gone = [Row("d", 310 + i, {"id": i, "state": "sent"}) for i in (1, 2, 3)]
+    lake.merge(lake.batches.plan(400, lake.batches.window(300, 400, {orders: gone})))
+    assert lake.rows(orders.name, "id", "state") == []
+    assert lake.stands(orders.name).marker.merged_to == Point(1, 1, 400)
