@@ -62,8 +62,8 @@ class Shapes:
         if name := self._free(table, kind):
             spelled, ways, value = TYPES[kind]
             self._execute(f"ALTER TABLE {table} ADD COLUMN {name} {spelled} {self._random.choice(ways)}")
-            # A lake table gets a column with the first row that has it.
-            self._execute(f"REPLACE INTO {table} (id, v) VALUES (41, 'with it')")
+            # A lake table gets a column with the first row that has it; of one that stays as it is the binlog does not tell.
+            self._execute(f"REPLACE INTO {table} (id, v) VALUES (41, 'with it {self._random.randrange(10**9)}')")
             self._execute(f"UPDATE {table} SET {name} = {value} WHERE id < 20")
 
     def _drop(self, table: str) -> None:
