@@ -1,4 +1,4 @@
-"""A lake table in Apache Iceberg: format version 3, merge-on-read with deletion vectors.
+"""A lake table in Apache Iceberg, merge-on-read with deletion vectors.
 
 An upsert is two steps, which were measured to cost half of one MERGE: a MERGE that only deletes, against the broadcast key
 and order columns, then an append of the new rows. Both go to a branch that becomes the table in one commit. A single step
@@ -21,13 +21,12 @@ from pyspark.sql.types import StructType
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
-from cdc_lib.merge.evolve import AddColumn, changes_for, lake_columns
+from cdc_lib.merge.evolve import changes_for
 from cdc_lib.merge.modes import MODES, mode_of
 from cdc_lib.model.batch import ABSENT, EPOCH, OFFSET, OP
 from cdc_lib.model.lake import (
     KEY_PROPERTY,
     LAKE_FILE,
-    MODE_COLUMNS,
     MODE_PROPERTY,
     ORDER,
     SOURCE_PROPERTY,
@@ -37,10 +36,9 @@ from cdc_lib.model.lake import (
     LakeTable,
     Marker,
     Reselected,
-    lake_type,
     marker_property,
 )
-from cdc_lib.model.mode import IS_CURRENT, IS_DELETED, TO_ORDER, VALID_TO, Mode
+from cdc_lib.model.mode import IS_CURRENT, Mode
 from cdc_lib.model.renamed import RENAMES_PROPERTY, Renamed, from_json, to_json
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import Filled, Replaced, Reselect, Superseded
@@ -48,6 +46,7 @@ from spark_jobs.session import set_for
 from spark_jobs.sql import belongs, full_name, point, quoted, struct
 from spark_jobs.tables.branches import drop_left_over, new_branch, publish, refuse_moved, start_branch
 from spark_jobs.tables.complete import Completion, refuse_absent
+from spark_jobs.tables.definition import become_sql, column_sql, create_sql, key_sql
 from spark_jobs.tables.faults import is_missing, told
 from spark_jobs.tables.fill import column_of, filled_columns, update_sql
 from spark_jobs.tables.history import cut_sql, cuts_of, ended_before, spliced
@@ -56,23 +55,6 @@ from spark_jobs.tables.renames import refuse_renamed, rename_columns
 from spark_jobs.tables.snapshots import markers_of
 from spark_jobs.tables.soft_delete import mark_sql, marked
 from spark_jobs.tables.views import view_of
-
-SETTINGS = {
-    "format-version": "3",
-    "write.merge.mode": "merge-on-read",
-    "write.update.mode": "merge-on-read",
-    "write.delete.mode": "merge-on-read",
-    "write.distribution-mode": "none",
-    "write.merge.distribution-mode": "none",
-    "write.update.distribution-mode": "none",
-    "write.delete.distribution-mode": "none",
-    "write.target-file-size-bytes": str(64 * 1024**2),
-    "write.parquet.compression-codec": "zstd",
-    # Small row groups in key order let a reader fetch one row without reading the file.
-    "write.parquet.row-group-size-bytes": str(2 * 1024**2),
-    "write.metadata.delete-after-commit.enabled": "true",
-}
-"""Table properties of every table."""
 
 ROWS_PER_FILE = 250_000
 """An append of up to so many rows becomes one file, sorted by key."""
@@ -132,38 +114,21 @@ class IcebergTable:
     def create(self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[Renamed] = ()) -> LakeTable:
         """Create the table without rows; the row's own columns come first."""
         mode = mode_of(schema, wanted)
-        columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in lake_columns(schema, mode))
-        counted = (*schema.primary_key, *((IS_CURRENT, VALID_TO, *TO_ORDER) if mode == "history" else ()))
-        # A merge reads the partition of the current versions, and few files of the others.
-        parted = f" PARTITIONED BY ({quoted(IS_CURRENT)})" if mode == "history" else ""
         properties = {
-            **SETTINGS,
-            # Statistics stop at the hundredth column; without the key's no file can be left out of a merge.
-            **{f"write.metadata.metrics.column.{name}": "full" for name in counted},
             SOURCE_PROPERTY: self._source,
             TABLE_PROPERTY: self._table,
-            MODE_PROPERTY: mode,
-            KEY_PROPERTY: json.dumps(schema.primary_key),
             **({RENAMES_PROPERTY: to_json(renames)} if renames else {}),
         }
-        listed = ", ".join(f"{_property(name)} = {_property(value)}" for name, value in properties.items())
         with told("create the lake table", self._table):
-            self._sql(
-                f"CREATE TABLE {full_name(self._name)} ({columns}) USING iceberg{parted} TBLPROPERTIES ({listed})"
-            )
+            self._sql(create_sql(self._name, schema, mode, properties))
         return self._loaded()
 
     def become(self, mode: Mode) -> LakeTable:
         """Go on in another mode: every step may be done again, and the mode is written last."""
-        table, name = self._loaded(), full_name(self._name)
-        have = {column.name for column in table.columns}
+        have = {column.name for column in self._loaded().columns}
         with told(f"give the lake table the mode {mode}", self._table):
-            if mode == "mirror" and IS_DELETED in have:
-                self._sql(f"DELETE FROM {name} WHERE {quoted(IS_DELETED)}")
-            for column in MODE_COLUMNS[mode]:
-                if column not in have:
-                    self._sql(f"ALTER TABLE {name} ADD COLUMN {quoted(column)} {lake_type(column)}")
-            self._sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_property(MODE_PROPERTY)} = {_property(mode)})")
+            for statement in become_sql(self._name, mode, have):
+                self._sql(statement)
         return self._loaded()
 
     def rename(self, stands: LakeTable, names: Mapping[str, str], renames: Sequence[Renamed]) -> LakeTable:
@@ -180,23 +145,15 @@ class IcebergTable:
     def rekey(self, schema: TableSchema) -> LakeTable:
         """Add and widen columns, and keep rows by the key of the schema; every step may be done again."""
         self._grown(replace(self._loaded(), primary_key=schema.primary_key), schema)
-        properties = {f"write.metadata.metrics.column.{name}": "full" for name in schema.primary_key}
-        properties[KEY_PROPERTY] = json.dumps(schema.primary_key)
-        listed = ", ".join(f"{_property(name)} = {_property(value)}" for name, value in properties.items())
         with told("give the lake table another key", self._table):
-            self._sql(f"ALTER TABLE {full_name(self._name)} SET TBLPROPERTIES ({listed})")
+            self._sql(key_sql(self._name, schema.primary_key))
         return self._loaded()
 
     def _grown(self, table: LakeTable, schema: TableSchema) -> LakeTable:
         changes = changes_for(table, schema)
         for change in changes:
-            alter, name = f"ALTER TABLE {full_name(self._name)}", quoted(change.name)
             with told(f"change column {change.name} of the lake table", self._table):
-                if isinstance(change, AddColumn):
-                    place = f"AFTER {quoted(change.after)}" if change.after is not None else "FIRST"
-                    self._sql(f"{alter} ADD COLUMN {name} {change.type} {place}")
-                else:
-                    self._sql(f"{alter} ALTER COLUMN {name} TYPE {change.type}")
+                self._sql(column_sql(self._name, change))
         return self._loaded() if changes else table
 
     def upsert(
@@ -493,11 +450,6 @@ def _superseded(rule: Superseded, alias: str = "") -> str:
     older += [] if rule.reads else [f"{of}{quoted(OP)} <> 'r'"]
     whose = belongs(rule.columns, alias)
     return " AND ".join((*older, *whose))
-
-
-def _property(text: str) -> str:
-    """Return a text of TBLPROPERTIES, where only a string as written is allowed."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def ensure_namespaces(spark: SparkSession, names: Iterable[LakeName]) -> None:
