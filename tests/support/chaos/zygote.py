@@ -81,12 +81,22 @@ def main() -> None:
     for line in sys.stdin:
         jobs = [Job.from_json(text) for text in json.loads(line)]
         pids = [_fork(job, run) for job in jobs]
-        leaders += pids
         statuses = [_wait(pid, job.timeout) for pid, job in zip(pids, jobs, strict=True)]
         os.write(answers, (json.dumps(statuses) + "\n").encode())
-    for pid in leaders:  # a Spark whose Python was killed alone
+        # The number of a group that is gone is soon somebody else's.
+        leaders = [pid for pid in (*leaders, *pids) if _leads(pid)]
+    for pid in filter(_leads, leaders):  # a Spark whose Python was killed alone
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
+
+
+def _leads(pid: int) -> bool:
+    """Return whether a process of the group that a step began still runs."""
+    try:
+        os.killpg(pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 def _fork(job: Job, run) -> int:
