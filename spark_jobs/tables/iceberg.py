@@ -1,7 +1,7 @@
 """A lake table in Apache Iceberg, merge-on-read with deletion vectors.
 
 An upsert is two steps, which were measured to cost half of one MERGE: a MERGE that only deletes, against the broadcast key
-and order columns, then an append of the new rows. Both go to a branch that becomes the table in one commit. A single step
+and order columns (or a DELETE that names few keys), then an append of the new rows. Both go to a branch that becomes the table in one commit. A single step
 takes this way too: Iceberg lets two appends to a table pass beside each other, and only the branch tells that another merge
 of the same batches, perhaps one that was given up and still runs, came first.
 """
@@ -181,9 +181,9 @@ class IcebergTable:
             gone = () if stays else tuple(_superseded(rule, "t") for rule in supersedes)
             completion = Completion(self._session, table, full_name(self._name), self._table, gone, fills, stays)
             last = self._last(table, changes, completion, snapshot_to_come=snapshot_to_come)
-            if not (
-                final and 0 < most <= FEW_KEYS
-            ):  # few whole rows are read twice for less than it takes to keep them
+            # Few whole rows are read twice for less than it takes to keep them.
+            few = final and 0 < most <= FEW_KEYS
+            if not few:
                 last.persist()
             try:
                 # Computed from the frame that is kept; the rows that are read back for it lie in files.
@@ -198,7 +198,7 @@ class IcebergTable:
                     self._write(table, found.last, keys, guard=guard, supersedes=supersedes, fills=fills)
                 return keys.rows
             finally:
-                if last.is_cached:
+                if not few:
                     last.unpersist()
 
     def _load_first(
@@ -334,7 +334,7 @@ class IcebergTable:
     def _take_out(self, table: LakeTable, keys: KeyRange, branch: str, *, newest: bool) -> None:
         """Delete what the table has of these keys, unless it is newer; it is not where the changes are the newest."""
         if newest and keys.named is not None:
-            # Takes a fifth less of a small merge than a join: whole files may go, and no order is compared.
+            # Takes an eighth less of a small merge than a join: whole files may go, and no order is compared.
             self._sql(f"DELETE FROM {full_name(self._name, branch)} WHERE {keys.named}")
             return
         self._sql(

@@ -61,7 +61,8 @@ def key_range(session: SparkSession, view: str, table: LakeTable) -> KeyRange:
         return _bounds(session, view, key)
     upserts = sum(row[-1] != DELETE for row in found)
     relation = _values(found, [*key, *order]) if found else view
-    return KeyRange(len(found), upserts, relation, _each(found, key), _named(found, key))
+    conditions = _each(found, key)
+    return KeyRange(len(found), upserts, relation, conditions, _named(found, key, conditions))
 
 
 def _key(table: LakeTable) -> list[LakeColumn]:
@@ -79,11 +80,11 @@ def _each(found: Sequence[Row], key: list[LakeColumn]) -> tuple[tuple[str, str],
     return tuple(conditions)
 
 
-def _named(found: Sequence[Row], key: list[LakeColumn]) -> str | None:
+def _named(found: Sequence[Row], key: list[LakeColumn], conditions: Sequence[tuple[str, str]]) -> str | None:
     """Name every key as a whole, behind the conditions on single columns, by which files are left out."""
     if not found or any(column.type in INEXACT for column in key):
         return None
-    named = [f"{quoted(column)} {holds}" for column, holds in _each(found, key)]
+    named = [f"{quoted(column)} {holds}" for column, holds in conditions]
     if len(key) > 1:
         keys = (", ".join(literal(row[i], column.type) for i, column in enumerate(key)) for row in found)
         named.append(

@@ -85,7 +85,7 @@ def main() -> None:
         os.write(answers, (json.dumps(statuses) + "\n").encode())
         # The number of a group that is gone is soon somebody else's.
         leaders = [pid for pid in (*leaders, *pids) if _leads(pid)]
-    for pid in filter(_leads, leaders):  # a Spark whose Python was killed alone
+    for pid in leaders:  # a Spark whose Python was killed alone
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
 
