@@ -25,10 +25,10 @@ ENV CDC_CACHE=/opt/lakecdc/cache \
     AIRFLOW_HOME=/var/lib/airflow \
     PYTHONUNBUFFERED=1 \
     TZ=UTC
-RUN python -c 'from spark_jobs.jars import jar_paths; jar_paths(["iceberg", "sqlite", "s3"])' \
-    && python -m spark_jobs.warm iceberg sqlite \
-    && python -m spark_jobs.warm iceberg s3 \
-    && python -m cdc_lib.decode.warm \
+RUN python -c 'from spark_jobs.runtime.jars import jar_paths; jar_paths(["iceberg", "sqlite", "s3"])' \
+    && python -m spark_jobs.runtime.build_class_archive iceberg sqlite \
+    && python -m spark_jobs.runtime.build_class_archive iceberg s3 \
+    && python -m cdc_lib.compile_kernels \
     && chown -R cdc:cdc "$CDC_CACHE"
 
 USER cdc

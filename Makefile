@@ -1,5 +1,5 @@
 # For fingers that type make: every target is ./dev with the same name.
-TARGETS := setup demo demo-clean test test-unit lint format lock clean soak
+TARGETS := setup demo demo-clean test test-unit lint format docs lock clean soak
 
 .PHONY: help $(TARGETS)
 help:

@@ -6,27 +6,31 @@ CdcError
 │   ├── SourceUnavailable *      cannot connect, or the connection broke
 │   ├── PositionPurged           the server no longer has the binlog the cursor needs
 │   ├── PositionNotFound         the server has the file, but not that position in it
+│   ├── TableUnreadable          the server refuses to read one table, and answers for the others
+│   ├── BinlogIncomplete         transactions are missing from a binlog file of the server
 │   ├── UnsupportedServer        a version, setting or privilege that cannot be worked with
-│   └── ServerSwitched           another server answers than the one the cursor belongs to
+│   └── ServerChanged           another server answers than the one the cursor belongs to
 ├── DecodeError                  bytes of the binlog that are not understood
 │   ├── UnknownEvent             an event type that is not read yet
 │   ├── UnknownSchema            rows of a table whose columns are not known
 │   ├── UnsupportedValue         a column type or a value with no exact place in the lake
-│   ├── TableReplaced            a captured table has rows that the binlog does not hold: it is read anew
-│   ├── RowsUndone               rows that were taken back had been decoded: the window is read again
+│   ├── TableReplaced            a captured table has rows that the binlog does not hold: it is read again
+│   ├── RowsRolledBack               rows that were taken back had been decoded: the window is read again
 │   └── ChecksumMismatch         the CRC32 of an event is wrong
 ├── ReselectError *              the current row could not be read back from the source
 ├── StoreError                   object storage
 │   ├── StoreUnavailable *       no answer, or an answer that says to try again
 │   ├── CorruptBatch             a file is missing, or not what its manifest says
-│   ├── BatchesGone              batches that a consumer has not read are no longer stored
+│   ├── BatchesMissing              batches that the lake or a consumer has not read are no longer stored
 │   └── BatchMismatch            a batch exists already with other contents
 ├── MergeError                   the lake
 │   ├── MergeConflict *          somebody else committed to the table meanwhile
+│   ├── ForeignChange            the lake table no longer holds what was merged
 │   └── IncompatibleSchema       a column change that cannot be applied without loss
 └── AckError                     cursors
     ├── CursorMoved              the cursor is not where this task found it
     ├── ConsumerHeld *           another process holds the subscription
+    ├── CursorMissing               a cursor is missing, although the source has begun
     └── BatchNotDurable          nothing shows that the work to be acknowledged was done
 
 ``*`` retryable: the same call may succeed later with nothing changed by hand.
@@ -34,13 +38,21 @@ CdcError
 Each error carries a message that says what happened, a ``hint`` that says what to do, and a ``context`` of names and
 numbers (source, table, file, offset, ...) that also stand in its text. All of them survive pickling, because they travel
 between Airflow's and Spark's processes.
+
+Each class has a ``code`` of its own. Documents and JSON name an error by its code, never by its class.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from typing import ClassVar
 
 Context = str | int | float | bool | None
+
+
+_OPEN = re.compile(r"\{(source|lake_table)\}")
+"""A name in a hint that whoever raises the error does not know."""
 
 
 class CdcError(Exception):
@@ -52,13 +64,31 @@ class CdcError(Exception):
         **context: where it happened, for example ``source="shop", file="binlog.000007", offset=4``.
     """
 
+    code: ClassVar[str] = "error"
+    """Names the error in stored documents and in JSON. It never changes, even if the class gets another name."""
+
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, *, hint: str = "", **context: Context) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
         self.context = {name: value for name, value in context.items() if value is not None}
+        self._hint = hint
+        self._filled: dict[str, str] = {}
+
+    @property
+    def hint(self) -> str:
+        """What to do. Names that it leaves open, as ``{source}``, are those of the place, or capitals."""
+        known: dict[str, Context] = {**self._filled, **self.context}
+        return _OPEN.sub(lambda found: str(known.get(found[1], found[1].upper())), self._hint)
+
+    def assure(self, text: str) -> None:
+        """Say first what has not happened: what comes next may be done in peace."""
+        self._hint = f"{text} {self._hint}".strip()
+
+    def fill(self, **names: str) -> None:
+        """Give the names that the hint leaves open, where they are known and the error's place lacks them."""
+        self._filled |= names
 
     def __str__(self) -> str:
         """One text with the message, the place and the hint."""
@@ -75,119 +105,215 @@ def _rebuild(kind: type[CdcError], message: str, hint: str, context: dict[str, C
     return kind(message, hint=hint, **context)
 
 
+def dump_error(error: CdcError) -> bytes:
+    """Write an error for the process that started this one; a class outside the tree has the code of its parent."""
+    document = {"code": error.code, "message": error.message, "hint": error.hint, "context": error.context}
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def load_error(data: bytes) -> CdcError:
+    """Return the error that another process wrote.
+
+    A code that this release does not know gives a plain :class:`CdcError`; the code is kept in its context.
+    """
+    document = json.loads(data.decode("utf-8", "surrogatepass"))
+    code, message, hint, context = (document[name] for name in ("code", "message", "hint", "context"))
+    kind = error_classes().get(code)
+    return _rebuild(kind or CdcError, message, hint, context if kind else {**context, "code": code})
+
+
+def error_classes() -> dict[str, type[CdcError]]:
+    """Return each class of the tree by its code, parents first."""
+    kinds = (kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, CdcError))
+    return {kind.code: kind for kind in kinds}
+
+
 class ConfigError(CdcError):
     """A source file, a setting or a command line is wrong."""
+
+    code = "config_error"
 
 
 class SourceError(CdcError):
     """The MySQL or MariaDB server cannot give what is asked of it."""
 
+    code = "source_error"
+
 
 class SourceUnavailable(SourceError):
     """The server cannot be reached, or the connection broke."""
 
+    code = "source_unavailable"
     retryable = True
 
 
 class PositionPurged(SourceError):
     """The server no longer has the binlog file that the cursor needs."""
 
+    code = "position_purged"
+
 
 class PositionNotFound(SourceError):
     """The server has the file, but the position is not in it."""
+
+    code = "position_not_found"
+
+
+class TableUnreadable(SourceError):
+    """The server refuses to read one table; it can be reached, and answers for the others."""
+
+    code = "table_unreadable"
+
+
+class BinlogIncomplete(SourceError):
+    """Transactions are missing from a binlog file of the server: its end was cut off."""
+
+    code = "binlog_incomplete"
 
 
 class UnsupportedServer(SourceError):
     """The server's version, settings or privileges cannot be worked with."""
 
+    code = "unsupported_server"
 
-class ServerSwitched(SourceError):
+
+class ServerChanged(SourceError):
     """Another server answers than the one the cursor belongs to."""
+
+    code = "server_changed"
 
 
 class DecodeError(CdcError):
     """Bytes of the binlog that are not understood: the window stops before its ack."""
 
+    code = "decode_error"
+
 
 class UnknownEvent(DecodeError):
     """An event type that is not read."""
+
+    code = "unknown_event"
 
 
 class UnknownSchema(DecodeError):
     """Rows of a table whose columns are not known."""
 
+    code = "unknown_schema"
+
 
 class UnsupportedValue(DecodeError):
     """A column type or a value that has no exact place in the lake."""
 
+    code = "unsupported_value"
+
 
 class TableReplaced(DecodeError):
-    """A captured table has rows that the binlog does not hold; it is set aside, and read anew by the next plan."""
+    """A captured table has rows that the binlog does not hold; it is quarantined, and read again by the next plan."""
+
+    code = "table_replaced"
 
 
-class RowsUndone(DecodeError):
+class RowsRolledBack(DecodeError):
     """Rows had been decoded when the statement came that takes them back; the window is read again, knowing of it."""
+
+    code = "rows_rolled_back"
 
 
 class ChecksumMismatch(DecodeError):
     """The CRC32 at the end of an event is not that of its bytes."""
 
+    code = "checksum_mismatch"
+
 
 class ReselectError(CdcError):
     """The current row could not be read back from the source."""
 
+    code = "reselect_error"
     retryable = True
 
 
 class StoreError(CdcError):
     """Object storage does not hold what it should."""
 
+    code = "store_error"
+
 
 class StoreUnavailable(StoreError):
     """Object storage gives no answer, or one that says to try again."""
 
+    code = "store_unavailable"
     retryable = True
 
 
 class CorruptBatch(StoreError):
     """A file of a batch is missing, or is not what its manifest says."""
 
+    code = "corrupt_batch"
 
-class BatchesGone(StoreError):
-    """Batches that a consumer has not read are no longer stored."""
+
+class BatchesMissing(StoreError):
+    """Batches that the lake or another consumer has not read are no longer stored."""
+
+    code = "batches_missing"
 
 
 class BatchMismatch(StoreError):
     """The batch exists already with other contents."""
 
+    code = "batch_mismatch"
+
 
 class MergeError(CdcError):
     """A batch cannot be applied to its lake table."""
+
+    code = "merge_error"
 
 
 class MergeConflict(MergeError):
     """Somebody else committed to the table meanwhile."""
 
+    code = "merge_conflict"
     retryable = True
+
+
+class ForeignChange(MergeError):
+    """Somebody else changed the lake table so that it no longer holds what was merged."""
+
+    code = "foreign_change"
 
 
 class IncompatibleSchema(MergeError):
     """A change of columns that cannot be applied without loss."""
 
+    code = "incompatible_schema"
+
 
 class AckError(CdcError):
     """A cursor cannot be moved."""
+
+    code = "ack_error"
 
 
 class CursorMoved(AckError):
     """The cursor is not where this task found it."""
 
+    code = "cursor_moved"
+
+
+class CursorMissing(AckError):
+    """A cursor is missing, although the source has begun."""
+
+    code = "cursor_missing"
+
 
 class ConsumerHeld(AckError):
     """Another process holds the subscription, until it lets go or its lease runs out."""
 
+    code = "consumer_held"
     retryable = True
 
 
 class BatchNotDurable(AckError):
     """Nothing shows that the work to be acknowledged was done."""
+
+    code = "batch_not_durable"

@@ -8,6 +8,7 @@ Every step can be called again at any time: it finds in the cursors and in the s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,43 +16,48 @@ from functools import partial
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
-from cdc_lib.draining import Drainer
-from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, UnsupportedServer
-from cdc_lib.histories import Histories
-from cdc_lib.merging import Merging, plan_of
-from cdc_lib.model.aside import Aside
-from cdc_lib.model.batch import Manifest
+from cdc_lib.drain.batch import Exclusions
+from cdc_lib.drain.columns import cascade_findings, check_tables, shape_of, versioned
+from cdc_lib.drain.window import Drainer
+from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, DecodeError, UnsupportedServer
+from cdc_lib.merge.planner import Merging, plan_of
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
-from cdc_lib.model.lake import Point
-from cdc_lib.model.merge import MergePlan
-from cdc_lib.model.position import Position
-from cdc_lib.model.results import AckResult, DrainResult, Found, Gauges, Status, Wanted
-from cdc_lib.model.window import SnapshotTask, Unit, Window
-from cdc_lib.overview import findings_of, gauges_of, status_of
-from cdc_lib.parts import PartSnapshots, WantedPart
+from cdc_lib.model.finding import Finding
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.position import Point, Position
+from cdc_lib.model.quarantine import QuarantineRecord
+from cdc_lib.model.results import AckResult, DrainResult, Gauges, LocatedPosition, ResnapshotPreview, Status
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
+from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.foreign_keys import cascades_of
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.preflight import judge
+from cdc_lib.mysql.server_facts import ServerFacts, facts_of, read_charsets, read_facts
+from cdc_lib.mysql.xa_recover import facts_without_prepared, wait_for_decisions
+from cdc_lib.plan.ack import over_window
+from cdc_lib.plan.gaps import refuse_lost
+from cdc_lib.plan.start import Starter, address_of, reachable
+from cdc_lib.plan.windows import Limits, plan_windows
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.quarantine import Quarantine
-from cdc_lib.releasing import Releaser
-from cdc_lib.reselecting import Reselector
-from cdc_lib.shaping import check_tables, versioned
-from cdc_lib.source.connect import connect
-from cdc_lib.source.facts import ServerFacts, facts_of, read_charsets, read_facts
-from cdc_lib.source.preflight import Finding, judge
-from cdc_lib.source.prepared import facts_without_prepared, wait_for_decisions
-from cdc_lib.source.schema import InformationSchema
-from cdc_lib.starting import Starter, address_of, reachable
+from cdc_lib.quarantine.records import bounded
+from cdc_lib.quarantine.tables import Quarantine
+from cdc_lib.reselect.rows import Reselector
+from cdc_lib.schema_history.versions import Histories
+from cdc_lib.snapshot.partial import PartialRequest, PartialSnapshots
+from cdc_lib.snapshot.reader import SnapshotReader
+from cdc_lib.snapshot.request import Releaser
+from cdc_lib.status.overview import findings_of, gauges_of, is_waiting, status_of
 from cdc_lib.store import layout
+from cdc_lib.store.complete import note_complete
 from cdc_lib.store.cursors import ObjectCursorStore, begun
-from cdc_lib.store.open import open_store
-from cdc_lib.window.ack import over_window
-from cdc_lib.window.aside import bounded
-from cdc_lib.window.plan import Limits, plan_windows
-from cdc_lib.window_batches import Leaving
+from cdc_lib.store.manifests import count_chunks, find_manifest
+from cdc_lib.store.objects.open import open_store
 
-__all__ = ["AckResult", "DrainResult", "Finding", "Found", "Pipeline", "Status", "Wanted"]
+log = logging.getLogger(__name__)
 
-_MERGE_WINDOWS = 64
-"""Most windows in one merge."""
+__all__ = ["AckResult", "DrainResult", "Finding", "LocatedPosition", "Pipeline", "ResnapshotPreview", "Status"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,29 +83,25 @@ class Pipeline:
         return cls(config, credentials, store, ObjectCursorStore(store))
 
     @property
-    def _drainer(self) -> Drainer:
-        return Drainer(self.config, self.credentials, self.store)
-
-    @property
     def _quarantine(self) -> Quarantine:
-        return Quarantine(self.config, self.credentials, self.store)
+        return Quarantine(self.config, self.store)
 
     @property
     def _here(self) -> Releaser:
-        """At the server that the drain cursor stands on."""
+        """At the server that the drain cursor is on."""
         return Releaser(self.config.at(*self._address()), self.credentials, self.store)
 
     @property
-    def _parts(self) -> PartSnapshots:
-        return PartSnapshots(self.config.at(*self._address()), self.credentials, self.store)
+    def _parts(self) -> PartialSnapshots:
+        return PartialSnapshots(self.config.at(*self._address()), self.credentials, self.store)
 
     @property
     def _merging(self) -> Merging:
-        return Merging(self._drainer, self._quarantine, self.cursors)
+        return Merging(self.config, self.store, self._quarantine, self.cursors)
 
     # --- plan
 
-    def plan(self, *, by: str) -> list[Unit]:
+    def plan(self, *, by: str) -> list[DrainUnit]:
         """Return the units to drain, of the server or the first standby that can be reached; see :meth:`plan_here`."""
         return self._at(reachable(self.config, self.credentials, self._address())).plan_here(by=by)
 
@@ -108,17 +110,20 @@ class Pipeline:
         return self if address == self.config.addresses[0] else replace(self, config=self.config.at(*address))
 
     def _address(self) -> tuple[str, int]:
-        """Return where the server is that the drain cursor stands on."""
+        """Return where the server is that the drain cursor is on."""
         return address_of(self.config, self.cursors.load(self.config.source, DRAIN) if self.config.standbys else None)
 
-    def plan_here(self, *, by: str) -> list[Unit]:
-        """Return the units to drain: what is in flight, else new windows up to the head; and unfinished snapshots.
+    def plan_here(self, *, by: str) -> list[DrainUnit]:
+        """Return the units to drain: what is in flight, else new windows up to the end of the binlog; and unfinished snapshots.
 
         Raises:
-            SourceError: the server cannot be reached, or the cursor cannot go on there.
+            SourceError: the server cannot be reached, or the cursor cannot continue there.
+            CursorMissing: a cursor is missing, although the source has begun.
             CursorMoved: somebody else planned at the same moment.
         """
+        asked = _now()
         facts, tables, charsets = self._look()
+        refuse_lost(self.store, self.cursors, self.config.source)
         cursor = self.cursors.load(self.config.source, DRAIN)
         if cursor is None:
             if self.config.start == "latest":
@@ -126,6 +131,7 @@ class Pipeline:
             cursor = self.cursors.swap(None, Starter(self.config, self.credentials, facts).begin(by))
         if self.cursors.load(self.config.source, LAKE) is None:
             self._begin_lake(cursor)
+        self._note_complete(cursor, facts, asked)
         starter = Starter(self.config, self.credentials, facts)
         if (found := starter.go_on(cursor, partial(self._moved_over_durable, by=by), by)) != cursor:
             if found.epoch > cursor.epoch:
@@ -137,12 +143,12 @@ class Pipeline:
             jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
             histories.enrol(tables, cursor.position, afresh=jumped)
         planned = cursor
-        if cursor.tables_wanted_anew:
+        if cursor.tables_to_resnapshot:
             releaser = Releaser(self.config, self.credentials, self.store)
-            planned = releaser.released(cursor, cursor.tables_wanted_anew, at=_now(), by=by)
+            planned = releaser.released(cursor, cursor.tables_to_resnapshot, at=_now(), by=by)
         planned = self._enrolled(planned, facts, tables)
         if planned != cursor:
-            # The chunks are read behind the commits of what is prepared now, perhaps before the source began.
+            # The chunks are read after the commits of what is prepared now, perhaps before the source began.
             wait_for_decisions(self.config.server, self.credentials, facts)
         if not cursor.in_flight:
             limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
@@ -152,32 +158,45 @@ class Pipeline:
             cursor = self.cursors.swap(cursor, planned)
         return [*cursor.open_snapshots, *cursor.in_flight]
 
+    def _note_complete(self, drain: Cursor, facts: ServerFacts, asked: datetime) -> None:
+        """Keep the time when the lake has everything: from then on the lag grows while nobody can look."""
+        lake = self.cursors.load(self.config.source, LAKE)
+        if lake is None or lake.position != facts.binlog_end or is_waiting(drain, lake):
+            return
+        if facts.identity.is_same_server(lake.identity):
+            note_complete(self.store, self.config.source, asked)
+
     def _look(self) -> tuple[ServerFacts, list[tuple[str, str]], dict[int, str]]:
         """Return the server's facts, its captured tables, and the character set of each collation number.
 
-        The tables are listed first: a table that is made after that has all of its rows in the binlog behind the head.
+        The tables are listed first: a table that is made after that has all of its rows in the binlog after the end of the binlog.
         """
         connection = connect(self.config.server, self.credentials)
         try:
             reader = InformationSchema(connection)
-            tables = [t for t in reader.tables() if self.config.tables.captures(*t)]
-            check_tables(self.config, self._drainer.shape, reader, tables)
+            seen = reader.tables()
+            tables = [t for t in seen if self.config.tables.captures(*t)]
+            for pattern in self.config.tables.unmatched(seen):
+                log.warning("%s: %s under tables.include names no table of the server", self.config.source, pattern)
+            check_tables(self.config, shape_of(self.config, self.credentials), reader, tables)
             found = [*versioned(self.config, reader.versioned())]
             facts = read_facts(connection, self.config.server)
             charsets = read_charsets(connection)
+            for one in cascade_findings(self.config, cascades_of(connection, facts, tables)):
+                log.warning("%s: %s. %s", self.config.source, one.what, one.hint)
         finally:
             connection.close()
         errors = [finding for finding in (*judge(facts), *found) if finding.level == "error"]
         if errors:
             raise UnsupportedServer(
                 "; ".join(finding.what for finding in errors),
-                hint=" ".join(finding.mend for finding in errors),
+                hint=" ".join(finding.hint for finding in errors),
                 source=self.config.source,
             )
         return facts, tables, charsets
 
     def _begin_lake(self, drain: Cursor) -> None:
-        """Make the lake cursor; it begins with the first batch, or where the drain cursor stands."""
+        """Make the lake cursor; it begins with the first batch, or where the drain cursor is."""
         manifest = self._merging.oldest_batch()
         position = manifest.window.start if manifest and manifest.window else drain.position
         move = Move(_now(), "start", None, position, drain.moves[-1].by if drain.moves else "")
@@ -190,10 +209,10 @@ class Pipeline:
             snapshots=(),
             moves=(move,),
             writer="",
-            aside=(),
+            quarantine=(),
             epoch=manifest.epoch if manifest else drain.epoch,
             identity=manifest.identity if manifest else drain.identity,
-            switches=(),
+            epoch_changes=(),
         )
         self.cursors.swap(None, lake)
 
@@ -201,25 +220,24 @@ class Pipeline:
         """Add a snapshot for each captured table that has none yet."""
         if self.config.start != "snapshot":
             return cursor
-        known = {task.name for task in cursor.snapshots if task.part is None} | {
-            one.table for one in cursor.tables_aside
+        known = {task.name for task in cursor.snapshots if task.selection is None} | {
+            one.table for one in cursor.quarantined_tables
         }
         at = _head(facts)
         snapshot_id = f"{cursor.epoch:06d}-{at.file_number:06d}.{at.offset:012d}"
-        for database, table in tables:
-            if f"{database}.{table}" not in known:
-                cursor = cursor.with_snapshot(
-                    SnapshotTask(self.config.source, cursor.epoch, snapshot_id, database, table)
-                )
-        return cursor
+        return cursor.with_snapshots(
+            SnapshotTask(self.config.source, cursor.epoch, snapshot_id, database, table)
+            for database, table in tables
+            if TableName(database, table) not in known
+        )
 
     # --- drain
 
-    def drain(self, unit: Unit) -> DrainResult:
-        """Read one unit from the server that the cursor stands on; see :meth:`drain_here`."""
+    def drain(self, unit: DrainUnit) -> DrainResult:
+        """Read one unit from the server that the cursor is on; see :meth:`drain_here`."""
         return self._at(self._address()).drain_here(unit)
 
-    def drain_here(self, unit: Unit) -> DrainResult:
+    def drain_here(self, unit: DrainUnit) -> DrainResult:
         """Read one unit and write its batches; what is there already is not written again.
 
         What was acknowledged and is no longer stored was collected since: it is no work.
@@ -232,28 +250,36 @@ class Pipeline:
         cursor = self._cursor(DRAIN)
         if unit.epoch != cursor.epoch:
             raise CursorMoved(
-                f"the unit belongs to epoch {unit.epoch}, and the cursor stands in epoch {cursor.epoch}",
+                f"the unit belongs to epoch {unit.epoch}, and the cursor is in epoch {cursor.epoch}",
                 hint="Another server took over, or somebody moved the cursor: plan again.",
                 source=unit.source,
                 unit=unit.id,
             )
         if self._is_collected(unit, cursor):
             return DrainResult(unit.id, batches=0, rows=0, bytes=0, events=0, seconds=0.0)
+        try:
+            return self._read(unit, cursor)
+        except DecodeError as error:
+            error.assure("Nothing was acknowledged.")
+            raise
+
+    def _read(self, unit: DrainUnit, cursor: Cursor) -> DrainResult:
         if isinstance(unit, Window):
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
-            aside = Leaving(cursor.spared(unit), cursor.replaced(unit))
-            return self._drainer.window(unit, cursor.identity, earlier, aside, cursor.file_times)
-        return self._drainer.snapshot(unit, cursor.identity)
+            excluded = Exclusions(cursor.skipped_tables(unit), cursor.replaced(unit))
+            drainer = Drainer(self.config, self.credentials, self.store)
+            return drainer.window(unit, cursor.identity, earlier, excluded, cursor.file_times)
+        return SnapshotReader(self.config, self.credentials, self.store).read(unit, cursor.identity)
 
-    def _is_collected(self, unit: Unit, cursor: Cursor) -> bool:
+    def _is_collected(self, unit: DrainUnit, cursor: Cursor) -> bool:
         """Tell whether a unit was acknowledged and its batch removed since, or is a snapshot that was given up."""
         if isinstance(unit, Window):
             acked = Point.at(unit.epoch, unit.stop) <= Point.at(cursor.epoch, cursor.position)
-            return acked and unit.start < unit.stop and self._drainer.manifest(layout.manifest_key(unit)) is None
+            return acked and unit.start < unit.stop and find_manifest(self.store, layout.manifest_key(unit)) is None
         known = next((task for task in cursor.snapshots if task.id == unit.id and task.complete), None)
         if known is None or known.given_up:
             return known is not None
-        return self._drainer.manifest(layout.chunk_manifest_key(unit, 0)) is None
+        return find_manifest(self.store, layout.chunk_manifest_key(unit, 0)) is None
 
     def ack_drain(self, *, by: str) -> AckResult:
         """Move the drain cursor over every window in flight whose manifest is there, in order.
@@ -266,62 +292,65 @@ class Pipeline:
         return self._acknowledge(cursor, self._moved_over_durable(cursor, by))
 
     def _moved_over_durable(self, cursor: Cursor, by: str) -> Cursor:
-        """Return the drain cursor behind all that is durable of what it has in flight."""
+        """Return the drain cursor after all that is durable of what it has in flight."""
         moved = cursor
         counted: list[Manifest] = []
         for window in cursor.in_flight:
-            manifest = self._drainer.manifest(layout.manifest_key(window))
+            manifest = find_manifest(self.store, layout.manifest_key(window))
             if manifest is None:
                 break
             counted.append(manifest)
             moved = over_window(moved, window, manifest, at=_now(), by=by)
-        for task in cursor.open_snapshots:
-            found = self._drainer.chunks(task)
-            complete = bool(found) and found[-1].chunk is not None and found[-1].chunk.last
-            moved = moved.with_snapshot(replace(task, chunks=len(found), complete=complete))
-            counted += found[-1:]
+        states: list[SnapshotTask] = []
+        for task, chunks in count_chunks(self.store, cursor.open_snapshots):
+            last = find_manifest(self.store, layout.chunk_manifest_key(task, chunks - 1)) if chunks else None
+            complete = last is not None and last.chunk is not None and last.chunk.last
+            states.append(replace(task, chunks=chunks, complete=complete))
+            counted += [last] if last is not None else []
+        moved = moved.with_snapshots(states)
         lake = self.cursors.load(self.config.source, LAKE)
         return self._quarantine.recorded(moved, lake, counted, at=_now(), by=by)
 
-    def release(self, table: str, *, by: str) -> Aside:
-        """Let a table that is set aside go on, with a new snapshot; returns the record of it.
+    def resume_table(self, table: str, *, by: str) -> QuarantineRecord:
+        """Let a table that is quarantined continue, with a new snapshot; returns the record of it.
 
         Raises:
-            ConfigError: the table is not set aside, or cannot be read by SELECT.
+            ConfigError: the table is not quarantined, or cannot be read by SELECT.
             SourceError: the server cannot be reached or is another one.
             CursorMoved: somebody else moved the cursor at the same moment.
         """
-        cursor = self._cursor(DRAIN)
-        moved = self.cursors.swap(cursor, self._here.freed(cursor, table, at=_now(), by=by))
-        record = moved.aside_of(table)
+        name, cursor = TableName.parse(table), self._cursor(DRAIN)
+        moved = self.cursors.swap(cursor, self._here.freed(cursor, name, at=_now(), by=by))
+        record = moved.quarantine_record(name)
         if record is None:
             raise AssertionError(table)
         return record
 
-    def wanted(self, tables: Sequence[str]) -> tuple[Wanted, ...]:
+    def preview_resnapshot(self, tables: Sequence[str]) -> tuple[ResnapshotPreview, ...]:
         """Return what a new snapshot of each table would do, where patterns may name several; nothing is changed.
 
         Raises:
-            ConfigError: some are not captured or are set aside, or cannot be read or merged so.
+            ConfigError: some are not captured or are quarantined, or cannot be read or merged so.
             SourceError: the server cannot be reached.
         """
         return self._here.wanted(self._cursor(DRAIN), tables)
 
-    def snapshot_anew(self, tables: Sequence[str], *, by: str, why: str) -> tuple[Aside, ...]:
+    def resnapshot(self, tables: Sequence[str], *, by: str, why: str) -> tuple[QuarantineRecord, ...]:
         """Take new snapshots of tables, by names or patterns; from now on the lake takes nothing of them until it has these.
 
         Raises:
-            ConfigError: some are not captured or are set aside, or cannot be read or merged so; nothing was changed.
+            ConfigError: some are not captured or are quarantined, or cannot be read or merged so; nothing was changed.
             SourceError: the server cannot be reached or is another one.
             CursorMoved: somebody else moved the cursor at the same moment.
         """
         cursor, lake, here = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE), self._here
         names = [one.table for one in here.wanted(cursor, tables)]
         moved = self.cursors.swap(cursor, here.anew(cursor, lake, names, why=why, at=_now(), by=by))
-        return tuple(record for name in names if (record := moved.aside_of(name)) is not None)
+        last = {one.table: one for one in moved.quarantine}
+        return tuple(last[name] for name in names if name in last)
 
-    def snapshot_part(self, wanted: WantedPart, *, by: str) -> SnapshotTask:
-        """Read a part of a table again while the lake goes on with the table; returns what is to be drained.
+    def snapshot_rows(self, wanted: PartialRequest, *, by: str) -> SnapshotTask:
+        """Read a part of a table again while the lake continues with the table; returns what is to be drained.
 
         Raises:
             ConfigError: there is no such part, or the table cannot be read so; nothing was changed.
@@ -333,7 +362,7 @@ class Pipeline:
         (task,) = set(moved.snapshots) - set(cursor.snapshots)
         return task
 
-    def cancel_part(self, table: str) -> None:
+    def cancel_snapshot(self, table: str) -> None:
         """Give up the snapshot of a part of a table that is not merged: neither read on nor merged.
 
         Raises:
@@ -341,7 +370,7 @@ class Pipeline:
             CursorMoved: somebody else moved the cursor at the same moment.
         """
         cursor, lake = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE)
-        self.cursors.swap(cursor, self._parts.cancelled(cursor, lake, table))
+        self.cursors.swap(cursor, self._parts.cancelled(cursor, lake, TableName.parse(table)))
 
     def _acknowledge(self, cursor: Cursor, moved: Cursor) -> AckResult:
         """Swap the cursor if it moved and tell how far."""
@@ -350,7 +379,7 @@ class Pipeline:
         if moved == cursor and waiting:
             raise BatchNotDurable(
                 f"{waiting} units are in flight, and none has left its batch",
-                hint="Run the drain tasks again; the cursor stays where it is.",
+                hint=f"cdc step drain {cursor.source} writes them; the cursor stays where it is.",
                 source=cursor.source,
                 consumer=cursor.consumer,
             )
@@ -363,7 +392,7 @@ class Pipeline:
             windows=len(cursor.in_flight) - len(moved.in_flight),
             chunks=max(0, sum(t.chunks for t in moved.snapshots) - sum(t.chunks for t in cursor.snapshots)),
             waiting=waiting,
-            aside=moved.aside[len(cursor.aside) :] if cursor.consumer == DRAIN else (),
+            quarantined=moved.quarantine[len(cursor.quarantine) :] if cursor.consumer == DRAIN else (),
         )
 
     # --- merge
@@ -371,12 +400,15 @@ class Pipeline:
     def plan_merge(self, *, by: str) -> MergePlan | None:
         """Return the batches to merge: what is in flight, else all that is durable; None when the lake has everything.
 
-        What is in flight is planned anew when it would bring what a new snapshot replaces.
+        What is in flight is planned again when it would bring what a new snapshot replaces.
 
         Raises:
             CursorMoved: somebody else planned at the same moment.
             MergeError: a window commits an XA transaction whose rows are in no batch.
+            BatchesMissing: the batch that comes next is not stored.
+            CursorMissing: a cursor is missing, although the source has begun.
         """
+        refuse_lost(self.store, self.cursors, self.config.source)
         drain = self.cursors.load(self.config.source, DRAIN)
         lake = self.cursors.load(self.config.source, LAKE)
         if drain is None or lake is None:
@@ -398,7 +430,7 @@ class Pipeline:
         return self._acknowledge(lake, self._merging.acknowledged(lake, by))
 
     def rollback(self, *, by: str, why: str) -> Cursor:
-        """Forget the merge that the lake cursor has in flight, and return the cursor; the next plan_merge plans anew.
+        """Forget the merge that the lake cursor has in flight, and return the cursor; the next plan_merge plans again.
 
         What such a merge has brought already, or brings while it still runs, the tables' markers tell.
 
@@ -409,7 +441,9 @@ class Pipeline:
         lake = self._cursor(LAKE)
         if not lake.is_merging:
             raise ConfigError(
-                "no merge is in flight", hint="There is nothing to forget: cdc merge plans anew.", source=lake.source
+                "no merge is in flight",
+                hint="There is nothing to forget: cdc step merge plans again.",
+                source=lake.source,
             )
         return self.cursors.swap(lake, lake.rolled_back(at=_now(), by=by, why=why))
 
@@ -425,7 +459,7 @@ class Pipeline:
 
     # --- moving by hand
 
-    def seek(self, start: StartAt) -> Found:
+    def locate(self, start: StartAt) -> LocatedPosition:
         """Find a place at the server; nothing is moved.
 
         Raises:
@@ -450,17 +484,17 @@ class Pipeline:
         starter = self._starter(self._address())
         place = starter.find(starter.left_by(cursor) if start is None else start)
         # What is taken back before anything of it counted leaves nothing; else rows would stay half read again.
-        untouched = start is None and cursor.position == cursor.switches[-1].began.position
+        untouched = start is None and cursor.position == cursor.epoch_changes[-1].new_start.position
         durable = cursor if untouched else self._moved_over_durable(cursor, by)
-        moved = durable.switched(place, "rewind", at=_now(), by=by, why=why)
+        moved = durable.with_new_epoch(place, "rewind", at=_now(), by=by, why=why)
         return self.cursors.swap(cursor, moved)
 
-    def switch(self, host: str, port: int, *, by: str) -> Cursor:
-        """Let the source go on at another of its servers from now on, and return the drain cursor.
+    def fail_over(self, host: str, port: int, *, by: str) -> Cursor:
+        """Let the source continue at another of its servers from now on, and return the drain cursor.
 
         Raises:
             ConfigError: the source file does not name it.
-            SourceError: it cannot be reached, or the cursor cannot go on there.
+            SourceError: it cannot be reached, or the cursor cannot continue there.
         """
         if (host, port) not in self.config.addresses:
             known = ", ".join(f"{host}:{port}" for host, port in self.config.addresses)
@@ -480,11 +514,11 @@ class Pipeline:
 
     def status(self) -> Status:
         """Return where the source stands; a server that cannot be reached leaves head and lag open."""
-        return status_of(self._drainer, self.cursors)
+        return status_of(self.config, self.credentials, self.store, self.cursors)
 
     def gauges(self) -> Gauges:
         """Return the figures that are watched; a server that cannot be asked is told of in the warning."""
-        return gauges_of(self._drainer, self.cursors)
+        return gauges_of(self.config, self.credentials, self.store, self.cursors)
 
     def preflight(self) -> list[Finding]:
         """Return what was looked at on the server, each with what mends it.
@@ -492,16 +526,35 @@ class Pipeline:
         Raises:
             SourceError: the server cannot be reached.
         """
-        return findings_of(self._drainer, self.cursors)
+        return findings_of(self.config, self.credentials, self.store, self.cursors)
+
+    def refuse_nothing(self) -> None:
+        """Refuse patterns of which none names a table: there would be nothing to drain for ever, and no word of it.
+
+        Raises:
+            ConfigError: no table of the server is captured.
+            SourceError: the server cannot be reached.
+        """
+        connection = connect(self.config.at(*self._address()).server, self.credentials)
+        try:
+            if any(self.config.tables.captures(*table) for table in InformationSchema(connection).tables()):
+                return
+        finally:
+            connection.close()
+        raise ConfigError(
+            f"no table of the server is captured by {', '.join(self.config.tables.include)}",
+            hint="Correct tables.include, make the table, or GRANT SELECT on it; cdc doctor prints the statement.",
+            source=self.config.source,
+        )
 
     def _cursor(self, consumer: str) -> Cursor:
         return begun(self.cursors, self.config.source, consumer)
 
 
 def _head(facts: ServerFacts) -> Position:
-    if facts.head is None:
+    if facts.binlog_end is None:
         raise UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.")
-    return facts.head
+    return facts.binlog_end
 
 
 def _now() -> datetime:

@@ -1,7 +1,7 @@
 """The seams: what the stages need from the world outside, as small Protocols.
 
-Each has its implementations in one room: object stores and cursor stores in ``store/``, the binlog and rows of a server in
-``source/``, lake tables in ``spark_jobs/tables/``. Whoever adds one runs the contract suite of its port over it.
+Each has its implementations in one room: object stores and cursor stores in ``cdc_lib/store/``, the binlog and rows of a server
+in ``cdc_lib/mysql/``, lake tables in ``spark_jobs/iceberg/``. Object stores and cursor stores have a contract suite each.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import BinaryIO, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.lake import LakeColumn, LakeTable, Marker, Point, Reselected
-from cdc_lib.model.mode import Mode
-from cdc_lib.model.position import Position
-from cdc_lib.model.renamed import Renamed
+from cdc_lib.model.foreign import Past
+from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker, Reselected
+from cdc_lib.model.position import Point, Position
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_mode import Mode
+from cdc_lib.model.table_name import TableName
 
 Frame = TypeVar("Frame")
 """Rows on their way into a lake table: a Spark DataFrame, or what another engine calls so."""
@@ -179,7 +181,7 @@ class RowGroupSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RawEvent:
-    """An event of the binlog as it came, with what it takes to decode it by itself.
+    """An event of the binlog as it came, with what it takes to decode it automatically.
 
     Args:
         position: where it starts; inside a compressed transaction, where that starts.
@@ -199,7 +201,7 @@ class RawEvent:
 
 
 class EventSink(Protocol):
-    """Takes the raw events of tables that are set aside, each table's in the order of the stream."""
+    """Takes the raw events of tables that are quarantined, each table's in the order of the stream."""
 
     def take(self, table: str, event: RawEvent) -> None:
         """Take one event of ``database.table``."""
@@ -220,7 +222,7 @@ class SchemaReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """Rows before a point that a later snapshot brings anew, if they still exist, or that a statement took.
+    """Rows before a point that a later snapshot brings again, if they still exist, or that a statement took.
 
     Args:
         before: the point.
@@ -228,7 +230,7 @@ class Superseded:
         reads: whether rows that an earlier snapshot brought are meant as well (append mode; others always are).
         since: rows before this point are not meant; None for all.
         at: when that was; None where nobody knows.
-        anew: whether a snapshot brings them; rows that it brings itself are not meant.
+        again: whether a snapshot brings them; rows that it brings itself are not meant.
     """
 
     before: Point
@@ -241,7 +243,7 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What rows of before a point have in a column that was added behind them.
+    """What rows of before a point have in a column that was added after them.
 
     Args:
         before: the point.
@@ -304,25 +306,31 @@ class MergeTarget(Protocol[Frame]):
     """
 
     def load(self) -> LakeTable | None:
-        """Return the table as it stands now, or None when there is none."""
+        """Return the table as it is now, or None when there is none."""
         ...
 
-    def create(self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[Renamed] = ()) -> LakeTable:
-        """Create the table without rows, in a mode if its rows have a key; its columns have the names behind renames."""
+    def past(self, snapshot_id: int, schema_id: int) -> Past:
+        """Return what happened to the table since it had a snapshot and a schema; it must be there."""
         ...
 
-    def rename(self, stands: LakeTable, names: Mapping[str, str], renames: Sequence[Renamed]) -> LakeTable:
+    def create(
+        self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[ColumnRename] = ()
+    ) -> LakeTable:
+        """Create the table without rows, in a mode if its rows have a key; its columns have the names after renames."""
+        ...
+
+    def rename(self, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename]) -> LakeTable:
         """Give columns new names, all at once, and remember the renames that they follow, in the same commit.
 
         Args:
-            stands: the table when that was decided: one whose columns were renamed since is a conflict.
+            state: the table when that was decided: one whose columns were renamed since is a conflict.
             names: columns and their new names.
             renames: what the columns follow then.
         """
         ...
 
     def become(self, mode: Mode) -> LakeTable:
-        """Go on in another mode; see :func:`cdc_lib.merge.modes.mode_change`."""
+        """Continue in another mode; see :func:`cdc_lib.lake.modes.mode_change`."""
         ...
 
     def rekey(self, schema: TableSchema) -> LakeTable:
@@ -337,7 +345,7 @@ class MergeTarget(Protocol[Frame]):
         self,
         changes: Frame,
         *,
-        markers: Mapping[str, Marker],
+        markers: Mapping[TableName, Marker],
         guard: bool,
         snapshot_to_come: bool = False,
         supersedes: Sequence[Superseded] = (),
@@ -348,9 +356,9 @@ class MergeTarget(Protocol[Frame]):
         """Apply the last change of each key, or all of them where versions are kept, and return how many there were.
 
         Args:
-            changes: changes in any order, with the table's columns and ``_op``; with ``_absent`` behind them, a character for
+            changes: changes in any order, with the table's columns and ``_op``; with ``_absent`` after them, a character for
                 each of the table's columns, where some rows lack cells: those come from earlier changes and standing rows.
-            markers: what the table holds afterwards of each source table; stands in the commit.
+            markers: what the table holds afterwards of each source table; is in the commit.
             guard: whether the table may hold rows newer than these changes; the newer ones stay.
             snapshot_to_come: a row that cannot be completed is left out, because a snapshot chunk will bring it.
             supersedes: standing rows that are taken out, marked or ended in the same commit.
@@ -363,12 +371,20 @@ class MergeTarget(Protocol[Frame]):
         """
         ...
 
-    def append(self, changes: Frame, *, markers: Mapping[str, Marker], supersedes: Sequence[Superseded]) -> int:
+    def append(
+        self,
+        changes: Frame,
+        *,
+        markers: Mapping[TableName, Marker],
+        supersedes: Sequence[Superseded],
+        fills: Sequence[Filled] = (),
+    ) -> int:
         """Add every change as a row and return how many there were.
 
         Args:
             changes: changes with the table's columns.
-            markers: what the table holds afterwards of each source table; stands in the commit.
+            markers: what the table holds afterwards of each source table; is in the commit.
             supersedes: rows that are taken out in the same commit.
+            fills: what standing rows get in the same commit; columns that the table does not have are left out.
         """
         ...

@@ -1,6 +1,6 @@
-"""Merge archived batches again: ``python -m spark_jobs.backfill --config dags/sources/shop.yaml --from 2026-11-20T00:00:00Z``.
+"""Merge archived batches again: ``python -m spark_jobs.backfill --config dags/sources/shop.yaml --since 2026-11-20T00:00:00Z``.
 
-Neither cursor moves, and no cut is published: what is merged are batches that the lake cursor has behind it. A merge of the
+Neither cursor moves, and no cut is published: what is merged are batches that the lake cursor has after it. A merge of the
 source may run meanwhile: of two commits to a table one comes first, and the other begins again where it then stands.
 """
 
@@ -11,71 +11,108 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from cdc_lib.backfilling import Backfilling, period_of
+from cdc_lib.backfill.archive import Backfilling, period_of
+from cdc_lib.backfill.decide import BackfillDecision
+from cdc_lib.backfill.other_key import left_out_line, refusal, refuse_kept_key
+from cdc_lib.backfill.period import refuse_gaps
 from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, MergeConflict
-from cdc_lib.merge.again import Again
-from cdc_lib.merge.period import refuse_gaps
-from cdc_lib.merge.plan import tables_of
-from cdc_lib.merge.routing import LakeMerge, lake_merges
-from cdc_lib.model.backfill import SIDE_SUFFIX, Backfill, Into, Period
-from cdc_lib.model.lake import Marker, Point
-from cdc_lib.model.merge import TableCut
+from cdc_lib.lake.routing import LakeMerge, lake_merges
+from cdc_lib.merge.plan import Batch, tables_of
+from cdc_lib.model.backfill import COPY_SUFFIX, Backfill, BackfillRequest
+from cdc_lib.model.lake_table import LakeTable, Marker
+from cdc_lib.model.merge_plan import TableCut
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_name import TableName
 from cdc_lib.pipeline import Pipeline
-from cdc_lib.store.layered import LayeredStore
-from cdc_lib.store.open import open_at
-from spark_jobs.application import merge_all
-from spark_jobs.batches import load_plan
-from spark_jobs.entry import arguments_of, ended
-from spark_jobs.one_table import ATTEMPTS, TableMerge
-from spark_jobs.reselect import Say
-from spark_jobs.session import spark_session, table_session
-from spark_jobs.tables.iceberg import IcebergTable, ensure_namespaces
+from cdc_lib.store.objects.layered import LayeredStore
+from cdc_lib.store.objects.open import open_at
+from spark_jobs.changes.frames import load_plan
+from spark_jobs.iceberg.lake_table import IcebergTable, ensure_namespaces
+from spark_jobs.job import arguments_of, ended
+from spark_jobs.merging.foreign_changes import Watch
+from spark_jobs.merging.reselect import Say
+from spark_jobs.merging.run import merge_all
+from spark_jobs.merging.table_merge import ATTEMPTS, KeysOf, TableMerge
+from spark_jobs.runtime.log_lines import say as say_line
+from spark_jobs.runtime.session import spark_session, table_session
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a backfill was asked for.
+class _OneKey:
+    """Says which batches count for a table whose primary key was another one, and what is left out.
 
     Args:
-        period: commit times.
-        tables: patterns; all tables without.
-        into: the lake tables, or tables beside them.
-        suffix: of the names of the tables beside them.
+        decide: what each table needs.
+        backfilling: finds batches of the source.
+        source: name of the source.
+        request: what was asked for.
+        say: takes one line for each table.
+        said: lines that were said before.
     """
 
-    period: Period
-    tables: tuple[str, ...] = ()
-    into: Into = "live"
-    suffix: str = SIDE_SUFFIX
+    decide: BackfillDecision
+    backfilling: Backfilling
+    source: str
+    request: BackfillRequest
+    say: Say
+    said: set[str]
+
+    def __call__(
+        self, table: TableName, batches: Sequence[Batch], marker: Marker, state: LakeTable | None, keys_of: KeysOf
+    ) -> Sequence[Batch]:
+        """Return the batches that count.
+
+        Raises:
+            IncompatibleSchema: rows that count have different keys, or a key that a table beside cannot have.
+        """
+        key = tuple(name.lower() for name in state.primary_key) if state is not None else None
+        found = self.decide.under_one_key(batches, table, marker, key, keys_of)
+        if found.others:
+            raise refusal(table, found, self.source, self.request, self._begins(table, batches, keys_of))
+        if self.request.into == "copy" and state is not None:
+            refuse_kept_key(table, state, found.key)
+        if found.windows and (line := left_out_line(table, found)) not in self.said:
+            self.said.add(line)
+            self.say(line)
+        return found.batches
+
+    def _begins(self, table: TableName, batches: Sequence[Batch], keys_of: KeysOf) -> datetime | None:
+        """Return when the snapshot was begun from which on all rows have one key; None where none is stored."""
+        last = self.backfilling.last_snapshot(table)
+        if last is None:
+            return None
+        first = self.backfilling.first_chunk(last)
+        again = self.decide.under_one_key([first, *batches], table, Marker(), None, keys_of)
+        return None if again.others else first.manifest.first_time
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Merge again, and print one line for each table."""
     take_handed()  # nothing is asked of the source; no log-in is left in this process's variables
     parser = arguments_of("spark_jobs.backfill", "Merge archived batches again.")
+    parser.add_argument("--since", help="first commit time, 2026-11-20T00:00:00Z; the oldest batch without")
+    parser.add_argument("--until", help="first commit time that no longer counts; now without")
     parser.add_argument(
-        "--from", dest="since", help="first commit time, 2026-11-20T00:00:00Z; the oldest batch without"
+        "--into", choices=("live", "copy"), default="live", help="the lake tables, or tables beside them"
     )
-    parser.add_argument("--to", dest="until", help="first commit time that no longer counts; now without")
-    parser.add_argument(
-        "--into", choices=("live", "side"), default="live", help="the lake tables, or tables beside them"
-    )
-    parser.add_argument("--side-suffix", default=SIDE_SUFFIX, help="behind the names of the tables beside them")
+    parser.add_argument("--copy-suffix", default=COPY_SUFFIX, help="after the names of the tables beside them")
     parser.add_argument("--batches", help="where batches were drained again, which count before the source's own")
     parser.add_argument("tables", nargs="*", help="patterns of tables; all without")
     return ended(parser, arguments, _merged)
 
 
 def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
-    wanted = Wanted(period_of(options.since, options.until), tuple(options.tables), options.into, options.side_suffix)
+    period, place = period_of(options.since, options.until), options.batches or ""
+    wanted = BackfillRequest(period, tuple(options.tables), options.into, options.copy_suffix, place)
     pipeline = Pipeline.open(config, Credentials("", ""))
     if options.batches:
         pipeline = replace(pipeline, store=LayeredStore(open_at(config.store, options.batches), pipeline.store))
@@ -88,39 +125,45 @@ def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
 
 
 def backfill(
-    spark: SparkSession, config: SourceConfig, pipeline: Pipeline, wanted: Wanted, say: Say = print
+    spark: SparkSession, config: SourceConfig, pipeline: Pipeline, wanted: BackfillRequest, say: Say = say_line
 ) -> list[TableCut]:
-    """Merge in a running Spark application, and begin anew when the lake moved on meanwhile.
+    """Merge in a running Spark application, and begin again when the lake moved on meanwhile.
 
     Raises:
-        BatchesGone: batches that are needed are no longer stored.
+        BatchesMissing: batches that are needed are no longer stored.
         MergeError: or another error of a table; all failures stand in its text.
         ConfigError: the name of a side table, or of a table, is none.
     """
     again = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
-    found: list[TableCut] = again(_attempt, spark, config, pipeline, wanted, say)
+    found: list[TableCut] = again(_attempt, spark, config, pipeline, wanted, say, set())
     return found
 
 
-def _attempt(spark: SparkSession, config: SourceConfig, pipeline: Pipeline, wanted: Wanted, say: Say) -> list[TableCut]:
+def _attempt(
+    spark: SparkSession, config: SourceConfig, pipeline: Pipeline, wanted: BackfillRequest, say: Say, said: set[str]
+) -> list[TableCut]:
     backfilling = Backfilling(config, pipeline.store, pipeline.cursors)
     found = backfilling.found(wanted.period)
     if found is None:
         return []
-    end = found.end if wanted.into == "side" else found.lake
+    end = found.end if wanted.into == "copy" else found.lake
     tables = backfilling.chosen_tables(_tables(pipeline, backfilling, found, end), list(wanted.tables))
     lakes = _lakes(config, tables, wanted)
     ensure_namespaces(spark, {lake.name for lake in lakes})
     reached = [marker.merged_to for lake in lakes for marker in _markers(spark, config, lake) if marker.merged_to]
     low, high = min([found.begin, *reached]), max([end, *reached])
-    side = wanted.into == "side"
-    # What lies before the period is needed where a table stands there; the lake had all of it before it was removed.
+    side = wanted.into == "copy"
+    # What lies before the period is needed where a table is there; the lake had all of it before it was removed.
     refuse_gaps(found.between(low, high), low if side else found.begin, high, config.source)
     low = low if side else max(low, min([found.begin, *(window.start for window in found.windows[:1])]))
     plan = backfilling.plan(found, low, high)
     batches = load_plan(pipeline.store, plan)
-    decide = Again(found.begin, end, (low, high), side=side, whole=found.whole)
-    job = TableMerge(config, pipeline.store, plan, batches, None, say, None, decide, waits=False)
+    decide = BackfillDecision(found.begin, end, (low, high), is_copy=side, from_start=found.from_start)
+    watch = None if side else Watch(config.source, plan, batches)
+    counts = _OneKey(decide, backfilling, config.source, wanted, say, said)
+    job = TableMerge(
+        config, pipeline.store, plan, batches, None, say, None, decide, waits=False, watch=watch, counts=counts
+    )
     say(f"{wanted.period}: {found.chosen} windows, {len(found.snapshots)} snapshots, {len(batches)} batches to read")
     return merge_all(spark, job, lakes, say)
 
@@ -130,7 +173,7 @@ def _tables(pipeline: Pipeline, backfilling: Backfilling, found: Backfill, end: 
     return list(tables_of(load_plan(pipeline.store, backfilling.plan(found, found.begin, end))))
 
 
-def _lakes(config: SourceConfig, tables: Sequence[str], wanted: Wanted) -> tuple[LakeMerge, ...]:
+def _lakes(config: SourceConfig, tables: Sequence[str], wanted: BackfillRequest) -> tuple[LakeMerge, ...]:
     """Return the lake tables to write, or those beside them.
 
     Raises:
@@ -144,7 +187,7 @@ def _lakes(config: SourceConfig, tables: Sequence[str], wanted: Wanted) -> tuple
     found = tuple(replace(one, name=replace(one.name, name=one.name.name + wanted.suffix)) for one in lakes)
     if taken := {one.name for one in found} & {one.name for one in lakes}:
         raise ConfigError(
-            f"{min(map(str, taken))} is a lake table itself", hint="Take another --side-suffix.", source=config.source
+            f"{min(map(str, taken))} is a lake table itself", hint="Take another --copy-suffix.", source=config.source
         )
     return found
 
@@ -152,8 +195,8 @@ def _lakes(config: SourceConfig, tables: Sequence[str], wanted: Wanted) -> tuple
 def _markers(spark: SparkSession, config: SourceConfig, lake: LakeMerge) -> list[Marker]:
     """Return what a lake table holds of its source tables; nothing where it is not there."""
     routed = {share.table: share.target.routed for share in lake.shares}
-    stands = IcebergTable(table_session(spark, config), lake.name, config.source, routed).load()
-    return list(stands.markers.values()) if stands is not None else []
+    state = IcebergTable(table_session(spark, config), lake.name, config.source, routed).load()
+    return list(state.markers.values()) if state is not None else []
 
 
 if __name__ == "__main__":

@@ -13,16 +13,19 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, MergeConflict
-from cdc_lib.merge.routing import lake_merges
-from cdc_lib.model.lake import LakeName
-from cdc_lib.model.merge import Cut
+from cdc_lib.lake.routing import lake_merges
+from cdc_lib.model.lake_table import LakeName
+from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
-from cdc_lib.store.cuts import cuts_since, last_cut
-from cdc_lib.store.open import open_store
-from spark_jobs.entry import arguments_of, ended
-from spark_jobs.session import spark_session
-from spark_jobs.side_by_side import side_by_side
-from spark_jobs.tables.upkeep import Kept, Upkeep
+from cdc_lib.store.cuts import last_cut, named_snapshots
+from cdc_lib.store.objects.open import open_store
+from spark_jobs.iceberg.locations import all_places
+from spark_jobs.iceberg.maintenance import Maintained, Upkeep
+from spark_jobs.job import arguments_of, ended
+from spark_jobs.runtime.log_lines import say as say_line
+from spark_jobs.runtime.parallel_tables import side_by_side
+from spark_jobs.runtime.session import spark_session
 
 ATTEMPTS = 3
 """How often a table is tried again when a merge came first."""
@@ -54,6 +57,7 @@ def lake_tables(config: SourceConfig, cut: Cut | None, chosen: Sequence[str]) ->
         ConfigError: the lake has nothing of a chosen one.
     """
     known = [one.table for one in cut.tables] if cut is not None else []
+    chosen = [TableName.parse(table) for table in chosen]
     if unknown := sorted(set(chosen) - set(known)):
         raise ConfigError(
             f"the lake has nothing of {', '.join(unknown)}",
@@ -69,12 +73,12 @@ def maintain(
     config: SourceConfig,
     store: ObjectStore,
     names: Sequence[LakeName],
-    say: Callable[[str], None] = print,
-) -> list[Kept]:
+    say: Callable[[str], None] = say_line,
+) -> list[Maintained]:
     """Look after some lake tables in a running Spark application.
 
     Args:
-        spark: a session that :func:`spark_jobs.session.prepare` has seen.
+        spark: a session that :func:`spark_jobs.runtime.session.prepare` has seen.
         config: the source.
         store: where the cuts lie.
         names: the tables.
@@ -84,31 +88,28 @@ def maintain(
         CdcError: of a table; the others are looked after.
     """
     at = datetime.now(UTC)
-    named = _named_by_cuts(store, config, at)
+    named = named_snapshots(store, config.source, at - config.maintenance.keep_snapshots_for)
+    places = all_places(spark, names)
     again = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
 
-    def work(session: SparkSession, name: LakeName) -> Kept:
+    def work(session: SparkSession, name: LakeName) -> Maintained:
         began = time.monotonic()
-        kept: Kept = again.copy()(Upkeep(session, name, config.maintenance).run, named, at)
+        kept: Maintained = again.copy()(Upkeep(session, name, config.maintenance, places).run, named, at)
         say(_line(kept, time.monotonic() - began))
         return kept
 
-    hint = "The other tables are done; run it again."
+    hint = "The other tables are done."
     return side_by_side(spark, config, {str(name): name for name in names}, work, say, done="maintained", hint=hint)
 
 
-def _named_by_cuts(store: ObjectStore, config: SourceConfig, now: datetime) -> set[int]:
-    """Return the snapshots that the last cut names, and those that are young enough to be read."""
-    cuts = cuts_since(store, config.source, now - config.maintenance.keep_snapshots_for)
-    last = last_cut(store, config.source)
-    return {table.lake_snapshot for cut in (*cuts, *([last] if last else [])) for table in cut.tables}
-
-
-def _line(kept: Kept, seconds: float) -> str:
+def _line(kept: Maintained, seconds: float) -> str:
+    if kept.missing:
+        return f"{kept.table}: does not exist, and is left out; the next merge says what to do"
     rewritten = f"{kept.rewritten} of {kept.files} files became {kept.added} ({kept.bytes / 1e6:.1f} MB)"
     gone = f"{kept.deletes} files of deletes, {kept.snapshots} snapshots, {kept.orphans} lost files removed"
     counted = f", {kept.statistics} columns counted ({kept.statistics_bytes / 1e3:.1f} kB)" if kept.statistics else ""
-    return f"{kept.table}: {rewritten}, {gone}{counted} in {seconds:.1f} s"
+    skipped = f"; no lost files were looked for, because {kept.in_the_way}" if kept.in_the_way else ""
+    return f"{kept.table}: {rewritten}, {gone}{counted} in {seconds:.1f} s{skipped}"
 
 
 if __name__ == "__main__":

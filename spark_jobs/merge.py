@@ -9,10 +9,11 @@ from functools import partial
 
 from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
+from cdc_lib.errors import MergeConflict
 from cdc_lib.pipeline import Pipeline
-from cdc_lib.reselecting import Reselector
-from spark_jobs.application import run
-from spark_jobs.entry import arguments_of, ended, log_in
+from cdc_lib.reselect.rows import Reselector
+from spark_jobs.job import arguments_of, ended, log_in
+from spark_jobs.merging.run import run
 
 __all__ = ["main", "run"]
 
@@ -30,7 +31,15 @@ def _merge(config: SourceConfig, options: argparse.Namespace, *, handed: Credent
     if plan is None:
         return "nothing to merge"
     origin = partial(_reselector, config, handed) if config.reselect.is_on else None
-    cut = run(config, plan, pipeline.store, origin)
+    try:
+        cut = run(config, plan, pipeline.store, origin)
+    except MergeConflict as error:
+        # A plan that was replaced meanwhile, perhaps by this job itself, is no reason to wait for the next run.
+        again = pipeline.plan_merge(by=options.by)
+        if again is None or again.merge_id == plan.merge_id:
+            raise
+        print(f"{error}\nplanned again: {again.merge_id}")
+        cut = run(config, again, pipeline.store, origin)
     return f"cut {cut.merge_id} at {cut.position}, {sum(t.changes for t in cut.tables)} changes"
 
 

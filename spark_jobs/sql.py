@@ -1,10 +1,11 @@
-"""Names and values as they stand in Spark SQL."""
+"""Names and values as they are in Spark SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cdc_lib.model.lake import LakeName, Point
+from cdc_lib.model.lake_table import LakeName
+from cdc_lib.model.position import Point
 
 
 def quoted(name: str) -> str:

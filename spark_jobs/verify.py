@@ -12,16 +12,18 @@ from functools import partial
 from pathlib import Path
 
 from cdc_lib.config import SourceConfig
+from cdc_lib.config.base import duration
 from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
-from cdc_lib.verifying import Verifying, rows_to_compare
-from spark_jobs.entry import arguments_of, ended, log_in
-from spark_jobs.lake_sums import SparkLakeSums
-from spark_jobs.repair import SparkMender
-from spark_jobs.session import spark_session
+from cdc_lib.verify.run import Verifying, rows_to_compare
+from spark_jobs.job import arguments_of, ended, log_in
+from spark_jobs.merging.checksums import SparkLakeSums
+from spark_jobs.merging.repair import SparkRepairer
+from spark_jobs.runtime.log_lines import say as say_line
+from spark_jobs.runtime.session import spark_session
 
 DRIFT = 3
 """Exit status of a comparison that found rows which are wrong."""
@@ -31,15 +33,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, and leave the report in a file."""
     parser = arguments_of("spark_jobs.verify", "Compare tables with the lake.")
     parser.add_argument("--report", help="file to leave the report in, as JSON")
-    parser.add_argument("--wait", type=float, help="seconds that rows in flight are waited for, per table")
-    parser.add_argument("--pause", type=float, help="seconds between two statements at the source")
+    parser.add_argument("--wait", type=duration, help="how long rows in flight are waited for, per table: 60s")
+    parser.add_argument("--statement-delay", type=duration, help="time between two statements at the source: 100ms")
     parser.add_argument("--repair", action="store_true", help="write the source's rows over those that are wrong")
     parser.add_argument("tables", nargs="*", help="patterns of tables; those of verify.tables without")
     return ended(parser, arguments, partial(_reported, handed=take_handed()))
 
 
 def _reported(config: SourceConfig, options: argparse.Namespace, *, handed: Credentials | None) -> int:
-    given = {name: value for name in ("wait", "pause") if (value := getattr(options, name)) is not None}
+    given = {name: value for name in ("wait", "statement_delay") if (value := getattr(options, name)) is not None}
     settings = config.verify.model_copy(update=given)
     report = verify(config, log_in(config, handed), options.tables, settings, repair=options.repair)
     if options.report:
@@ -55,9 +57,9 @@ def verify(
     rows = rows_to_compare(config, credentials, pipeline.cursors, tables, settings)
     with spark_session(config, rows) as spark:
         lake = SparkLakeSums(spark, config.source)
-        mender = SparkMender(spark, config, pipeline.store, pipeline.reselector()) if repair else None
-        verifying = Verifying(config, credentials, pipeline.store, pipeline.cursors, lake, mender)
-        return verifying.run(tables, settings, print)
+        repairer = SparkRepairer(spark, config, pipeline.store, pipeline.reselector()) if repair else None
+        verifying = Verifying(config, credentials, pipeline.store, pipeline.cursors, lake, repairer)
+        return verifying.run(tables, settings, say_line)
 
 
 if __name__ == "__main__":

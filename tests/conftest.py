@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.support.servers import MariaDbServer, MySqlServer, S3Server, SqlServer
+from tests.harness.servers import MariaDbServer, MySqlServer, S3Server, SqlServer
 
 # Airflow makes its home when it is first imported: never in the home folder of whoever runs the tests.
 if "AIRFLOW_HOME" not in os.environ:

@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from cdc_lib.backfilling import Backfilling, period_of
+from cdc_lib.backfill.archive import Backfilling, period_of
 from cdc_lib.cli import spark
-from cdc_lib.cli.context import SourceName, config_of, find, open_store_pipeline
-from cdc_lib.cli.output import say
-from cdc_lib.model.backfill import SIDE_SUFFIX, Found
-from cdc_lib.store.layered import LayeredStore
-from cdc_lib.store.open import open_at
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.output import print_json, say
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.backfill import COPY_SUFFIX, BackfillPreview
+from cdc_lib.store.objects.layered import LayeredStore
+from cdc_lib.store.objects.open import open_at
 
 
 def backfill(
@@ -22,25 +23,30 @@ def backfill(
         list[str] | None, typer.Argument(metavar="[TABLE]...", help="Patterns of database.table; all without.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", help="Changes that committed then or later; all that are stored without.")
+        str | None, typer.Option("--since", help="Changes that committed then or later; all that are stored without.")
     ] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Changes that committed before; now without.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Changes that committed before; now without.")] = None,
     into: Annotated[
-        Literal["live", "side"], typer.Option("--into", help="The lake tables, or tables beside them.")
+        Literal["live", "copy"], typer.Option("--into", help="The lake tables, or tables beside them.")
     ] = "live",
-    side_suffix: Annotated[
-        str, typer.Option("--side-suffix", help="Behind the names of the tables beside them.")
-    ] = SIDE_SUFFIX,
+    copy_suffix: Annotated[
+        str, typer.Option("--copy-suffix", help="Behind the names of the tables beside them.")
+    ] = COPY_SUFFIX,
     batches: Annotated[
         str | None,
-        typer.Option("--batches", help="Where cdc redrain put batches, which count before the source's own."),
+        typer.Option("--batches", help="Where cdc batches replay put batches, which count before the source's own."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be merged; nothing is.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Merge batches that the store still holds once more: repairs lake tables, or builds tables beside them.
+    """Merge stored batches again: repairs lake tables, or builds new tables beside them.
 
-    The source is not asked, and no cursor moves. A table gets all changes behind --from up to where it stands, so that no row
+    The source is not asked, and no cursor moves. A table gets all changes from --since up to its current position, so that no row
     which was deleted since comes back; what it has already changes nothing.
+
+    Example:
+        cdc backfill shop --since 2026-11-20T00:00:00Z --until 2026-11-21T00:00:00Z --dry-run
+        cdc backfill shop 'shop.*' --since 2026-11-20T00:00:00Z --into copy
     """
     loaded = find(context, source)
     config = config_of(loaded)
@@ -49,15 +55,20 @@ def backfill(
         pipeline = open_store_pipeline(config)
         store = LayeredStore(open_at(config.store, batches), pipeline.store) if batches else pipeline.store
         found = Backfilling(config, store, pipeline.cursors).told(period, list(tables or ()))
-        _show(found)
+        if as_json:
+            print_json(found)
+        else:
+            _show(found)
         return
-    times = [*(("--from", since) if since else ()), *(("--to", until) if until else ())]
-    options = [*times, "--into", into, "--side-suffix", side_suffix]
+    if as_json:
+        raise ConfigError("--json is for --dry-run", hint="The job prints its progress as text.")
+    times = [*(("--since", since) if since else ()), *(("--until", until) if until else ())]
+    options = [*times, "--into", into, "--copy-suffix", copy_suffix]
     options += ["--batches", batches] if batches else []
     spark.run_job("spark_jobs.backfill", loaded.path, *options, "--", *(tables or ()))
 
 
-def _show(found: Found) -> None:
+def _show(found: BackfillPreview) -> None:
     if not found.windows and not found.snapshots:
         say(f"nothing of {found.period} was ever merged")
         return

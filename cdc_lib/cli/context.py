@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated, cast
 
 import typer
 
+from cdc_lib.cli.settings import Settings
 from cdc_lib.config import (
     Credentials,
     Loaded,
@@ -18,29 +18,18 @@ from cdc_lib.config import (
     load_sources,
     mask_key_from_environment,
 )
+from cdc_lib.config.base import duration
 from cdc_lib.errors import ConfigError
 from cdc_lib.pipeline import Pipeline
-
-DEFAULT_SOURCES = Path("dags/sources")
 
 SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a source: its file without .yaml.")]
 """The argument that most commands take."""
 
+ConsumerName = Annotated[str | None, typer.Argument(metavar="[CONSUMER]", help="drain, lake or another; all without.")]
+"""The second argument of the commands about cursors."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 """The option of commands that programs read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The options that stand before a command.
-
-    Args:
-        sources: folder of the source files.
-        debug: whether an error shows its traceback.
-    """
-
-    sources: Path = DEFAULT_SOURCES
-    debug: bool = False
 
 
 def settings(context: typer.Context) -> Settings:
@@ -61,6 +50,19 @@ def find(context: typer.Context, source: str) -> Loaded:
             return one
     names = ", ".join(one.source for one in loaded) or "none"
     raise ConfigError(f"there is no source {source!r} in {folder}", hint=f"The sources there: {names}.")
+
+
+def checked_duration(option: str, text: str) -> str:
+    """Return a duration as it was typed.
+
+    Raises:
+        ConfigError: it is not one.
+    """
+    try:
+        duration(text)
+    except ValueError as error:
+        raise ConfigError(f"{option} {text}: {error}") from error
+    return text
 
 
 def config_of(loaded: Loaded) -> SourceConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import typer
@@ -11,7 +12,10 @@ from rich.text import Text
 from cdc_lib.cli.context import AsJson, config_of, open_pipeline, settings
 from cdc_lib.cli.output import exit_code, print_json, say, table
 from cdc_lib.config import Loaded, load_sources
+from cdc_lib.doctor.examine import examine
 from cdc_lib.errors import CdcError
+
+_AT_ONCE = 16
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
 
@@ -23,14 +27,20 @@ class Line:
     source: str
     level: str
     what: str
-    mend: str
+    hint: str
     code: int = 0
 
 
 def doctor(context: typer.Context, as_json: AsJson = False) -> None:
-    """Check every source file, server and store; exits with 0 only when nothing has to be mended."""
+    """Check every source file, server, store, lake and Java; exits with 0 only when a run can work.
+
+    Example:
+        cdc doctor
+        cdc doctor --json
+    """
     folder = settings(context).sources
-    lines = [line for loaded in load_sources(folder) for line in _examine(loaded)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # each source may keep its checks waiting for a few seconds
+        lines = [line for found in pool.map(_examine, load_sources(folder)) for line in found]
     if as_json:
         print_json(lines)
     elif lines:
@@ -45,20 +55,20 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
 def _examine(loaded: Loaded) -> Sequence[Line]:
     """Look at one source; one that cannot be reached does not hide the others."""
     try:
-        findings = open_pipeline(config_of(loaded)).preflight()
+        findings = examine(open_pipeline(config_of(loaded)))
     except CdcError as error:
         place = ", ".join(f"{name}={value}" for name, value in error.context.items())
         text = f"{error.message} [{place}]" if place else error.message
         return [Line(loaded.source, "error", text, error.hint, exit_code(error))]
     return [
-        Line(loaded.source, found.level, found.what, found.mend, 1 if found.level == "error" else 0)
+        Line(loaded.source, found.level, found.what, found.hint, 1 if found.level == "error" else 0)
         for found in findings
     ]
 
 
 def _show(lines: Sequence[Line]) -> None:
-    rows = ((line.source, Text(line.level, style=_STYLES.get(line.level, "")), line.what, line.mend) for line in lines)
+    rows = ((line.source, Text(line.level, style=_STYLES.get(line.level, "")), line.what, line.hint) for line in lines)
     table(("source", "", "finding", "what to do"), rows)
     errors = sum(line.level == "error" for line in lines)
     warnings = sum(line.level == "warning" for line in lines)
-    say(f"{errors} to mend, {warnings} to look at", style="red" if errors else "green")
+    say(f"{errors} errors, {warnings} warnings", style="red" if errors else "green")

@@ -6,14 +6,20 @@ import traceback
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
-from cdc_lib.cli.context import Settings
+from cdc_lib.cli import registry
 from cdc_lib.cli.output import exit_code, show_error
+from cdc_lib.cli.settings import Settings
 from cdc_lib.errors import CdcError
 
+EXIT_STATUS = (
+    "Exit status: 0 done; 1 an error of the pipeline, an error that doctor found, rows that differ, or a question without an "
+    "answer; 2 a mistake in a source file or a command line; 130 interrupted."
+)
+"""What the exit status of every command means."""
 
-class Commands(TyperGroup):
+
+class Commands(registry.LazyGroup):
     """The root of all commands: an error of the tree ends as a message; any other is a defect and keeps its traceback."""
 
     def invoke(self, ctx: Any) -> Any:

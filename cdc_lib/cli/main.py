@@ -1,35 +1,16 @@
-"""``cdc``: the whole pipeline from the command line, without Airflow."""
+"""``cdc``: the whole pipeline from the command line, without Airflow. What each command needs is imported when it is used."""
 
 from __future__ import annotations
 
-from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cdc_lib.cli import (
-    anew,
-    backfill,
-    consumers,
-    cursors,
-    doctor,
-    gc,
-    head,
-    maintain,
-    places,
-    redrain,
-    release,
-    rollback,
-    rounds,
-    stages,
-    status,
-    tail,
-    verify,
-)
-from cdc_lib.cli.context import DEFAULT_SOURCES, Settings
-from cdc_lib.cli.errors import Commands
-from cdc_lib.cli.output import say
+from cdc_lib.cli.errors import EXIT_STATUS, Commands
+from cdc_lib.cli.output import show_log
+from cdc_lib.cli.settings import DEFAULT_SOURCES, Settings
+from cdc_lib.cli.version import version as print_version
 
 app = typer.Typer(
     cls=Commands,
@@ -37,7 +18,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,  # its boxes show local variables, and one of them may be a password
     help="Batch change data capture from MySQL and MariaDB into Apache Iceberg.",
+    epilog=f"Example: cdc run shop\n\n{EXIT_STATUS}",
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print_version()
+        raise typer.Exit
 
 
 @app.callback()
@@ -47,41 +35,10 @@ def options(
         Path, typer.Option("--sources", envvar="CDC_SOURCES", help="Folder of the source files.")
     ] = DEFAULT_SOURCES,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    _shown: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the installed version and end.")
+    ] = False,
 ) -> None:
     """Take the options that stand before every command."""
+    show_log()
     context.obj = Settings(sources, debug)
-
-
-def version() -> None:
-    """Print the installed version."""
-    say(f"lakecdc {installed_version('lakecdc')}")
-
-
-for command in (
-    rounds.run,
-    stages.plan,
-    stages.drain,
-    stages.merge,
-    status.status,
-    places.seek,
-    places.rewind,
-    places.switch,
-    doctor.doctor,
-    head.head,
-    tail.tail,
-    consumers.consumers,
-    gc.gc,
-    maintain.maintain,
-    backfill.backfill,
-    redrain.redrain,
-    release.release,
-    anew.snapshot,
-    rollback.rollback,
-    verify.verify,
-    version,
-):
-    app.command()(command)
-app.add_typer(stages.ack, name="ack")
-for command in (cursors.export, cursors.restore):
-    status.cursor.command()(command)
-app.add_typer(status.cursor, name="cursor")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from cdc_lib.errors import CdcError, ConfigError
@@ -31,9 +32,39 @@ def say(text: str, style: str = "") -> None:
     console().print(Text(text, style=style), soft_wrap=True)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
-    """Print a table; what it holds is never read as markup."""
-    grid = Table(*columns, header_style="bold", expand=False)
+class _ToStderr(logging.Handler):
+    """Whole lines on today's error stream, above a progress bar where there is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(self.format(record) + "\n")
+        sys.stderr.flush()
+
+
+def show_log() -> None:
+    """Let the library's progress and warnings be seen."""
+    log = logging.getLogger("cdc_lib")
+    if not any(isinstance(handler, _ToStderr) for handler in log.handlers):
+        log.addHandler(_ToStderr())
+    log.setLevel(logging.INFO)
+
+
+def width() -> int:
+    """Return how many characters a line has room for."""
+    return console().width
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, whole_lines: bool = False) -> None:
+    """Print a table; what it holds is never read as markup.
+
+    Args:
+        columns: their names.
+        rows: their cells.
+        whole_lines: whether each row is one line, however little of a cell is then to be seen.
+    """
+    heads = [
+        Column(Text(name), no_wrap=whole_lines, overflow="ellipsis" if whole_lines else "fold") for name in columns
+    ]
+    grid = Table(*heads, header_style="bold", expand=False)
     for row in rows:
         grid.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
     console().print(grid)
@@ -58,7 +89,7 @@ def exit_code(error: CdcError) -> int:
 def error_as_plain(error: CdcError) -> dict[str, Any]:
     """Write an error as JSON does."""
     return {
-        "kind": type(error).__name__,
+        "code": error.code,
         "message": error.message,
         "hint": error.hint,
         "context": error.context,
@@ -67,8 +98,9 @@ def error_as_plain(error: CdcError) -> dict[str, Any]:
 
 
 def print_json(value: Any) -> None:
-    """Print a value of dataclasses and plain types as JSON."""
-    sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
+    """Print a value of dataclasses and plain types as JSON: one line for programs, indented for people at a terminal."""
+    indent = 2 if sys.stdout.isatty() else None
+    sys.stdout.write(json.dumps(plain(value), indent=indent, ensure_ascii=False) + "\n")
 
 
 def plain(value: Any) -> Any:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from cdc_lib.errors import ConfigError, MergeConflict, MergeError
-
-TRY_AGAIN = 75
-"""The job's exit code for a failure that may be gone the next time."""
+from cdc_lib.errors import ConfigError, MergeConflict, MergeError, load_error
 
 DRIFT = 3
 """The exit code of a comparison that found differences."""
@@ -21,7 +19,7 @@ PATIENCE = 30
 
 
 def run_job(module: str, config: Path, *arguments: str, good: Collection[int] = (0,), to_stderr: bool = False) -> None:
-    """Run a job for one source file, its output going where ours goes.
+    """Run a job for one source file, its output going where ours goes; its error comes back as ours, and is printed once.
 
     Args:
         module: one of ``spark_jobs``.
@@ -32,26 +30,32 @@ def run_job(module: str, config: Path, *arguments: str, good: Collection[int] = 
 
     Raises:
         ConfigError: Spark or the jobs are not installed.
-        MergeError: the job failed; what it said stands in the output.
+        CdcError: that of the job.
+        MergeError: the job ended without one.
     """
     for needed in ("pyspark", "spark_jobs"):
         if importlib.util.find_spec(needed) is None:
             hint = 'pip install "lakecdc[spark]"'
             raise ConfigError(f"{module} needs {needed}, which is not installed", hint=hint)
-    run([sys.executable, "-m", module, "--config", str(config), *arguments], good, to_stderr=to_stderr)
+    with tempfile.TemporaryDirectory(prefix="cdc-job-") as folder:
+        left = Path(folder) / "error.json"
+        command = [sys.executable, "-m", module, "--config", str(config), "--error", str(left), *arguments]
+        run(command, good, to_stderr=to_stderr, left=left)
 
 
-def run(command: list[str], good: Collection[int] = (0,), *, to_stderr: bool = False) -> None:
+def run(command: list[str], good: Collection[int] = (0,), *, to_stderr: bool = False, left: Path | None = None) -> None:
     """Run a command to its end, or end it when this process is told to stop.
 
     Args:
         command: program and arguments.
         good: exit codes that are no failure.
         to_stderr: whether its output goes to our error stream.
+        left: the file in which it leaves the error that ends it.
 
     Raises:
-        MergeConflict: it may succeed the next time.
-        MergeError: it ended with another code.
+        CdcError: the one that it left.
+        MergeConflict: a signal ended it.
+        MergeError: it ended with another code, and left none.
     """
     sys.stdout.flush()
     with subprocess.Popen(command, stdout=sys.stderr if to_stderr else None) as process:
@@ -64,10 +68,16 @@ def run(command: list[str], good: Collection[int] = (0,), *, to_stderr: bool = F
             except subprocess.TimeoutExpired:
                 process.kill()
             raise
-    if code == TRY_AGAIN:
-        raise MergeConflict("the Spark job could not finish this time", hint="What it said stands above. Run it again.")
-    if code not in good:
-        raise MergeError(
-            f"the Spark job ended with code {code}",
-            hint="What it said stands above. Nothing is lost: run again, it takes up the same work.",
+    if code in good:
+        return
+    if left is not None and left.is_file():
+        raise load_error(left.read_bytes())
+    if code < 0:
+        raise MergeConflict(
+            f"the Spark job was ended by signal {-code}, perhaps for want of memory",
+            hint="Nothing is lost. Run it again; where it happens again, raise or lower merge.driver_memory.",
         )
+    raise MergeError(
+        f"the Spark job ended with code {code}",
+        hint="It named no error of its own: what it printed last is the cause. The cursors did not move.",
+    )

@@ -28,13 +28,14 @@ def tail(
     context: typer.Context,
     source: SourceName,
     consumer: Annotated[
-        str | None, typer.Option("--consumer", metavar="NAME", help="Go on where this consumer stands, and remember.")
+        str | None,
+        typer.Option("--consumer", metavar="NAME", help="Continue at this consumer's position, and save it."),
     ] = None,
     tables: Annotated[
         list[str] | None, typer.Option("--tables", help="Pattern of database.table; may be given several times.")
     ] = None,
     start: Annotated[
-        From, typer.Option("--from", help="Where to begin: the oldest stored batch, or behind the newest.")
+        From, typer.Option("--start", help="Where to begin: the oldest stored batch, or after the newest.")
     ] = "earliest",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
 ) -> None:
@@ -44,6 +45,10 @@ def tail(
     updated is null where the binlog does not tell whether a column changed. Cells that a change does not carry are left out.
     Statements are printed whatever their table; values are text, binary ones in hex. Without --consumer nothing is
     remembered; with it, what was printed is acknowledged after each batch.
+
+    Example:
+        cdc tail shop --tables shop.orders --follow
+        cdc tail shop --consumer audit --start earliest
     """
     pipeline = open_store_pipeline(config_of(find(context, source)))
     interest = Interest(tables=tuple(tables or ()))

@@ -10,11 +10,11 @@ import typer
 from rich.text import Text
 
 from cdc_lib.cli import spark
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, checked_duration, config_of, find, open_pipeline
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
 from cdc_lib.store import documents
-from cdc_lib.verify.page import page
+from cdc_lib.verify.report_html import page
 
 _SHOWN = 20
 """Rows of one table that are printed; the JSON and the page hold more."""
@@ -32,28 +32,37 @@ def verify(
         Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML page.")
     ] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Read wrong rows anew from the source and write them into the lake.")
+        bool, typer.Option("--repair", help="Read wrong rows again from the source and write them into the lake.")
     ] = False,
     wait: Annotated[
-        float | None, typer.Option("--wait", min=0, help="Seconds that rows in flight are waited for, per table.")
+        str | None,
+        typer.Option("--wait", metavar="DURATION", help="How long rows in flight are waited for, per table: 60s."),
     ] = None,
-    pause: Annotated[
-        float | None, typer.Option("--pause", min=0, help="Seconds between two statements at the source.")
+    statement_delay: Annotated[
+        str | None,
+        typer.Option("--statement-delay", metavar="DURATION", help="Time between two statements at the source: 100ms."),
     ] = None,
 ) -> None:
-    """Compare tables with the lake, row by row, and say which rows differ; exits with 1 when some do.
+    """Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do.
 
     Checksums of key ranges are compared first, then rows of the ranges that are not the same. A row that differs is looked
     at again when the lake has all changes that came before it was read: what merely has not arrived yet is in flight, and
-    no drift. --repair reads the rows that are wrong anew from the source and looks at them once more; what a change wrote
+    no drift. --repair reads the rows that are wrong again from the source and looks at them once more; what a change wrote
     into the lake since is not overwritten.
+
+    Example:
+        cdc verify shop
+        cdc verify shop shop.orders --repair --html report.html
     """
     loaded = find(context, source)
     open_pipeline(config_of(loaded))  # a missing password is told before Spark starts
     with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
         file = Path(folder) / "report.json"
-        settings = [f"--{name}={value}" for name, value in (("wait", wait), ("pause", pause)) if value is not None]
-        given = ["--report", str(file), *(["--repair"] if repair else []), *settings, *(tables or [])]
+        durations = {"--wait": wait, "--statement-delay": statement_delay}
+        settings = [
+            f"{option}={checked_duration(option, text)}" for option, text in durations.items() if text is not None
+        ]
+        given = ["--report", str(file), *(["--repair"] if repair else []), *settings, "--", *(tables or [])]
         spark.run_job("spark_jobs.verify", loaded.path, *given, good=(0, spark.DRIFT), to_stderr=True)
         report = documents.load(Report, file.read_bytes(), "the report of the comparison")
     if html is not None:
@@ -74,11 +83,11 @@ def show(report: Report) -> None:
             say(f"{one.table} was not compared: {one.skipped}", style="yellow")
         if one.refused:
             say(f"{one.table} was not repaired: {one.refused}", style="yellow")
-        for column in one.left_out:
+        for column in one.uncompared:
             say(f"{one.table}.{column.column} was not compared: {column.why}", style="yellow")
         if one.rows:
             _show_rows(one)
-    say(f"{report.source}: the lake stood at {report.position} in epoch {report.epoch}")
+    say(f"{report.source}: the lake was at {report.position} in epoch {report.epoch}")
 
 
 def _row(one: TableReport) -> tuple[str | Text, ...]:

@@ -6,11 +6,11 @@ import re
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints
 
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
-_DURATION = re.compile(r"^(\d{1,6})([smhd])$")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_DURATION = re.compile(r"^(\d{1,6})(ms|[smhd])$")
+_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class Section(BaseModel):
@@ -26,27 +26,44 @@ def _as_text(value: object) -> object:
 
 
 VariableName = Annotated[str, StringConstraints(pattern=re.compile(_VARIABLE))]
-"""Name of an environment variable; the secret itself never stands in a file."""
+"""Name of an environment variable; the secret itself is never in a file."""
 
 Text = Annotated[str, BeforeValidator(_as_text)]
 """A text that YAML may have read as a number or a truth value: settings of other programs."""
 
 
-def _as_duration(value: object) -> object:
+def duration(value: object) -> timedelta:
+    """Return a length of time from its text.
+
+    Raises:
+        ValueError: it is not a number with its unit.
+    """
     if isinstance(value, timedelta):
         return value
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError("a duration is a number and s, m, h or d: 60s, 90m, 36h, 7d")
+        raise ValueError("a duration is a number and ms, s, m, h or d: 500ms, 60s, 90m, 36h, 7d")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _from_duration(value: timedelta) -> str:
-    seconds = int(value.total_seconds())
-    units = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-    name, size = next((name, size) for name, size in units if seconds % size == 0)
-    return f"{seconds // size}{name}"
+    if not value:
+        return "0s"
+    units = reversed(_UNITS.items())
+    name, unit = next((name, unit) for name, words in units if not value % (unit := timedelta(**{words: 1})))
+    return f"{value // unit}{name}"
 
 
-Duration = Annotated[timedelta, BeforeValidator(_as_duration), PlainSerializer(_from_duration, when_used="json")]
-"""``60s``, ``90m``, ``36h``, ``7d``."""
+Duration = Annotated[timedelta, BeforeValidator(duration), PlainSerializer(_from_duration, when_used="json")]
+"""``500ms``, ``60s``, ``90m``, ``36h``, ``7d``."""
+
+
+def at_most(limit: timedelta) -> AfterValidator:
+    """Return a check that a duration is not longer."""
+
+    def check(value: timedelta) -> timedelta:
+        if value > limit:
+            raise ValueError(f"must be {_from_duration(limit)} or shorter")
+        return value
+
+    return AfterValidator(check)

@@ -60,7 +60,7 @@ class MaskRule(Section):
     tables: str = Field(description='a pattern of tables, for example "shop.customers"')
     columns: tuple[str, ...] = Field(min_length=1, description='list of columns, for example ["email", "phone*"]')
     mask: MaskKind = Field(description="hash, redact, truncate or keep_last")
-    text: str | None = Field(default=None, description="redact: what stands for every value; null without it")
+    text: str | None = Field(default=None, description="redact: what is for every value; null without it")
     characters: int | None = Field(default=None, ge=1, le=1000, description="truncate and keep_last: 1 to 1000")
 
     _tables = field_validator("tables")(checked_tables)

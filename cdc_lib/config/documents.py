@@ -1,6 +1,7 @@
 """One YAML file as plain values, with the line on which each key stands.
 
-Stricter than YAML: a key that stands twice is an error, and so is anything but a mapping at the top.
+Stricter than YAML: a key that is twice is an error, and so is anything but a mapping at the top. No message repeats a
+value of the file.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import Any
 
 import yaml
 
+from cdc_lib.config.bounds import check_events, read_bounded
 from cdc_lib.errors import ConfigError
 
 KeyPath = tuple[str | int, ...]
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml is seven times as fast, which counts when a scheduler reads many files; not every build has it."""
+"""That of libyaml, which is compiled, because a scheduler reads many files; not every build has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,10 @@ def read_document(path: Path) -> Document:
     """Read one YAML file.
 
     Raises:
-        ConfigError: the file cannot be read, is no YAML, holds a key twice or is no mapping.
+        ConfigError: the file cannot be read, is too large, is no YAML, holds a key twice or is no mapping.
     """
     try:
-        return parse_document(path.read_text(encoding="utf-8"), path)
+        return parse_document(read_bounded(path), path)
     except OSError as error:
         raise ConfigError(
             f"cannot read the file: {error.strerror or error}",
@@ -63,6 +65,15 @@ def read_document(path: Path) -> Document:
 
 def parse_document(text: str, path: Path) -> Document:
     """Read the text of a YAML file; ``path`` is for messages."""
+    try:
+        check_events(yaml.parse(text, Loader=_LOADER), path)
+        return _built(text, path)
+    except yaml.YAMLError as error:
+        # Without its cause: a text of YAML's own may quote the line.
+        raise _not_yaml(error, path) from None
+
+
+def _built(text: str, path: Path) -> Document:
     loader = _LOADER(text)
     try:
         node = loader.get_single_node()
@@ -76,11 +87,39 @@ def parse_document(text: str, path: Path) -> Document:
                 line=node.start_mark.line + 1,
             )
         lines = dict(_lines(node, (), path, set()))
-        return Document(path, loader.construct_document(node), lines)
-    except yaml.YAMLError as error:
-        raise _not_yaml(error, path) from error
+        return Document(path, _values(loader, node, path), lines)
     finally:
         loader.dispose()
+
+
+def _values(loader: Any, node: yaml.Node, path: Path) -> Any:
+    """Construct the values; YAML's own constructors leak Python's errors for a date or a number that there is not."""
+    try:
+        return loader.construct_document(node)
+    except (ValueError, IndexError, OverflowError, TypeError):
+        raise ConfigError(
+            "a value looks like a date or a number, but is not a valid one (such as 2026-02-30)",
+            hint="Correct it, or put quotation marks around it.",
+            file=str(path),
+            line=_line_of_fault(node),
+        ) from None
+
+
+def _line_of_fault(node: yaml.Node) -> int | None:
+    """Return the line of the first single value that cannot be constructed."""
+    waiting = [node]
+    while waiting:
+        here = waiting.pop(0)
+        if isinstance(here, yaml.ScalarNode):
+            try:
+                yaml.constructor.SafeConstructor().construct_object(here)
+            except (ValueError, IndexError, OverflowError, TypeError):
+                return here.start_mark.line + 1
+        elif isinstance(here, yaml.SequenceNode):
+            waiting += here.value
+        else:
+            waiting += [part for pair in here.value for part in pair]
+    return None
 
 
 def _lines(node: yaml.Node, at: KeyPath, path: Path, seen: set[int]) -> Iterator[tuple[KeyPath, int]]:
@@ -98,7 +137,7 @@ def _lines(node: yaml.Node, at: KeyPath, path: Path, seen: set[int]) -> Iterator
             name = str(key.value)
             if name in known:
                 raise ConfigError(
-                    f"the key {name!r} stands twice, on lines {known[name]} and {line}",
+                    f"the key {name!r} is given twice, on lines {known[name]} and {line}",
                     hint="Keep one of them.",
                     file=str(path),
                     line=line,
@@ -113,15 +152,17 @@ def dotted(path: KeyPath) -> str:
     """Write a key path as people do: ``tables.include[0]``."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
     return text
 
 
 def _not_yaml(error: yaml.YAMLError, path: Path) -> ConfigError:
     mark = getattr(error, "problem_mark", None)
     said = " ".join(str(part) for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part)
-    hint = "Mend the line; indentation is by blanks."
-    if "alias" in said:
+    hint = "Correct the line; indentation is by blanks."
+    if "tag" in said:
+        said, hint = "a value begins with !", "Put quotation marks around a text that begins with !."
+    elif "alias" in said:
         hint = 'Put quotation marks around a text that begins with *, such as "*.orders" or "*/5 * * * *".'
     elif "flow mapping" in said:
         hint = 'Put quotation marks around a text with braces inside braces, such as "${NAME}".'

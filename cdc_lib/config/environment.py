@@ -1,6 +1,6 @@
 """``${NAME}`` and ``${NAME:-default}`` inside the texts of a source file.
 
-As in a shell, the default stands in for a variable that is unset or empty. ``$${`` is a literal ``${``. A text that is
+As in a shell, the default is used for a variable that is unset or empty. ``$${`` is a literal ``${``. A text that is
 nothing but one variable and comes out empty means no value (null), so that an optional key can be left to the environment.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -11,8 +12,12 @@ from pydantic import BaseModel, ValidationError
 
 from cdc_lib.config.documents import KeyPath, dotted
 
-_SECRET_KEYS = frozenset({"password", "passwd", "pwd", "pass"})
-_SECRET_WORDS = ("password", "passwd", "pwd", "secret", "token", "access_key", "access-key")
+_SECRET_KEYS = ("password", "passwd", "pwd", "pass")
+_SECRET_WORDS = ("pass", "pwd", "secret", "token", "credential", "auth", "access_key", "access-key", "_env")
+_SECRET_PLACES = (("lake", "properties"), ("lake", "uri"), ("merge", "conf"))
+"""Sections that take settings of other programs, log-ins among them."""
+
+_LIKE_A_LOG_IN = re.compile(r"@|(pass|pwd|secret|token|credential|key)[\w.-]*['\"]?\s*[=:]", re.IGNORECASE)
 
 
 def explain(error: ValidationError, model: type[BaseModel], given: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
@@ -21,7 +26,7 @@ def explain(error: ValidationError, model: type[BaseModel], given: Mapping[str, 
     Args:
         error: what pydantic raised.
         model: the model that was validated.
-        given: values as they stand in the file, before variables are filled in, so that none of those is shown.
+        given: values as they are in the file, before variables are filled in, so that none of those is shown.
     """
     return [_one(problem, model, given) for problem in error.errors(include_url=False, include_context=False)]
 
@@ -30,7 +35,7 @@ def _one(problem: Any, model: type[BaseModel], given: Mapping[str, Any]) -> tupl
     path: KeyPath = tuple(problem["loc"])
     kind, said = problem["type"], str(problem["msg"]).removeprefix("Value error, ")
     if kind == "extra_forbidden":
-        return path, _unknown(path, model, given)
+        return path, _unknown(path, model)
     if kind == "missing":
         return path, f"is missing{_allowed(model, path)}"
     shown = f" (given {_shown(path, given)})"
@@ -41,17 +46,18 @@ def _one(problem: Any, model: type[BaseModel], given: Mapping[str, Any]) -> tupl
     return path, f"{said[:1].lower()}{said[1:]}{shown}{_allowed(model, path)}"
 
 
-def _unknown(path: KeyPath, model: type[BaseModel], given: Mapping[str, Any]) -> str:
+def _unknown(path: KeyPath, model: type[BaseModel]) -> str:
+    """Say what an unknown key may have meant; never its value: a misspelled key may be that of a secret."""
     key = str(path[-1])
-    if key.lower() in _SECRET_KEYS:
+    if difflib.get_close_matches(key.lower(), _SECRET_KEYS, n=1, cutoff=0.75):
         return (
-            "a password never stands in a file; write password_env: NAME of an environment variable that holds it, "
+            "a password is never in a file; write password_env: NAME of an environment variable that holds it, "
             "or connection: ID of an Airflow connection"
         )
     keys = list(_fields(model, path[:-1]))
     near = difflib.get_close_matches(key, keys, n=1, cutoff=0.6)
     meant = f"; did you mean {near[0]!r}?" if near else ";"
-    return f"unknown key (given {_shown(path, given)}){meant} allowed: {', '.join(keys)}"
+    return f"unknown key{meant} allowed: {', '.join(keys)}"
 
 
 def _allowed(model: type[BaseModel], path: KeyPath) -> str:
@@ -69,7 +75,7 @@ def _is_section(model: type[BaseModel], path: KeyPath) -> bool:
 
 
 def _section(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:
-    """Follow a key path to the model that stands there, through optional sections."""
+    """Follow a key path to the model that is there, through optional sections."""
     here: type[BaseModel] | None = model
     for part in path:
         if isinstance(part, int):  # an element of a list has the model that its list was followed to
@@ -89,12 +95,13 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _shown(path: KeyPath, given: Mapping[str, Any]) -> str:
-    """Show a value, unless its key says that it may be a secret."""
-    if any(word in str(part).lower() for part in path for word in _SECRET_WORDS):
+    """Show a value, unless its key or its own text says that it may be or hold a secret."""
+    value, text = _value(path, given), repr(_value(path, given))
+    named = any(word in str(part).lower() for part in path for word in _SECRET_WORDS)
+    if named or path[:2] in _SECRET_PLACES or _LIKE_A_LOG_IN.search(text):
         return "a value that is not shown"
-    text = repr(_value(path, given))
-    if "@" in text:  # an address may hold a log-in
-        return "a value that is not shown"
+    if value and isinstance(value, Mapping | list):  # what is in it has keys of its own
+        return "keys and values" if isinstance(value, Mapping) else "a list"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

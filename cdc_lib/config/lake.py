@@ -8,6 +8,10 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cdc_lib.config.base import Section, Text
+from cdc_lib.model.folder import leads_up
+
+ForeignChanges = Literal["stop", "snapshot"]
+"""What a merge does with a lake table that no longer holds what was merged."""
 
 CatalogType = Literal["jdbc", "rest", "glue", "hive", "hadoop"]
 
@@ -38,6 +42,9 @@ class LakeConfig(Section):
     namespace: str = Field(
         default="{database}", min_length=1, description="namespace of a table; {database} and {source} are filled in"
     )
+    foreign_changes: ForeignChanges = Field(
+        default="stop", description="stop or snapshot: a lake table that others changed stops, or is read again"
+    )
     properties: dict[str, Text] = Field(
         default_factory=dict, repr=False, description="further settings of the Iceberg catalog"
     )
@@ -51,7 +58,19 @@ class LakeConfig(Section):
             raise ValueError(f"not a namespace template: {error}") from None
         if places - _PLACES:
             raise ValueError("a namespace may hold {database} and {source}, nothing else in braces")
+        levels = namespace.split(".")
+        if not all(level.strip() for level in levels) or {"/", "\\", "`"} & set(namespace):
+            raise ValueError(
+                "a namespace is names with dots between them, such as raw.{database}; no .. / \\ or backticks"
+            )
         return namespace
+
+    @field_validator("warehouse")
+    @classmethod
+    def _warehouse(cls, warehouse: str | None) -> str | None:
+        if warehouse is not None and leads_up(warehouse):
+            raise ValueError("a warehouse has no .. in it; write the folder that it leads to")
+        return warehouse
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -64,6 +83,6 @@ class LakeConfig(Section):
             raise ValueError(f"a catalog of type {self.type} needs {' and '.join(missing)}")
         return self
 
-    def namespace_of(self, source: str, database: str) -> str:
-        """Return the namespace of a table at the source."""
-        return self.namespace.format(source=source, database=database)
+    def namespace_of(self, source: str, database: str) -> tuple[str, ...]:
+        """Return the levels of the namespace of a table at the source; a dot in a name divides nothing."""
+        return tuple(level.format(source=source, database=database) for level in self.namespace.split("."))

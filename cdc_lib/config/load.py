@@ -54,7 +54,7 @@ def load_sources(folder: Path | str, environ: Mapping[str, str] = os.environ) ->
     """Load every source file of a folder, in the order of their names; files that begin with ``_`` are no sources.
 
     Raises:
-        ConfigError: there is no such folder. What is wrong with a file stands in its own :class:`Loaded`.
+        ConfigError: there is no such folder. What is wrong with a file is in its own :class:`Loaded`.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -72,6 +72,21 @@ def _load(path: Path, environ: Mapping[str, str]) -> Loaded:
         return Loaded(path.stem, path, config=load_source(path, environ))
     except ConfigError as error:
         return Loaded(path.stem, path, error=error)
+    except Exception as error:  # noqa: BLE001 - whatever one file does to its reader, the others are read
+        return failed(path, error)
+
+
+def failed(path: Path, error: Exception) -> Loaded:
+    """Return the outcome of a file that broke its reader: what it says may hold a secret, so only where it broke is told."""
+    return Loaded(
+        path.stem,
+        path,
+        error=ConfigError(
+            f"the file cannot be used: it ends in {type(error).__name__}",
+            hint="Take out what was changed last, and report it: this is a defect. The other sources continue.",
+            file=str(path),
+        ),
+    )
 
 
 def _source(document: Document, defaults: Document | None, environ: Mapping[str, str]) -> SourceConfig:

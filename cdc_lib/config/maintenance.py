@@ -23,8 +23,8 @@ class MaintenanceConfig(Section):
     Args:
         keep_snapshots_for: how long a table can be read as it was; also how long cuts can be.
         keep_orphans_for: how old a file that no snapshot names must be before it goes.
-        rewrite_deleted: part of a file's rows that must be deleted before the file is written anew.
-        rewrite_small: how many small files beside each other are written as one.
+        max_deleted_ratio: share of a file's rows that may be deleted before the file is rewritten.
+        min_small_files: number of small files that are rewritten as one.
     """
 
     keep_snapshots_for: Duration = Field(
@@ -33,10 +33,10 @@ class MaintenanceConfig(Section):
     keep_orphans_for: Annotated[Duration, AfterValidator(_a_day_at_least)] = Field(
         default=timedelta(days=3), description="a number and d, at least 1d: files that no snapshot names stay so long"
     )
-    rewrite_deleted: float = Field(
+    max_deleted_ratio: float = Field(
         default=0.1,
         gt=0,
         le=1,
         description="above 0, to 1: part of a file's rows that is deleted before it is rewritten",
     )
-    rewrite_small: int = Field(default=5, ge=2, le=1000, description="2 to 1000: so many small files become one")
+    min_small_files: int = Field(default=5, ge=2, le=1000, description="2 to 1000: so many small files become one")

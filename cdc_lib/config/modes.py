@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from cdc_lib.config.base import Section
 from cdc_lib.config.columns import checked_tables
 from cdc_lib.config.patterns import matches
-from cdc_lib.model.mode import Mode
+from cdc_lib.model.table_mode import Mode
 
 ALLOWED = "mirror, soft_delete, append or history"
 

@@ -1,9 +1,10 @@
 r"""Which tables and columns are meant; pure functions over names.
 
 A pattern is ``database.table``; ``*`` stands for any characters and ``?`` for one, neither of them for the dot between the
-two. A database whose name has a dot in it is reached by a wildcard. Between slashes it is a regular expression that is looked
-for in ``database.table``, anywhere unless ``^`` and ``$`` hold it to the ends: ``/^shop_\d+\.orders$/``. Names of tables
-compare with their case, as servers on Linux do.
+two. A name in backticks is taken literally, with its dots and wildcards: ``w.`y.z` ``. Between slashes a pattern is a regular
+expression that is looked for in ``database.table``, anywhere unless ``^`` and ``$`` hold it to the ends:
+``/^shop_\d+\.orders$/``; a name that holds a dot or a backtick is in backticks there. Names of tables compare with their
+case, as servers on Linux do.
 
 A pattern of a column has the same wildcards and slashes; columns compare without their case, as all servers do.
 """
@@ -14,6 +15,9 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.table_name import TableName, parts_of
+
 SYSTEM_DATABASES = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 """Databases of the server itself, which no pattern captures."""
 
@@ -21,7 +25,7 @@ SYSTEM_DATABASES = frozenset({"information_schema", "mysql", "performance_schema
 def matches(pattern: str, database: str, table: str) -> bool:
     """Whether ``database.table`` is one of those that the pattern names."""
     if is_expression(pattern):
-        return _regular(pattern, 0).search(f"{database}.{table}") is not None
+        return _regular(pattern, 0).search(f"{_unambiguous(database)}.{_unambiguous(table)}") is not None
     database_like, table_like = _compiled(pattern)
     return database_like.fullmatch(database) is not None and table_like.fullmatch(table) is not None
 
@@ -81,24 +85,56 @@ def is_expression(pattern: str) -> bool:
 
 def is_exact(pattern: str) -> bool:
     """Whether a pattern names one thing and nothing else."""
-    return not is_expression(pattern) and "*" not in pattern and "?" not in pattern
+    bare = (
+        pattern if "`" not in pattern else "".join(name for name, in_backticks in _parts(pattern) if not in_backticks)
+    )
+    return not is_expression(pattern) and "*" not in bare and "?" not in bare
+
+
+def exact_table(pattern: str) -> TableName | None:
+    """Return the one table that a pattern names, or None when there may be several."""
+    if is_expression(pattern) or not is_exact(pattern):
+        return None
+    (database, _), (table, _) = _parts(pattern)
+    return TableName(database, table)
+
+
+def exact_parts(pattern: str) -> tuple[bool, bool]:
+    """Whether a pattern names one database, and whether it names one table of each."""
+    if is_expression(pattern):
+        return False, False
+    database, table = (in_backticks or not {"*", "?"} & set(name) for name, in_backticks in _parts(pattern))
+    return database, table
 
 
 def database_of(pattern: str) -> str | None:
     """Return the one database whose tables a pattern names, or None when there may be several."""
-    database = pattern.partition(".")[0]
-    return database if not is_expression(pattern) and is_exact(database) else None
+    return _parts(pattern)[0][0] if exact_parts(pattern)[0] else None
+
+
+def unmatched(patterns: Iterable[str], tables: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the patterns that name none of some tables, in their order."""
+    known = dict.fromkeys(tables)
+
+    def names_one(pattern: str) -> bool:
+        one = exact_table(pattern)  # many of these are looked up, where wildcards are tried on table after table
+        return one.pair in known if one is not None else any(matches(pattern, *table) for table in known)
+
+    return [pattern for pattern in patterns if not names_one(pattern)]
 
 
 def problem(pattern: str) -> str | None:
     """Say what is wrong with a pattern of tables, or None."""
     if pattern.startswith("/"):
         return _problem_of_expression(pattern)
-    database, dot, table = pattern.partition(".")
-    if not (database and dot and table):
+    parts = parts_of(pattern)
+    if parts is None and pattern.count(".") > 1:
+        return f"{pattern!r} has several dots; write a name that holds one in backticks: `a.b`.c"
+    if parts is None or not (parts[0][0] and parts[1][0]):
         return f"{pattern!r} is not database.table"
-    if pattern != pattern.strip() or "`" in pattern:
-        return f"{pattern!r} has blanks or backticks around its names; write them bare"
+    if pattern != pattern.strip():
+        return f"{pattern!r} has blanks around its names"
+    database = parts[0][0]
     if database.lower() in SYSTEM_DATABASES:
         return f"{pattern!r} names a database of the server itself, which is never captured"
     return None
@@ -130,8 +166,22 @@ def _regular(pattern: str, flags: int) -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    database, _, table = pattern.partition(".")
-    return _expression(database), _expression(table)
+    database, table = (re.compile(re.escape(name)) if quoted else _expression(name) for name, quoted in _parts(pattern))
+    return database, table
+
+
+@lru_cache(maxsize=4096)
+def _parts(pattern: str) -> tuple[tuple[str, bool], tuple[str, bool]]:
+    """Return the names of a pattern that is no expression, each with whether it is literal."""
+    parts = parts_of(pattern)
+    if parts is None:
+        raise ConfigError(f"not a pattern of tables: {problem(pattern)}", hint="For example shop.orders or shop.*")
+    return parts
+
+
+def _unambiguous(name: str) -> str:
+    """Return a name as expressions see it."""
+    return f"`{name.replace('`', '``')}`" if {".", "`"} & set(name) else name
 
 
 @lru_cache(maxsize=4096)

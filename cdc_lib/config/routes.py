@@ -8,26 +8,29 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from cdc_lib.config.base import Section
+from cdc_lib.config.brackets import unended
 from cdc_lib.config.columns import checked_columns, checked_tables
 from cdc_lib.config.modes import ALLOWED
 from cdc_lib.config.patterns import matches, matches_column
-from cdc_lib.model.mode import Mode
 from cdc_lib.model.route import SourceKey
+from cdc_lib.model.table_mode import Mode
 
 _PLACES = frozenset({"source", "database", "table"})
 
 
 def checked_predicate(predicate: str) -> str:
-    """Return a predicate without blanks around it; Spark understands or refuses it when it merges.
+    """Return a predicate without blanks around it; `cdc doctor` says more of it, and Spark has the last word.
 
     Raises:
-        ValueError: it is empty, or more than one predicate.
+        ValueError: it is empty, more than one predicate, or does not end what it begins.
     """
     bare = predicate.strip()
     if not bare:
         raise ValueError("a predicate is Spark SQL over the row's columns, for example \"status <> 'test'\"")
     if bare.lower().startswith("where "):
         raise ValueError("a predicate is written without WHERE")
+    if wrong := unended(bare):
+        raise ValueError(f"is not one predicate of Spark SQL: {wrong}")
     return bare
 
 
@@ -70,7 +73,7 @@ class RouteRule(Section):
             raise ValueError(f"not a name: {error}") from None
         database, _, table = filled.partition(".")
         if not (database and table) or filled != filled.strip() or "`" in filled or "/" in filled or "*" in filled:
-            raise ValueError("a lake table is database.table; {database}, {table} and {source} may stand in it")
+            raise ValueError("a lake table is database.table; {database}, {table} and {source} may be used in it")
         return into
 
     @field_validator("where")
@@ -84,9 +87,19 @@ class RouteRule(Section):
 
     def lake_table(self, source: str, database: str, table: str) -> tuple[str, str]:
         """Return database and name of the lake table of one source table."""
-        filled = self.into.format(source=source, database=database, table=table)
-        lake_database, _, name = filled.partition(".")
+        lake_database, name = (part.format(source=source, database=database, table=table) for part in self.into_parts)
         return lake_database, name
+
+    @property
+    def separates(self) -> bool:
+        """Whether each table that the route covers is meant to have a lake table of its own."""
+        return {"database", "table"} <= {name for _, name, _, _ in string.Formatter().parse(self.into)}
+
+    @property
+    def into_parts(self) -> tuple[str, str]:
+        """The templates of database and name; the first dot of the text divides them, none of a name that is filled in does."""
+        database, _, name = self.into.partition(".")
+        return database, name
 
     @property
     def source_keys(self) -> tuple[SourceKey, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from cdc_lib.config.base import Section, VariableName
+from cdc_lib.config.base import Duration, Section, VariableName, at_most
 
 
 class TlsConfig(Section):
@@ -37,6 +38,13 @@ class Address(Section):
     port: int = Field(default=3306, ge=1, le=65535, description="1 to 65535")
 
 
+def _a_second_at_least(value: timedelta) -> timedelta:
+    """The driver counts whole seconds."""
+    if value < timedelta(seconds=1):
+        raise ValueError("must be 1s or longer")
+    return value
+
+
 class ServerConfig(Section):
     """Address and log-in.
 
@@ -57,7 +65,9 @@ class ServerConfig(Section):
     server_id: int | None = Field(
         default=None, ge=1, le=2**32 - 1, description="1 to 4294967295, unlike any other replica's; derived when null"
     )
-    connect_timeout: float = Field(default=10.0, gt=0, le=3600, description="seconds, more than 0")
+    connect_timeout: Annotated[Duration, AfterValidator(_a_second_at_least), at_most(timedelta(hours=1))] = Field(
+        default=timedelta(seconds=10), description="a duration such as 10s, 1s to 1h"
+    )
 
     @model_validator(mode="after")
     def _log_in(self) -> Self:

@@ -57,7 +57,7 @@ def stored_as(config: SourceConfig, database: str, table: str, column: str) -> s
 
 
 def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
-    """Return which columns of a table are stored, and behind which masks.
+    """Return which columns of a table are stored, and with which masks.
 
     Raises:
         ConfigError: a rule cannot be followed on this table; see :func:`cdc_lib.model.projection.project`.

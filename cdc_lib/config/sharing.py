@@ -6,7 +6,7 @@ import re
 import string
 from typing import TYPE_CHECKING
 
-from cdc_lib.config.patterns import is_exact, is_expression
+from cdc_lib.config.patterns import exact_parts, is_exact
 from cdc_lib.config.routes import RouteRule
 
 if TYPE_CHECKING:
@@ -34,16 +34,18 @@ def _parts(rule: RouteRule) -> bool:
     if is_exact(rule.tables):
         return True
     places = {name for _, name, _, _ in string.Formatter().parse(rule.into) if name}
-    database, _, table = rule.tables.partition(".")
-    if is_expression(rule.tables):
-        database = table = "*"
-    return (is_exact(database) or "database" in places) and (is_exact(table) or "table" in places)
+    one_database, one_table = exact_parts(rule.tables)
+    return (one_database or "database" in places) and (one_table or "table" in places)
 
 
 def _may_lead_to(rule: RouteRule, source: str, name: tuple[str, str]) -> bool:
+    return all(_may_be(template, source, part) for template, part in zip(rule.into_parts, name, strict=True))
+
+
+def _may_be(template: str, source: str, name: str) -> bool:
     parts = []
-    for text, place, _, _ in string.Formatter().parse(rule.into):
+    for text, place, _, _ in string.Formatter().parse(template):
         parts.append(re.escape(text))
         if place is not None:
             parts.append(re.escape(source) if place == "source" else ".+")
-    return re.fullmatch("".join(parts), ".".join(name)) is not None
+    return re.fullmatch("".join(parts), name, re.DOTALL) is not None

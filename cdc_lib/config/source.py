@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cdc_lib.config.base import Section, VariableName
+from cdc_lib.config.base import Duration, Section, VariableName
 from cdc_lib.config.columns import ColumnsRule, MaskRule
 from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.maintenance import MaintenanceConfig
@@ -16,19 +17,20 @@ from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.config.routes import FilterRule, RouteRule
 from cdc_lib.config.schedule import problem
 from cdc_lib.config.server import Address, ServerConfig
-from cdc_lib.config.start import ALLOWED, Start, SwitchConfig
+from cdc_lib.config.start import ALLOWED, FailoverConfig, Start
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.config.tables import TablesConfig
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.config.work import DrainConfig, MergeConfig, SnapshotConfig
-from cdc_lib.model.policy import InvalidText, OldTemporals, OnError, ValuePolicy, ZeroDates
+from cdc_lib.model.cascades import OnCascade
+from cdc_lib.model.value_policy import InvalidText, LegacyTemporals, OnError, ValuePolicy, ZeroDates
 
 
 class SourceConfig(Section):
     """One MySQL or MariaDB server whose binlog is followed into a lake.
 
     Args:
-        source: the source's name; stands in object keys, DAG ids and lake namespaces.
+        source: the source's name; is in object keys, DAG ids and lake namespaces.
         server: how the server is reached.
         standbys: servers that take over in this order when ``server`` cannot be reached; log-in and TLS are the same.
         tables: which tables are captured.
@@ -40,7 +42,7 @@ class SourceConfig(Section):
         filters: rows that the lake keeps.
         modes: how lake tables keep rows; as mirrors of the source where nothing is said.
         start: where a source without a cursor begins.
-        switch: what happens when another server answers.
+        failover: what happens when another server answers.
         schedule: cron expression of the DAG; None for runs by hand only.
         store: where batches and cursors live.
         lake: the catalog that is written to.
@@ -50,12 +52,13 @@ class SourceConfig(Section):
         maintenance: what is kept of lake tables, and what is rewritten.
         reselect: rows that the merge reads back from the source.
         verify: comparing tables with their source.
-        runway_warning: hours left until the server may purge what is drained next, below which that is warned of.
+        retention_warning: time left until the server may purge what is drained next, below which that is warned of.
         raw_archive: whether the raw events of each window are kept beside its batch.
-        on_error: whether what is not understood of one table stops the source, or sets that table aside.
+        on_error: whether what is not understood of one table stops the source, or quarantines that table.
+        cascades: whether tables are read again that foreign keys changed without the binlog, or stop, or stay as they are.
         zero_dates: what becomes of ``0000-00-00``, which no date type can hold.
         invalid_text: what becomes of bytes that are no text of their column's character set.
-        old_temporals: whether MariaDB's columns in the format before 5.6 may be read as having no fraction.
+        legacy_temporals: whether MariaDB's columns in the format before 5.6 may be read as having no fraction.
     """
 
     source: str = Field(
@@ -74,32 +77,37 @@ class SourceConfig(Section):
     filters: tuple[FilterRule, ...] = Field(default=(), description="list of tables, where")
     modes: tuple[ModeRule, ...] = Field(default=(), description="list of tables, mode")
     start: Start = Field(default="snapshot", description=ALLOWED)
-    switch: SwitchConfig = Field(
-        default=SwitchConfig(), description="fallback_interval, lost_transactions, attempts, ..."
+    failover: FailoverConfig = Field(
+        default=FailoverConfig(), description="fallback_interval, on_missing_transactions, attempts, ..."
     )
     schedule: str | None = Field(default="*/5 * * * *", description='cron expression such as "*/5 * * * *", or null')
     store: StoreConfig = Field(description="url and, for S3, endpoint_url, region, ...")
-    lake: LakeConfig = Field(description="catalog, type, uri, warehouse, namespace, properties")
+    lake: LakeConfig = Field(description="catalog, type, uri, warehouse, namespace, foreign_changes, properties")
     drain: DrainConfig = Field(default=DrainConfig(), description="max_window_bytes, max_windows, parallelism, ...")
     snapshot: SnapshotConfig = Field(default=SnapshotConfig(), description="chunk_rows")
     merge: MergeConfig = Field(default=MergeConfig(), description="spark_master, driver_memory, parallelism, conf")
     maintenance: MaintenanceConfig = Field(
-        default=MaintenanceConfig(), description="keep_snapshots_for, keep_orphans_for, rewrite_deleted, rewrite_small"
+        default=MaintenanceConfig(),
+        description="keep_snapshots_for, keep_orphans_for, max_deleted_ratio, min_small_files",
     )
     reselect: ReselectConfig = Field(
         default=ReselectConfig(), description="mode, when_lag_exceeds, max_keys, connections, tables"
     )
     verify: VerifyConfig = Field(
-        default=VerifyConfig(), description="schedule, tables, chunk_rows, pause, wait, max_rows"
+        default=VerifyConfig(), description="schedule, tables, chunk_rows, statement_delay, wait, max_rows"
     )
-    runway_warning: float = Field(default=24, ge=0, le=8760, description="0 to 8760: hours")
+    retention_warning: Duration = Field(
+        default=timedelta(hours=24),
+        description="a duration such as 24h: a warning is given when the server may purge what is drained next sooner",
+    )
     raw_archive: bool = Field(
         default=False, description="true or false: keep the raw events of each window, of all tables of the server"
     )
     on_error: OnError = Field(default="stop", description="stop or quarantine")
+    cascades: OnCascade = Field(default="snapshot", description="snapshot, stop or ignore")
     zero_dates: ZeroDates = Field(default="null", description="null, string or error")
     invalid_text: InvalidText = Field(default="error", description="error or replace")
-    old_temporals: OldTemporals = Field(default="error", description="error or whole")
+    legacy_temporals: LegacyTemporals = Field(default="error", description="error or no_fraction")
 
     @field_validator("zero_dates", mode="before")
     @classmethod
@@ -127,7 +135,7 @@ class SourceConfig(Section):
     @property
     def values(self) -> ValuePolicy:
         """What becomes of values that the lake cannot hold as they are."""
-        return ValuePolicy(self.zero_dates, self.invalid_text, self.old_temporals)
+        return ValuePolicy(self.zero_dates, self.invalid_text, self.legacy_temporals)
 
     @model_validator(mode="after")
     def _one_namespace_per_database(self) -> Self:
@@ -143,7 +151,7 @@ class SourceConfig(Section):
 
     @model_validator(mode="after")
     def _hashes_have_a_key(self) -> Self:
-        """A hash without a key is undone by hashing every possible value."""
+        """A hash without a key is reversed by hashing every possible value."""
         if self.hashes and self.mask_key_env is None and self.mask_key_connection is None:
             raise ValueError(
                 "masks with hash need mask_key_env: NAME (an environment variable) or mask_key_connection: ID (Airflow's)"

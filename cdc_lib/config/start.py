@@ -1,14 +1,14 @@
-"""``start:`` where a source without a cursor begins; ``switch:`` what happens when another server answers."""
+"""``start:`` where a source without a cursor begins; ``failover:`` what happens when another server answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from cdc_lib.config.base import Section
+from cdc_lib.config.base import Duration, Section, at_most
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.position import Position
 
@@ -39,14 +39,14 @@ class StartAt(Section):
         return self
 
     def __str__(self) -> str:
-        """As it stands in the cursor's record."""
+        """As it is in the cursor's record."""
         if self.timestamp is not None:
             return f"timestamp {self.timestamp.isoformat()}"
         return f"position {self.position}" if self.position is not None else f"gtid {self.gtid}"
 
 
 def _start(value: object) -> object:
-    """Read what stands behind ``start:``; one sentence says all that may."""
+    """Read what is after ``start:``; one sentence says all that may."""
     if isinstance(value, StartAt) or value in _WORDS:
         return value
     if not isinstance(value, Mapping) or len(value) != 1:
@@ -89,22 +89,22 @@ def position(given: object) -> str:
 
 
 Start = Annotated[StartWord | StartAt, BeforeValidator(_start)]
-"""What may stand behind ``start:``."""
+"""What may stand after ``start:``."""
 
 
-class SwitchConfig(Section):
+class FailoverConfig(Section):
     """What happens when another server answers."""
 
-    fallback_interval: int = Field(
-        default=60,
-        ge=0,
-        le=86_400,
-        description="0 to 86400: seconds to go back before the last change where no GTIDs tell the place",
+    fallback_interval: Annotated[Duration, at_most(timedelta(days=1))] = Field(
+        default=timedelta(seconds=60),
+        description="a duration such as 60s, up to 1d: how far to go back before the last change where no GTIDs tell the position",
     )
-    lost_transactions: Literal["stop", "accept"] = Field(
-        default="stop", description="stop or accept: when the new server never had transactions that were read"
+    on_missing_transactions: Literal["fail", "ignore"] = Field(
+        default="fail", description="fail or ignore: when the new server never had transactions that were read"
     )
     attempts: int = Field(
         default=3, ge=1, le=100, description="1 to 100: failed log-ins before the next of the standbys is taken"
     )
-    pause: float = Field(default=5.0, ge=0, le=600, description="0 to 600: seconds between them")
+    retry_delay: Annotated[Duration, at_most(timedelta(minutes=10))] = Field(
+        default=timedelta(seconds=5), description="a duration such as 5s, up to 10m: time between them"
+    )

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from cdc_lib.config.base import Duration, Section, VariableName
+from cdc_lib.model.folder import leads_up
 
 _BUCKET = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 
@@ -40,9 +41,11 @@ class StoreConfig(Section):
         parts = urlsplit(url)
         if parts.query or parts.fragment or "@" in parts.netloc:
             raise ValueError("a store's url has no query, fragment or user")
+        if leads_up(parts.path):
+            raise ValueError("a store's url has no .. in it; write the folder that it leads to")
         if parts.scheme == "file" and parts.netloc == "" and len(parts.path) > 1:
             return url.rstrip("/")
-        if parts.scheme == "s3" and _BUCKET.match(parts.netloc) and ".." not in parts.path.split("/"):
+        if parts.scheme == "s3" and _BUCKET.match(parts.netloc):
             return url.rstrip("/")
         raise ValueError("a store is file:///absolute/folder or s3://bucket/prefix")
 
@@ -76,5 +79,5 @@ class StoreConfig(Section):
 
     @property
     def prefix(self) -> str:
-        """What stands before every key of an ``s3`` store, without slashes at its ends; may be empty."""
+        """What is before every key of an ``s3`` store, without slashes at its ends; may be empty."""
         return urlsplit(self.url).path.strip("/")

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from pydantic import Field, field_validator
 
 from cdc_lib.config.base import Section
-from cdc_lib.config.patterns import captured, problem, reaches
+from cdc_lib.config.patterns import captured, is_exact, matches, problem, reaches, unmatched
 from cdc_lib.config.shadows import bases, is_beside
+from cdc_lib.model.table_name import EVERY_TABLE
 
 
 class TablesConfig(Section):
@@ -33,8 +34,8 @@ class TablesConfig(Section):
         return patterns
 
     def captures(self, database: str, table: str) -> bool:
-        """Whether changes of this table are taken; with ``*`` for the table, whether those of any in the database may be."""
-        if table == "*":
+        """Whether changes of this table are taken; with EVERY_TABLE for the table, whether those of any in the database may be."""
+        if table == EVERY_TABLE:
             return reaches(self.include, database)
         if self.leaves_to_tools(database, table):
             return False
@@ -42,13 +43,17 @@ class TablesConfig(Section):
 
     def leaves_to_tools(self, database: str, table: str) -> bool:
         """Whether a table is left out for its name alone: patterns name it, and it looks like a tool's."""
-        named = f"{database}.{table}" in self.include
+        named = any(is_exact(one) and matches(one, database, table) for one in self.include)
         beside = self.online_schema_change and is_beside(table) and not named
         return beside and captured(self.include, self.exclude, database, table)
 
     def select(self, tables: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
         """Return the captured ones of ``(database, table)`` pairs."""
         return [(database, table) for database, table in tables if self.captures(database, table)]
+
+    def unmatched(self, tables: Iterable[tuple[str, str]]) -> list[str]:
+        """Return the patterns under ``include`` that name none of the tables of a server."""
+        return unmatched(self.include, tables)
 
     def may_become_captured(self, database: str, table: str) -> bool:
         """Whether a table has the name of one that takes the place of a captured table when a tool has filled it."""

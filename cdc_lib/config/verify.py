@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Annotated
+
 from pydantic import Field, field_validator
 
-from cdc_lib.config.base import Section
+from cdc_lib.config.base import Duration, Section, at_most
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.config.schedule import problem as problem_of_schedule
 
@@ -13,7 +16,7 @@ class VerifyConfig(Section):
     """What ``cdc verify`` and the DAG of the comparison do unless they are told otherwise."""
 
     schedule: str | None = Field(
-        default=None, description='cron expression such as "0 4 * * *", or null: no DAG compares by itself'
+        default=None, description='cron expression such as "0 4 * * *", or null: no DAG compares automatically'
     )
     tables: tuple[str, ...] = Field(
         default=("*.*",), min_length=1, description='list of patterns such as "shop.*": those of the captured tables'
@@ -21,9 +24,13 @@ class VerifyConfig(Section):
     chunk_rows: int = Field(
         default=20_000, ge=1, description="rows that one statement at the source goes through, at least 1"
     )
-    pause: float = Field(default=0, ge=0, le=60, description="0 to 60: seconds between two statements at the source")
-    wait: float = Field(
-        default=60, ge=0, le=86_400, description="0 to 86400: seconds that rows in flight are waited for, per table"
+    statement_delay: Annotated[Duration, at_most(timedelta(minutes=1))] = Field(
+        default=timedelta(0),
+        description="a duration such as 100ms, up to 1m: time between two statements at the source",
+    )
+    wait: Annotated[Duration, at_most(timedelta(days=1))] = Field(
+        default=timedelta(seconds=60),
+        description="a duration such as 60s, up to 1d: how long rows in flight are waited for, per table",
     )
     max_rows: int = Field(
         default=10_000, ge=1, le=1_000_000, description="1 to 1000000: rows of one table that are looked at one by one"

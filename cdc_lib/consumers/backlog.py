@@ -1,6 +1,6 @@
 """Which batches follow a point of the stream, up to the drain cursor: in order, none left out.
 
-Pure. Windows tile the stream, but a rewound drain may have cut it anew: where no window starts at a point, one that goes
+Pure. Windows tile the stream, but a rewound drain may have cut it again: where no window starts at a point, one that goes
 over it does, and its rows before the point are left out.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cdc_lib.errors import BatchesGone
-from cdc_lib.model.lake import Point
+from cdc_lib.errors import BatchesMissing
+from cdc_lib.model.position import Point
 from cdc_lib.store.windows import StoredWindow
 
 
@@ -28,17 +28,17 @@ class Step:
 
 
 def following(windows: Sequence[StoredWindow], at: Point, ends: Mapping[int, Point], source: str) -> Iterator[Step]:
-    """Yield what follows a point, up to where the drain cursor stands.
+    """Yield what follows a point, up to where the drain cursor is.
 
     Args:
         windows: all that are stored, in the stream's order.
         at: everything before it was read.
         ends: by epoch, up to where the drain acknowledged it: its own epoch, and those before it as far as it knows them. What
-            lies behind is not seen.
+            lies after is not seen.
         source: for messages.
 
     Raises:
-        BatchesGone: a window in between is not stored.
+        BatchesMissing: a window in between is not stored.
     """
     end = max(ends.values())
     acked = [window for window in windows if window.start < window.stop <= ends.get(window.start.epoch, end)]
@@ -50,7 +50,7 @@ def following(windows: Sequence[StoredWindow], at: Point, ends: Mapping[int, Poi
                 raise _gone(at, source)
             later = [window for window in acked if window.start.epoch > at.epoch]
             if not later:
-                return  # the drain went on to another server, and nothing of that is durable yet
+                return  # the drain continued to another server, and nothing of that is durable yet
             step = Step(min(later, key=lambda window: window.start))
         yield step
         at = step.window.stop
@@ -80,10 +80,10 @@ def earliest(windows: Sequence[StoredWindow], ends: Mapping[int, Point]) -> Poin
     return first
 
 
-def _gone(at: Point, source: str) -> BatchesGone:
-    return BatchesGone(
+def _gone(at: Point, source: str) -> BatchesMissing:
+    return BatchesMissing(
         "the batch that comes next is no longer stored",
-        hint="Drop the consumer and subscribe it again (`cdc consumers --drop`), or restore the batches from a backup.",
+        hint="Drop the consumer and subscribe it again (`cdc consumers drop`), or restore the batches from a backup.",
         source=source,
         epoch=at.epoch,
         file_number=at.file,

@@ -8,22 +8,22 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from cdc_lib.consumers.interest import kept, wants
+from cdc_lib.consumers.filter import kept, wants
 from cdc_lib.consumers.rows import TableRows, chosen, committed, from_point, in_order, read_file
 from cdc_lib.errors import IncompatibleSchema
-from cdc_lib.merge.prepared import Commit
-from cdc_lib.model.batch import ABSENT, CELL_HERE, CHANGE_COLUMNS, Ddl, Manifest
-from cdc_lib.model.lake import Point
-from cdc_lib.model.position import Position
+from cdc_lib.model.manifest import ABSENT, CELL_HERE, CHANGE_COLUMNS, Ddl, Manifest
+from cdc_lib.model.position import Point, Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.subscription import Interest
+from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
+from cdc_lib.model.xa_settlement import Commit
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchSlice:
     """One window of a batch, as it was found in the store.
 
     Args:
@@ -50,7 +50,7 @@ class Part:
         """Where the window ends."""
         return self.window.stop
 
-    def without(self, tables: Collection[str]) -> Part:
+    def without(self, tables: Collection[str]) -> BatchSlice:
         """Return it as if it had no rows of some tables."""
         if not tables:
             return self
@@ -83,7 +83,12 @@ class Batch:
     """
 
     def __init__(
-        self, id_: str | None, parts: Sequence[Part], interest: Interest, store: ObjectStore, ack: Callable[[str], None]
+        self,
+        id_: str | None,
+        parts: Sequence[BatchSlice],
+        interest: Interest,
+        store: ObjectStore,
+        ack: Callable[[str], None],
     ) -> None:
         self.id = id_
         self.parts = tuple(parts)
@@ -134,8 +139,8 @@ class Batch:
         Raises:
             StoreError: a file cannot be read.
         """
-        found: dict[tuple[str, str], list[pa.Table]] = {}
-        schemas: dict[tuple[str, str], TableSchema] = {}
+        found: dict[tuple[TableName, str], list[pa.Table]] = {}
+        schemas: dict[tuple[TableName, str], TableSchema] = {}
         for part in self.parts:
             for schema, rows in self._read(part):
                 name = (schema.name, schema.id)
@@ -160,7 +165,7 @@ class Batch:
             versions.setdefault(one.table, []).append(one)
         return {table: _united(table, found) for table, found in versions.items()}
 
-    def _read(self, part: Part) -> Iterator[tuple[TableSchema, pa.Table]]:
+    def _read(self, part: BatchSlice) -> Iterator[tuple[TableSchema, pa.Table]]:
         """Yield the rows of each file of a window that has some of interest."""
         for file in part.manifest.files:
             if wants(self._interest, file.table):

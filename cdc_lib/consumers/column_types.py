@@ -5,26 +5,20 @@ The numbers are constants of java.sql.Types. An unsigned integer has the next wi
 
 from __future__ import annotations
 
+from cdc_lib.model.column_types import INTEGERS
 from cdc_lib.model.schema import SourceType
 
 _INTEGERS = {1: (-6, 5), 2: (5, 4), 3: (4, 4), 4: (4, -5), 8: (-5, 3)}
 """By width: TINYINT -6, SMALLINT 5, INTEGER 4, BIGINT -5, DECIMAL 3; signed, unsigned."""
-_TYPES = {
-    "decimal": 3, "float": 7, "double": 8, "bit": -7, "string": 12, "bytes": 2004, "date": 91, "time": 92, "datetime": 93,
-    "timestamp": 93, "year": 12, "enum": 1, "set": 1, "json": 12,
-}  # fmt: skip
-"""DECIMAL, REAL, DOUBLE, BIT, VARCHAR, BLOB, DATE, TIME, TIMESTAMP, CHAR."""
-_OTHER = 1111
-_FRACTIONS = frozenset({"time", "datetime", "timestamp"})
 _PLAIN = frozenset({"float", "double", "date", "year", "json"})
-_INTEGER_NAMES = {1: "tinyint", 2: "smallint", 3: "mediumint", 4: "int", 8: "bigint"}
+_INTEGER_NAMES = {width: name for name, width in INTEGERS.items()}
 
 
 def sql_type(of: SourceType) -> int:
     """Return the type's number in java.sql.Types."""
     if of.kind == "int":
         return _INTEGERS[of.width][of.unsigned]
-    return _TYPES.get(of.kind, _OTHER)
+    return of.family.jdbc
 
 
 def mysql_type(of: SourceType) -> str | None:
@@ -35,7 +29,7 @@ def mysql_type(of: SourceType) -> str | None:
         "decimal": f"decimal({of.precision},{of.scale}){unsigned}",
         "bit": f"bit({of.width})",
     }
-    if of.kind in _FRACTIONS:
+    if of.family.has_fraction:
         derived[of.kind] = f"{of.kind}({of.scale})" if of.scale else of.kind
     elif of.kind in _PLAIN:
         derived[of.kind] = of.kind

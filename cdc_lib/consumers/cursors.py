@@ -6,28 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from cdc_lib.consumers.batch import Part
-from cdc_lib.model.cursor import KEPT_MOVES, Cursor, Move, Switch
-from cdc_lib.model.identity import ServerIdentity
-from cdc_lib.model.lake import Point
-from cdc_lib.model.position import Position
+from cdc_lib.consumers.batch import BatchSlice
+from cdc_lib.model.cursor import KEPT_MOVES, Cursor, EpochChange, Move
+from cdc_lib.model.position import Point, Position
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.subscription import Lease
 from cdc_lib.model.xa import OpenTransaction
 
 
-def standing(cursor: Cursor) -> Point:
+def acknowledged_to(cursor: Cursor) -> Point:
     """Return the point before which everything is acknowledged."""
     return Point.at(cursor.epoch, cursor.position)
 
 
 def ends(drain: Cursor) -> dict[int, Point]:
     """Return by epoch up to where the drain acknowledged the stream."""
-    before = {switch.epoch - 1: Point.at(switch.epoch - 1, switch.left.position) for switch in drain.switches}
-    return {**before, drain.epoch: standing(drain)}
+    before = {
+        switch.epoch - 1: Point.at(switch.epoch - 1, switch.previous_end.position) for switch in drain.epoch_changes
+    }
+    return {**before, drain.epoch: acknowledged_to(drain)}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EpochPosition:
     """An epoch, a position in it, and the server that it belongs to."""
 
     epoch: int
@@ -35,7 +36,7 @@ class Place:
     identity: ServerIdentity
 
 
-def fresh(source: str, consumer: str, at: Place, *, now: datetime, by: str, why: str) -> Cursor:
+def fresh(source: str, consumer: str, at: EpochPosition, *, now: datetime, by: str, why: str) -> Cursor:
     """Return the first cursor of a consumer.
 
     Args:
@@ -57,9 +58,9 @@ def leased(cursor: Cursor, lease: Lease | None) -> Cursor:
 
 def consumed(
     cursor: Cursor,
-    parts: Sequence[Part],
+    parts: Sequence[BatchSlice],
     opened: tuple[OpenTransaction, ...],
-    passed: tuple[Switch, ...],
+    passed: tuple[EpochChange, ...],
     *,
     at: datetime,
     by: str,
@@ -69,7 +70,7 @@ def consumed(
     Args:
         cursor: where the batch begins.
         parts: its windows.
-        opened: XA transactions that are open behind it.
+        opened: XA transactions that are open after it.
         passed: beginnings of epochs that the consumer went over.
         at: for people.
         by: who acknowledges.
@@ -85,6 +86,6 @@ def consumed(
         gtid_set="",  # a set at the position is known to the drain cursor alone
         event_time=max(times, default=cursor.event_time),
         prepared=opened,
-        switches=passed,
+        epoch_changes=passed,
         moves=(*cursor.moves, Move(at, "ack", cursor.position, last.stop, by))[-KEPT_MOVES:],
     )

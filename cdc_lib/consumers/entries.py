@@ -12,13 +12,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from cdc_lib.consumers.batch import Batch, Part
+from cdc_lib.consumers.batch import Batch, BatchSlice
 from cdc_lib.consumers.column_types import mysql_type, sql_type
 from cdc_lib.consumers.rows import ORDER, TableRows
-from cdc_lib.model.batch import ABSENT, CELL_ABSENT, CELL_HERE, EPOCH, FILE, GTID, OFFSET, OP, TS, Ddl
-from cdc_lib.model.identity import ServerIdentity
+from cdc_lib.model.manifest import ABSENT, CELL_ABSENT, CELL_HERE, EPOCH, FILE, GTID, OFFSET, OP, TS, Ddl
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.server_identity import ServerIdentity
 
 _EVENTS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}
 _STATEMENTS = {
@@ -42,7 +42,9 @@ def entries(batch: Batch) -> Iterator[dict[str, Any]]:
     yield from (entry for _, entry in sorted(found, key=itemgetter(0)))
 
 
-def _row_entries(changes: TableRows, parts: Mapping[int, Part]) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+def _row_entries(
+    changes: TableRows, parts: Mapping[int, BatchSlice]
+) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
     event = itemgetter(EPOCH, FILE, OFFSET, OP)
     for (epoch, file, offset, op), rows in groupby(changes.rows.to_pylist(), event):
         some = list(rows)

@@ -5,28 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cdc_lib.consumers.backlog import Step
-from cdc_lib.consumers.batch import Part
-from cdc_lib.errors import BatchesGone
-from cdc_lib.merge.prepared import not_replayed, opened_before, settle
-from cdc_lib.model.batch import Manifest
-from cdc_lib.model.cursor import Switch
+from cdc_lib.consumers.batch import BatchSlice
+from cdc_lib.errors import BatchesMissing
+from cdc_lib.model.cursor import EpochChange
+from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.xa import OpenTransaction
+from cdc_lib.model.xa_settlement import not_replayed, opened_before, settle
 from cdc_lib.ports import ObjectStore
-from cdc_lib.store import documents
+from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.windows import StoredWindow
-
-
-def load_manifest(store: ObjectStore, key: str) -> Manifest:
-    """Read a manifest.
-
-    Raises:
-        BatchesGone: it is not there any more.
-        CorruptBatch: it is no manifest.
-    """
-    found = store.get(key)
-    if found is None:
-        raise BatchesGone("a batch was there a moment ago and is gone", hint="Look again: `cdc consumers`.", key=key)
-    return documents.load(Manifest, found.data, key)
 
 
 def load_part(
@@ -34,8 +21,8 @@ def load_part(
     step: Step,
     opened: Sequence[OpenTransaction],
     stored: Sequence[StoredWindow],
-    passed: Sequence[Switch] = (),
-) -> tuple[Part, tuple[OpenTransaction, ...]]:
+    passed: Sequence[EpochChange] = (),
+) -> tuple[BatchSlice, tuple[OpenTransaction, ...]]:
     """Read a window's manifest and find the rows of the XA transactions that it commits.
 
     Args:
@@ -47,10 +34,10 @@ def load_part(
             the consumer had with it the first time, may be collected since.
 
     Returns:
-        The part, and what is open behind it.
+        The part, and what is open after it.
 
     Raises:
-        BatchesGone: the rows of a committed transaction are in no batch.
+        BatchesMissing: the rows of a committed transaction are in no batch.
     """
     key, floor = step.window.key, step.floor
     manifest = load_manifest(store, key)
@@ -60,10 +47,10 @@ def load_part(
         older = opened_before(_newest_first(store, stored, step.window), wanted, manifest)
         settled = settle([*opened, *older], [(key, manifest)])
         for epoch, decision in not_replayed(settled.unknown, passed):
-            raise BatchesGone(
+            raise BatchesMissing(
                 f"the XA transaction {decision.xid} is committed, and its rows are in no batch: it was prepared before "
                 "the source began",
-                hint="Subscribe from a later place (`--from latest`); a snapshot of the lake has its rows.",
+                hint="Subscribe from a later place (`--start latest`); a snapshot of the lake has its rows.",
                 epoch=epoch,
                 file=decision.position.file,
                 offset=decision.position.offset,
@@ -73,7 +60,7 @@ def load_part(
         if floor is None or commit.point >= floor:
             held = manifest if commit.manifest == key else load_manifest(store, commit.manifest)
             found.append((commit, commit.manifest, held))
-    return Part(key, manifest, floor, tuple(found)), settled.open
+    return BatchSlice(key, manifest, floor, tuple(found)), settled.open
 
 
 def _newest_first(

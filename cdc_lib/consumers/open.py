@@ -13,7 +13,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.model.subscription import Interest
 from cdc_lib.ports import CursorStore
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.open import open_store
+from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.periodic import PeriodicCursorStore
 
 

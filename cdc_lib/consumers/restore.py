@@ -1,6 +1,6 @@
 """Putting other documents in the place of cursors, so that it can be taken back.
 
-A cursor that is replaced stays in the store under ``cursors/replaced/``; the restored one goes on with its moves.
+A cursor that is replaced stays in the store under ``cursors/replaced/``; the restored one continues with its moves.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.consumers.backlog import following
-from cdc_lib.consumers.cursors import ends, standing
-from cdc_lib.consumers.loading import load_manifest
+from cdc_lib.consumers.cursors import acknowledged_to, ends
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import DRAIN, KEPT_MOVES, LAKE, Cursor, Move
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import documents, layout
+from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.windows import stored_windows
 
 
@@ -24,7 +24,7 @@ class Restored:
     """What a restore did.
 
     Args:
-        cursor: as it stands now.
+        cursor: as it is now.
         replaced_key: where the one before it lies; empty when there was none.
     """
 
@@ -56,11 +56,11 @@ def restore(
         at: the time, for the record.
 
     Returns:
-        What was done, the drain's cursor last: it must not go back behind the lake.
+        What was done, the drain's cursor last: it must not go back after the lake.
 
     Raises:
         ConfigError: a document is of another source, or a drain cursor's of another epoch or before the lake.
-        BatchesGone: batches that a consumer would have to read are no longer stored.
+        BatchesMissing: batches that a consumer would have to read are no longer stored.
         CursorMoved: somebody moved a cursor at this moment; those before it in the result's order are restored.
     """
     in_order = sorted(wanted, key=lambda one: one.consumer == DRAIN)
@@ -111,14 +111,14 @@ def _refuse_drain(held: Cursor | None, lake: Cursor | None, wanted: Cursor) -> N
     """Refuse to put the drain where its windows would mean something else, or would pass the lake by."""
     if held is not None and held.epoch != wanted.epoch:
         raise ConfigError(
-            f"the document is of epoch {wanted.epoch}, and the drain cursor stands in epoch {held.epoch}",
+            f"the document is of epoch {wanted.epoch}, and the drain cursor is in epoch {held.epoch}",
             hint="The epochs since would be counted twice. Restore a document of this epoch.",
             source=wanted.source,
         )
-    if lake is not None and standing(lake) > standing(wanted):
+    if lake is not None and acknowledged_to(lake) > acknowledged_to(wanted):
         raise ConfigError(
-            f"the lake cursor stands at {lake.position}, behind the place to which the drain would go back",
-            hint="What is drained from there on need not begin where the lake goes on. Restore both: name no consumer.",
+            f"the lake cursor is at {lake.position}, after the place to which the drain would go back",
+            hint="What is drained from there on need not begin where the lake continues. Restore both: name no consumer.",
             source=wanted.source,
             position=str(wanted.position),
         )
@@ -127,7 +127,7 @@ def _refuse_drain(held: Cursor | None, lake: Cursor | None, wanted: Cursor) -> N
 def _refuse_gone(store: ObjectStore, drain: Cursor, wanted: Cursor) -> None:
     """Refuse to put a consumer where it could not read on."""
     windows = stored_windows(store, wanted.source)
-    for _ in following(windows, standing(wanted), ends(drain), wanted.source):
+    for _ in following(windows, acknowledged_to(wanted), ends(drain), wanted.source):
         pass
     for transaction in wanted.prepared:
         load_manifest(store, transaction.manifest)

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_lib.errors import CorruptBatch
-from cdc_lib.merge.prepared import Commit
-from cdc_lib.model.batch import ABSENT, CHANGE_COLUMNS, EPOCH, FILE, GTID, OFFSET, ROW, TS, DataFile
-from cdc_lib.model.lake import Point
+from cdc_lib.model.manifest import ABSENT, CHANGE_COLUMNS, EPOCH, FILE, GTID, OFFSET, ROW, TS, DataFile
+from cdc_lib.model.position import Point
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.xa_settlement import Commit
 from cdc_lib.ports import ObjectStore
 
 ORDER = (EPOCH, FILE, OFFSET, ROW)
@@ -27,8 +27,8 @@ class TableRows:
 
     Args:
         table: ``database.table``.
-        schema: the columns that are in ``rows``, behind the change columns.
-        rows: change columns (see :data:`cdc_lib.model.batch.CHANGE_COLUMNS`), ``_absent`` (null where the row is whole, else
+        schema: the columns that are in ``rows``, after the change columns.
+        rows: change columns (see :data:`cdc_lib.model.manifest.CHANGE_COLUMNS`), ``_absent`` (null where the row is whole, else
             a character for each column of ``schema``), and the row's own.
     """
 
@@ -98,7 +98,7 @@ def committed(rows: pa.Table, commits: Sequence[Commit]) -> pa.Table:
     """
     found = []
     for commit in commits:
-        began, at = commit.prepared.began, commit.point
+        began, at = commit.prepared.start, commit.point
         own = pc.and_(pc.equal(rows.column(FILE), began.file_number), pc.equal(rows.column(OFFSET), began.offset))
         part = rows.filter(own)
         values = {

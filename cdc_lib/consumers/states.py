@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
-from cdc_lib.consumers.cursors import ends, standing
+from cdc_lib.consumers.cursors import acknowledged_to, ends
 from cdc_lib.model.cursor import DRAIN
-from cdc_lib.model.lake import Point
+from cdc_lib.model.position import Point
 from cdc_lib.model.results import ConsumerState
 from cdc_lib.ports import CursorStore
 from cdc_lib.store.windows import StoredWindow
@@ -33,13 +33,13 @@ def states(
         cursor = cursors.load(source, name)
         if cursor is None or name == DRAIN:
             continue
-        behind = [window for window in acked if window.stop > standing(cursor)]
+        behind = [window for window in acked if window.stop > acknowledged_to(cursor)]
         held = cursor.lease is not None and not cursor.lease.is_over(now)
         yield ConsumerState(
             name=name,
             epoch=cursor.epoch,
             position=cursor.position,
-            behind=len(behind),
+            pending_windows=len(behind),
             lag_seconds=(now - min(w.modified for w in behind)).total_seconds() if behind else 0.0,
             holding=sum(window.modified < now - keep_for for window in behind),
             holder=cursor.lease.holder if cursor.lease is not None and held else "",

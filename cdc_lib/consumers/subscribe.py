@@ -10,19 +10,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from cdc_lib.consumers.backlog import earliest
-from cdc_lib.consumers.cursors import Place, ends, fresh, leased
-from cdc_lib.consumers.interest import checked
-from cdc_lib.consumers.loading import load_manifest
+from cdc_lib.consumers.cursors import EpochPosition, ends, fresh, leased
+from cdc_lib.consumers.filter import checked
 from cdc_lib.consumers.subscription import Subscription
 from cdc_lib.errors import ConfigError, ConsumerHeld
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.ports import Clock, CursorStore, ObjectStore
 from cdc_lib.store.cursors import begun
+from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.windows import stored_windows
 
 From = Literal["earliest", "latest"]
-"""Where a consumer without a cursor begins: with the oldest batch that is stored, or behind the newest."""
+"""Where a consumer without a cursor begins: with the oldest batch that is stored, or after the newest."""
 
 LEASE = timedelta(seconds=60)
 """How long a holder may be silent before another can take over."""
@@ -57,7 +57,7 @@ def subscribe(
         store: where batches lie.
         cursors: where cursors lie.
         source: name of the source.
-        consumer: name of the consumer; a subscription with a cursor goes on where that stands.
+        consumer: name of the consumer; a subscription with a cursor continues where that is.
         interest: which tables and columns it wants from now on; what it wanted before without it, at first everything.
         start: where it begins when it has no cursor.
         holder: who takes it, for people.
@@ -99,7 +99,7 @@ def refuse_held(cursor: Cursor, clock: Clock) -> None:
             source=cursor.source,
             consumer=cursor.consumer,
             holder=lease.holder,
-            until=lease.until.isoformat(timespec="seconds"),
+            until=lease.expires_at.isoformat(timespec="seconds"),
         )
 
 
@@ -112,9 +112,9 @@ def drain_cursor(cursors: CursorStore, source: str) -> Cursor:
     return begun(cursors, source, DRAIN)
 
 
-def first_place(store: ObjectStore, drain: Cursor, start: From) -> Place:
+def first_position(store: ObjectStore, drain: Cursor, start: From) -> EpochPosition:
     """Return where a consumer without a cursor begins."""
-    at = Place(drain.epoch, drain.position, drain.identity)
+    at = EpochPosition(drain.epoch, drain.position, drain.identity)
     if start == "latest":
         return at
     windows = stored_windows(store, drain.source)
@@ -123,7 +123,7 @@ def first_place(store: ObjectStore, drain: Cursor, start: From) -> Place:
     manifest = load_manifest(store, first.key) if first is not None else None
     if manifest is None or manifest.window is None:
         return at
-    return Place(manifest.epoch, manifest.window.start, manifest.identity)
+    return EpochPosition(manifest.epoch, manifest.window.start, manifest.identity)
 
 
 def _begin(
@@ -136,5 +136,5 @@ def _begin(
     clock: Clock,
 ) -> Cursor:
     drain = drain_cursor(cursors, source)
-    at = first_place(store, drain, start)
+    at = first_position(store, drain, start)
     return fresh(source, consumer, at, now=clock.now(), by=holder, why=f"subscribed from {start}")

@@ -17,11 +17,11 @@ from types import TracebackType
 from typing import Self
 
 from cdc_lib.consumers.batch import Batch
-from cdc_lib.consumers.collecting import Collected, collect
-from cdc_lib.consumers.cursors import consumed, leased, standing
+from cdc_lib.consumers.cursors import acknowledged_to, consumed, leased
+from cdc_lib.consumers.window_reader import Collected, collect
 from cdc_lib.errors import AckError, CursorMoved
-from cdc_lib.model.cursor import Cursor, Switch
-from cdc_lib.model.lake import Point
+from cdc_lib.model.cursor import Cursor, EpochChange
+from cdc_lib.model.position import Point
 from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import Clock, CursorStore, ObjectStore
@@ -40,7 +40,7 @@ class _Flight:
     batch: Batch
     stop: Point
     opened: tuple[OpenTransaction, ...]
-    passed: tuple[Switch, ...]
+    passed: tuple[EpochChange, ...]
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Subscription:
             The batch; one whose ``id`` is None when there was nothing.
 
         Raises:
-            BatchesGone: the next batch is no longer stored.
+            BatchesMissing: the next batch is no longer stored.
             CursorMoved: another holder took over.
             StoreError: the store cannot be read.
         """
@@ -128,7 +128,7 @@ class Subscription:
         """Forget batches that are in flight, so that they are got again.
 
         Args:
-            batch_id: the first to forget; those behind it go with it, because none may be skipped. All without it.
+            batch_id: the first to forget; those after it go with it, because none may be skipped. All without it.
 
         Raises:
             AckError: it is not in flight.
@@ -195,8 +195,8 @@ class Subscription:
         if self._in_flight:
             last = self._in_flight[-1]
             return Collected(last.stop, last.stop, last.opened, last.passed)
-        at = standing(self.cursor)
-        return Collected(at, at, self.cursor.prepared, self.cursor.switches)
+        at = acknowledged_to(self.cursor)
+        return Collected(at, at, self.cursor.prepared, self.cursor.epoch_changes)
 
     def _handed_out(self, found: Collected) -> Batch:
         nothing = Batch(None, (), self.interest, self.store, self.ack)
@@ -205,7 +205,7 @@ class Subscription:
         batch = Batch(found.id, found.parts, self.interest, self.store, self.ack)
         flight = _Flight(batch, found.at, found.opened, found.passed)
         if not self._in_flight and found.rows == 0 and not batch.ddl:
-            # Nobody could do anything with it, and a cursor that stands still would keep batches from being collected.
+            # Nobody could do anything with it, and a cursor that is still would keep batches from being collected.
             self._move(flight)
             return nothing
         self._in_flight.append(flight)
@@ -220,7 +220,7 @@ class Subscription:
         """Renew the lease when half of it is over."""
         self._refuse_closed()
         lease = self.cursor.lease
-        if lease is None or lease.until - self.clock.now() < self.lease_for / 2:
+        if lease is None or lease.expires_at - self.clock.now() < self.lease_for / 2:
             self._swap(leased(self.cursor, self._renewed()))
 
     def _renewed(self) -> Lease:

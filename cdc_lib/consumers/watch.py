@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cdc_lib.consumers.batch import Batch
-from cdc_lib.consumers.collecting import Collected, collect
-from cdc_lib.consumers.interest import checked
-from cdc_lib.consumers.subscribe import From, drain_cursor, first_place
-from cdc_lib.model.lake import Point
+from cdc_lib.consumers.filter import checked
+from cdc_lib.consumers.subscribe import From, drain_cursor, first_position
+from cdc_lib.consumers.window_reader import Collected, collect
+from cdc_lib.model.position import Point
 from cdc_lib.model.subscription import Interest
 from cdc_lib.ports import CursorStore, ObjectStore
 
@@ -33,7 +33,7 @@ class Watch:
         self._cursors = cursors
         self._source = source
         self._interest = checked(interest)
-        place = first_place(store, drain_cursor(cursors, source), start)
+        place = first_position(store, drain_cursor(cursors, source), start)
         at = Point.at(place.epoch, place.position)
         self._end = Collected(at, at, ())
 
@@ -41,7 +41,7 @@ class Watch:
         """Return the next windows that are there, as many as make a batch full; one without an id when there are none.
 
         Raises:
-            BatchesGone: the next batch is no longer stored.
+            BatchesMissing: the next batch is no longer stored.
             StoreError: the store cannot be read.
         """
         found = Collected(self._end.at, self._end.at, self._end.opened, self._end.passed)

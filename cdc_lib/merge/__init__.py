@@ -1,0 +1,1 @@
+"""What a merge takes, and what it makes of it: decided without Spark."""

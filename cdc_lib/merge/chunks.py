@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cdc_lib.model.batch import Manifest, SnapshotChunk
-from cdc_lib.model.lake import Point
+from cdc_lib.model.manifest import Manifest, SnapshotChunk
+from cdc_lib.model.position import Point
 
 
 def chunk_of(manifest: Manifest) -> SnapshotChunk:
@@ -19,5 +19,5 @@ def low_of(manifest: Manifest) -> Point:
 
 
 def read_to_of(manifest: Manifest) -> Point:
-    """Return the point behind the chunk's SELECT: no change behind it is in the rows."""
+    """Return the point after the chunk's SELECT: no change after it is in the rows."""
     return Point.at(manifest.epoch, chunk_of(manifest).read_to)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cdc_lib.model.batch import OP
-from cdc_lib.model.lake import ORDER
+from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.manifest import OP
 
 DELETE = "d"
 """The ``_op`` after which a row is gone; after every other one it stands as the change shows it."""

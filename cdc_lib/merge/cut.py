@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from cdc_lib.merge.aside import marked
 from cdc_lib.merge.plan import Batch
-from cdc_lib.model.merge import Cut, MergePlan, TableCut
+from cdc_lib.merge.quarantined import marked
+from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 
 
 def make_cut(
@@ -18,7 +18,7 @@ def make_cut(
     Args:
         plan: the plan.
         batches: its batches.
-        tables: all lake tables of the source as they stand now.
+        tables: all lake tables of the source as they are now.
         before: the cut before.
         at: now (UTC).
     """

@@ -2,7 +2,7 @@
 
 Law 6: a batch that the table's marker counts is left out. Law 5: rows are ordered by their order key, whichever batch
 brings them. A chunk of a snapshot may come after windows that are newer than it: the rows that those deleted must not come
-back, so the windows behind its low watermark are merged with it once more (``replay``).
+back, so the windows after its low watermark are merged with it once more (``replay``).
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from datetime import datetime
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of
-from cdc_lib.merge.emptied import Emptied, emptied, is_of_database, swaps_in_what_came_before
-from cdc_lib.merge.prepared import Commit
-from cdc_lib.merge.spans import Span, spans
-from cdc_lib.model.batch import Manifest
-from cdc_lib.model.lake import Marker, PlacedFill, Point, SnapshotMark
-from cdc_lib.model.merge import MergePlan
-from cdc_lib.model.mode import Gone, Mode
+from cdc_lib.merge.key_ranges import ReadRange, spans
+from cdc_lib.merge.table_resets import StatementEffects, is_of_database, statement_effects, swaps_in_what_came_before
+from cdc_lib.model.lake_table import Marker, PlacedDefault, SnapshotMark
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_mode import Mode, TableReset
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.xa_settlement import Commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MergeInput:
     """A batch to read, without the rows before ``floor``."""
 
     batch: Batch
@@ -56,45 +58,47 @@ class TableWork:
     Args:
         table: ``database.table``.
         mode: how it is merged.
-        pieces: batches to read; empty when the table has them all.
+        inputs: batches to read; empty when the table has them all.
         marker: the table's marker after the merge.
         guard: whether the table may hold rows that are newer than some of the pieces.
         replay: windows from the first to the second point must be merged along, because a chunk comes late.
         supersedes: append mode: changes before this point are in the rows of a first snapshot that comes late.
-        anew: a snapshot brings the table anew after changes that were left out: rows before this point are not of the source
+        rebuild_before: a snapshot brings the table again after changes that were left out: rows before this point are not of the source
             any more unless it brings them.
-        anew_at: when that snapshot began to be read.
-        emptied: mirror mode: a statement took all rows of before this point.
-        gone: soft_delete and history: where statements took all rows of before, in order.
-        fills: not in append mode: values that rows of before a point have in columns that were added; those whose column the lake
+        rebuild_at: when that snapshot began to be read.
+        reset_before: mirror mode: a statement took all rows of before this point.
+        resets: but for a mirror: where statements took all rows of before, in order; of a list of changes each is an entry.
+        list_start: append mode: the entry after which the rows of a new snapshot stand; None where the table has it, or needs none.
+        added_defaults: values that rows of before a point have in columns that were added; those whose column the lake
             table does not get by this merge wait in its marker.
-        ahead: rows of the table that were read by themselves may show changes before this point already.
-        spans: ranges of keys that are read again: rows of theirs that no chunk brings are gone.
-        again: append and history: what the table has between these points is taken out, because the pieces bring all of it.
-        again_reads: append mode: whether that counts for rows that a snapshot read as well.
+        ahead_until: rows of the table that were read by themselves may show changes before this point already.
+        ranges: ranges of keys that are read again: rows of theirs that no chunk brings are gone.
+        rewrite: append and scd2: what the table has between these points is taken out, because the pieces bring all of it.
+        rewrite_reads: append mode: whether that counts for rows that a snapshot read as well.
     """
 
-    table: str
+    table: TableName
     mode: Mode
-    pieces: tuple[Piece, ...]
+    inputs: tuple[MergeInput, ...]
     marker: Marker
     guard: bool = False
     replay: tuple[Point, Point] | None = None
     supersedes: Point | None = None
-    anew: Point | None = None
-    anew_at: datetime | None = None
-    emptied: Point | None = None
-    gone: tuple[Gone, ...] = ()
-    fills: tuple[PlacedFill, ...] = ()
-    ahead: Point | None = None
-    spans: tuple[Span, ...] = ()
-    again: tuple[Point, Point] | None = None
-    again_reads: bool = False
+    rebuild_before: Point | None = None
+    rebuild_at: datetime | None = None
+    reset_before: Point | None = None
+    resets: tuple[TableReset, ...] = ()
+    list_start: TableReset | None = None
+    added_defaults: tuple[PlacedDefault, ...] = ()
+    ahead_until: Point | None = None
+    ranges: tuple[ReadRange, ...] = ()
+    rewrite: tuple[Point, Point] | None = None
+    rewrite_reads: bool = False
 
 
-def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
+def tables_of(batches: Iterable[Batch]) -> tuple[TableName, ...]:
     """Return the tables that the batches have something for, sorted."""
-    names: set[str] = set()
+    names: set[TableName] = set()
     for batch in batches:
         names.update(file.table for file in batch.manifest.files)
         if batch.manifest.chunk is not None:
@@ -105,7 +109,7 @@ def tables_of(batches: Iterable[Batch]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, plan: MergePlan) -> TableWork:
+def work_on(table: TableName, mode: Mode, batches: Sequence[Batch], marker: Marker, plan: MergePlan) -> TableWork:
     """Decide what the table needs.
 
     Args:
@@ -113,7 +117,7 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
         mode: how it is merged.
         batches: all batches of the plan, in its order.
         marker: the table's marker; an empty one for a new table.
-        plan: the plan; the table stands at its stop afterwards.
+        plan: the plan; the table is at its stop afterwards.
 
     Raises:
         MergeError: a chunk comes without the one before it.
@@ -126,23 +130,25 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
         return TableWork(table, mode, (), marker)
     lows = [low_of(batch.manifest) for batch in taken]
     floor = _floor(mode, marker, after)
-    pieces = (*(Piece(batch, None) for batch in taken), *(Piece(batch, floor) for batch in windows))
+    pieces = (*(MergeInput(batch, None) for batch in taken), *(MergeInput(batch, floor) for batch in windows))
     merged_to = max(filter(None, (marker.merged_to, Point.at(plan.epoch, plan.stop))))
     late = min(lows, default=None)
     known = replace(marker, dropped=_dropped(table, marker, plan))
-    now = emptied(table, (batch.manifest for batch in windows), marker.merged_to, known)
+    now = statement_effects(table, (batch.manifest for batch in windows), marker.merged_to, known)
     after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, waiting=())
-    ahead = max(filter(None, (marker.ahead, after.ahead)), default=None)
+    ahead = max(filter(None, (marker.ahead_until, after.ahead_until)), default=None)
     read = spans([batch.manifest for batch in taken])
-    work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), ahead=ahead, spans=read)
+    work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), ahead_until=ahead, ranges=read)
     begun = min(filter(None, (batch.manifest.first_time for batch in taken)), default=None)
-    work = replace(work, anew=_anew(table, taken, marker, after, plan), anew_at=begun)
-    if work.anew is None and mode != "append":
+    work = replace(work, rebuild_before=_anew(table, taken, marker, after, plan), rebuild_at=begun)
+    if mode == "append" and work.rebuild_before is not None:
+        work = replace(work, list_start=_opens(lows, work.rebuild_before, begun))
+    if work.rebuild_before is None:
         refuse_unclear(table, now.unclear)
-    work = following(work, now)
+    work = following(work, now, floor)
     if late is None or marker.merged_to is None or late >= marker.merged_to:
         return work
-    if work.anew is not None:
+    if work.rebuild_before is not None:
         return work
     if mode != "append":
         return replace(work, replay=(late, marker.merged_to))
@@ -150,22 +156,26 @@ def work_on(table: str, mode: Mode, batches: Sequence[Batch], marker: Marker, pl
 
 
 def _dropped(table: str, marker: Marker, plan: MergePlan) -> Point | None:
-    """Return where the table was dropped, if it is still: perhaps while it was set aside, as a release found."""
-    gone = (one for one in plan.aside if one.table == table and one.until is not None and not one.snapshot_id)
-    at = [Point.at(one.until_epoch, one.until) for one in gone if one.until is not None]
+    """Return where the table was dropped, if it is still: perhaps while it was quarantined, as a release found."""
+    gone = (
+        one
+        for one in plan.quarantine
+        if one.table == table and one.released_position is not None and not one.snapshot_id
+    )
+    at = [Point.at(one.released_epoch, one.released_position) for one in gone if one.released_position is not None]
     found = [point for point in at if marker.merged_to is None or point >= marker.merged_to]
     return max(filter(None, (*found, marker.dropped)), default=None)
 
 
 def refuse_unclear(table: str, unclear: str) -> None:
-    """Refuse to go on where an online schema change gave rows values that nobody told.
+    """Refuse to continue where an online schema change gave rows values that nobody told.
 
     Raises:
         MergeError: it did.
     """
     if unclear:
         raise MergeError(
-            f"an online schema change gave values to rows that its statements do not tell ({unclear})",
+            f"an online schema change gave values to rows that its statements do not show ({unclear})",
             hint="Take a new snapshot of this table (cdc snapshot); it replaces this merge.",
             table=table,
         )
@@ -186,43 +196,54 @@ def refuse_untold_swap(table: str, batches: Iterable[Batch], since: Point) -> No
         raise MergeError(
             "an online schema change tool ended its work in what is merged again, and began it before",
             hint="What rows have in columns that it added stands where it began. Let cdc backfill begin there, with an earlier "
-            "--from; else cdc snapshot reads the table anew.",
+            "--since; else cdc snapshot reads the table again.",
             table=table,
         )
 
 
-def following(work: TableWork, now: Emptied) -> TableWork:
+def following(work: TableWork, now: StatementEffects, floor: Point | None = None) -> TableWork:
     """Leave out what a statement took: a mirror has nothing of before it.
 
-    Where deleted rows or versions stay, all changes are merged, and the statement is one more. In append mode the list of changes
-    goes on.
+    Where deleted rows, versions or changes stay, all changes are merged, and the statement is one more.
 
     Args:
         work: what the table needs.
         now: what statements did.
+        floor: append mode: what happened before this point is in the rows of a snapshot, or was merged before.
     """
+    work = replace(work, added_defaults=(*now.added_defaults, *work.added_defaults))
     if work.mode == "append":
-        return work
-    work = replace(work, fills=(*now.fills, *work.fills))
+        entries = (one for one in now.entries if floor is None or _place(one) >= floor)
+        return replace(work, resets=tuple(sorted({*work.resets, *entries})))
     if work.mode != "mirror":
-        return replace(work, gone=tuple(sorted({*work.gone, *now.gone})))
+        return replace(work, resets=tuple(sorted({*work.resets, *now.resets})))
     if now.before is None:
         return work
-    before = max(filter(None, (work.emptied, now.before)))
-    pieces = tuple(Piece(piece.batch, max(filter(None, (piece.floor, before)))) for piece in work.pieces)
-    return replace(work, pieces=pieces, emptied=before)
+    before = max(filter(None, (work.reset_before, now.before)))
+    pieces = tuple(MergeInput(piece.batch, max(filter(None, (piece.floor, before)))) for piece in work.inputs)
+    return replace(work, inputs=pieces, reset_before=before)
+
+
+def _place(gone: TableReset) -> Point:
+    return Point(gone.epoch, gone.file, gone.offset)
+
+
+def _opens(lows: Iterable[Point], anew: Point, at: datetime | None) -> TableReset | None:
+    """Return the entry before a new snapshot's rows, when its first chunk is among those taken."""
+    low = min(lows)
+    return TableReset(*low, at) if low < anew else None
 
 
 def _anew(table: str, taken: Sequence[Batch], before: Marker, after: Marker, plan: MergePlan) -> Point | None:
     """Return before which point rows give way to a released table's snapshot, when its chunks are among those taken.
 
-    That is right behind where it begins to be read, unless the table has chunks of it: an earlier snapshot may have been read
+    That is right after where it begins to be read, unless the table has chunks of it: an earlier snapshot may have been read
     at the same place. Changes that the table has lie before it.
     """
-    released = {one.snapshot_id for one in plan.aside if one.table == table and one.snapshot_id}
+    released = {one.snapshot_id for one in plan.quarantine if one.table == table and one.snapshot_id}
     brought = {chunk_of(batch.manifest).snapshot_id for batch in taken} & released
     begins = [
-        mark.low if before.snapshot(mark.snapshot_id) else mark.low.behind()
+        mark.low if before.snapshot(mark.snapshot_id) else mark.low.just_after()
         for mark in after.snapshots
         if mark.snapshot_id in brought
     ]
@@ -248,7 +269,7 @@ def replayed_windows(
     if covered < high:
         raise MergeError(
             "a snapshot chunk comes after windows that are already merged, and the batches between its low watermark and "
-            "the table's marker, which tell what was deleted since, are no longer stored",
+            "the table's marker, which show what was deleted since, are no longer stored",
             hint="Take a new snapshot of this table, and keep batches longer than a snapshot takes.",
             table=table,
             low_watermark=str(tuple(low)),
@@ -278,13 +299,13 @@ def _take_chunks(table: str, chunks: Sequence[Batch], marker: Marker) -> tuple[l
     """Return the chunks that the table does not have, and its marker with them.
 
     A snapshot that was begun before another one that the table has was given up for it: of a merge that was given up as well
-    and goes on all the same, it would bring rows back that were deleted in between.
+    and continues all the same, it would bring rows back that were deleted in between.
     """
     taken = []
     for batch in sorted(chunks, key=lambda b: (chunk_of(b.manifest).snapshot_id, chunk_of(b.manifest).number)):
         chunk, low = chunk_of(batch.manifest), low_of(batch.manifest)
         read_to = read_to_of(batch.manifest)
-        begun = SnapshotMark(chunk.snapshot_id, 0, False, low, low, read_to, chunk.part is not None)
+        begun = SnapshotMark(chunk.snapshot_id, 0, False, low, low, read_to, chunk.selection is not None)
         mark = marker.snapshot(chunk.snapshot_id) or begun
         others = (other for other in marker.snapshots if other.snapshot_id != chunk.snapshot_id)
         newer = any((other.low, other.snapshot_id) > (low, chunk.snapshot_id) for other in others)
@@ -312,12 +333,12 @@ def _floor(mode: Mode, before: Marker, after: Marker) -> Point | None:
     return max(points, default=None)
 
 
-def _needs_guard(pieces: Sequence[Piece], marker: Marker) -> bool:
+def _needs_guard(pieces: Sequence[MergeInput], marker: Marker) -> bool:
     top = marker.top
     return top is not None and any(_begin(piece) < top for piece in pieces)
 
 
-def _begin(piece: Piece) -> Point:
+def _begin(piece: MergeInput) -> Point:
     manifest = piece.batch.manifest
     if manifest.window is None:
         return low_of(manifest)

@@ -1,7 +1,7 @@
 """Columns that got other names: which lake columns follow, and under which names rows of before them go in; pure.
 
 The lake's columns have the names of the newest rename that it knows. A row has the names of its place in the stream, so every
-rename behind that place counts for it. One that comes again in a later epoch is the same rename: it counts once for a row.
+rename after that place counts for it. One that comes again in a later epoch is the same rename: it counts once for a row.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from typing import NamedTuple
 from cdc_lib.errors import ConfigError, IncompatibleSchema
 from cdc_lib.merge.chunks import low_of, read_to_of
 from cdc_lib.merge.plan import Batch
-from cdc_lib.model.batch import DataFile, Manifest
-from cdc_lib.model.cursor import Switch
-from cdc_lib.model.lake import LakeTable, Marker, Point, reserved
-from cdc_lib.model.renamed import Renamed
+from cdc_lib.model.column_rename import ColumnRename
+from cdc_lib.model.cursor import EpochChange
+from cdc_lib.model.ddl_effect import Names
+from cdc_lib.model.lake_table import LakeTable, Marker, reserved
+from cdc_lib.model.manifest import DataFile, Manifest
+from cdc_lib.model.position import Point
 from cdc_lib.model.route import SOURCE_KEYS
 from cdc_lib.model.schema import Column, TableSchema
-from cdc_lib.model.table_statement import Names
+from cdc_lib.model.table_name import TableName
 
 
-class Place(NamedTuple):
+class NamesAt(NamedTuple):
     """Where rows had their columns' names: at a point, or somewhere between two, as a SELECT between watermarks.
 
     ``names``, in lower case, tell then on which side of a rename the rows were read.
@@ -35,29 +37,29 @@ class Place(NamedTuple):
     names: frozenset[str] = frozenset()
 
 
-def told_by(table: str, batches: Iterable[Batch]) -> tuple[Renamed, ...]:
+def renames_of(table: TableName, batches: Iterable[Batch]) -> tuple[ColumnRename, ...]:
     """Return the renames that the windows of a merge tell of a table, in order."""
     return tuple(
-        Renamed(table, Point.at(batch.manifest.epoch, one.position), one.names, one.gtid, one.stamp)
+        ColumnRename(table, Point.at(batch.manifest.epoch, one.position), one.names, one.gtid, one.stamp)
         for batch in batches
         for one in batch.manifest.statements
         if one.table == table and one.kind == "rename_columns"
     )
 
 
-def known(stands: LakeTable | None, table: str, told: Iterable[Renamed]) -> tuple[Renamed, ...]:
+def known(state: LakeTable | None, table: str, told: Iterable[ColumnRename]) -> tuple[ColumnRename, ...]:
     """Return the renames that a lake table knows of a source table, and those of a merge that it does not know, in order."""
-    had = [one for one in stands.renames if one.table == table] if stands is not None else []
+    had = [one for one in state.renames if one.table == table] if state is not None else []
     places = {one.at for one in had}
     return tuple(sorted((*had, *(one for one in told if one.at not in places)), key=lambda one: one.at))
 
 
-def place_of(manifest: Manifest, file: DataFile) -> Place:
+def names_at(manifest: Manifest, file: DataFile) -> NamesAt:
     """Return where rows of a file had their names."""
-    return place_of_schema(manifest, manifest.schemas[file.schema_id], file.renames)
+    return names_at_schema(manifest, manifest.schemas[file.schema_id], file.renames)
 
 
-def place_of_schema(manifest: Manifest, schema: TableSchema, renames: int = 0) -> Place:
+def names_at_schema(manifest: Manifest, schema: TableSchema, renames: int = 0) -> NamesAt:
     """Return where rows of a batch had the names of a schema.
 
     Args:
@@ -67,19 +69,19 @@ def place_of_schema(manifest: Manifest, schema: TableSchema, renames: int = 0) -
     """
     if manifest.window is None:
         names = frozenset(column.name.lower() for column in schema.columns)
-        return Place(low_of(manifest), read_to_of(manifest), names)
+        return NamesAt(low_of(manifest), read_to_of(manifest), names)
     if not renames:
         return at_point(Point.at(manifest.epoch, manifest.window.start))
     own = [one for one in manifest.statements if one.table == schema.name and one.kind == "rename_columns"]
-    return at_point(Point.at(manifest.epoch, own[renames - 1].position).behind())
+    return at_point(Point.at(manifest.epoch, own[renames - 1].position).just_after())
 
 
-def at_point(point: Point) -> Place:
+def at_point(point: Point) -> NamesAt:
     """Return the place of rows of which it is known where they stand."""
-    return Place(point, point)
+    return NamesAt(point, point)
 
 
-def behind(place: Place, renames: Sequence[Renamed]) -> tuple[Renamed, ...]:
+def renames_after(place: NamesAt, renames: Sequence[ColumnRename]) -> tuple[ColumnRename, ...]:
     """Return the renames that rows of a place have still before them, in order.
 
     Args:
@@ -89,7 +91,7 @@ def behind(place: Place, renames: Sequence[Renamed]) -> tuple[Renamed, ...]:
     Raises:
         IncompatibleSchema: rows were read while columns exchanged their names.
     """
-    found: list[Renamed] = []
+    found: list[ColumnRename] = []
     for one in renames:
         if any(one.is_again(other) for other in found):
             continue
@@ -104,7 +106,7 @@ def behind(place: Place, renames: Sequence[Renamed]) -> tuple[Renamed, ...]:
     return tuple(sorted(found, key=lambda one: one.at))
 
 
-def _counts(place: Place, rename: Renamed) -> bool:
+def _counts(place: NamesAt, rename: ColumnRename) -> bool:
     if rename.at < place.since:
         return False
     if rename.at >= place.until:
@@ -112,8 +114,8 @@ def _counts(place: Place, rename: Renamed) -> bool:
     return has_old_names(rename, place.names)
 
 
-def has_old_names(rename: Renamed, columns: Iterable[str]) -> bool:
-    """Whether columns have the names in front of a rename, and not those behind it; where it is about none of them, yes.
+def has_old_names(rename: ColumnRename, columns: Iterable[str]) -> bool:
+    """Whether columns have the names before a rename, and not those after it; where it is about none of them, yes.
 
     Raises:
         IncompatibleSchema: they may be either.
@@ -128,17 +130,17 @@ def has_old_names(rename: Renamed, columns: Iterable[str]) -> bool:
     raise _cannot_be_told(rename)
 
 
-def _cannot_be_told(rename: Renamed) -> IncompatibleSchema:
+def _cannot_be_told(rename: ColumnRename) -> IncompatibleSchema:
     return IncompatibleSchema(
-        f"columns got other names ({_shown(rename)}) while rows of the table were read, and it cannot be told which names "
+        f"columns got other names ({_shown(rename)}) while rows of the table were read, and it is unknown which names "
         "those have",
         hint="Take a new snapshot of this table (cdc snapshot); it replaces this merge.",
         table=rename.table,
     )
 
 
-def renamed_columns(schema: TableSchema, renames: Sequence[Renamed]) -> list[tuple[str, Column]]:
-    """Return the columns of a schema under the names that they have behind renames.
+def renamed_columns(schema: TableSchema, renames: Sequence[ColumnRename]) -> list[tuple[str, Column]]:
+    """Return the columns of a schema under the names that they have after renames.
 
     A column whose name another one took since is left out: it was dropped in between.
     """
@@ -151,50 +153,50 @@ def renamed_columns(schema: TableSchema, renames: Sequence[Renamed]) -> list[tup
     return [(name, column) for name, column in found.values()]
 
 
-def renamed_schema(schema: TableSchema, renames: Sequence[Renamed]) -> TableSchema:
-    """Return a schema with the names that its columns have behind renames."""
+def renamed_schema(schema: TableSchema, renames: Sequence[ColumnRename]) -> TableSchema:
+    """Return a schema with the names that its columns have after renames."""
     if not renames:
         return schema
     columns = tuple(replace(column, name=name) for name, column in renamed_columns(schema, renames))
     return replace(schema, columns=columns, primary_key=tuple(now_called(one, renames) for one in schema.primary_key))
 
 
-def now_called(column: str, renames: Iterable[Renamed]) -> str:
-    """Return what a column is called behind renames."""
+def now_called(column: str, renames: Iterable[ColumnRename]) -> str:
+    """Return what a column is called after renames."""
     for one in renames:
         column = one.new_name(column)
     return column
 
 
-def placed_schemas(table: str, batches: Iterable[Batch]) -> Iterator[tuple[TableSchema, Place]]:
+def placed_schemas(table: str, batches: Iterable[Batch]) -> Iterator[tuple[TableSchema, NamesAt]]:
     """Yield the schemas in which the table's rows are written, and where they had those names, in the order of the batches."""
     for batch in batches:
         manifest = batch.manifest
         for commit, held in batch.commits:
             if table in commit.prepared.tables:
                 files = (file for file in held.manifest.prepared_files if file.table == table)
-                yield from ((held.manifest.schemas[f.schema_id], place_of(held.manifest, f)) for f in files)
+                yield from ((held.manifest.schemas[f.schema_id], names_at(held.manifest, f)) for f in files)
         mine = [file for file in manifest.files if file.table == table]
-        yield from ((manifest.schemas[file.schema_id], place_of(manifest, file)) for file in mine)
+        yield from ((manifest.schemas[file.schema_id], names_at(manifest, file)) for file in mine)
         if manifest.chunk is not None:
             told = (schema for schema in manifest.schemas.values() if schema.name == table)
-            yield from ((schema, place_of_schema(manifest, schema)) for schema in told)
+            yield from ((schema, names_at_schema(manifest, schema)) for schema in told)
 
 
-def renamed_schemas(table: str, batches: Iterable[Batch], renames: Sequence[Renamed]) -> tuple[TableSchema, ...]:
+def renamed_schemas(table: str, batches: Iterable[Batch], renames: Sequence[ColumnRename]) -> tuple[TableSchema, ...]:
     """Return the schemas of the table's rows, with the names that their columns have now, without repeats, in order."""
     placed = placed_schemas(table, batches)
-    found = (renamed_schema(schema, behind(place, renames)) for schema, place in placed)
+    found = (renamed_schema(schema, renames_after(place, renames)) for schema, place in placed)
     return tuple({schema.id: schema for schema in found}.values())
 
 
-def newest_schema(table: str, batches: Sequence[Batch], renames: Sequence[Renamed]) -> TableSchema | None:
+def newest_schema(table: str, batches: Sequence[Batch], renames: Sequence[ColumnRename]) -> TableSchema | None:
     """Return the schema of the table's last rows in the batches, with the names of now; None when they have none."""
     return next((found[-1] for batch in reversed(batches) if (found := renamed_schemas(table, [batch], renames))), None)
 
 
-def filled_column(column: str, renames: Iterable[Renamed]) -> str | None:
-    """Return what a column that was added is called behind renames; None where another one took its name: it was dropped."""
+def filled_column(column: str, renames: Iterable[ColumnRename]) -> str | None:
+    """Return what a column that was added is called after renames; None where another one took its name: it was dropped."""
     for one in renames:
         name = one.new_name(column)
         if name == column and column.lower() in one.new_names - one.old_names:
@@ -213,21 +215,21 @@ class Renaming:
     """
 
     names: dict[str, str]
-    renames: tuple[Renamed, ...]
+    renames: tuple[ColumnRename, ...]
 
 
 def renaming(
-    stands: LakeTable,
+    state: LakeTable,
     marker: Marker,
-    told: Sequence[Renamed],
+    told: Sequence[ColumnRename],
     keeps: Callable[[str], bool],
     others: Sequence[str],
-    switches: Sequence[Switch] = (),
+    switches: Sequence[EpochChange] = (),
 ) -> Renaming | None:
     """Decide what renames do to the columns of a lake table; None where it knows them all.
 
     Args:
-        stands: the lake table.
+        state: the lake table.
         marker: of the source table, before the merge.
         told: of the source table, by the merge's windows.
         keeps: whether a column, by its name, goes into the lake table.
@@ -239,27 +241,27 @@ def renaming(
             before rows were read back.
         ConfigError: a route keeps a column and not its new name.
     """
-    places = {(one.table, one.at) for one in stands.renames}
+    places = {(one.table, one.at) for one in state.renames}
     new = [one for one in told if (one.table, one.at) not in places]
     if not new:
         return None
-    names = {column.name: column.name for column in stands.columns}
-    done = list(stands.renames)
+    names = {column.name: column.name for column in state.columns}
+    done = list(state.renames)
     for one in new:
         if (before := next((other for other in done if one.is_again(other)), None)) is not None:
-            done.append(replace(one, aside=before.aside))
+            done.append(replace(one, displaced=before.displaced))
             continue
-        follows = _is_before(stands, marker, one, names.values(), switches)
+        follows = _is_before(state, marker, one, names.values(), switches)
         if follows:
-            _refuse(stands, one, names.values(), keeps, others)
-        rename = replace(one, aside=_aside(one, names.values())) if follows else one
+            _refuse(state, one, names.values(), keeps, others)
+        rename = replace(one, displaced=_displaced(one, names.values())) if follows else one
         names = {column: rename.new_name(name) if follows else name for column, name in names.items()}
         done.append(rename)
     changed = {column: name for column, name in names.items() if column != name}
     return Renaming(changed, tuple(sorted(done, key=lambda one: one.at)))
 
 
-def _aside(rename: Renamed, columns: Iterable[str]) -> Names:
+def _displaced(rename: ColumnRename, columns: Iterable[str]) -> Names:
     """Return lake columns whose names others take, and free names: the source has dropped them, and the lake keeps them."""
     have = {column.lower(): column for column in columns}
     renamed, taken = rename.old_names, have.keys() | rename.new_names
@@ -274,12 +276,12 @@ def _aside(rename: Renamed, columns: Iterable[str]) -> Names:
 
 
 def _is_before(
-    stands: LakeTable, marker: Marker, rename: Renamed, columns: Collection[str], switches: Sequence[Switch]
+    state: LakeTable, marker: Marker, rename: ColumnRename, columns: Collection[str], switches: Sequence[EpochChange]
 ) -> bool:
-    """Whether the lake's columns have the names in front of a rename that it does not know."""
-    if stands.snapshot_id is None:
+    """Whether the lake's columns have the names before a rename that it does not know."""
+    if state.snapshot_id is None:
         return True  # without a row, names are those that the merge gave
-    reached = [mark.low for mark in marker.snapshots if not mark.part]
+    reached = [mark.low for mark in marker.snapshots if not mark.partial]
     if any(rename.at < point for point in (marker.merged_to, *reached) if point is not None):
         return False
     if any(rename.at < mark.read_to for mark in marker.snapshots):
@@ -287,7 +289,7 @@ def _is_before(
     if marker.reselected is not None and rename.at < marker.reselected.high:
         return _is_before_read_back(rename, columns)
     if not _is_read_again(rename, switches):
-        beyond = any(_was_read_behind(rename, mark.read_to, switches) for mark in marker.snapshots)
+        beyond = any(_was_read_after(rename, mark.read_to, switches) for mark in marker.snapshots)
         return has_old_names(rename, columns) if beyond else True
     # The epochs before had it where nothing of the table was merged, as before its snapshot; else it would be known.
     have = {column.lower() for column in columns}
@@ -295,7 +297,7 @@ def _is_before(
     return bool(have & (old - new)) and not have & (new - old)
 
 
-def _is_before_read_back(rename: Renamed, columns: Iterable[str]) -> bool:
+def _is_before_read_back(rename: ColumnRename, columns: Iterable[str]) -> bool:
     """Whether columns follow a rename of before the end of a read-back, which saw the table with all names that were known.
 
     Raises:
@@ -308,14 +310,16 @@ def _is_before_read_back(rename: Renamed, columns: Iterable[str]) -> bool:
     return not have & rename.new_names  # a column that was added meanwhile came under its new name
 
 
-def _is_read_again(rename: Renamed, switches: Sequence[Switch]) -> bool:
-    """Whether a rename was run before the epochs in front of its own were left."""
-    left = [one.left.time for one in switches if one.epoch <= rename.at.epoch and one.left.time is not None]
+def _is_read_again(rename: ColumnRename, switches: Sequence[EpochChange]) -> bool:
+    """Whether a rename was run before the epochs before its own were left."""
+    left = [
+        one.previous_end.time for one in switches if one.epoch <= rename.at.epoch and one.previous_end.time is not None
+    ]
     return any(datetime.fromtimestamp(rename.stamp, UTC) <= time for time in left)
 
 
-def _was_read_behind(rename: Renamed, read_to: Point, switches: Sequence[Switch]) -> bool:
-    """Whether a snapshot of a former epoch was read up to a point behind a rename, which a rewind then kept from being drained.
+def _was_read_after(rename: ColumnRename, read_to: Point, switches: Sequence[EpochChange]) -> bool:
+    """Whether a snapshot of a former epoch was read up to a point after a rename, which a rewind then kept from being drained.
 
     Points of two epochs compare as places of one binlog as long as somebody only moved the cursor.
     """
@@ -324,14 +328,18 @@ def _was_read_behind(rename: Renamed, read_to: Point, switches: Sequence[Switch]
 
 
 def _refuse(
-    stands: LakeTable, rename: Renamed, columns: Collection[str], keeps: Callable[[str], bool], others: Sequence[str]
+    state: LakeTable,
+    rename: ColumnRename,
+    columns: Collection[str],
+    keeps: Callable[[str], bool],
+    others: Sequence[str],
 ) -> None:
     have = {column.lower() for column in columns}
     for old, new in rename.names:
         if others and have & {old.lower(), new.lower()}:
             raise IncompatibleSchema(
                 f"column {old} is now called {new} at the source, and {', '.join(others)} share it in the lake",
-                hint="Take a new snapshot of this table (cdc snapshot): its rows go on in a column of the new name.",
+                hint="Take a new snapshot of this table (cdc snapshot): its rows continue in a column of the new name.",
                 table=rename.table,
                 column=old,
             )
@@ -342,7 +350,7 @@ def _refuse(
                 table=rename.table,
                 column=old,
             )
-        if old.lower() in have and new.lower() in reserved(stands.mode) | set(SOURCE_KEYS.values()):
+        if old.lower() in have and new.lower() in reserved(state.mode) | set(SOURCE_KEYS.values()):
             raise IncompatibleSchema(
                 f"column {new} has a name that the lake keeps for itself",
                 hint="Rename the column at the source, and take a new snapshot of this table (cdc snapshot).",
@@ -351,5 +359,5 @@ def _refuse(
             )
 
 
-def _shown(rename: Renamed) -> str:
+def _shown(rename: ColumnRename) -> str:
     return ", ".join(f"{old} to {new}" for old, new in rename.names)

@@ -1,0 +1,1 @@
+"""Values that all rooms share: what is persisted, and what is decided on. Pure."""

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from cdc_lib.model.aside import Aside
-from cdc_lib.model.lake import Point
+from cdc_lib.model.position import Point
+from cdc_lib.model.quarantine import QuarantineRecord
+from cdc_lib.model.table_name import TableName
 
-Into = Literal["live", "side"]
+Into = Literal["live", "copy"]
 """The lake tables themselves, or tables beside them."""
 
-SIDE_SUFFIX = "__backfill"
-"""What stands behind the name of a lake table beside which a table is made."""
+COPY_SUFFIX = "__backfill"
+"""What is after the name of a lake table beside which a table is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,25 @@ class Period:
         since = f"{self.since:%Y-%m-%d %H:%M:%S}" if self.since is not None else "the oldest batch"
         until = f"{self.until:%Y-%m-%d %H:%M:%S}" if self.until is not None else "now"
         return f"{since} to {until}"
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRequest:
+    """What a backfill was asked for.
+
+    Args:
+        period: commit times.
+        tables: patterns; all tables without.
+        into: the lake tables, or tables beside them.
+        suffix: of the names of the tables beside them.
+        batches: where batches were drained again, for hints; empty without.
+    """
+
+    period: Period
+    tables: tuple[str, ...] = ()
+    into: Into = "live"
+    suffix: str = COPY_SUFFIX
+    batches: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +81,7 @@ class ArchivedSnapshot:
         read_to: greatest high watermark: once everything before it is merged, the rows are of one moment.
     """
 
-    table: str
+    table: TableName
     keys: tuple[str, ...]
     low: Point
     read_to: Point
@@ -76,12 +96,12 @@ class Backfill:
         period: what was asked for.
         begin: where the first batch of it begins.
         end: where the last one ends.
-        lake: where the lake cursor stands: a merge that is under way may have brought tables further.
+        lake: where the lake cursor is: a merge that is under way may have brought tables further.
         windows: every window that is stored and acknowledged by the drain, in order.
         chosen: how many of them lie in the period.
         snapshots: those that were read in the period.
-        aside: stretches of which the lake has nothing of a table.
-        whole: whether the source began at ``begin``, without reading rows.
+        quarantine: stretches of which the lake has nothing of a table.
+        from_start: whether the source began at ``begin``, without reading rows.
     """
 
     source: str
@@ -92,8 +112,8 @@ class Backfill:
     windows: tuple[ArchivedWindow, ...]
     chosen: int
     snapshots: tuple[ArchivedSnapshot, ...]
-    aside: tuple[Aside, ...] = ()
-    whole: bool = False
+    quarantine: tuple[QuarantineRecord, ...] = ()
+    from_start: bool = False
 
     def between(self, low: Point, high: Point) -> tuple[ArchivedWindow, ...]:
         """Return the windows that have something between two points."""
@@ -101,7 +121,7 @@ class Backfill:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BackfillPreview:
     """What a backfill would merge, for people.
 
     Args:

@@ -1,23 +1,26 @@
 """The persisted position of one consumer, and the only moves that it can make.
 
-Law 4: a cursor moves by compare-and-swap on its generation, only to the stop of a batch that starts where it stands, never
+Law 4: a cursor moves by compare-and-swap on its generation, only to the stop of a batch that starts where it is, never
 into a transaction, and never backward except by an explicit, recorded rewind. The functions here are pure: they take a
 cursor and give the next one; a cursor store swaps the two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
 from cdc_lib.errors import CursorMoved
-from cdc_lib.model.aside import Aside, left_out
+from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
+from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import GtidSet
-from cdc_lib.model.identity import ServerIdentity
-from cdc_lib.model.place import Place
 from cdc_lib.model.position import Position, file_number
+from cdc_lib.model.quarantine import LaggingTable, QuarantineRecord, excluded_tables, lagging_tables
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.subscription import Interest, Lease
+from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.model.xa import OpenTransaction
 
@@ -37,9 +40,9 @@ class Move:
 
     Args:
         at: wall clock (UTC) of the move; for people only, nothing is decided by it.
-        kind: ``start``, ``ack``, ``switch``, ``rewind``, ``restore`` or ``rollback``.
+        kind: ``start``, ``ack``, ``switch``, ``rewind``, ``restore``, ``rollback`` or ``gap``.
         start: where the cursor stood; None for the first move.
-        stop: where it stands after it.
+        stop: where it is after it.
         by: who moved it: a task, a command, a person.
         why: a reason, for rewinds and the like.
     """
@@ -52,13 +55,13 @@ class Move:
     why: str = ""
 
 
-SwitchKind = Literal["switch", "rewind"]
+EpochChangeKind = Literal["failover", "rewind"]
 """Another server answered; or somebody moved the cursor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
-    """How one epoch ended and the next began. Batches of the old epoch behind its end count for nothing.
+class EpochChange:
+    """How one epoch ended and the next began. Batches of the old epoch after its end count for nothing.
 
     Args:
         epoch: the new one.
@@ -66,17 +69,17 @@ class Switch:
         at: wall clock (UTC); for people only.
         by: who.
         why: the reason, in words.
-        left: where the epoch before ended.
-        began: where this one begins.
+        previous_end: where the epoch before ended.
+        new_start: where this one begins.
     """
 
     epoch: int
-    kind: SwitchKind
+    kind: EpochChangeKind
     at: datetime
     by: str
     why: str
-    left: Place
-    began: Place
+    previous_end: BinlogCheckpoint
+    new_start: BinlogCheckpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +96,17 @@ class Cursor:
         gtid_set: GTIDs of all transactions before the position.
         gtids_known: whether ``gtid_set`` is exact and the last transaction before the position has a GTID.
         event_time: commit time of the last acknowledged event, or of the last one before the place where the cursor began.
+        last: commit of that transaction by the clock of the server that committed it first; None where that is not known.
         file_times: by binlog file, when it was made: those in which the position and the ends of windows in flight lie.
-        switches: drain: every beginning of an epoch but the first, oldest first; other consumers: those that they went over.
+        source_id: random text that the first drain cursor of the source was given; every other cursor and every marker in the lake
+            repeats it, so that tables of a source whose store was lost, or of another source of that name, are known.
+        epoch_changes: drain: every beginning of an epoch but the first, oldest first; other consumers: those that they went over.
         in_flight: windows that are planned and not yet acknowledged; they tile the stream from the position on.
         snapshots: per table, the chunks that are acknowledged.
         in_flight_snapshots: lake only: per table, the chunks that the merge in flight reaches.
         moves: the last hundred moves, oldest first.
         prepared: lake only: XA transactions that are prepared before the position and not decided, by their xids.
-        aside: tables that are or were set aside, in the order in which it was recorded; the lake's cursor has what the drain
+        quarantine: tables that are or were quarantined, in the order in which it was recorded; the lake's cursor has what the drain
             cursor had when its merge in flight was planned.
         writer: random text of the task that wrote this generation; tells one's own write after a lost answer.
         lease: other consumers only: who holds the subscription.
@@ -120,27 +126,32 @@ class Cursor:
     in_flight_snapshots: tuple[SnapshotTask, ...] = ()
     moves: tuple[Move, ...] = ()
     prepared: tuple[OpenTransaction, ...] = ()
-    aside: tuple[Aside, ...] = ()
+    quarantine: tuple[QuarantineRecord, ...] = ()
     writer: str = ""
     lease: Lease | None = None
     interest: Interest | None = None
     gtids_known: bool = False
     file_times: dict[str, datetime] = field(default_factory=dict)
-    switches: tuple[Switch, ...] = ()
+    epoch_changes: tuple[EpochChange, ...] = ()
+    source_uuid: str = ""
+    last: Commit | None = None
 
     @property
-    def place(self) -> Place:
+    def checkpoint(self) -> BinlogCheckpoint:
         """Where it stands."""
         made = self.file_times.get(self.position.file)
-        return Place(self.identity, self.position, self.event_time, self.gtid_set, self.gtids_known, made)
+        return BinlogCheckpoint(
+            self.identity, self.position, self.event_time, self.gtid_set, self.gtids_known, made, self.last
+        )
 
-    def standing_at(self, place: Place) -> Cursor:
+    def at_checkpoint(self, place: BinlogCheckpoint) -> Cursor:
         """Return the same cursor at a place, with nothing in flight."""
         return replace(
             self,
             identity=place.identity,
             position=place.position,
             event_time=place.time,
+            last=place.last,
             gtid_set=place.gtid_set,
             gtids_known=place.gtids_known,
             file_times={place.position.file: place.file_time} if place.file_time else {},
@@ -151,23 +162,28 @@ class Cursor:
         """Note when files were made."""
         return replace(self, file_times=dict(sorted({**self.file_times, **times}.items())))
 
-    def switched(self, place: Place, kind: SwitchKind, *, at: datetime, by: str, why: str) -> Cursor:
-        """Begin a new epoch at a place. What is in flight is dropped, and snapshots that are not complete begin anew in it."""
-        switch = Switch(self.epoch + 1, kind, at, by, why, left=self.place, began=place)
+    def with_new_epoch(
+        self, place: BinlogCheckpoint, kind: EpochChangeKind, *, at: datetime, by: str, why: str
+    ) -> Cursor:
+        """Begin a new epoch at a place. What is in flight is dropped, and snapshots that are not complete begin again in it."""
+        switch = EpochChange(self.epoch + 1, kind, at, by, why, previous_end=self.checkpoint, new_start=place)
         at_place = f"{switch.epoch:06d}-{place.position.file_number:06d}.{place.position.offset:012d}"
         dropped = {(task.name, task.snapshot_id) for task in self.open_snapshots}
         # Of a table there may be a snapshot of a part beside one that is whole.
-        begun = ((task, at_place if task.part is None else f"{at_place}-part") for task in self.snapshots)
+        begun = ((task, at_place if task.selection is None else f"{at_place}-part") for task in self.snapshots)
         tasks = {
             again.id: again
             for task, new in begun
             for again in [task if task.complete else replace(task, epoch=switch.epoch, snapshot_id=new, chunks=0)]
         }
-        aside = tuple(
-            replace(one, snapshot_id=at_place) if (one.table, one.snapshot_id) in dropped else one for one in self.aside
+        quarantined = tuple(
+            replace(one, snapshot_id=at_place) if (one.table, one.snapshot_id) in dropped else one
+            for one in self.quarantine
         )
         snapshots = tuple(sorted(tasks.values(), key=lambda task: task.id))
-        return replace(self._into(switch), switches=(*self.switches, switch), snapshots=snapshots, aside=aside)
+        return replace(
+            self._into(switch), epoch_changes=(*self.epoch_changes, switch), snapshots=snapshots, quarantine=quarantined
+        )
 
     def following(self, drain: Cursor) -> Cursor:
         """Go over to the next epoch, if there is one and everything of this one is acknowledged.
@@ -175,8 +191,8 @@ class Cursor:
         Args:
             drain: the drain cursor, which knows where epochs end and begin.
         """
-        for switch in drain.switches:
-            if switch.epoch == self.epoch + 1 and self.position == switch.left.position and not self.in_flight:
+        for switch in drain.epoch_changes:
+            if switch.epoch == self.epoch + 1 and self.position == switch.previous_end.position and not self.in_flight:
                 return self._into(switch)
         return self
 
@@ -184,23 +200,25 @@ class Cursor:
         """Return how far an epoch goes by now; None for one that this cursor does not know."""
         if epoch == self.epoch:
             return self.position
-        return next((s.left.position for s in self.switches if s.epoch == epoch + 1), None)
+        return next((s.previous_end.position for s in self.epoch_changes if s.epoch == epoch + 1), None)
 
-    def _into(self, switch: Switch) -> Cursor:
-        move = Move(switch.at, switch.kind, self.position, switch.began.position, switch.by, switch.why)
-        return replace(self.standing_at(switch.began), epoch=switch.epoch, moves=(*self.moves, move)[-KEPT_MOVES:])
+    def _into(self, switch: EpochChange) -> Cursor:
+        move = Move(switch.at, switch.kind, self.position, switch.new_start.position, switch.by, switch.why)
+        return replace(
+            self.at_checkpoint(switch.new_start), epoch=switch.epoch, moves=(*self.moves, move)[-KEPT_MOVES:]
+        )
 
     def with_windows(self, windows: tuple[Window, ...]) -> Cursor:
         """Put windows in flight.
 
         Raises:
-            CursorMoved: they do not tile the stream from where the cursor stands or its windows in flight end.
+            CursorMoved: they do not tile the stream from where the cursor is or its windows in flight end.
         """
         at = self.in_flight[-1].stop if self.in_flight else self.position
         for window in windows:
             if window.source != self.source or window.epoch != self.epoch or window.start != at:
                 raise CursorMoved(
-                    f"window {window.id} does not start where the {self.consumer} cursor goes on",
+                    f"window {window.id} does not start where the {self.consumer} cursor continues",
                     hint="Plan again.",
                     source=self.source,
                     expected=str(at),
@@ -217,8 +235,9 @@ class Cursor:
         by: str = "",
         gtids: str = "",
         has_gtids: bool = False,
+        last: Commit | None = None,
     ) -> Cursor:
-        """Move over a window that starts where the cursor stands.
+        """Move over a window that starts where the cursor is.
 
         Args:
             window: acknowledged.
@@ -227,13 +246,14 @@ class Cursor:
             by: who.
             gtids: of its transactions.
             has_gtids: whether these are all of them, and the last transaction has one.
+            last: commit of its last transaction by the clock of the server that committed it first.
 
         Raises:
             CursorMoved: it starts elsewhere, or belongs to another source or epoch.
         """
         if (window.source, window.epoch, window.start) != (self.source, self.epoch, self.position):
             raise CursorMoved(
-                f"window {window.id} does not start where the {self.consumer} cursor stands",
+                f"window {window.id} does not start where the {self.consumer} cursor is",
                 hint="Another task has moved the cursor; plan again.",
                 source=self.source,
                 position=str(self.position),
@@ -249,19 +269,27 @@ class Cursor:
             gtids_known=self.gtids_known and (has_gtids or event_time is None),
             file_times={f: t for f, t in self.file_times.items() if file_number(f) >= window.stop.file_number},
             event_time=event_time or self.event_time,
+            last=self.last if event_time is None else last,
             in_flight=left if left and left[0].start == window.stop else (),
             moves=(*self.moves, move)[-KEPT_MOVES:],
         )
 
     def rolled_back(self, *, at: datetime, by: str, why: str) -> Cursor:
-        """Forget what is in flight; it stays where it stands, and the move is recorded."""
+        """Forget what is in flight; it stays where it is, and the move is recorded."""
         move = Move(at, "rollback", self.position, self.position, by, why)
         return replace(self, in_flight=(), in_flight_snapshots=(), moves=(*self.moves, move)[-KEPT_MOVES:])
 
     def with_snapshot(self, task: SnapshotTask) -> Cursor:
-        """Add a snapshot task, or put a later state in the place of an earlier one of the same id."""
-        others = tuple(s for s in self.snapshots if s.id != task.id)
-        return replace(self, snapshots=tuple(sorted((*others, task), key=lambda s: s.id)))
+        """Add a snapshot task, or put a later state in the place of an earlier one of the same id; of many, see below."""
+        return self.with_snapshots((task,))
+
+    def with_snapshots(self, tasks: Iterable[SnapshotTask]) -> Cursor:
+        """Do the same for several, in one pass over those that are there: there may be one for each of 20,000 tables."""
+        new = {task.id: task for task in tasks}
+        if not new:
+            return self
+        merged = {**{task.id: task for task in self.snapshots}, **new}
+        return replace(self, snapshots=tuple(merged[id_] for id_ in sorted(merged)))
 
     @property
     def is_merging(self) -> bool:
@@ -273,25 +301,30 @@ class Cursor:
         """Snapshot tasks whose last chunk is not acknowledged."""
         return tuple(s for s in self.snapshots if not s.complete)
 
-    def aside_of(self, table: str) -> Aside | None:
-        """Return the last record of a table that is or was set aside."""
-        return next((one for one in reversed(self.aside) if one.table == table), None)
+    def quarantine_record(self, table: str) -> QuarantineRecord | None:
+        """Return the last record of a table that is or was quarantined."""
+        return next((one for one in reversed(self.quarantine) if one.table == table), None)
 
     @property
-    def tables_aside(self) -> tuple[Aside, ...]:
-        """The tables that are set aside now."""
-        return tuple(one for one in self.aside if one.open and one.fault is not None)
+    def quarantined_tables(self) -> tuple[QuarantineRecord, ...]:
+        """The tables that are quarantined now."""
+        return tuple(one for one in self.quarantine if one.is_open and one.fault is not None)
 
     @property
-    def tables_wanted_anew(self) -> tuple[str, ...]:
+    def tables_to_resnapshot(self) -> tuple[TableName, ...]:
         """The tables of which somebody wants a new snapshot that no plan has asked for yet."""
-        return tuple(one.table for one in self.aside if one.open and one.fault is None)
+        return tuple(one.table for one in self.quarantine if one.is_open and one.fault is None)
 
-    def spared(self, window: Window) -> tuple[str, ...]:
-        """Return the tables that a window does not decode: they were set aside when it was planned."""
-        return tuple(sorted({one.table for one in self.aside if one.spares(window.epoch, window.start)}))
+    def lagging_in(self, lake: Cursor | None) -> tuple[LaggingTable, ...]:
+        """Return the tables of a drain cursor that the lake, as of its cursor, has as of an earlier position."""
+        merged = {task.snapshot_id for task in lake.snapshots if task.chunks} if lake is not None else set()
+        return lagging_tables(self.quarantine, merged)
 
-    def replaced(self, window: Window) -> tuple[str, ...]:
+    def skipped_tables(self, window: Window) -> tuple[TableName, ...]:
+        """Return the tables that a window does not decode: they were quarantined when it was planned."""
+        return tuple(sorted({one.table for one in self.quarantine if one.skips_decode(window.epoch, window.start)}))
+
+    def replaced(self, window: Window) -> tuple[TableName, ...]:
         """Return the tables whose rows in a window a new snapshot replaces: the window may do without them."""
-        records = (one for one in self.aside if one.fault is None)
-        return tuple(sorted(left_out(records, window.epoch, window.start)))
+        records = (one for one in self.quarantine if one.fault is None)
+        return tuple(sorted(excluded_tables(records, window.epoch, window.start)))

@@ -1,7 +1,7 @@
 """Sets of global transaction ids of both flavors, and what can be asked of two of them.
 
 MySQL writes ``uuid:1-7:9`` and ``uuid:tag:1-3``: numbers of a source, with gaps. MariaDB writes ``domain-server-number``,
-which stands for that transaction and all before it that the same server wrote in that domain: here numbers 1 to ``number`` of
+which is for that transaction and all before it that the same server wrote in that domain: here numbers 1 to ``number`` of
 the source ``domain-server``. (MySQL manual, "GTID Sets"; MariaDB documentation, "gtid_binlog_state".)
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.identity import Flavor
+from cdc_lib.model.server_identity import Flavor
 
 Interval = tuple[int, int]
 """First and last number of a run."""
@@ -79,6 +79,13 @@ class GtidSet:
             for run in runs:
                 left += [(source, part) for part in _without(run, other.runs.get(source, ()))]
         return GtidSet.of(self.flavor, left)
+
+    def common(self, other: GtidSet) -> GtidSet:
+        """Return what is in both."""
+        if self.flavor == "mysql":
+            return self.minus(self.minus(other))
+        both = self.runs.keys() & other.runs.keys()
+        return GtidSet.of(self.flavor, ((s, min(self.runs[s][-1], other.runs[s][-1])) for s in both))
 
     def lacks(self, other: GtidSet) -> GtidSet:
         """Return what the other set has and a server with this one has not.

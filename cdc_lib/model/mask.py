@@ -1,4 +1,4 @@
-"""What a mask makes of a column; how it does it stands in ``decode/masking.py``."""
+"""What a mask makes of a column; how it does it is in ``cdc_lib/binlog/rows/masking.py``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Mask:
         kind: ``hash``: a keyed digest as hex text; ``redact``: a fixed text or null; ``truncate``: the first characters;
             ``keep_last``: the last characters, a star for each of the others.
         characters: truncate and keep_last: how many characters stay.
-        text: redact: what stands for every value; None for null.
+        text: redact: what is for every value; None for null.
     """
 
     kind: MaskKind

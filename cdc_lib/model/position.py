@@ -1,7 +1,7 @@
-"""Where something stands in the binlog, and the total order of changes.
+"""Where something is in the binlog, and the total order of changes.
 
 Positions compare by the number of their file and then by offset, never as text: ``binlog.1000000`` comes after
-``binlog.999999``. An order key adds the epoch in front (it counts source switches) and the row behind, so that any two
+``binlog.999999``. An order key adds the epoch in front (it counts source switches) and the row after, so that any two
 changes of one source can be told apart and put in order.
 """
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cdc_lib.errors import ConfigError
 
 FIRST_EVENT_OFFSET = 4
-"""Bytes of the magic number at the head of every binlog file; its first event starts behind them."""
+"""Bytes of the magic number at the head of every binlog file; its first event starts after them."""
 
 _FILE_NAME = re.compile(r"^(?P<base>.+)\.(?P<number>\d{1,10})$")
 
@@ -95,3 +95,20 @@ class OrderKey(NamedTuple):
 
 SNAPSHOT_ROW = -1
 """``OrderKey.row`` of a row that was read by SELECT."""
+
+
+class Point(NamedTuple):
+    """An epoch and a position in it; compares as numbers, and with the order keys of changes."""
+
+    epoch: int
+    file: int
+    offset: int
+
+    @classmethod
+    def at(cls, epoch: int, position: Position) -> Point:
+        """Return the point of a position."""
+        return cls(epoch, position.file_number, position.offset)
+
+    def just_after(self) -> Point:
+        """Return a point after the event that starts here."""
+        return self._replace(offset=self.offset + 1)

@@ -1,4 +1,4 @@
-"""Which columns of a table are kept, and behind which masks: decided once for each version of a table's columns."""
+"""Which columns of a table are kept, and with which masks: decided once for each version of a table's columns."""
 
 from __future__ import annotations
 
@@ -112,4 +112,28 @@ def _refuse_left_out(schema: TableSchema, names: set[str]) -> None:
     if schema.columns and not names:
         raise ConfigError(
             "no column of the table is kept", hint="Exclude the table under tables instead.", table=schema.name
+        )
+
+
+def can_be_chunked(schema: TableSchema) -> bool:
+    """Whether the table has a key that can be walked; else it is read as one chunk."""
+    types = {column.name: column.type for column in schema.columns}
+    own = [types[name] for name in schema.primary_key]
+    return bool(own) and all(one.family.walks and not one.form for one in own)
+
+
+def refuse_masked_keys(projection: Projection) -> None:
+    """Look that no masked key would stand in the manifests of a snapshot, which say where each chunk ends.
+
+    Raises:
+        ConfigError: a key column of a table that is read in chunks has a mask.
+    """
+    if projection.masked_keys and can_be_chunked(projection.source):
+        raise ConfigError(
+            f"column {projection.masked_keys[0]} of the primary key has a mask, and a snapshot notes in its manifests "
+            "at which key each chunk ends: the values would stand there as they are",
+            hint="Leave key columns without a mask, or begin the source with start: latest or earliest, which reads no "
+            "snapshot.",
+            table=projection.schema.name,
+            column=projection.masked_keys[0],
         )

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cdc_lib.errors import IncompatibleSchema
-from cdc_lib.model.mode import Mode
 from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.table_mode import Mode
+from cdc_lib.model.table_name import TableName
 
 SourceKey = Literal["server", "schema", "table"]
 
@@ -50,12 +51,12 @@ class Target:
     mode: Mode | None = None
 
     @property
-    def name(self) -> str:
+    def name(self) -> TableName:
         """``database.table`` in the lake."""
-        return f"{self.database}.{self.table}"
+        return TableName(self.database, self.table)
 
     def constants(self, source: str, database: str, table: str) -> dict[str, str]:
-        """Return the added columns of rows of one source table and what stands in them."""
+        """Return the added columns of rows of one source table and what is in them."""
         values: dict[SourceKey, str] = {"server": source, "schema": database, "table": table}
         return {column: values[key] for key, column in SOURCE_KEYS.items() if key in self.keys}
 

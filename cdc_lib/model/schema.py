@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Literal
 
-Kind = Literal[
-    "int", "decimal", "float", "double", "bit", "string", "bytes", "date", "time", "datetime", "timestamp", "year",
-    "enum", "set", "json", "unsupported",
-]  # fmt: skip
+from cdc_lib.model.column_types import FAMILIES, Family, Kind
+from cdc_lib.model.table_name import TableName
 
 MAX_DECIMAL_DIGITS = 38
 """Digits that the lake's decimal type holds; longer ones are kept as exact text."""
@@ -21,11 +18,11 @@ class SourceType:
     """A column's type, with all that is needed to read its bytes.
 
     Args:
-        kind: family of the type; each family has one file under ``decode/types``.
+        kind: family of the type; each family has one file under ``cdc_lib/binlog/types``.
         width: integers: bytes (1, 2, 3, 4, 8); bit: bits; string and bytes: declared length in bytes; else 0.
         unsigned: integers only.
         precision: decimal: digits in all.
-        scale: decimal: digits behind the point; time, datetime and timestamp: fractional digits (0 to 6).
+        scale: decimal: digits after the point; time, datetime and timestamp: fractional digits (0 to 6).
         charset: string, enum and set: MySQL's name of the character set, for example ``latin1``.
         members: enum and set: the labels in their declared order.
         text: the type as the server writes it, for people; may be empty when only the binlog told it.
@@ -46,6 +43,16 @@ class SourceType:
     as_text: bool = False
 
     @property
+    def family(self) -> Family:
+        """What it has in common with the other types of its kind."""
+        return FAMILIES[self.kind]
+
+    @property
+    def is_short_year(self) -> bool:
+        """Whether SELECT shows two digits of a year: MariaDB's YEAR(2), of which the binlog has all four."""
+        return self.kind == "year" and self.text.lower().replace(" ", "").startswith("year(2)")
+
+    @property
     def lake_type(self) -> str:
         """The lake's name of the type that holds every value of this one exactly.
 
@@ -62,25 +69,7 @@ class SourceType:
             case "decimal" if self.precision <= MAX_DECIMAL_DIGITS:
                 return f"decimal({self.precision},{self.scale})"
             case _:
-                return _LAKE_TYPES[self.kind]
-
-
-_LAKE_TYPES: dict[str, str] = {
-    "decimal": "string",
-    "float": "float",
-    "double": "double",
-    "string": "string",
-    "bytes": "binary",
-    "date": "date",
-    "time": "string",
-    "datetime": "timestamp_ntz",
-    "timestamp": "timestamp",
-    "year": "int",
-    "enum": "string",
-    "set": "string",
-    "json": "string",
-    "unsupported": "binary",
-}
+                return self.family.lake_type
 
 
 def _integer(width: int, *, unsigned: bool) -> str:
@@ -123,9 +112,9 @@ class TableSchema:
     primary_key: tuple[str, ...] = ()
 
     @property
-    def name(self) -> str:
-        """``database.table``."""
-        return f"{self.database}.{self.table}"
+    def name(self) -> TableName:
+        """The table."""
+        return TableName(self.database, self.table)
 
     @property
     def id(self) -> str:

@@ -28,14 +28,14 @@ class Lease:
     Args:
         holder: a name for people: process, user, host.
         token: random text of the one subscription object; tells two processes of one name apart.
-        until: wall clock (UTC) at which another may take over. The clock decides only whether somebody else may try: what is
+        expires_at: wall clock (UTC) at which another may take over. The clock decides only whether somebody else may try: what is
             written is fenced by the cursor's generation.
     """
 
     holder: str
     token: str
-    until: datetime
+    expires_at: datetime
 
     def is_over(self, now: datetime) -> bool:
         """Whether another may take over."""
-        return self.until <= now
+        return self.expires_at <= now

@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import Literal
 
 from cdc_lib.model.position import Position
+from cdc_lib.model.table_name import TableName
 
 Difference = Literal["missing", "extra", "different", "copies"]
 """In the source alone, in the lake alone, other values in some column, or not as often in the lake as at the source."""
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class UncomparedColumn:
     """A column that could not be compared, and why."""
 
     column: str
@@ -77,10 +78,10 @@ class TableReport:
         position: of the lake: all changes before it were in the table when it was read first.
         seconds: that it took.
         rows: the first of the rows that differ, or did before they were repaired.
-        left_out: columns that were not compared.
+        uncompared: columns that were not compared.
     """
 
-    table: str
+    table: TableName
     lake_table: str
     skipped: str = ""
     source_rows: int = 0
@@ -97,7 +98,7 @@ class TableReport:
     position: Position | None = None
     seconds: float = 0.0
     rows: tuple[RowDifference, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    uncompared: tuple[UncomparedColumn, ...] = ()
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -133,8 +134,8 @@ class Report:
         epoch: of the lake cursor.
         position: of the lake cursor when it began.
         gtid_set: GTIDs of all transactions before that position.
-        began: wall clock (UTC).
-        ended: wall clock (UTC).
+        started_at: wall clock (UTC).
+        ended_at: wall clock (UTC).
         tables: what was found, one for each pair of a source table and a lake table.
     """
 
@@ -142,8 +143,8 @@ class Report:
     epoch: int
     position: Position
     gtid_set: str
-    began: datetime
-    ended: datetime
+    started_at: datetime
+    ended_at: datetime
     tables: tuple[TableReport, ...]
 
     @property
@@ -170,14 +171,14 @@ class Verified:
         different: likewise.
         in_flight: likewise.
         unexamined: likewise.
-        left_out: names of the columns that were not compared.
+        uncompared: names of the columns that were not compared.
         clean_position: of the lake at the last comparison without drift; None before the first.
         clean_epoch: of that position.
         clean_at: when that was.
     """
 
     source: str
-    table: str
+    table: TableName
     lake_table: str
     epoch: int
     position: Position
@@ -189,7 +190,7 @@ class Verified:
     different: int
     in_flight: int
     unexamined: int
-    left_out: tuple[str, ...] = ()
+    uncompared: tuple[str, ...] = ()
     clean_position: Position | None = None
     clean_epoch: int = 0
     clean_at: datetime | None = None

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.part import Part
 from cdc_lib.model.position import Position
+from cdc_lib.model.row_selection import RowSelection
+from cdc_lib.model.table_name import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class SnapshotTask:
         table: name of the table at the source.
         chunks: how many chunks are known to be durable already.
         complete: whether the last chunk is among them. Complete without a chunk, it was given up.
-        part: the rows that are read; None for the whole table.
+        selection: the rows that are read; None for the whole table.
     """
 
     source: str
@@ -72,12 +73,12 @@ class SnapshotTask:
     table: str
     chunks: int = 0
     complete: bool = False
-    part: Part | None = None
+    selection: RowSelection | None = None
 
     @property
-    def name(self) -> str:
-        """``database.table``."""
-        return f"{self.database}.{self.table}"
+    def name(self) -> TableName:
+        """The table."""
+        return TableName(self.database, self.table)
 
     @property
     def id(self) -> str:
@@ -90,5 +91,5 @@ class SnapshotTask:
         return self.complete and self.chunks == 0
 
 
-Unit = Window | SnapshotTask
+DrainUnit = Window | SnapshotTask
 """What one drain task works on."""

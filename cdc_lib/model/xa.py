@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.model.table_name import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +19,16 @@ class Prepared:
     """A transaction that is prepared in a window.
 
     Args:
-        xid: its id, as the server writes it behind XA COMMIT: ``X'<gtrid>',X'<bqual>',<format>``.
-        began: where it began; its rows bear file and offset of this position, and numbers in its order.
+        xid: its id, as the server writes it after XA COMMIT: ``X'<gtrid>',X'<bqual>',<format>``.
+        start: where it began; its rows bear file and offset of this position, and numbers in its order.
         position: where its XA PREPARE starts.
         tables: captured tables that it has rows of, sorted.
     """
 
     xid: str
-    began: Position
+    start: Position
     position: Position
-    tables: tuple[str, ...] = ()
+    tables: tuple[TableName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class OpenTransaction:
     server: ServerIdentity | None = None
 
     def is_read_again(self, epoch: int, server: ServerIdentity, start: Position) -> bool:
-        """Whether its XA PREPARE stands at or behind the start of a window of a later epoch, in the same binlog.
+        """Whether its XA PREPARE is at or after the start of a window of a later epoch, in the same binlog.
 
         The epoch before it was followed further than to where this one began. What is read before that XA PREPARE is
         older than it: a decision there is one of an earlier transaction that had the same id.

@@ -1,0 +1,1 @@
+"""Which batches, cuts and raw events may go, and their removal."""

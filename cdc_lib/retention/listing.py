@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdc_lib.errors import CorruptBatch
-from cdc_lib.model.batch import Manifest
+from cdc_lib.model.manifest import Manifest
 from cdc_lib.ports import ObjectInfo, ObjectStore
 from cdc_lib.store import documents, layout
 from cdc_lib.store.windows import StoredWindow, windows_among

@@ -1,7 +1,7 @@
 """Which records of a drain or lake cursor have no more to say: pure.
 
-Kept are, whatever their age: of each table the last record of those set aside or read anew that came to its end, and all
-behind it; its last snapshot of the whole table; and what is not merged.
+Kept are, whatever their age: of each table the last record of those quarantined or read again that came to its end, and all
+after it; its last snapshot of the whole table; and what is not merged.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cdc_lib.model.aside import Aside
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.lake import Point
+from cdc_lib.model.position import Point
+from cdc_lib.model.quarantine import QuarantineRecord
 
 
 def pruned_drain(drain: Cursor, lake: Cursor, floor: Point) -> Cursor:
@@ -25,15 +25,17 @@ def pruned_drain(drain: Cursor, lake: Cursor, floor: Point) -> Cursor:
     merged = {task.id for task in lake.snapshots if task.complete}
     ended = {task.id for task in drain.snapshots if task.given_up or (task.complete and task.id in merged)}
     planned = {task.id for task in lake.in_flight_snapshots}  # that one was given up says that its merge is outdated
-    aside = tuple(_records(drain.aside, {task.snapshot_id for task in drain.snapshots if task.id not in ended}, floor))
-    named = {one.snapshot_id for one in aside}
-    last = {task.name: task.id for task in drain.snapshots if task.part is None and not task.given_up}
+    quarantined = tuple(
+        _records(drain.quarantine, {task.snapshot_id for task in drain.snapshots if task.id not in ended}, floor)
+    )
+    named = {one.snapshot_id for one in quarantined}
+    last = {task.name: task.id for task in drain.snapshots if task.selection is None and not task.given_up}
     stay = (
         task
         for task in drain.snapshots
         if task.id not in ended - planned or task.snapshot_id in named or last.get(task.name) == task.id
     )
-    return replace(drain, aside=aside, snapshots=tuple(stay))
+    return replace(drain, quarantine=quarantined, snapshots=tuple(stay))
 
 
 def pruned_lake(lake: Cursor, drain: Cursor) -> Cursor:
@@ -42,13 +44,13 @@ def pruned_lake(lake: Cursor, drain: Cursor) -> Cursor:
     return replace(lake, snapshots=tuple(task for task in lake.snapshots if task.id in known))
 
 
-def _records(records: tuple[Aside, ...], waiting: Iterable[str], floor: Point) -> Iterable[Aside]:
-    """Yield, in order, of each table the last record that is settled and those behind it."""
+def _records(records: tuple[QuarantineRecord, ...], waiting: Iterable[str], floor: Point) -> Iterable[QuarantineRecord]:
+    """Yield, in order, of each table the last record that is settled and those after it."""
     waiting = set(waiting)
     last = {one.table: place for place, one in enumerate(records) if _is_settled(one, waiting, floor)}
     return (one for place, one in enumerate(records) if place >= last.get(one.table, 0))
 
 
-def _is_settled(one: Aside, waiting: set[str], floor: Point) -> bool:
-    ends = Point.at(one.until_epoch, one.until) if one.until is not None else None
+def _is_settled(one: QuarantineRecord, waiting: set[str], floor: Point) -> bool:
+    ends = Point.at(one.released_epoch, one.released_position) if one.released_position is not None else None
     return ends is not None and ends <= floor and one.snapshot_id not in waiting

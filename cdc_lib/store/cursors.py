@@ -159,7 +159,7 @@ def successor(old: Cursor | None, new: Cursor) -> Cursor:
     if old is not None and (old.source, old.consumer) != (new.source, new.consumer):
         raise ConfigError(
             f"the {old.consumer} cursor of source {old.source} cannot become another one",
-            hint="Create the other cursor by itself.",
+            hint="Create the other cursor automatically.",
             source=new.source,
             consumer=new.consumer,
         )
@@ -168,7 +168,7 @@ def successor(old: Cursor | None, new: Cursor) -> Cursor:
 
 def is_same(held: Cursor, old: Cursor) -> bool:
     """Whether a stored cursor is the one that was loaded."""
-    # The writer too: a cursor that was removed and made anew counts its generations from one again.
+    # The writer too: a cursor that was removed and made again counts its generations from one again.
     return (held.generation, held.writer) == (old.generation, old.writer)
 
 

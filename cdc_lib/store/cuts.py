@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from cdc_lib.errors import CorruptBatch
-from cdc_lib.model.merge import Cut
+from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.position import Point, Position
+from cdc_lib.model.thinning import thinned
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
+
+KEPT_CUTS = 100
+"""So many of the last cuts stay whatever their age."""
+
+THIN_AT_ONCE = 20
+"""Fewer cuts are not worth a request."""
 
 
 def last_cut(store: ObjectStore, source: str) -> Cut | None:
@@ -16,16 +24,79 @@ def last_cut(store: ObjectStore, source: str) -> Cut | None:
     Keys sort as positions do. Merges of snapshot chunks may publish several cuts at one position: tables only come to those,
     and that is looked at before the time, because clocks jump.
     """
-    keys = [info.key for info in store.list(layout.cuts_prefix(source))]
+    return _furthest(store, [info.key for info in store.list(layout.cuts_prefix(source))])
+
+
+def _furthest(store: ObjectStore, keys: list[str]) -> Cut | None:
     furthest = [key for key in keys if place_of(key) == place_of(max(keys, key=place_of))]
     cuts = [cut for key in furthest if (cut := _load(store, key)) is not None]
     return max(cuts, key=lambda cut: (len(cut.tables), cut.at), default=None)
+
+
+def last_cut_by(store: ObjectStore, source: str, epoch: int, position: Position) -> Cut | None:
+    """Return the last cut at a position or before it; None where none is kept.
+
+    A lake that came back from a backup, with the lake cursor of that time, lacks what later cuts name.
+    """
+    last = last_cut(store, source)
+    if last is None or Point.at(last.epoch, last.position) <= Point.at(epoch, position):
+        return last
+    place = f"{layout.cuts_prefix(source)}{epoch:06d}-{position.file_number:06d}.{position.offset:012d}"
+    return _furthest(store, [one.key for one in store.list(layout.cuts_prefix(source)) if place_of(one.key) <= place])
 
 
 def cuts_since(store: ObjectStore, source: str, since: datetime) -> list[Cut]:
     """Return the cuts that were written at a time (UTC) or later, in the order of their keys."""
     keys = sorted(info.key for info in store.list(layout.cuts_prefix(source)) if info.modified >= since)
     return [cut for key in keys if (cut := _load(store, key)) is not None]
+
+
+def last_cuts(store: ObjectStore, source: str, limit: int) -> list[Cut]:
+    """Return the cuts at the furthest positions, in order; only these are read.
+
+    Args:
+        store: where they lie.
+        source: name of the source.
+        limit: how many at most.
+    """
+    found = sorted(store.list(layout.cuts_prefix(source)), key=lambda info: (place_of(info.key), info.modified))
+    return [cut for info in found[-limit:] if (cut := _load(store, info.key)) is not None]
+
+
+def named_snapshots(store: ObjectStore, source: str, since: datetime | None = None) -> frozenset[int]:
+    """Return the lake snapshots that the cuts of a source name.
+
+    Args:
+        store: where they lie.
+        source: name of the source.
+        since: a time (UTC); of the cuts that were written before, only the last one counts. None for all cuts.
+    """
+    cuts = cuts_since(store, source, since or datetime.min.replace(tzinfo=UTC))
+    if since is not None and (last := last_cut(store, source)) is not None:
+        cuts.append(last)
+    return frozenset(table.lake_snapshot for cut in cuts for table in cut.tables)
+
+
+def thin_cuts(store: ObjectStore, source: str, now: datetime) -> int:
+    """Remove cuts so that their number stays bounded however often a source runs; returns how many went.
+
+    The last ones and all of the furthest place stay, then one for each hour, then one for each day.
+
+    Args:
+        store: where they lie.
+        source: name of the source.
+        now: the time (UTC).
+    """
+    found = {info.key: info.modified for info in store.list(layout.cuts_prefix(source))}
+    if len(found) <= KEPT_CUTS + THIN_AT_ONCE:
+        return 0
+    by_place = sorted(found, key=place_of)
+    last = {place_of(key) for key in by_place[-KEPT_CUTS:]}
+    gone = sorted(found.keys() - thinned(found, now) - {key for key in found if place_of(key) in last})
+    if len(gone) < THIN_AT_ONCE:
+        return 0
+    store.delete(gone)
+    return len(gone)
 
 
 def place_of(key: str) -> str:
@@ -39,14 +110,14 @@ def cut_of(store: ObjectStore, source: str, merge_id: str) -> Cut | None:
 
 
 def publish(store: ObjectStore, cut: Cut) -> Cut:
-    """Write the cut unless this merge published one before; return the one that stands."""
+    """Write the cut unless this merge published one before; return the one that is published."""
     key = layout.cut_key(cut.source, cut.merge_id)
     if store.put_if_absent(key, documents.dump(cut)):
         return cut
-    stands = _load(store, key)
-    if stands is None:
+    state = _load(store, key)
+    if state is None:
         raise CorruptBatch("the cut was there a moment ago and is gone", hint="Merge again.", key=key)
-    return stands
+    return state
 
 
 def _load(store: ObjectStore, key: str) -> Cut | None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_lib.model.batch import EPOCH, FILE, GTID, OP, ROW
+from cdc_lib.model.manifest import EPOCH, FILE, GTID, OP, ROW
 
 _FEWEST_ROWS = 512
 """With fewer the choice costs more than it saves."""

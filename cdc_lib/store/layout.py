@@ -22,25 +22,22 @@ Epochs and chunks are six digits wide, so that a listing comes in the order of t
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Literal
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.history import SchemaVersion
+from cdc_lib.model.folder import folder_of
+from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Position
+from cdc_lib.model.schema_version import SchemaVersion
+from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask, Window
 
 MANIFEST = "manifest.json"
 """Name of the document that makes a batch exist."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,149}")
-_NOT_PLAIN = re.compile(r"^[^A-Za-z0-9]|[^A-Za-z0-9_$.-]")
-
-LONGEST_TABLE = 180
-"""Bytes of a table's part of a key; what is longer ends in a hash of the whole name."""
 
 
 def _name(what: str, name: str) -> str:
@@ -53,21 +50,11 @@ def _name(what: str, name: str) -> str:
 
 
 def table_folder(table: str) -> str:
-    """Return ``database.table`` as one part of a key.
+    """Return a table as one part of a key: ``shop.orders``, see :func:`cdc_lib.model.folder.folder_of`.
 
-    What is neither an ASCII letter or digit nor one of ``_ $ . -`` stands as ``@`` and four hex digits, the way MySQL
-    names the files of such tables: Spark would take brackets and stars for patterns and a slash for a folder. The
-    manifest holds the name as it is; nothing reads it back from a key.
+    The manifest holds the name as it is; nothing reads it back from a key.
     """
-    folder = _NOT_PLAIN.sub(_escaped, table)
-    if len(folder) <= LONGEST_TABLE:
-        return folder
-    return f"{folder[: LONGEST_TABLE - 14]}@@{hashlib.sha256(table.encode()).hexdigest()[:12]}"
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code_units = match[0].encode("utf-16-be").hex()
-    return "".join(f"@{code_units[i : i + 4]}" for i in range(0, len(code_units), 4))
+    return folder_of(*TableName.parse(table).pair)
 
 
 def batches_prefix(source: str, epoch: int | None = None) -> str:
@@ -86,10 +73,21 @@ def snapshots_prefix(source: str) -> str:
     return f"{_name('source', source)}/snapshots/"
 
 
+def snapshot_prefix(task: SnapshotTask) -> str:
+    """Return what the keys of all chunks of all tables begin with whose snapshots were asked for at the same place."""
+    return f"{snapshots_prefix(task.source)}{_name('snapshot', task.snapshot_id)}/"
+
+
 def chunks_prefix(task: SnapshotTask) -> str:
     """Return what the keys of all chunks of one table's snapshot begin with."""
-    folder = f"{_name('snapshot', task.snapshot_id)}/{table_folder(task.name)}"
-    return f"{snapshots_prefix(task.source)}{folder}/"
+    return f"{snapshot_prefix(task)}{table_folder(task.name)}/"
+
+
+def chunk_of(key: str) -> tuple[str, int] | None:
+    """Return the prefix of a table's chunks and the chunk's number, for the key of a chunk's manifest; None for another."""
+    folder, _, name = key.rpartition("/")
+    prefix, _, number = folder.rpartition("/")
+    return (f"{prefix}/", int(number)) if name == MANIFEST and number.isdigit() else None
 
 
 def chunk_manifest_key(task: SnapshotTask, number: int) -> str:
@@ -109,8 +107,7 @@ def key_of(manifest: Manifest) -> str:
     if manifest.chunk is None:
         raise ConfigError("a manifest needs a window or a chunk", source=manifest.source)
     chunk = manifest.chunk
-    database, _, table = chunk.table.partition(".")
-    task = SnapshotTask(manifest.source, manifest.epoch, chunk.snapshot_id, database, table)
+    task = SnapshotTask(manifest.source, manifest.epoch, chunk.snapshot_id, *TableName.parse(chunk.table).pair)
     return chunk_manifest_key(task, chunk.number)
 
 
@@ -130,7 +127,7 @@ def chunk_part_path(number: int) -> str:
 
 
 def events_path(table: str) -> str:
-    """Return where the raw events of a table that is set aside lie below the folder of a window's manifest."""
+    """Return where the raw events of a table that is quarantined lie below the folder of a window's manifest."""
     return f"quarantine/{table_folder(table)}.events.zst"
 
 
@@ -149,7 +146,7 @@ def beside(manifest: str, path: str) -> str:
 
     Args:
         manifest: key of the manifest.
-        path: :attr:`cdc_lib.model.batch.DataFile.path`.
+        path: :attr:`cdc_lib.model.manifest.DataFile.path`.
     """
     folder, _, _ = manifest.rpartition("/")
     return f"{folder}/{path}"
@@ -197,12 +194,22 @@ def verified_prefix(source: str) -> str:
 
 def verified_key(source: str, table: str, lake_table: str) -> str:
     """Return the key of the last comparison of a source table with a lake table."""
-    return f"{verified_prefix(source)}{table_folder(table)}/{table_folder(lake_table)}.json"
+    return f"{verified_prefix(source)}{table_folder(table)}/{folder_of(lake_table)}.json"
 
 
 def stopped_key(source: str) -> str:
     """Return the key of the tables that stopped in the last merge of a source."""
     return f"{_name('source', source)}/stopped.json"
+
+
+def complete_key(source: str) -> str:
+    """Return the key of when the lake of a source last had everything."""
+    return f"{_name('source', source)}/complete.json"
+
+
+def foreign_key(source: str) -> str:
+    """Return the key of the foreign commits that merges of a source came upon."""
+    return f"{_name('source', source)}/foreign.json"
 
 
 VersionKind = Literal["ddl", "lost", "read"]
@@ -219,7 +226,7 @@ def schemas_prefix(source: str, epoch: int) -> str:
 
 def versions_prefix(source: str, epoch: int, database: str, table: str) -> str:
     """Return what the keys of a table's versions begin with; of the database's own when the table is empty."""
-    name = f"tables/{table_folder(f'{database}.{table}')}" if table else f"databases/{table_folder(database)}"
+    name = f"tables/{table_folder(TableName(database, table))}" if table else f"databases/{folder_of(database)}"
     return f"{schemas_prefix(source, epoch)}{name}/"
 
 

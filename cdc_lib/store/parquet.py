@@ -13,7 +13,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_lib.model.batch import ABSENT, DataFile
+from cdc_lib.model.manifest import ABSENT, DataFile
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.encoding import choose
@@ -71,7 +71,7 @@ class BatchWriter:
             key: decimal digits; the number in the file's name.
             schema: of the table.
             rows: change columns and the table's own.
-            renames: see :attr:`cdc_lib.model.batch.DataFile.renames`.
+            renames: see :attr:`cdc_lib.model.manifest.DataFile.renames`.
 
         Raises:
             StoreError: an earlier group could not be written.
@@ -139,7 +139,7 @@ class BatchWriter:
             self._encoder.shutdown(wait=True, cancel_futures=True)
 
     def _give_up(self, error: BaseException) -> None:
-        """Leave no unfinished file behind; each is given up, also when another cannot be."""
+        """Leave no unfinished file after; each is given up, also when another cannot be."""
         self._encoder.shutdown(wait=True, cancel_futures=True)
         files = ExitStack()
         for part in self._parts.values():

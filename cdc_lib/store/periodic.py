@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Held:
-    """A cursor in memory: as its home has it, as it stands, and which writer's state of it the home has."""
+    """A cursor in memory: as its home has it, as it is, and which writer's state of it the home has."""
 
     at_home: Cursor
     cursor: Cursor
@@ -39,7 +39,7 @@ class _Held:
 
 
 class PeriodicCursorStore:
-    """A cursor store in front of another one; close it to write what is left.
+    """A cursor store before another one; close it to write what is left.
 
     Args:
         home: where cursors live.

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Self, cast
 import zstandard
 
 from cdc_lib.errors import CorruptBatch
-from cdc_lib.model.raw import RawArchive, RawFacts
+from cdc_lib.model.raw_event import RawArchive, RawFacts
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 from cdc_lib.store.hashed import HashedFile
@@ -146,7 +146,7 @@ def read_facts(store: ObjectStore, manifest: str, archive: RawArchive) -> RawFac
 def _damaged(key: str, why: str) -> CorruptBatch:
     return CorruptBatch(
         f"the raw archive of a window cannot be read: {why}",
-        hint="Restore the object from the store's versions, or read the window from the server: cdc redrain without "
+        hint="Restore the object from the store's versions, or read the window from the server: cdc batches replay without "
         "--from-archive.",
         key=key,
     )

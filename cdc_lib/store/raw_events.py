@@ -1,4 +1,4 @@
-"""Raw events of tables that are set aside, so that they can be read once they are understood.
+"""Raw events of tables that are quarantined, so that they can be read once they are understood.
 
 One file per table and window: a zstd stream of the 8 bytes ``CDCEVT01`` and, for each event, numbers in little-endian order:
 binlog file number 4, offset 8, offset in a compressed transaction 8 (0 outside), commit time in microseconds since 1970 8
@@ -20,8 +20,8 @@ from typing import Any, BinaryIO, Self, cast
 import zstandard
 
 from cdc_lib.errors import CorruptBatch
-from cdc_lib.model.aside import KeptEvents
 from cdc_lib.model.position import Position
+from cdc_lib.model.quarantine import RawEventsFile
 from cdc_lib.ports import ObjectStore, RawEvent
 from cdc_lib.store import layout
 from cdc_lib.store.hashed import HashedFile
@@ -55,7 +55,7 @@ class RawEventWriter:
     store: ObjectStore
     manifest: str
     level: int = 1
-    kept: dict[str, KeptEvents] = field(default_factory=dict)
+    kept: dict[str, RawEventsFile] = field(default_factory=dict)
     _streams: dict[str, _Stream] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -90,7 +90,7 @@ class RawEventWriter:
             return
         for table, stream in sorted(self._streams.items()):
             stream.writer.close()
-            self.kept[table] = KeptEvents(
+            self.kept[table] = RawEventsFile(
                 stream.path, stream.events, stream.file.size, stream.file.sha256.hexdigest(), stream.first, stream.last
             )
         self._stack.close()

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cdc_lib.errors import CorruptBatch
-from cdc_lib.model.history import SchemaVersion
 from cdc_lib.model.position import Position
+from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
@@ -46,14 +46,14 @@ class SchemaVersions:
         return next(iter(self._keys(database, table)), None) is not None
 
     def put(self, version: SchemaVersion) -> SchemaVersion:
-        """Write a version unless one stands there; returns the one that stands."""
+        """Write a version unless there is one; returns the one that is stored."""
         key = layout.version_key(version)
         if self.store.put_if_absent(key, documents.dump(version)):
             return version
-        stands = self._load([key])
-        if stands is None:
+        state = self._load([key])
+        if state is None:
             raise CorruptBatch("a schema version was there and is gone", hint="Run the task again.", key=key)
-        return stands
+        return state
 
     def newest(self) -> dict[str, str]:
         """Return the key of each table's newest version by the prefix of its versions; databases too."""

@@ -40,14 +40,14 @@ def _verified(report: Report, one: TableReport, before: Verified | None) -> Veri
         epoch=report.epoch,
         position=one.position,
         gtid_set=report.gtid_set if one.position == report.position else "",
-        at=report.ended,
+        at=report.ended_at,
         rows=one.source_rows,
         missing=one.missing,
         extra=one.extra,
         different=one.different,
         in_flight=one.in_flight,
         unexamined=one.unexamined,
-        left_out=tuple(column.column for column in one.left_out),
+        uncompared=tuple(column.column for column in one.uncompared),
     )
     if found.clean:
         return replace(found, clean_position=found.position, clean_epoch=found.epoch, clean_at=found.at)

@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cdc_lib.model.lake import LakeName, LakeTable, Point
+from cdc_lib.model.lake_table import LakeName, LakeTable
+from cdc_lib.model.position import Point
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.verify.judge import Seen
-from cdc_lib.verify.subject import Subject
-from cdc_lib.verify.sums import Listed, Part, Sum
+from cdc_lib.model.table_name import TableName
+from cdc_lib.verify.checksums import Listed, RangeShare, Sum
+from cdc_lib.verify.classify import Seen
+from cdc_lib.verify.comparability import Subject
 
 
 class LakeSums(Protocol):
@@ -20,16 +22,16 @@ class LakeSums(Protocol):
     Every method raises MergeError, or one of its kinds, when the lake cannot be read.
     """
 
-    def load(self, lake: LakeName, table: str, *, routed: bool) -> LakeTable | None:
-        """Return a lake table as it stands, with the marker of ``database.table``, or None when there is none."""
+    def load(self, lake: LakeName, table: TableName, *, routed: bool) -> LakeTable | None:
+        """Return a lake table as it is, with the marker of ``database.table``, or None when there is none."""
         ...
 
-    def parts(self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...]) -> dict[Part, Sum]:
+    def parts(self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...]) -> dict[RangeShare, Sum]:
         """Return the checksums of all parts of a table, in one pass."""
         ...
 
     def listed(
-        self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...], parts: Collection[Part]
+        self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...], parts: Collection[RangeShare]
     ) -> list[Listed]:
         """Return the rows of some parts."""
         ...
@@ -41,7 +43,7 @@ class LakeSums(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """Rows of a table that are to be read anew from the source.
+    """Rows of a table that are to be read again from the source.
 
     Args:
         subject: the tables.
@@ -58,10 +60,10 @@ class Wrong:
     stop: Point
 
 
-class Mender(Protocol):
+class Repairer(Protocol):
     """Writes the source's current rows into a lake table; raises as :class:`LakeSums` does, and SourceError."""
 
-    def mend(self, wrong: Wrong) -> str:
+    def repair(self, wrong: Wrong) -> str:
         """Put rows in the place of those with the same keys, and take out those that the source does not have.
 
         Returns:

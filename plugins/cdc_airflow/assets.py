@@ -7,8 +7,10 @@ from urllib.parse import quote
 
 from airflow.sdk import Asset, AssetAlias
 
+from cdc_lib.model.table_name import TableName
+
 if TYPE_CHECKING:
-    from cdc_lib.model.merge import Cut, TableCut
+    from cdc_lib.model.merge_plan import Cut, TableCut
 
 
 def table_asset(source: str, table: str) -> Asset:
@@ -18,7 +20,7 @@ def table_asset(source: str, table: str) -> Asset:
         source: name of the source.
         table: ``database.table`` at the source; its asset is ``cdc://<source>/<database>/<table>``.
     """
-    database, _, name = table.partition(".")
+    database, name = TableName.parse(table).pair
     return Asset(f"cdc://{source}/{quote(database, safe='')}/{quote(name, safe='')}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Param
 
 from cdc_airflow.spark_job import SparkJobOperator
-from cdc_lib.model.backfill import SIDE_SUFFIX
+from cdc_lib.model.backfill import COPY_SUFFIX
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -22,8 +22,8 @@ PARAMS = {
         None, type=["null", "string"], format="date-time", description="first commit time that no longer counts"
     ),
     "tables": Param([], type="array", items={"type": "string"}, description="patterns of database.table; all without"),
-    "into": Param("live", enum=["live", "side"], description="the lake tables, or tables beside them"),
-    "side_suffix": Param(SIDE_SUFFIX, type="string", description="behind the names of the tables beside them"),
+    "into": Param("live", enum=["live", "copy"], description="the lake tables, or tables beside them"),
+    "copy_suffix": Param(COPY_SUFFIX, type="string", description="after the names of the tables beside them"),
 }
 """What a run may be told."""
 
@@ -35,13 +35,12 @@ class BackfillOperator(SparkJobOperator):
         """Run the job to its end; days of which nothing was ever merged are no failure.
 
         Raises:
-            AirflowFailException: the job said that trying again does not help.
-            MergeError: it ended otherwise.
+            CdcError: that of the job.
         """
         params: dict[str, Any] = dict(context["params"])
         since, until = interval(context, params)
-        times = [*(("--from", since) if since else ()), *(("--to", until) if until else ())]
-        into = ["--into", str(params["into"]), "--side-suffix", str(params["side_suffix"])]
+        times = [*(("--since", since) if since else ()), *(("--until", until) if until else ())]
+        into = ["--into", str(params["into"]), "--copy-suffix", str(params["copy_suffix"])]
         self.run_job("spark_jobs.backfill", *times, *into, "--", *(str(one) for one in params["tables"]))
 
 

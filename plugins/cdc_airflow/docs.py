@@ -5,7 +5,7 @@ from __future__ import annotations
 from cdc_lib.config import SourceConfig
 
 PLAN = """
-Looks where the drain cursor stands and fixes what is read next: stretches of the binlog (*windows*) and tables to be read
+Looks where the drain cursor is and fixes what is read next: stretches of the binlog (*windows*) and tables to be read
 whole (*snapshots*). Both are written into the cursor before anything is read. What is in flight already is taken up as it
 is, bounds and all.
 
@@ -33,7 +33,7 @@ PLAN_MERGE = """
 Fixes in the lake cursor which batches are merged next. A merge that is in flight is taken up as it is.
 
 * **Retry, clear**: finds the same merge.
-* **Mark success**: `merge` looks by itself and finds what there is to do.
+* **Mark success**: `merge` looks automatically and finds what there is to do.
 """
 
 MERGE = """
@@ -42,7 +42,7 @@ position. Skipped when nothing waits. Spark's log is this task's log, and Spark 
 
 * **Retry, clear**: tables that have the batches already are left alone; the others get them.
 * **Mark success**: publishes no cut, so that `ack_lake` does not move. The next run merges the same batches. A merge that
-  was running is ended within half a minute.
+  was running is ended.
 """
 
 ACK_LAKE = """
@@ -55,16 +55,16 @@ scheduled on it start.
 
 COLLECT = """
 Removes the source's batches that the lake and every other consumer have acknowledged and that are older than
-`store.keep_batches_for`, and what no manifest names. The log says what stays, and for whom. `cdc gc` shows the same.
+`store.keep_batches_for`, and what no manifest names. The log says what stays, and for whom. `cdc batches gc` shows the same.
 
 * **Retry, clear**: removes what is left; what is gone is gone.
 * **Mark success**: removes nothing; the next day's run does.
 """
 
 MAINTAIN = """
-Runs Spark, which writes small files of the source's lake tables, and those with many deleted rows, anew in key order, and
+Runs Spark, which writes small files of the source's lake tables, and those with many deleted rows, again in key order, and
 removes snapshots older than `maintenance.keep_snapshots_for` and files that no snapshot names. Safe beside merges: what comes
-second begins again. `cdc maintain` does the same.
+second begins again. `cdc lake maintain` does the same.
 
 * **Retry, clear**: does what is left to do.
 * **Mark success**: nothing is done; the next day's run does it. A job that was running is ended.
@@ -73,7 +73,7 @@ second begins again. `cdc maintain` does the same.
 VERIFY = """
 Compares the tables that `verify.tables` of the source file names with the lake, row by row: checksums of key ranges first,
 then the rows of ranges that are not the same. A row that differs is looked at again once the lake has come so far, so that
-what is merely on its way is no drift. Reads only; what was found stands in `cdc status`.
+what is merely on its way is no drift. Reads only; what was found is in `cdc status`.
 
 * **Retry, clear**: compares again.
 * **Mark success**: hides what was found until the next run finds it again.
@@ -88,7 +88,7 @@ rows and columns.
 
 BACKFILL = """
 Runs Spark, which merges the batches of the run's date that the store still holds once more: into the lake tables, where it
-repairs rows and changes nothing else, or into tables beside them (`into: side`). The source is not asked, and no cursor moves.
+repairs rows and changes nothing else, or into tables beside them (`into: copy`). The source is not asked, and no cursor moves.
 `cdc backfill` does the same.
 
 * **Retry, clear**: merges again; the tables are the same afterwards.
@@ -112,20 +112,20 @@ MAINTENANCE = """
 ### Maintenance
 
 For each source one task removes batches that nobody needs any more, and one keeps its lake tables small. A consumer that has not acknowledged for long is named
-in the task's log: it holds batches back until it goes on, or until `cdc consumers SOURCE --drop NAME`.
+in the task's log: it holds batches back until it continues, or until `cdc consumers drop SOURCE NAME`.
 """
 
 _ON_ERROR = {
     "stop": "What is not understood of one table stops the source (`on_error: stop`).",
-    "quarantine": "A table of which something is not understood is set aside, and the others go on (`on_error: quarantine`): "
-    "`drain` and `ack_drain` warn of it in their logs, `cdc status {source}` lists it, and `cdc release {source} TABLE` brings "
+    "quarantine": "A table of which something is not understood is quarantined, and the others continue (`on_error: quarantine`): "
+    "`drain` and `ack_drain` warn of it in their logs, `cdc status {source}` lists it, and `cdc quarantine resume {source} TABLE` brings "
     "it back with a new snapshot.",
 }
 
 _DAG = """
 ### {source}
 
-Carries the changes of **{server}** into the lake: tables {tables}. What is wrong with the source file would stand under
+Carries the changes of **{server}** into the lake: tables {tables}. What is wrong with the source file is shown under
 *Dag import errors*.
 
 | task | does |
@@ -139,8 +139,8 @@ Carries the changes of **{server}** into the lake: tables {tables}. What is wron
 
 Where things stand is kept in the store under `{source}/cursors/`, not in Airflow: **clearing, retrying or marking any task
 of any run loses nothing and doubles nothing**. The worst that marking success does is to leave work to the next run.
-Backfills are refused, because a run's date decides nothing: `cdc_{source}.backfill` is made for them. To begin anew at another
-place use `cdc seek` or `cdc rewind`.
+Backfills are refused, because a run's date decides nothing: `cdc_{source}.backfill` is made for them. To begin again at another
+place use `cdc cursor locate` or `cdc cursor rewind`.
 
 {on_error}
 

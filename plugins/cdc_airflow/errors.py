@@ -12,9 +12,9 @@ from cdc_lib.errors import CdcError
 
 @contextmanager
 def airflow_errors() -> Iterator[None]:
-    """Let Airflow try again what may go away by itself, and end at once what needs a hand.
+    """Let Airflow try again what may go away automatically, and end at once what needs a hand.
 
-    A retryable CdcError goes on as it is and takes the task's retries; any other of the tree becomes an
+    A retryable CdcError continues as it is and takes the task's retries; any other of the tree becomes an
     AirflowFailException with its message, place and hint. What is not of the tree is a defect and is left alone.
     """
     try:

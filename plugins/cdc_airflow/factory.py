@@ -6,6 +6,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import DAG, TriggerRule, get_parsing_context
 
@@ -18,6 +19,7 @@ from cdc_airflow.on_request import DaysOnRequest
 from cdc_airflow.operators import AckDrainOperator, AckLakeOperator, DrainOperator, PlanMergeOperator, PlanOperator
 from cdc_airflow.verify import VerifyOperator
 from cdc_lib.config import Loaded, SourceConfig, load_sources
+from cdc_lib.config.load import failed
 from cdc_lib.errors import ConfigError
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,6 +27,9 @@ SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 
 MAINTENANCE = "cdc_maintenance"
 """Id of the DAG that looks after all sources."""
+
+NO_BACKFILLS: Any = ["scheduled", "manual", "operator_triggered", "asset_materialization"]
+"""Every kind of run but a backfill's. Airflow takes these texts; its own type for them is private."""
 
 RETRIES = {
     "retries": 3,
@@ -48,15 +53,27 @@ def make_dags(folder: Path) -> dict[str, DAG]:
         ConfigError: there is no such folder.
     """
     wanted = get_parsing_context().dag_id
-    right = [loaded for loaded in load_sources(folder) if loaded.config is not None]
-    makers = {}
-    for loaded in right:
-        if loaded.config is not None:
-            makers[dag_id(loaded.source)] = partial(make_dag, loaded.config, loaded.path)
-            makers[backfill_dag_id(loaded.source)] = partial(make_backfill_dag, loaded.config, loaded.path)
-            if loaded.config.verify.schedule is not None:
-                makers[verify_dag_id(loaded.source)] = partial(make_verify_dag, loaded.config, loaded.path)
-    return {name: make() for name, make in makers.items() if wanted in (None, name)}
+    dags: dict[str, DAG] = {}
+    for loaded in load_sources(folder):
+        dags |= _made(loaded, wanted)[0]
+    return dags
+
+
+def _made(loaded: Loaded, wanted: str | None = None) -> tuple[dict[str, DAG], ConfigError | None]:
+    """Return the DAGs of one file by id, all or the wanted one, and what is wrong with it: one file breaks no other's DAGs."""
+    config, path = loaded.config, loaded.path
+    if config is None:
+        return {}, loaded.error
+    makers = {
+        dag_id(loaded.source): partial(make_dag, config, path),
+        backfill_dag_id(loaded.source): partial(make_backfill_dag, config, path),
+    }
+    if config.verify.schedule is not None:
+        makers[verify_dag_id(loaded.source)] = partial(make_verify_dag, config, path)
+    try:
+        return {name: make() for name, make in makers.items() if wanted in (None, name)}, None
+    except Exception as error:  # noqa: BLE001 - what Airflow does not take of one file is told, and the others have their DAGs
+        return {}, failed(path, error).error
 
 
 def make_maintenance(folder: Path) -> dict[str, DAG]:
@@ -98,12 +115,12 @@ def refuse_wrong_sources(folder: Path) -> None:
     Raises:
         ConfigError: one error's own text, or those of all wrong files.
     """
-    wrong: list[Loaded] = [loaded for loaded in load_sources(folder) if loaded.error is not None]
+    wrong = [error for loaded in load_sources(folder) if (error := _made(loaded)[1]) is not None]
     if not wrong:
         return
-    if len(wrong) == 1 and wrong[0].error is not None:
-        raise wrong[0].error.with_traceback(None)  # where it was raised says nothing to whoever wrote the file
-    texts = "\n\n".join(str(loaded.error) for loaded in wrong)
+    if len(wrong) == 1:
+        raise wrong[0].with_traceback(None)  # where it was raised says nothing to whoever wrote the file
+    texts = "\n\n".join(map(str, wrong))
     raise ConfigError(f"{len(wrong)} sources are wrong and have no DAG; the others run\n\n{texts}")
 
 
@@ -127,7 +144,7 @@ def make_verify_dag(config: SourceConfig, path: Path) -> DAG:
         start_date=SINCE,
         catchup=False,
         max_active_runs=1,
-        allowed_run_types=["scheduled", "manual", "operator_triggered", "asset_materialization"],
+        allowed_run_types=NO_BACKFILLS,
         default_args=RETRIES,
         tags=["cdc", config.source],
     ) as dag:
@@ -177,7 +194,7 @@ def make_dag(config: SourceConfig, path: Path) -> DAG:
         start_date=SINCE,
         catchup=False,
         max_active_runs=1,
-        allowed_run_types=["scheduled", "manual", "operator_triggered", "asset_materialization"],
+        allowed_run_types=NO_BACKFILLS,
         default_args=RETRIES,
         tags=["cdc", config.source],
     )

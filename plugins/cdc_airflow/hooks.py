@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class CdcHook(BaseHook):
     """What the tasks of one source work with.
 
-    The file is read anew by each task, so that a task that is retried sees a corrected file. Secrets are handed to
+    The file is read again by each task, so that a task that is retried sees a corrected file. Secrets are handed to
     Airflow's masker before anything is done with them.
 
     Args:
@@ -110,7 +110,7 @@ class CdcHook(BaseHook):
         return self._open(Credentials("", ""))
 
     def _open(self, credentials: Credentials) -> Pipeline:
-        # Numba, Arrow and boto3 come with it: seconds that the parsing of DAG files must not take.
+        # Numba, Arrow and boto3 come with it: time that the parsing of DAG files must not take.
         from cdc_lib.pipeline import Pipeline
 
         for name in (self.config.store.access_key_env, self.config.store.secret_key_env):

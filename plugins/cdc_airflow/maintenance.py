@@ -19,7 +19,7 @@ class CollectOperator(CdcOperator):
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:  # noqa: ARG002 - every task gets one
         """Return how much was removed, why the rest stays, and who holds batches back."""
-        from cdc_lib.retention.collect import carry_out, plan_collection, prune_cursors
+        from cdc_lib.retention.garbage_collector import carry_out, plan_collection, prune_cursors
 
         pipeline, config = hook.lake_pipeline(), hook.config
         keep_for = config.store.keep_batches_for
@@ -48,7 +48,6 @@ class MaintainOperator(SparkJobOperator):
         """Run the job to its end; it does nothing before the first merge.
 
         Raises:
-            AirflowFailException: the job said that trying again does not help.
-            MergeError: it ended otherwise.
+            CdcError: that of the job.
         """
         self.run_job("spark_jobs.maintain", by=self.by(context))

@@ -25,8 +25,7 @@ class MergeOperator(SparkJobOperator):
 
         Raises:
             AirflowSkipException: there is nothing to merge.
-            AirflowFailException: the job said that trying again does not help.
-            MergeError: it ended otherwise.
+            CdcError: that of the job.
         """
         by = self.by(context)
         if hook.lake_pipeline().plan_merge(by=by) is None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable
+from pendulum import DateTime
 
 
 class DaysOnRequest(CronDataIntervalTimetable):
-    """Each day is an interval, and the scheduler makes no run of it by itself: Airflow's backfill does.
+    """Each day is an interval, and the scheduler makes no run of it automatically: Airflow's backfill does.
 
     Airflow refuses to backfill a DAG without a schedule. The scheduler asks with ``catchup`` off, as the DAG has it; a backfill
     asks with it on.
@@ -35,13 +36,13 @@ class DaysOnRequest(CronDataIntervalTimetable):
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
-        """Return the day behind the last one for a backfill, and none for the scheduler."""
+        """Return the day after the last one for a backfill, and none for the scheduler."""
         if not restriction.catchup:
             return None
         return super().next_dagrun_info(
             last_automated_data_interval=last_automated_data_interval, restriction=restriction
         )
 
-    def infer_manual_data_interval(self, *, run_after: object) -> DataInterval:
+    def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
         """Return no stretch of time: a run by hand is told its times, or takes all that is stored."""
         return DataInterval.exact(run_after)

@@ -1,6 +1,6 @@
 """The tasks of a source's DAG, each one call into the library.
 
-Rule 1: every task finds out by itself, from the cursors and the store, what there is to do. What another task returned is
+Rule 1: every task finds out automatically, from the cursors and the store, what there is to do. What another task returned is
 for people to see; only `drain` takes its unit from there, and a unit that is not in flight any more is no work.
 Rule 2: an ack counts evidence in the store. Marking a task success makes no evidence.
 Rule 3: doing a task again changes nothing that was done.
@@ -23,7 +23,7 @@ from cdc_airflow.hooks import CdcHook
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from cdc_lib.model.merge import Cut
+    from cdc_lib.model.merge_plan import Cut
     from cdc_lib.pipeline import AckResult, Pipeline
 
 
@@ -63,17 +63,23 @@ class PlanOperator(CdcOperator):
         from cdc_lib.store.documents import to_plain
 
         pipeline = hook.pipeline()
-        units = pipeline.plan(by=self.by(context))
+        try:
+            units = pipeline.plan(by=self.by(context))
+        finally:
+            # Also of a plan that fails: an alert on the lag must go off when the source is dead or stuck.
+            self._show_gauges(pipeline)
         for unit in units:
             self.log.info("in flight: %s", unit.id)
-        seen = pipeline.gauges()
-        show(pipeline.config.source, runway_hours=seen.runway_hours, lag_seconds=seen.lag_seconds)
-        if seen.warning:
-            self.log.warning("%s", seen.warning)
         most = conf.getint("core", "max_map_length")
         if len(units) > most:
             self.log.warning("%d units wait for the next run: [core] max_map_length is %d", len(units) - most, most)
         return [to_plain(unit) for unit in units[:most]]
+
+    def _show_gauges(self, pipeline: Pipeline) -> None:
+        seen = pipeline.gauges()
+        show(pipeline.config.source, retention_hours=seen.retention_hours, lag_seconds=seen.lag_seconds)
+        if seen.warning:
+            self.log.warning("%s", seen.warning)
 
 
 class DrainOperator(CdcOperator):
@@ -101,10 +107,10 @@ class DrainOperator(CdcOperator):
         self.log.info(
             "%d batches, %d rows, %d events, %d bytes", result.batches, result.rows, result.events, result.bytes
         )
-        for one in result.aside:
+        for one in result.quarantined:
             if one.fault is not None:
                 self.log.warning("%s is left out: %s [%s]", one.table, one.fault.reason, one.fault.position)
-        return {**asdict(result), "aside": [one.table for one in result.aside]}
+        return {**asdict(result), "quarantined": [one.table for one in result.quarantined]}
 
 
 class AckDrainOperator(CdcOperator):
@@ -122,16 +128,16 @@ class AckDrainOperator(CdcOperator):
         )  # fmt: skip
         if result.waiting:
             self.log.warning("%d units in flight have no batch yet; the next run drains them", result.waiting)
-        for one in result.aside:
+        for one in result.quarantined:
             if one.fault is None:
-                self.log.info("%s is read anew: %s", one.table, one.why)
+                self.log.info("%s is read again: %s", one.table, one.why)
                 continue
             self.log.warning(
-                "%s is set aside and stands as of %s: %s [%s]. See cdc status; cdc release brings it back",
-                one.table, one.stands, one.fault.reason, one.fault.position,
+                "%s is quarantined; its lake table is as of %s: %s [%s]. See cdc status; cdc quarantine resume brings it back",
+                one.table, one.as_of, one.fault.reason, one.fault.position,
             )  # fmt: skip
-        aside = [one.table for one in result.aside]
-        return {**asdict(result), "start": str(result.start), "stop": str(result.stop), "aside": aside}
+        tables = [one.table for one in result.quarantined]
+        return {**asdict(result), "start": str(result.start), "stop": str(result.stop), "quarantined": tables}
 
 
 class PlanMergeOperator(CdcOperator):

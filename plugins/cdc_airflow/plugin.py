@@ -11,4 +11,4 @@ class CdcPlugin(AirflowPlugin):
     """Registers the timetable of the backfills."""
 
     name = "cdc_timetables"
-    timetables = (DaysOnRequest,)
+    timetables = [DaysOnRequest]  # noqa: RUF012 - as Airflow declares it

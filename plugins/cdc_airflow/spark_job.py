@@ -6,23 +6,13 @@ import importlib.util
 import os
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowFailException
-
 from cdc_airflow.job import Job
 from cdc_airflow.operators import CdcOperator
-from cdc_lib import errors
-from cdc_lib.errors import ConfigError, MergeError
-
-TRY_AGAIN = 75
-"""Exit status by which the job says that its failure may go away."""
-
-REMEMBERED = 50
-"""Lines of the job's output that are searched for the error that ended it."""
+from cdc_lib.errors import CdcError, ConfigError, MergeError, load_error
 
 
 class SparkJobOperator(CdcOperator):
@@ -56,23 +46,18 @@ class SparkJobOperator(CdcOperator):
             Its exit status.
 
         Raises:
-            AirflowFailException: the job said that trying again does not help.
-            MergeError: it ended otherwise.
+            CdcError: the job's own; one that may be tried again where it left none.
         """
         command = [sys.executable, "-m", module, "--config", str(Path(self.source_file).resolve())]
         command += [*(("--by", by) if by else ()), *arguments]
-        last: deque[str] = deque(maxlen=REMEMBERED)
-
-        def say(line: str) -> None:
-            last.append(line)
-            self.log.info("%s", line)
-
         # Spark leaves folders where it works; they go with the job.
         with tempfile.TemporaryDirectory(prefix="cdc-spark-") as folder:
+            error = Path(folder) / "error.json"
+            command[3:3] = ["--error", str(error)]
             self._job = Job(command, {**job_environment(), **(handed or {})}, Path(folder))
-            status = self._job.run(say)
-        if status not in good:
-            judge(status, list(last))
+            status = self._job.run(lambda line: self.log.info("%s", line))
+            if status not in good:
+                raise error_of(status, error)
         return status
 
     def on_kill(self) -> None:
@@ -97,26 +82,17 @@ def job_environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
 
-def judge(status: int, output: list[str]) -> None:
-    """Turn the job's exit status into what Airflow does next.
+def error_of(status: int, file: Path) -> CdcError:
+    """Return the error that ended a job.
 
-    Raises:
-        AirflowFailException: the job named an error that needs a hand.
-        MergeError: it asked to be tried again, or ended without a word: killed, out of memory, a defect.
+    Args:
+        status: the job's exit status, which is no success.
+        file: where the job leaves its error. Without one it was killed, ran out of memory, or has a defect.
     """
-    if status == 0:
-        return
-    told = next((line for line in reversed(output) if is_told_error(line)), None)
-    if told is not None and status != TRY_AGAIN:
-        raise AirflowFailException(told)
-    why = told or f"the Spark job ended with status {status} and named no error; its output stands above"
-    raise _TryAgain(why, hint="Nothing is lost: the next try takes up the same work.", status=status)
-
-
-def is_told_error(line: str) -> bool:
-    """Whether a line of output is an error of the tree, as the job writes its last one."""
-    kind = getattr(errors, line.partition(":")[0], None)
-    return isinstance(kind, type) and issubclass(kind, errors.CdcError)
+    if file.is_file():
+        return load_error(file.read_bytes())
+    what = f"the Spark job ended with status {status} and named no error; see its output above"
+    return _TryAgain(what, hint="Nothing is lost: the next try takes up the same work.", status=status)
 
 
 class _TryAgain(MergeError):

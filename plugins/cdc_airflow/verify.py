@@ -27,8 +27,8 @@ class VerifyOperator(SparkJobOperator):
         """Return what was found, table by table: counts, never rows.
 
         Raises:
-            AirflowFailException: rows are wrong, or the job said that trying again does not help.
-            MergeError: it ended otherwise.
+            AirflowFailException: rows are wrong.
+            CdcError: that of the job.
         """
         from cdc_lib.model.verify import Report
         from cdc_lib.store import documents

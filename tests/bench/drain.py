@@ -15,12 +15,12 @@ from tests.bench.processes import ROOT, ReaderFailed, copy_raw, job_of, read_in_
 from tests.bench.readers import Measured
 from tests.bench.report import DRAIN, PEER, RAW, Reading, figures, save, show, show_stages, stage_figures
 from tests.bench.workloads import WORKLOADS, Workload, Written, prepare, write
-from tests.support.servers import MariaDbServer, MySqlServer, SqlServer
+from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
 
 SERVERS = {"mysql": MySqlServer, "mariadb": MariaDbServer}
 SETTINGS = {"max-binlog-size": "1G"}
 WITHOUT_TLS = {"mysql": {"tls-version": ""}, "mariadb": {"ssl": "OFF", "ssl-cert": None, "ssl-key": None}}
-"""Every reader encrypts by itself when the server can: it is the server that must not."""
+"""Every reader encrypts automatically when the server can: it is the server that must not."""
 
 
 def main() -> int:
@@ -45,7 +45,15 @@ def main() -> int:
     show(readings, name, console)
     show_stages(stages, console)
     found = [*figures(readings), *stage_figures(stages)]
-    save(found, name, {"scale": options.scale, "tls": options.tls, "load_before": round(load, 2)}, options.output)
+    about = {
+        "scale": options.scale,
+        "tls": options.tls,
+        "load_before": round(load, 2),
+        "runs": f"{options.runs} of each reader, the one with the least CPU counts",
+        "warm_up": "Python, imports and one drain of a small window of the same table are not counted",
+        "slices": _slices(readings),
+    }
+    save(found, name, about, options.output)
     console.print(f"{time.monotonic() - began:.0f} s in all, load {load:.1f} before; saved as {options.output}")
     return 0
 
@@ -87,7 +95,14 @@ def _workload(
     drained = [read_in_python("drain", whole) for _ in range(options.runs)]
     stages[workload.name] = read_in_python("drain-by-stages", whole).stages
     took = {RAW: _best(raw), PEER: _best(peer), DRAIN: _best(drained)}
-    return [_reading(written, reader, measured) for reader, measured in took.items() if measured]
+    runs = {RAW: raw, PEER: peer, DRAIN: drained}
+    return [_reading(written, reader, best, runs[reader]) for reader, best in took.items() if best]
+
+
+def _slices(readings: Sequence[Reading]) -> str:
+    """Return which part of each workload the peer read."""
+    parts = [f"{one.rows:,} of {one.of_rows:,} row changes of {one.workload}" for one in readings if one.reader == PEER]
+    return f"{PEER} read {', '.join(parts) or 'nothing'}; every other reader read all"
 
 
 def _best(runs: Sequence[Measured | None]) -> Measured | None:
@@ -95,14 +110,15 @@ def _best(runs: Sequence[Measured | None]) -> Measured | None:
     return min((run for run in runs if run), key=lambda run: run.cpu, default=None)
 
 
-def _reading(written: Written, reader: str, took: Measured) -> Reading:
+def _reading(written: Written, reader: str, took: Measured, runs: Sequence[Measured | None]) -> Reading:
     """Put a measurement beside what was written; one that read other rows than were written is worth nothing."""
     rows = written.rows if took.rows is None else took.rows
     expected = min(written.rows, written.workload.slice_rows) if reader == PEER else written.rows
     if rows < expected or rows > written.rows:
         raise ReaderFailed(f"{reader} read {rows} row changes of {expected}")
     size = round(written.bytes * rows / written.rows)
-    return Reading(written.workload.name, reader, written.workload.wall_goal, rows, written.rows, size, took)
+    goal, all_runs = written.workload.wall_goal, [run for run in runs if run]
+    return Reading(written.workload.name, reader, goal, rows, written.rows, size, took, all_runs)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from cdc_lib.model.position import Position
 from tests.bench.processes import ROOT, job_of, read_in_python
 from tests.bench.report import MEMORY_GOAL, Figure, save
 from tests.bench.workloads import DATABASE, prepare, stretch
-from tests.support.servers import MySqlServer, SqlServer
+from tests.harness.servers import MySqlServer, SqlServer
 
 MIB = 1 << 20
 VALUE = 64 * MIB
@@ -33,6 +34,7 @@ def main() -> int:
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 120)
     found: list[Figure] = []
+    load = round(os.getloadavg()[0], 2)
     table = Table(title="Memory of the drain at most")
     for heading in ("", "binlog MiB", "peak MiB", "goal MiB"):
         table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
@@ -52,7 +54,13 @@ def main() -> int:
             found.append(Figure(f"{name}: peak memory", peak, "MiB", goal=goal, met=peak <= goal))
         version = f"{server.flavor} {server.version}"
     console.print(table)
-    save(found, version, {"mib": options.mib}, options.output)
+    about = {
+        "mib": options.mib,
+        "load_before": load,
+        "runs": "1 of each case",
+        "warm_up": "the memory of the start is counted",
+    }
+    save(found, version, about, options.output)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from typing import Any
 
 from tests.bench.processes import ROOT
@@ -14,12 +15,17 @@ from tests.bench.workloads import WORKLOADS
 SAVED = ROOT / "build" / "bench"
 PAGE = ROOT / "docs" / "benchmarks.md"
 
+WIDTH = 130
+"""Characters of a line of the page."""
+NOT_RECORDED = "not recorded"
+
 _PLAIN = {
     "memory": "Memory",
     "parallel": "Two processes",
     "reselect": "Rows read back by their keys",
     "snapshot": "A table read by SELECT",
     "verify": "A table compared with its source",
+    "ddl": "Many statements on tables",
 }
 _LAKE = {
     "merges": "Merges into large tables",
@@ -32,16 +38,30 @@ Document = dict[str, Any]
 
 
 def main() -> int:
-    """Write the page; a benchmark that was not run is named and left out."""
+    """Write the page; a benchmark without a file of results is left out."""
     documents = {path.stem: json.loads(path.read_text()) for path in sorted(SAVED.glob("*.json"))}
-    if "drain" not in documents:
-        print(f"bench: {SAVED / 'drain.json'} is not there; run ./dev bench drain first", file=sys.stderr)
+    if not documents:
+        print(f"bench: no results in {SAVED}; run ./dev bench drain first", file=sys.stderr)
         return 1
-    parts = [_head(documents["drain"])]
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(documents))
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+    return 0
+
+
+def page(documents: dict[str, Document]) -> str:
+    """Return the page.
+
+    Args:
+        documents: what the benchmarks saved, by the stems of their files.
+    """
+    parts = [_HEAD]
     for name, command in (("drain", "./dev bench drain"), ("drain-mariadb", "./dev bench drain --server mariadb")):
         if name in documents:
             parts += [_drain(documents[name], command), _stages(documents[name])]
     parts += [_plain(_PLAIN[name], f"./dev bench {name}", documents[name]) for name in _PLAIN if name in documents]
+    if "tables" in documents:
+        parts.append(_tables(documents["tables"]))
     parts += [
         _plain(_LAKE[name], f"./dev bench lake {name}", documents[f"lake-{name}"])
         for name in _LAKE
@@ -49,22 +69,62 @@ def main() -> int:
     ]
     if "positions" in documents:
         parts.append(_positions(documents["positions"]))
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text("\n\n".join(parts) + "\n")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
-    return 0
+    if "growth" in documents:
+        parts.append(growth(documents["growth"]))
+    names = ("drain", *_PLAIN, "tables", *(f"lake-{name}" for name in _LAKE), "positions", "growth")
+    missing = [f"`./dev bench {name.replace('lake-', 'lake ')}`" for name in names if name not in documents]
+    if missing:
+        told = textwrap.fill(f"Nothing is known yet of {', '.join(missing)}.", WIDTH, break_on_hyphens=False)
+        parts.append(f"## Without figures\n\n{told}")
+    return "\n\n".join(parts) + "\n"
 
 
-def _head(document: Document) -> str:
-    machine, versions = document["machine"], document["versions"]
-    used = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return f"""# Benchmarks
+def measured(document: Document) -> str:
+    """Return how a file's figures were measured; what the file does not hold is said to be not recorded."""
+    machine = document.get("machine")
+    size = f"{machine['cores']} cores, {machine['memory_gib']} GiB of memory" if machine else NOT_RECORDED
+    loads = (
+        f"{document.get('load_before', NOT_RECORDED)} before",
+        f"{document.get('load_after', NOT_RECORDED)} at the end",
+    )
+    versions = document.get("versions", {})
+    has_spread = any(figure.get("spread") for figure in document.get("figures", ()))
+    facts = {
+        "Command": f"`{document['command']}`" if "command" in document else NOT_RECORDED,
+        "Measured": document.get("measured_at") or NOT_RECORDED,
+        "Commit": document.get("commit") or NOT_RECORDED,
+        "Machine": f"{size}, shared with others; load {', '.join(loads)}",
+        "Versions": ", ".join(f"{name} {of}" for name, of in versions.items() if of != "none") or NOT_RECORDED,
+        "Runs": document.get("runs", NOT_RECORDED),
+        "Warm-up": document.get("warm_up", NOT_RECORDED),
+        "Slices": document.get("slices", "none; everything is read"),
+        "Spread": "least and largest of the runs, in brackets" if has_spread else NOT_RECORDED,
+    }
+    return "\n".join(_wrapped(f"* {name}: {fact}.") for name, fact in facts.items())
 
-Made by `./dev bench page` from the files that the benchmarks below wrote. Each heading names the command that measured what
-stands under it. The machine had {machine["cores"]} cores and {machine["memory_gib"]} GiB of memory, shared with others (load
-{document["load_before"]} before): compare within one table, not with other machines.
 
-Versions: {used}."""
+def _wrapped(line: str) -> str:
+    return "\n".join(textwrap.wrap(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
+
+
+def growth(document: Document) -> str:
+    """Return the section on what the N-th small merge costs."""
+    listed, _, plots = "\n".join(document["lines"]).partition("\n\n")
+    return (
+        f"## The cost of the N-th merge: `{document['command']}`\n\n{measured(document)}\n\n"
+        f"One table with a key, {document['changes']} changes and an empty window in each run, one Spark for all runs. Seconds are of "
+        f"the clock, `java` is Java's CPU seconds, `metadata` the bytes of the newest metadata file. Means over tenths of the runs.\n\n"
+        f"{listed}\n\n```\n{plots}\n```"
+    )
+
+
+_HEAD = """# Benchmarks
+
+`./dev bench page` makes this page from the files that the benchmarks wrote. Each heading names the command that printed the figures
+under it. The list below each heading says how they were measured. Compare figures of one table only. The machine was shared with
+others, and other machines give other figures.
+
+A goal is a target of the project. No goal is a figure of another tool."""
 
 
 def _drain(document: Document, command: str) -> str:
@@ -77,10 +137,12 @@ def _drain(document: Document, command: str) -> str:
     header = "| | reader | rows/CPU s | x peer | CPU s | wall s | speed x raw | MB/s | peak MiB |\n|---|---|--:|--:|--:|--:|--:|--:|--:|"
     return f"""## The drain of {document["versions"]["server"]}: `{command}`
 
+{measured(document)}
+
 Scale {document["scale"]}, TLS {"on" if document["tls"] else "off"}. All readers read the same binlog of the same server over the
-loopback interface, in one run, each in a process of its own; of several runs the one with the least CPU counts. `{RAW}` copies
-bytes and decodes nothing: the floor. `{PEER}`, the peer, decodes and throws away. This drain writes zstd Parquet and its
-manifest.
+loopback interface, each in a process of its own. `{RAW}` copies bytes and decodes nothing. It is a comparison, not a limit: it
+writes a file, and can be slower than a reader that decodes. `{PEER}`, the peer, decodes and throws away. This drain writes
+zstd Parquet and its manifest.
 
 {titles}
 
@@ -98,8 +160,10 @@ def _row(figures: dict[str, Document], workload: str, reader: str) -> list[str]:
         return []
 
     def value(what: str, key: str = "value") -> str:
-        found = figures.get(f"{name}: {what}", {}).get(key)
-        return "" if found is None else f"{found:,.2f}" if isinstance(found, float) else f"{found:,}"
+        figure = figures.get(f"{name}: {what}", {})
+        found = figure.get(key)
+        text = "" if found is None else f"{found:,.2f}" if isinstance(found, float) else f"{found:,}"
+        return text + _between(figure, ".2f") if key == "value" else text
 
     per_cpu = "rows per CPU second"
     cells = [
@@ -109,9 +173,19 @@ def _row(figures: dict[str, Document], workload: str, reader: str) -> list[str]:
     return [f"| {' | '.join(cells)} |"]
 
 
+def _between(figure: Document, form: str = "") -> str:
+    """Return the spread over the runs, in brackets."""
+    if not figure.get("spread"):
+        return ""
+    least, most = figure["spread"]
+    return f" ({least:,{form}} to {most:,{form}})"
+
+
 def _chart(figures: dict[str, Document]) -> str:
     """Return rows per CPU second as a multiple of the peer's, in the notation that code hosts draw."""
-    names = [w.name for w in WORKLOADS if (figures.get(f"{w.name} {DRAIN}: rows per CPU second") or {}).get("ratio")]
+    names = [w.name for w in WORKLOADS if figures.get(f"{w.name} {DRAIN}: rows per CPU second", {}).get("ratio")]
+    if not names:
+        return "No workload was read by both."
     bars = [figures[f"{name} {DRAIN}: rows per CPU second"]["ratio"] for name in names]
     return f"""```mermaid
 xychart-beta
@@ -126,9 +200,11 @@ def _verdict(figures: list[Document]) -> str:
     lines = ["Goals:", ""]
     for figure in figures:
         if figure["goal"] is not None:
-            reached = figure["ratio"] if figure["ratio"] is not None else figure["value"]
+            reached, spread = figure["value"], _between(figure)
+            if figure["ratio"] is not None:
+                reached, spread = figure["ratio"], ""
             verdict = "met" if figure["met"] else "not met"
-            lines.append(f"* {figure['name']}: {reached:,} of {figure['goal']:g}, {verdict}")
+            lines.append(f"* {figure['name']}: {reached:,}{spread} of {figure['goal']:g}, {verdict}")
     return "\n".join(lines)
 
 
@@ -157,9 +233,33 @@ def _plain(title: str, command: str, document: Document) -> str:
         goal = "" if figure["goal"] is None else f"{figure['goal']:g}"
         verdict = "" if figure["met"] is None else "met" if figure["met"] else "not met"
         beside = f", {figure['ratio']:g} x {figure['compared_to']}" if figure["ratio"] and figure["unit"] != "x" else ""
-        rows.append(f"| {figure['name']} | {figure['value']:,} {figure['unit']}{beside} | {goal} | {verdict} |")
-    told = f"Load before: {document['load_before']}.\n\n" if "load_before" in document else ""
-    return f"## {title}: `{command}`\n\n{told}| | | goal | |\n|---|--:|--:|---|\n{chr(10).join(rows)}"
+        value = f"{figure['value']:,}{_between(figure)} {figure['unit']}".rstrip()
+        rows.append(f"| {figure['name']} | {value}{beside} | {goal} | {verdict} |")
+    table = f"| | | goal | |\n|---|--:|--:|---|\n{chr(10).join(rows)}"
+    return f"## {title}: `{command}`\n\n{measured(document)}\n\n{table}"
+
+
+def _tables(document: Document) -> str:
+    """Return the section on many tables: a row for each step, a column for each number of tables."""
+    named = [(*figure["name"].split(" tables, ", 1), figure) for figure in document["figures"]]
+    sizes, steps = list(dict.fromkeys(one[0] for one in named)), list(dict.fromkeys(one[1] for one in named))
+    values = {(size, step): figure for size, step, figure in named}
+    rows = []
+    for step in steps:
+        cells = (f"{values[size, step]['value']:.2f}" for size in sizes)
+        rows.append(f"| {step} | {' | '.join(cells)} |")
+    columns = " | ".join(f"{size} tables" for size in sizes)
+    return f"""## Many tables in the cursors: `./dev bench tables`
+
+{measured(document)}
+
+CPU seconds of one step, over a real cursor store and without a server.
+
+| step | {columns} |
+|---|{"--:|" * len(sizes)}
+{chr(10).join(rows)}
+
+{_verdict(document["figures"])}"""
 
 
 def _positions(document: Document) -> str:
@@ -169,19 +269,20 @@ def _positions(document: Document) -> str:
         first, *others = columns
         rows = [f"| {heading} | {' | '.join(columns.values())} |", f"|---|{'--:|' * len(columns)}"]
         for what in [name.removesuffix(first) for name in figures if name.startswith(begin) and name.endswith(first)]:
-            cells = [f"{figures[what + column]['value']:,}" for column in (first, *others)]
+            found = [figures[what + column] for column in (first, *others)]
+            cells = [f"{figure['value']:,}{_between(figure)}" for figure in found]
             rows.append(f"| {what.removeprefix(begin)} | {' | '.join(cells)} |")
         return "\n".join(rows)
 
     walk = figures["walk over the large file"]
     searches = {": file heads read": "file heads read", ": bytes scanned": "MB received", ": wall": "wall s"}
     acks = {": p50": "p50 ms", ": p99": "p99 ms"}
-    machine, versions = document["machine"], document["versions"]
     return f"""## Finding places, and moving cursors: `./dev bench positions`
 
+{measured(document)}
+
 {document["files"]} binlog files of a few hundred bytes each, and among them one of {figures["the large file"]["value"]} MB with
-{document["rows"]:,} transactions of one row; {versions["server"]}, {machine["cores"]} cores, {machine["memory_gib"]} GiB. The machine was busy (load
-{document["load_before"]} before): compare within one table; ratios count. Of several runs the fastest; connections are counted in.
+{document["rows"]:,} transactions of one row. Connections are counted in.
 
 {table("searched by", "", searches)}
 
@@ -192,7 +293,7 @@ The first one walks over all headers of the large file, at {walk["value"]:,} MB/
 
 {table("home", "ack, ", acks)}
 
-Periodic writes to its home every 5 seconds and when it is closed; the acks in between stay in memory."""
+Periodic writes to its home every few seconds and when it is closed; the acks in between stay in memory."""
 
 
 if __name__ == "__main__":

@@ -19,29 +19,29 @@ from unittest import mock
 from rich.console import Console
 from rich.table import Table
 
-from cdc_lib import seeking
 from cdc_lib.config import Credentials, ServerConfig
+from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.gtid import GtidSet
-from cdc_lib.model.identity import ServerIdentity
-from cdc_lib.model.place import Place
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.subscription import Lease
 from cdc_lib.model.window import Window
+from cdc_lib.mysql.binlog_stream import ServerStream, binlog_dump
+from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.server_facts import ServerFacts, read_facts
+from cdc_lib.plan import seek
+from cdc_lib.plan.locate import BinlogSearch
 from cdc_lib.ports import CursorStore
-from cdc_lib.seeking import Seeker
-from cdc_lib.source.connect import connect
-from cdc_lib.source.facts import ServerFacts, read_facts
-from cdc_lib.source.stream import ServerStream, binlog_dump
 from cdc_lib.store.cursors import MemoryCursorStore, ObjectCursorStore
-from cdc_lib.store.local import LocalStore
+from cdc_lib.store.objects.local import LocalStore
+from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.store.periodic import PeriodicCursorStore
-from cdc_lib.store.s3 import S3Store
 from tests.bench.processes import ROOT, copy_raw, job_of
-from tests.bench.report import RAW, Figure, save
+from tests.bench.report import RAW, Figure, save, spread
 from tests.bench.workloads import DATABASE, WORKLOADS, prepare, stretch
-from tests.support.servers import MySqlServer, S3Server
-from tests.support.stores import options as s3_options
+from tests.harness.servers import MySqlServer, S3Server
+from tests.harness.stores import options as s3_options
 
 RUNS = 3
 """Each search, and the raw copy, is done so often; the fastest counts."""
@@ -59,6 +59,7 @@ class Found:
         bytes: received in both, the protocol's own included.
         wall: seconds on the clock, connections included.
         at: the place.
+        runs: seconds on the clock of every run.
     """
 
     what: str
@@ -67,6 +68,7 @@ class Found:
     bytes: int
     wall: float
     at: Position
+    runs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Binlog:
         files: how many binlog files.
         large: both ends of the large one.
         half_way: GTIDs that were executed when half of the files were written.
-        behind: a time between the large file's last commit and the next file.
+        after: a time between the large file's last commit and the next file.
         last: a time before the newest file's only commit.
     """
 
@@ -105,7 +107,14 @@ def main() -> int:
         version = f"{server.flavor} {server.version}"
     acks = _acks(options.acks)
     _show(found, raw, size, acks, console)
-    about = {"files": options.files, "rows": options.rows, "acks": options.acks, "load_before": load}
+    about = {
+        "files": options.files,
+        "rows": options.rows,
+        "acks": options.acks,
+        "load_before": load,
+        "runs": f"{RUNS} of each search and of the raw copy, the fastest counts; of the acks all count",
+        "warm_up": f"one search, and {_WARM_ACKS} acks in each home, are not counted",
+    }
     save([*_search_figures(found, raw, size), *_ack_figures(acks)], version, about, options.output)
     return 0
 
@@ -120,10 +129,10 @@ def _searches(server: MySqlServer, files: int, rows: int) -> tuple[list[Found], 
     written = _write(server, files, rows, config, credentials)
     start, stop = written.large
     flavor = written.facts.identity.flavor
-    wanted: list[tuple[str, Callable[[Seeker], Place]]] = [
+    wanted: list[tuple[str, Callable[[BinlogSearch], BinlogCheckpoint]]] = [
         ("position, end of the large file", lambda seeker: seeker.at(stop)),
         ("GTIDs, half of the files", lambda seeker: seeker.by_gtid(GtidSet.parse(flavor, written.half_way))),
-        ("time, behind the large file", lambda seeker: seeker.by_time(written.behind)),
+        ("time, after the large file", lambda seeker: seeker.by_time(written.behind)),
         ("time, newest file", lambda seeker: seeker.by_time(written.last)),
     ]
     _search(written, config, credentials, "warm-up", lambda seeker: seeker.first())
@@ -168,7 +177,7 @@ def _files(server: MySqlServer) -> int:
 
 
 def _later(server: MySqlServer) -> datetime:
-    """Return a whole second that lies behind all that is written and before all that follows; heads tell no less."""
+    """Return a whole second that lies after all that is written and before all that follows; heads tell no less."""
     time.sleep(2.1)
     at = server.execute("SELECT UNIX_TIMESTAMP()")[0][0]
     time.sleep(1.1)
@@ -176,18 +185,22 @@ def _later(server: MySqlServer) -> datetime:
 
 
 def _search(
-    written: Binlog, config: ServerConfig, credentials: Credentials, what: str, how: Callable[[Seeker], Place]
+    written: Binlog,
+    config: ServerConfig,
+    credentials: Credentials,
+    what: str,
+    how: Callable[[BinlogSearch], BinlogCheckpoint],
 ) -> Found:
     """Search a few times, each with nothing remembered, and return the fastest."""
     runs = []
     for _ in range(RUNS):
         dumps: Counter[str] = Counter()
-        with mock.patch.object(seeking, "binlog_dump", _counted(dumps)):
+        with mock.patch.object(seek, "binlog_dump", _counted(dumps)):
             began = time.perf_counter()
-            place = how(Seeker("bench", config, credentials, written.facts))
+            place = how(BinlogSearch("bench", config, credentials, written.facts))
             wall = time.perf_counter() - began
-        runs.append(Found(what, dumps["head"], dumps["walk"], dumps["bytes"], wall, place.position))
-    return min(runs, key=lambda run: run.wall)
+        runs.append(Found(what, dumps["header"], dumps["walk"], dumps["bytes"], wall, place.position))
+    return replace(min(runs, key=lambda run: run.wall), runs=tuple(run.wall for run in runs))
 
 
 def _counted(dumps: Counter[str]) -> Callable[..., ServerStream]:
@@ -256,7 +269,7 @@ def _search_figures(found: list[Found], raw: float, size: int) -> list[Figure]:
         figures += [
             Figure(f"{one.what}: file heads read", one.heads, "files"),
             Figure(f"{one.what}: bytes scanned", round(one.bytes / 1e6, 2), "MB"),
-            Figure(f"{one.what}: wall", round(one.wall, 3), "s"),
+            Figure(f"{one.what}: wall", round(one.wall, 3), "s", spread=spread(one.runs)),
         ]
     rate, raw_rate = size / found[0].wall / 1e6, size / raw / 1e6
     return [

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
 from tests.bench.readers import Job, Measured, cpu_seconds
-from tests.support.servers import SqlServer, mysql_packages
+from tests.harness.servers import SqlServer, mysql_packages
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,14 +25,14 @@ class ReaderFailed(Exception):
 def job_of(
     server: SqlServer, start: Position, stop: Position, warm: tuple[Position, Position] | None = None, rows: int = 0
 ) -> Job:
-    """Return what a reader is to read: a stretch of a server's binlog, behind a small one to warm up with.
+    """Return what a reader is to read: a stretch of a server's binlog, after a small one to warm up with.
 
     Args:
         server: to read.
         start: of the stretch.
         stop: of the stretch.
         warm: both ends of the small one; nothing is read without it.
-        rows: stop behind this many row changes.
+        rows: stop after this many row changes.
     """
     return Job(
         flavor=server.flavor,
@@ -64,7 +64,7 @@ def read_in_python(reader: str, job: Job) -> Measured:
 
 
 def copy_raw(job: Job) -> Measured | None:
-    """Copy the binlog file with ``mysqlbinlog --raw``: the floor, for it decodes nothing. None without the program.
+    """Copy the binlog file with ``mysqlbinlog --raw``, which decodes nothing. None without the program.
 
     MySQL's program cannot log in to MariaDB, and MariaDB's is not always there.
 

@@ -29,10 +29,10 @@ class Job:
         password: of the user.
         file: binlog file.
         start: offset of its first event.
-        stop: offset behind its last event.
-        rows: stop behind this many row changes; only mysql-replication does.
+        stop: offset after its last event.
+        rows: stop after this many row changes; only mysql-replication does.
         warm_file: binlog file to warm up with.
-        warm_stop: offset behind its last event.
+        warm_stop: offset after its last event.
         stop_file: binlog file of ``stop``, when it is not ``file``.
     """
 
@@ -105,7 +105,7 @@ def _peak_rss() -> int | None:
 
 
 def drain(job: Job, warmed: Callable[[], None] = lambda: None) -> Measured:
-    """Drain the window into a local store, as an Airflow task or ``cdc drain`` does; ``warmed`` is called before it."""
+    """Drain the window into a local store, as an Airflow task or ``cdc step drain`` does; ``warmed`` is called before it."""
     return drain_all([job], warmed)
 
 
@@ -113,12 +113,12 @@ def drain_all(jobs: Sequence[Job], warmed: Callable[[], None]) -> Measured:
     """Drain several windows of one server, one after the other."""
     job = jobs[0]
     from cdc_lib.config import Credentials, SourceConfig
-    from cdc_lib.draining import Drainer
+    from cdc_lib.drain.window import Drainer
     from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
     from cdc_lib.model.window import Window
-    from cdc_lib.source.connect import connect
-    from cdc_lib.source.facts import read_facts
-    from cdc_lib.store.local import LocalStore
+    from cdc_lib.mysql.connection import connect
+    from cdc_lib.mysql.server_facts import read_facts
+    from cdc_lib.store.objects.local import LocalStore
 
     with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder:
         config = SourceConfig.model_validate(

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -21,7 +25,8 @@ GOAL = 55.0
 """Rows per CPU second, as a multiple of mysql-replication's, on the workloads with one table."""
 MEMORY_GOAL = 768
 """MiB of memory at most."""
-_PACKAGES = ("mysql-replication", "numba", "numpy", "pyarrow", "pymysql")
+ROOT = Path(__file__).parents[2]
+_PACKAGES = ("mysql-replication", "numba", "numpy", "pyarrow", "pymysql", "pyspark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,8 @@ class Reading:
         rows: row changes that it went over; for mysql-replication those of its slice.
         of_rows: row changes of the workload.
         bytes: bytes of binlog that it went over; those of a slice in proportion.
-        took: what it took.
+        took: what the run took that counts.
+        runs: all runs, the one that counts among them.
     """
 
     workload: str
@@ -45,6 +51,7 @@ class Reading:
     of_rows: int
     bytes: int
     took: Measured
+    runs: Sequence[Measured] = ()
 
     @property
     def rows_per_cpu(self) -> float:
@@ -59,7 +66,18 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number, and what it is held against."""
+    """One number, and what it is held against.
+
+    Args:
+        name: what was measured.
+        value: of the run that counts.
+        unit: of the value.
+        compared_to: what the ratio compares with, measured in the same run of the command.
+        ratio: the value as a multiple of that.
+        goal: what the project wants, a target of its own.
+        met: whether the value, or the ratio, reaches the goal.
+        spread: the least and the largest value over all runs; None where there was one run.
+    """
 
     name: str
     value: float
@@ -68,6 +86,13 @@ class Figure:
     ratio: float | None = None
     goal: float | None = None
     met: bool | None = None
+    spread: tuple[float, float] | None = None
+
+
+def spread(values: Iterable[float], digits: int = 3) -> tuple[float, float] | None:
+    """Return the least and the largest of several runs; None of a single one."""
+    found = sorted(values)
+    return (round(found[0], digits or None), round(found[-1], digits or None)) if len(found) > 1 else None
 
 
 def figures(readings: Sequence[Reading]) -> list[Figure]:
@@ -90,7 +115,7 @@ def figures(readings: Sequence[Reading]) -> list[Figure]:
             )  # fmt: skip
         found += [
             _wall(name, reading, raw if is_drain else None),
-            Figure(f"{name}: CPU", round(took.cpu, 3), "s"),
+            Figure(f"{name}: CPU", round(took.cpu, 3), "s", spread=spread(run.cpu for run in reading.runs)),
             Figure(f"{name}: start-up CPU", round(took.start_cpu, 3), "s"),
             Figure(f"{name}: speed", round(reading.bytes_per_second / 1e6, 1), "MB/s"),
             Figure(f"{name}: rows read", reading.rows, "rows"),
@@ -126,10 +151,12 @@ def show_stages(stages: Mapping[str, Mapping[str, float]], console: Console) -> 
 def _wall(name: str, reading: Reading, raw: Reading | None) -> Figure:
     """Seconds on the clock; for the drain its speed as a part of the raw copy's."""
     wall = round(reading.took.wall, 3)
+    between = spread(run.wall for run in reading.runs)
     if raw is None:
-        return Figure(f"{name}: wall", wall, "s")
+        return Figure(f"{name}: wall", wall, "s", spread=between)
     ratio = raw.took.wall / reading.took.wall
-    return Figure(f"{name}: wall", wall, "s", RAW, _rounded(ratio), reading.wall_goal, ratio >= reading.wall_goal)
+    met = ratio >= reading.wall_goal
+    return Figure(f"{name}: wall", wall, "s", RAW, _rounded(ratio), reading.wall_goal, met, between)
 
 
 def _other(readings: Iterable[Reading], like: Reading, reader: str) -> Reading | None:
@@ -189,16 +216,52 @@ def _notes(readings: Sequence[Reading]) -> str:
     return "\n".join(lines)
 
 
-def save(figures: Sequence[Figure], server: str, about: Mapping[str, float], path: Path) -> None:
-    """Write the file; a folder that is not there is made."""
+def command() -> str:
+    """Return the command that runs now, as people type it."""
+    spec = sys.modules["__main__"].__spec__
+    module = "" if spec is None else spec.name.removeprefix("tests.bench.").removesuffix(".__main__")
+    return " ".join(["./dev bench", module.replace("_", "-"), *sys.argv[1:]])
+
+
+def about_the_run(server: str) -> dict[str, Any]:
+    """Return command, date, commit, machine and versions, which every file of results holds."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    document = {
+    return {
+        "command": command(),
+        "measured_at": datetime.now(UTC).isoformat(timespec="minutes"),
+        "commit": _commit(),
         "machine": {"cores": os.cpu_count(), "memory_gib": round(memory / 2**30, 1)},
+        "load_after": round(os.getloadavg()[0], 2),
         "versions": {
             "server": server,
             "python": platform.python_version(),
             **{package: version(package) for package in _PACKAGES},
         },
+    }
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout, with ``-dirty`` where files were changed; None where git does not tell it."""
+    asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return done.stdout.strip() or None
+
+
+def save(figures: Sequence[Figure], server: str, about: Mapping[str, object], path: Path) -> None:
+    """Write the file; a folder that is not there is made.
+
+    Args:
+        figures: what was measured.
+        server: the database server's name and version.
+        about: what else the page says: ``load_before``, and in words ``runs`` (how many, and which of them counts), ``warm_up``
+            (what is done before and not counted) and ``slices`` (what a reader reads only a part of).
+        path: of the file.
+    """
+    document = {
+        **about_the_run(server),
         **about,
         "figures": [asdict(figure) for figure in figures],
     }

@@ -23,19 +23,21 @@ STAGES = {
 
 def staged_functions() -> list[tuple[Any, str, str, str | None]]:
     """Return the functions whose time is counted: where each is looked up, its name, its stage and the stage around it."""
-    from cdc_lib.decode import frame, reader, rows
-    from cdc_lib.decode.columns import TableColumns
-    from cdc_lib.decode.payload import Payload
-    from cdc_lib.decode.receive import Receiver
+    from cdc_lib.binlog import reader
+    from cdc_lib.binlog.framing import packets
+    from cdc_lib.binlog.framing.receiver import Receiver
+    from cdc_lib.binlog.framing.transaction_payload import Payload
+    from cdc_lib.binlog.rows import locate
+    from cdc_lib.binlog.rows.columns import TableColumns
     from cdc_lib.store.hashed import HashedFile
     from cdc_lib.store.parquet import BatchWriter
 
     return [
         (Receiver, "_run", RECEIVE, None),
-        (frame, "scan", FRAME, None),
-        (reader, "scan_bare", FRAME, None),
+        (packets, "scan", FRAME, None),
+        (reader, "scan_uncompressed", FRAME, None),
         (Payload, "read_into", FRAME, None),
-        (rows, "locate", LOCATE, None),
+        (locate, "locate", LOCATE, None),
         (TableColumns, "append", COLUMNS, None),
         (TableColumns, "finish", COLUMNS, None),
         (BatchWriter, "_encode", ENCODE, None),

@@ -1,7 +1,7 @@
 """What the server is made to write into its binlog: five seeded workloads, each in a file of its own.
 
-The rows are made inside the server (``INSERT ... SELECT`` over a table of numbers, stored procedures), because sending a
-million rows from Python takes longer than everything that is measured. All values derive from the seed and the row's number.
+The rows are made inside the server (``INSERT ... SELECT`` over a table of numbers, stored procedures), so that nothing waits for
+rows that Python sends. All values derive from the seed and the row's number.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
-from tests.support.servers import SqlServer
+from tests.harness.servers import SqlServer
 
 DATABASE = "bench"
 SEED = 20_261_121
@@ -28,7 +28,7 @@ class Workload:
         name: short, for the table.
         title: what it is, for people.
         rows: row changes at scale 1.
-        slice_rows: as many of them are read with mysql-replication, which takes about ten seconds for these; 0 when it cannot
+        slice_rows: as many of them are read with mysql-replication, which is slow with more; 0 when it cannot
             read the workload.
         wall_goal: least speed on the clock, as a part of that of a raw copy.
         tables: statements that make the tables.

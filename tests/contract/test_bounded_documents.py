@@ -8,18 +8,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cdc_lib.model.cursor import DRAIN, KEPT_MOVES, LAKE, Cursor
-from cdc_lib.model.lake import KEPT_SNAPSHOTS, Marker, Point, SnapshotMark
-from cdc_lib.model.merge import Cut
-from cdc_lib.model.part import Part
+from cdc_lib.model.lake_table import KEPT_SNAPSHOTS, Marker, SnapshotMark
+from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.position import Point
+from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.window import SnapshotTask, Window
-from cdc_lib.retention.collect import KEPT_CUTS, carry_out, plan_collection, prune_cursors
+from cdc_lib.quarantine.records import resume
+from cdc_lib.quarantine.resnapshot import with_new_snapshot
+from cdc_lib.retention.garbage_collector import KEPT_CUTS, carry_out, plan_collection, prune_cursors
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut, publish
-from cdc_lib.window.anew import with_new_snapshot
-from cdc_lib.window.aside import release
-from tests.support.batches import IDENTITY, at
-from tests.support.stores import empty_store
+from tests.harness.batches import IDENTITY, at
+from tests.harness.stores import empty_store
 
 WEEK = timedelta(days=7)
 NOW = datetime.now(UTC)
@@ -48,7 +49,7 @@ class Source:
             for task in self.drain.open_snapshots:
                 self.drain = self.drain.with_snapshot(replace(task, chunks=1, complete=True))
                 self.lake = self.lake.with_snapshot(replace(task, chunks=1, complete=True))
-            self.lake = replace(self.lake, aside=self.drain.aside)
+            self.lake = replace(self.lake, quarantine=self.drain.quarantine)
         for name, moved in ((DRAIN, self.drain), (LAKE, self.lake)):
             self.cursors.swap(self.cursors.load("shop", name), moved)
 
@@ -56,11 +57,11 @@ class Source:
         table = TABLES[number % len(TABLES)]
         task = SnapshotTask("shop", 1, f"{number:06d}", "shop", table)
         if number % 20:
-            self.drain = self.drain.with_snapshot(replace(task, part=Part(("id",), ("1",), ("9",))))
+            self.drain = self.drain.with_snapshot(replace(task, selection=RowSelection(("id",), ("1",), ("9",))))
             return
         name = f"shop.{table}"
         wanted = with_new_snapshot(self.drain, name, self.lake, {}, why="", at=NOW, by="")
-        self.drain = release(wanted, name, self.drain.position, task, at=NOW, by="")
+        self.drain = resume(wanted, name, self.drain.position, task, at=NOW, by="")
 
     def collect(self):
         """Do what the collection does a week later."""
@@ -81,13 +82,13 @@ def test_cursors_stay_as_long_as_they_are(source):
     sizes = []
     for _ in range(10):
         source.go(100)
-        assert len(source.drain.aside) > len(TABLES)
+        assert len(source.drain.quarantine) > len(TABLES)
         sizes.append(source.collect())
     for first, last in zip(sizes[1], sizes[-1], strict=True):
         assert last < first + 1000  # longer numbers
     assert len(source.drain.moves) == len(source.lake.moves) == KEPT_MOVES
-    assert len(source.drain.aside) == len(source.drain.snapshots) == len(source.lake.snapshots) == len(TABLES)
-    assert source.drain.tables_wanted_anew == source.drain.open_snapshots == ()
+    assert len(source.drain.quarantine) == len(source.drain.snapshots) == len(source.lake.snapshots) == len(TABLES)
+    assert source.drain.tables_to_resnapshot == source.drain.open_snapshots == ()
 
 
 def test_old_cuts_go_but_for_the_last(source):

@@ -10,11 +10,11 @@ from cdc_lib.consumers.subscribe import subscribe
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.window import SnapshotTask
-from cdc_lib.retention.collect import carry_out, plan_collection
+from cdc_lib.retention.garbage_collector import carry_out, plan_collection
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.windows import stored_windows
-from tests.support.batches import IDENTITY, INT, BatchWriter, Row, at, table
-from tests.support.stores import KINDS, empty_store
+from tests.harness.batches import IDENTITY, INT, BatchWriter, Row, at, table
+from tests.harness.stores import KINDS, empty_store
 
 A = table("shop.a", {"id": INT})
 KEEP = timedelta(days=7)
@@ -78,7 +78,7 @@ def test_a_collection_that_died_in_the_middle_is_ended_by_the_next_one(store, wr
 
 
 def test_chunks_of_a_snapshot_go_when_it_is_merged_whole(store, writer):
-    """And until then the windows behind its low watermark stay too: a late chunk is merged with them."""
+    """And until then the windows after its low watermark stay too: a late chunk is merged with them."""
     task = SnapshotTask("shop", 1, "s1", "shop", "a", 2, complete=True)
     writer.chunk(A, 110, [{"id": 1}], number=0, last=False)
     writer.chunk(A, 210, [{"id": 2}], number=1)
@@ -98,7 +98,7 @@ def test_chunks_of_a_snapshot_go_when_it_is_merged_whole(store, writer):
 
 
 def test_a_snapshot_that_was_given_up_holds_nothing_back(store, writer):
-    """Its chunks go, and so do the windows behind their watermark."""
+    """Its chunks go, and so do the windows after their watermark."""
     writer.chunk(A, 110, [{"id": 1}], number=0, last=False)
     stand(store, DRAIN, 304, snapshots=(SnapshotTask("shop", 1, "s1", "shop", "a", 0, complete=True),))
     stand(store, LAKE, 304, snapshots=(SnapshotTask("shop", 1, "s1", "shop", "a", 1),))

@@ -1,4 +1,4 @@
-"""What every cursor store does: one suite over memory, a local folder, a real S3 server, and memory in front of a folder."""
+"""What every cursor store does: one suite over memory, a local folder, a real S3 server, and memory before a folder."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 from cdc_lib.errors import ConfigError, CursorMoved
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.subscription import Lease
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.store.cursors import MemoryCursorStore, ObjectCursorStore
 from cdc_lib.store.periodic import PeriodicCursorStore
-from tests.support.races import at_once, swaps
-from tests.support.stores import KINDS, empty_store
+from tests.harness.races import at_once, swaps
+from tests.harness.stores import KINDS, empty_store
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 WINDOW = Window("shop", 1, Position("binlog.000001", 4), Position("binlog.000002", 4))
@@ -97,7 +97,7 @@ def test_a_swap_of_an_old_generation_is_refused_and_names_the_holder(cursors):
 
 
 def test_a_swap_of_a_cursor_that_never_was_is_refused(cursors):
-    """One that was removed by hand does not come back by itself."""
+    """One that was removed by hand does not come back automatically."""
     with pytest.raises(CursorMoved) as caught:
         cursors.swap(replace(FRESH, generation=3, writer="w"), FRESH)
     assert caught.value.context["found_generation"] == 0
@@ -105,7 +105,7 @@ def test_a_swap_of_a_cursor_that_never_was_is_refused(cursors):
 
 
 def test_the_same_generation_of_another_writer_is_not_the_same_cursor(cursors):
-    """A cursor that was removed and made anew counts from one again."""
+    """A cursor that was removed and made again counts from one again."""
     made = cursors.swap(None, FRESH)
     with pytest.raises(CursorMoved):
         cursors.swap(replace(made, writer="one of an earlier life"), FRESH)
@@ -177,7 +177,7 @@ def test_swaps_without_turns_lose_no_generation(cursors):
 
 
 def test_a_cursor_that_is_removed_is_gone_and_its_holder_is_fenced(cursors):
-    """A later one of its name begins anew, and is not the one that was loaded before."""
+    """A later one of its name begins again, and is not the one that was loaded before."""
     first = cursors.swap(None, FRESH)
     second = cursors.swap(first, first)
     with pytest.raises(CursorMoved):

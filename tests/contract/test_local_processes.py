@@ -9,11 +9,11 @@ import signal
 import pytest
 
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.local import LocalStore
-from tests.support.races import create_local, in_processes, swap_local, write_and_wait
+from cdc_lib.store.objects.local import LocalStore
+from tests.harness.races import create_local, in_processes, swap_local, write_and_wait
 
 
 @pytest.fixture

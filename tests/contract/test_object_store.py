@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_lib.errors import ConfigError, CorruptBatch
-from tests.support.races import at_once
-from tests.support.stores import KINDS, empty_store
+from tests.harness.races import at_once
+from tests.harness.stores import KINDS, empty_store
 
 
 @pytest.fixture(params=KINDS)
@@ -74,7 +74,7 @@ def test_put_if_absent_writes_again_after_a_delete(store):
 
 
 def test_put_if_match_writes_over_the_etag_it_was_given(store):
-    """It returns the etag by which the next one goes on."""
+    """It returns the etag by which the next one continues."""
     etag = store.put("c", b"1")
     for number in range(2, 6):
         etag = store.put_if_match("c", str(number).encode(), etag)
@@ -168,7 +168,7 @@ def test_a_stream_is_invisible_until_its_block_ends(store):
 
 
 def test_an_aborted_stream_leaves_nothing(store):
-    """The error goes on its way, and no object is there."""
+    """The error continues its way, and no object is there."""
     for size in (10, 20 << 20):
         with pytest.raises(Stopped):
             write_and_stop(store, "big/file", size)
@@ -177,7 +177,7 @@ def test_an_aborted_stream_leaves_nothing(store):
 
 
 def test_what_a_writer_that_died_left_behind_is_found_and_discarded(store):
-    """By when it was touched last and by where its object would be; what others write goes on."""
+    """By when it was touched last and by where its object would be; what others write continues."""
     now = datetime.now(UTC)
     died = store.open_write("shop/big/file")
     died.__enter__().write(os.urandom(40 << 20))  # and never comes to its end
@@ -247,7 +247,7 @@ def test_opening_an_object_that_is_not_there_says_so(store):
 
 
 def test_a_listing_comes_in_the_order_of_keys(store):
-    """Not in the order of folders: a dash and a dot come before a slash, a letter behind it."""
+    """Not in the order of folders: a dash and a dot come before a slash, a letter after it."""
     unordered = ["a/c", "a/b/2", "a-b", "a.b", "a/b/10", "ab", "a/b-1", "B", "a/ü", "a/b.x/y"]
     for key in random.Random(1).sample(unordered, len(unordered)):
         store.put(key, b"")

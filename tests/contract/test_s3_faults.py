@@ -9,12 +9,12 @@ import pytest
 
 from cdc_lib.errors import ConfigError, CorruptBatch, CursorMoved, StoreUnavailable
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.s3 import S3Store
-from tests.support.lossy_proxy import LossyProxy
-from tests.support.stores import options
+from cdc_lib.store.objects.s3 import S3Store
+from tests.harness.lossy_proxy import LossyProxy
+from tests.harness.stores import options
 
 FRESH = Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "uuid", 1), Position("binlog.000001", 4))
 ATTEMPTS = 3
@@ -62,7 +62,7 @@ def test_a_swap_whose_answer_was_lost_is_ones_own(store, direct, proxy):
 
 
 def test_a_write_whose_every_answer_was_lost_is_ones_own(store, proxy):
-    """No attempt heard of it, and what stands there tells."""
+    """No attempt heard of it, and what is there tells."""
     proxy.lose_answers("PUT", ATTEMPTS)
     assert store.put_if_absent("m.json", b"mine") is True
     assert proxy.lost == ATTEMPTS
@@ -85,7 +85,7 @@ def test_a_swap_that_somebody_else_won_is_not_ones_own(store, direct, proxy):
 
 
 def test_a_cursor_swap_whose_answers_were_lost_has_moved_once(store, direct, proxy):
-    """It returns the cursor that stands there, and the next one goes on from it."""
+    """It returns the cursor that is there, and the next one continues from it."""
     cursors = ObjectCursorStore(store)
     proxy.lose_answers("PUT", 1)
     first = cursors.swap(None, FRESH)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.airflow import ROOT, AirflowStandalone
-from tests.support.airflow_source import PASSWORD_VARIABLE, AirflowSource
-from tests.support.servers import MySqlServer
+from tests.harness.airflow import ROOT, AirflowStandalone
+from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.servers import MySqlServer
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -61,7 +61,7 @@ class Customers(threading.Thread):
 
 
 def test_three_scheduled_runs_carry_a_busy_source_into_the_lake(source: AirflowSource, tmp_path: Path):
-    """Three runs beside the writing, a last one behind it, and every row of every table is equal."""
+    """Three runs beside the writing, a last one after it, and every row of every table is equal."""
     env = {
         "CDC_SOURCES": str(source.sources),
         PASSWORD_VARIABLE: source.server.cdc_password,

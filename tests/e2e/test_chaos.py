@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.chaos.driver import Chaos
-from tests.support.chaos.settings import chaos_config
-from tests.support.chaos.site import Site
-from tests.support.chaos.trials import Trials
-from tests.support.servers import S3Server
+from tests.chaos.driver import Chaos
+from tests.chaos.scenarios import Scenarios
+from tests.chaos.settings import chaos_config
+from tests.chaos.site import Site
+from tests.harness.servers import S3Server
 
 pytestmark = [
     pytest.mark.timeout(1200),
@@ -18,8 +18,8 @@ pytestmark = [
 
 
 def twenty_kills(site, folder, s3=None):
-    config = chaos_config(site, "chaos", folder, Trials.every(), s3)
-    with Chaos(site, config, "chaos", folder, 11, merge_kills=1, rows=200, trials=Trials.every()) as chaos:
+    config = chaos_config(site, "chaos", folder, Scenarios.every(), s3)
+    with Chaos(site, config, "chaos", folder, 11, merge_kills=1, rows=200, scenarios=Scenarios.every()) as chaos:
         chaos.run(20)
     assert chaos.killed.total >= 20
     steps = {label.partition(":")[0] for label in chaos.killed.counts}
@@ -29,13 +29,13 @@ def twenty_kills(site, folder, s3=None):
 
 
 def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(tmp_path):
-    """Steps of all sorts die; servers crash and take over, tables change and are read anew, and verify finds nothing."""
-    with Site("mysql with GTIDs") as site:
+    """Steps of all sorts die; servers crash and take over, tables change and are read again, and verify finds nothing."""
+    with Site("mysql with GTIDs", apart=True) as site:
         twenty_kills(site, tmp_path)
 
 
 @pytest.mark.slow
 def test_the_same_on_mariadb_and_s3(tmp_path):
     """The same sequence of what is done, at other servers and another store."""
-    with Site("mariadb") as site, S3Server() as s3:
+    with Site("mariadb", apart=True) as site, S3Server() as s3:
         twenty_kills(site, tmp_path, s3)

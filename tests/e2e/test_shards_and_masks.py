@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
 from cdc_lib.config import Credentials, load_source
+from cdc_lib.lake.catalog import open_catalog
 from cdc_lib.pipeline import Pipeline
-from cdc_lib.read.lake import open_catalog
 from spark_jobs.merge import run
-from tests.support.servers import SqlServer
+from tests.harness.servers import SqlServer
 
 pytestmark = [
     pytest.mark.timeout(600),

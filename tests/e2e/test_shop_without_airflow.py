@@ -14,13 +14,13 @@ from cdc_lib.config import Credentials, SourceConfig, load_source
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.cuts import last_cut
+from demo.shop import seed
+from demo.shop.compare import TableComparison, compare_database, open_lake
+from demo.shop.workload import Workload
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.merge import run
-from spark_jobs.session import spark_session
-from tests.support.servers import SqlServer
-from tests.support.shop import seed
-from tests.support.shop.compare import TableComparison, compare_database, open_lake
-from tests.support.shop.workload import Workload
+from spark_jobs.runtime.session import spark_session
+from tests.harness.servers import SqlServer
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -120,7 +120,7 @@ def test_the_lake_equals_the_shop_in_every_row_and_column(
     assert not status.drain.open_snapshots
 
     small = config.model_copy(
-        update={"maintenance": MaintenanceConfig(keep_snapshots_for=timedelta(0), rewrite_small=2)}
+        update={"maintenance": MaintenanceConfig(keep_snapshots_for=timedelta(0), min_small_files=2)}
     )
     names = lake_tables(small, last_cut(pipeline.store, small.source), [])
     with spark_session(small) as spark:

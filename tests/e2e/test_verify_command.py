@@ -1,14 +1,26 @@
-"""``cdc verify`` from the command line: its exit status, its JSON, its page, and what the status says afterwards."""
+"""Commands over Spark in processes of their own: exit status, JSON and page of ``cdc verify``, and all that is printed."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+OURS = re.compile(
+    r"""\[[1-5]/5\]\ (plan|drain|ack\ drain|merge|ack\ lake) | [┏┃┡│└].* | snapshot-\S+:\ 3\ rows,.* | | drain\ cursor\ at\ .*
+    | 1\ batches\ up\ to\ .* | \S+\.a:\ 3\ changes\ into\ lake\..* | shop:\ cut\ .*,\ 3\ changes | lake\ cursor\ at\ .*""",
+    re.VERBOSE,
+)
+"""Lines of the first run of a source."""
 
 
 @pytest.fixture
@@ -26,12 +38,13 @@ def cdc(mariadb_server, mariadb_database, tmp_path):
         "store": {"url": f"file://{tmp_path}/batches"},
         "lake": {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"},
         "merge": {"driver_memory": "1g"},
-        "verify": {"wait": 0, "chunk_rows": 2},
+        "verify": {"wait": "0s", "chunk_rows": 2},
     }
-    (tmp_path / "sources" / "shop.yaml").write_text(yaml.safe_dump(settings))
     environment = {**os.environ, "CDC_PASSWORD": mariadb_server.cdc_password, "CDC_SOURCES": str(tmp_path / "sources")}
 
-    def run(*arguments):
+    def run(*arguments, conf=None):
+        settings["merge"]["conf"] = conf or {}
+        (tmp_path / "sources" / "shop.yaml").write_text(yaml.safe_dump(settings))
         command = [sys.executable, "-m", "cdc_lib.cli", *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250)
 
@@ -58,6 +71,27 @@ def test_drift_is_an_exit_status_a_report_and_a_line_of_the_status(cdc, mariadb_
     status = cdc("status", "shop")
     assert f"{mariadb_database}.a has drift: 1 different" in status.stdout
 
+
+def test_a_run_prints_its_own_lines_and_warnings_of_spark_alone(cdc, mariadb_server, mariadb_database, tmp_path):
+    """Neither Java nor Spark greets; one error is printed once; what the source file says about the log wins."""
+    mariadb_server.execute(f"CREATE TABLE {mariadb_database}.a (id INT PRIMARY KEY, v VARCHAR(9))")
+    mariadb_server.execute(f"INSERT INTO {mariadb_database}.a VALUES (1, 'x'), (2, 'y'), (3, 'z')")
+    done = cdc("run", "shop")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line for line in done.stdout.splitlines() if not OURS.fullmatch(line)] == []
+
     wrong = cdc("verify", "shop", "no.such")
-    assert wrong.returncode == 1
-    assert "ConfigError: no captured table is named no.such" in wrong.stderr
+    error = "error: no captured table is named no.such\n  cdc doctor counts them.\n"
+    assert (wrong.returncode, wrong.stdout, wrong.stderr) == (2, "", error)
+
+    warned = cdc("verify", "shop", "no.such", conf={"spark.cache.class": "old"})
+    assert re.search(r"WARN SparkConf: .*spark.cache.class", warned.stderr)
+    assert warned.stderr.endswith(error)
+
+    theirs = tmp_path / "log4j2.properties"
+    theirs.write_text((ROOT / "spark_jobs" / "runtime" / "log4j2.properties").read_text().replace("%p %c{1}", "THEIRS"))
+    conf = {
+        "spark.cache.class": "old",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={theirs.as_uri()}",
+    }
+    assert re.search(r"THEIRS: .*spark.cache.class", cdc("verify", "shop", "no.such", conf=conf).stderr)

@@ -14,7 +14,7 @@ import os
 import numpy as np
 from numba import njit
 
-from cdc_lib.decode import machine
+from cdc_lib.binlog.bytes import intrinsics
 
 
 @njit(inline="always")
@@ -39,4 +39,4 @@ def _move16(source, start, target, at):
 
 if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
     # The loads of many bytes are instructions that the check does not see: byte by byte, before any kernel imports them.
-    machine.load64, machine.move8, machine.move16 = _load64, _move8, _move16
+    intrinsics.load64, intrinsics.move8, intrinsics.move16 = _load64, _move8, _move16

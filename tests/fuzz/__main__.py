@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spark_jobs.jars import cache_dir
+from spark_jobs.runtime.jars import cache_dir
 from tests.fuzz.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
@@ -53,9 +53,9 @@ def _run(name: str, wanted: argparse.Namespace, share: float) -> bool:
 def environment() -> dict[str, str]:
     """Return what makes numba check bounds, with a cache that is new whenever any kernel changed.
 
-    numba looks at the file of a kernel alone, not at those of the kernels that it calls: a driver would go on with old ones.
+    numba looks at the file of a kernel alone, not at those of the kernels that it calls: a driver would continue with old ones.
     """
-    sources = [*(ROOT / "cdc_lib" / "decode").rglob("*.py"), *Path(__file__).parent.glob("*.py")]
+    sources = [*(ROOT / "cdc_lib" / "binlog").rglob("*.py"), *Path(__file__).parent.glob("*.py")]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources))).hexdigest()[:16]
     return {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache_dir() / "fuzz" / digest)}
 

@@ -10,14 +10,15 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from cdc_lib.decode.boundary_scan import BoundaryScan, Wanted
-from cdc_lib.decode.file_head import read_file_head
+from cdc_lib.binlog.framing.boundary_scan import BoundaryScan, SearchTarget
+from cdc_lib.binlog.framing.file_header import read_file_header
 from cdc_lib.errors import DecodeError, SourceError
+from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
 from tests.fuzz.mutation import Samples
 from tests.fuzz.readers import Portions, _change
-from tests.support.recorded import Recorded, recorded
+from tests.harness.recorded import Recorded, recorded
 
 
 def boundaries(seed: int, first: int, cases: int, done: np.ndarray) -> None:
@@ -36,17 +37,21 @@ def boundaries(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         with suppress(DecodeError, SourceError):
             scan.run(whole)
         with suppress(DecodeError, SourceError):
-            read_file_head(Portions(bytes(wire), chosen, 1 << 20), stream.flavor, window.start.file)
+            read_file_header(Portions(bytes(wire), chosen, 1 << 20), stream.flavor, window.start.file)
 
 
-def _wanted(stream: Recorded, chosen: random.Random) -> Wanted:
+def _wanted(stream: Recorded, chosen: random.Random) -> SearchTarget:
     window = stream.window
-    match chosen.randrange(3):
+    match chosen.randrange(4):
         case 0:
             return datetime.fromtimestamp(chosen.choice([0, 2**31, 2**32 - 1]), UTC)
         case 1:
             few = "0-1-3" if stream.flavor == "mariadb" else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9"
             return GtidSet.parse(stream.flavor, chosen.choice(["", few]))
+        case 2:
+            return Commit(
+                chosen.choice([0, 1, 2**32 - 1]), datetime.fromtimestamp(chosen.choice([0, 2**31, 2**32 - 1]), UTC)
+            )
         case _:
             last = max(window.stop.offset, FIRST_EVENT_OFFSET + 1)
             return Position(window.start.file, chosen.randint(FIRST_EVENT_OFFSET, last))

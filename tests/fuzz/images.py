@@ -8,21 +8,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from cdc_lib.decode import events
-from cdc_lib.decode.row_groups import ReadOptions
-from cdc_lib.decode.types.codec import ValueFault
-from cdc_lib.decode.types.json_diff import REMOVE, BadDiff, apply, parse
-from cdc_lib.decode.types.jsonb import JsonCodec
+from cdc_lib.binlog.framing import event_types
+from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.types.codec import ValueFault
+from cdc_lib.binlog.types.json_diff import REMOVE, BadDiff, apply, parse
+from cdc_lib.binlog.types.jsonb import JsonCodec
 from cdc_lib.model.schema import SourceType
 from tests.fuzz.samples import nested
 from tests.fuzz.streams import outcome
 from tests.fuzz.transactions import bent
-from tests.support.json_changes import changes, difference
-from tests.support.json_updates import partial_updates
-from tests.support.json_values import document, encode, text
-from tests.support.recorded import Event, Recorded, recorded
+from tests.harness.json_changes import changes, difference
+from tests.harness.json_updates import partial_updates
+from tests.harness.json_values import document, encode, text
+from tests.harness.recorded import Event, Recorded, recorded
 
-_ROW_EVENTS = (*events.ROWS, events.TABLE_MAP)
+_ROW_EVENTS = (*event_types.ROWS, event_types.TABLE_MAP)
 
 
 def images(seed: int, first: int, cases: int, done: np.ndarray) -> None:
@@ -41,13 +41,13 @@ def images(seed: int, first: int, cases: int, done: np.ndarray) -> None:
 
 
 def _changed(event: Event, others: list[Event], chosen: random.Random) -> Event:
-    """Change the bytes behind the table id, or the type, or take another event's images."""
+    """Change the bytes after the table id, or the type, or take another event's images."""
     body = event.body
     match chosen.randrange(8):
-        case 0 if event.kind != events.TABLE_MAP:
-            return event.holding(body, chosen.choice(events.ROWS[:7]))
-        case 1 if event.kind != events.TABLE_MAP:
-            other = chosen.choice([one for one in others if one.kind in events.ROWS])
+        case 0 if event.kind != event_types.TABLE_MAP:
+            return event.holding(body, chosen.choice(event_types.ROWS[:7]))
+        case 1 if event.kind != event_types.TABLE_MAP:
+            other = chosen.choice([one for one in others if one.kind in event_types.ROWS])
             return event.holding(body[:8] + other.body[8:])
         case _:
             return event.holding(body[:6] + bent(body[6:], chosen))
@@ -141,7 +141,7 @@ _PATHS = (
 
 
 def documents(seed: int, first: int, cases: int, done: np.ndarray) -> None:
-    """Run cases of documents in one buffer: sound ones print as their values, whatever stands before and behind them."""
+    """Run cases of documents in one buffer: sound ones print as their values, whatever is before and after them."""
     for case in range(first, first + cases):
         done[0] = case
         chosen = random.Random(seed << 40 | case)

@@ -18,7 +18,7 @@ _MOST_CHANGES = 6
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Byte strings one behind another.
+    """Byte strings one after another.
 
     Args:
         data: all of them.
@@ -71,7 +71,7 @@ def fill(rng, work, size):
 
 @njit(cache=True, nogil=True)
 def _piece(rng, data, starts, work, at, size, room):
-    """Put a piece of another sample in the place of what stands there; returns the new size."""
+    """Put a piece of another sample in the place of what is there; returns the new size."""
     other = below(rng, starts.shape[0] - 1)
     begin_ = starts[other] + below(rng, starts[other + 1] - starts[other])
     count = min(below(rng, 32), starts[other + 1] - begin_, room - at)

@@ -9,12 +9,13 @@ import numpy as np
 import zstandard
 from numba import njit
 
-from cdc_lib.decode import bare, compressed, events, frame, payload, rows, side
+from cdc_lib.binlog.framing import event_types, packets, payload_events, transaction_payload
+from cdc_lib.binlog.rows import inflate_buffer, locate, mariadb_compressed
 from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import cut, table_slots
 from tests.fuzz.walks import CELLS_OUTSIDE, inside, layouts
-from tests.support.binlog import packed_integer
-from tests.support.recorded import recorded
+from tests.harness.binlog import packed_integer
+from tests.harness.recorded import recorded
 
 _ROWS = 64
 _RECORDS = 4
@@ -23,7 +24,7 @@ _MOST = 1 << 20
 
 @njit(cache=True, nogil=True)
 def drive_fronts(seed, first, cases, done, data, starts, room):
-    """Fields in front of a payload, and the frames behind them."""
+    """Fields before a payload, and the frames after them."""
     rng = np.zeros(1, np.uint64)
     buffer = np.empty(room, np.uint8)
     for case in range(first, first + cases):
@@ -31,11 +32,11 @@ def drive_fronts(seed, first, cases, done, data, starts, room):
         begin(rng, seed, case)
         size = broken(rng, data, starts, below(rng, starts.shape[0] - 1), buffer)
         b = buffer[:size]
-        _, start, _ = payload._front(b, 0, size)
+        _, start, _ = transaction_payload._front(b, 0, size)
         if start > size:
             raise ValueError(CELLS_OUTSIDE)
-        payload._is_whole(b, max(start, 0), size)
-        payload._is_whole(b, below(rng, size + 1), size)
+        transaction_payload._is_whole(b, max(start, 0), size)
+        transaction_payload._is_whole(b, below(rng, size + 1), size)
 
 
 @njit(cache=True, nogil=True)
@@ -43,10 +44,10 @@ def drive_bare(seed, first, cases, done, data, starts, ids, slots, event_kinds, 
     """Events of a payload; what Python would look at is stepped over. The rows found are located."""
     rng = np.zeros(1, np.uint64)
     buffer = np.empty(room, np.uint8)
-    state = np.zeros(frame.STATE_SIZE, np.int64)
-    sids = np.zeros((frame.FIRST_SIDS, frame.SID_SIZE), np.uint8)
-    scratch = np.zeros(frame.SID_SIZE, np.uint8)
-    records = np.empty((32, frame.RECORD_SIZE), np.int64)
+    state = np.zeros(packets.STATE_SIZE, np.int64)
+    sids = np.zeros((packets.FIRST_SIDS, packets.SID_SIZE), np.uint8)
+    scratch = np.zeros(packets.SID_SIZE, np.uint8)
+    records = np.empty((32, packets.RECORD_SIZE), np.int64)
     pos, length = np.empty((prefix.shape[1], _ROWS), np.int32), np.empty((prefix.shape[1], _ROWS), np.int32)
     op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
     keys, chosen = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -56,28 +57,28 @@ def drive_bare(seed, first, cases, done, data, starts, ids, slots, event_kinds, 
         size = broken(rng, data, starts, below(rng, starts.shape[0] - 1), buffer)
         b = buffer[:size]
         state[:] = 0
-        state[frame.SID] = -1
-        state[frame.IN_TRANSACTION] = below(rng, 16) > 0
+        state[packets.SID] = -1
+        state[packets.IN_TRANSACTION] = below(rng, 16) > 0
         at = np.int64(0)
         while True:
-            status, found, at, end = bare.scan_bare(
+            status, found, at, end = payload_events.scan_uncompressed(
                 b, at, size, -at, state, ids, slots, event_kinds, sids, records, scratch
             )
             for i in range(found):
-                slot = records[i, frame.SLOT]
+                slot = records[i, packets.SLOT]
                 n = columns[slot]
                 chosen[0] = i
-                _, count, _, _ = rows.locate(
+                _, count, _, _ = locate.locate(
                     b, records, chosen, 0, prefix[slot, :n], width[slot, :n], keys[:0], 1 << 20, 1 << 30,
                     pos[:n], length[:n], op, event, image,
                 )  # fmt: skip
-                if not inside(pos, length, count, n, records[i, frame.BODY], records[i, frame.END]):
+                if not inside(pos, length, count, n, records[i, packets.BODY], records[i, packets.END]):
                     raise ValueError(CELLS_OUTSIDE)
-            if status == frame.RARE:
+            if status == packets.RARE:
                 if end <= at or end > size:
                     raise ValueError(CELLS_OUTSIDE)
                 at = end
-            elif status != frame.RECORDS_FULL:
+            elif status != packets.RECORDS_FULL:
                 break
 
 
@@ -86,7 +87,7 @@ def drive_side(seed, first, cases, done, data, starts, kinds, room, target):
     """Some row events in one buffer, plain and compressed; they are placed into exactly the bytes that the plan gives them."""
     rng = np.zeros(1, np.uint64)
     buffer = np.empty(_RECORDS * room, np.uint8)
-    records = np.zeros((_RECORDS, frame.RECORD_SIZE), np.int64)
+    records = np.zeros((_RECORDS, packets.RECORD_SIZE), np.int64)
     plan = np.empty((_RECORDS, 3), np.int64)
     for case in range(first, first + cases):
         done[0] = case
@@ -95,29 +96,29 @@ def drive_side(seed, first, cases, done, data, starts, kinds, room, target):
         for i in range(_RECORDS):
             sample = below(rng, starts.shape[0] - 1)
             size = broken(rng, data, starts, sample, buffer[fill : fill + room])
-            records[i, frame.BODY], records[i, frame.END] = fill, fill + size
-            records[i, frame.TYPE] = kinds[sample] if below(rng, 8) else 23 + below(rng, 3) + 7 * below(rng, 2)
-            records[i, frame.PACKED] = below(rng, 4) > 0
+            records[i, packets.BODY], records[i, packets.END] = fill, fill + size
+            records[i, packets.TYPE] = kinds[sample] if below(rng, 8) else 23 + below(rng, 3) + 7 * below(rng, 2)
+            records[i, packets.PACKED] = below(rng, 4) > 0
             fill += size
         b = buffer[:fill]
-        count, wrong = side._plan(b, records, below(rng, 4096), below(rng, 2) == 1, plan)
+        count, wrong = inflate_buffer._plan(b, records, below(rng, 4096), below(rng, 2) == 1, plan)
         total = np.int64(0)
         for i in range(count):
-            if records[i, frame.PACKED] and (
-                plan[i, 1] > plan[i, 0] or not records[i, frame.BODY] <= plan[i, 2] <= records[i, frame.END]
+            if records[i, packets.PACKED] and (
+                plan[i, 1] > plan[i, 0] or not records[i, packets.BODY] <= plan[i, 2] <= records[i, packets.END]
             ):
                 raise ValueError(CELLS_OUTSIDE)
             total += plan[i, 0]
         if wrong >= 0 and wrong != count:
             raise ValueError(CELLS_OUTSIDE)
         if total <= target.shape[0]:
-            side._place(b, records, count, plan, target[:total], 0)
-            if count > 0 and records[count - 1, frame.END] != total:
+            inflate_buffer._place(b, records, count, plan, target[:total], 0)
+            if count > 0 and records[count - 1, packets.END] != total:
                 raise ValueError(CELLS_OUTSIDE)
 
 
 def fronts(seed: int, first: int, cases: int, done: np.ndarray) -> None:
-    """Run cases of what stands in front of a payload."""
+    """Run cases of what is before a payload."""
     inner = b"".join(event.whole for event in recorded()["mysql_json"].without_checksums().events)
     pieces = []
     for size in (0, 30, len(inner)):
@@ -146,14 +147,14 @@ def events_inside(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     for stream in recorded().values():
         if stream.flavor == "mysql":
             whole = [event for event in stream.without_checksums().events if event.in_file]
-            ends = [at for at, event in enumerate(whole) if event.kind == events.XID]
-            starts = [max(i for i, e in enumerate(whole[:end]) if e.kind == events.GTID) + 1 for end in ends]
+            ends = [at for at, event in enumerate(whole) if event.kind == event_types.XID]
+            starts = [max(i for i, e in enumerate(whole[:end]) if e.kind == event_types.GTID) + 1 for end in ends]
             pieces += [b"".join(e.whole for e in whole[at : end + 1]) for at, end in zip(starts, ends, strict=True)]
     samples = Samples.of(pieces)
     ids, slots = table_slots(parts)
     prefix, width, columns = layouts(parts)
     drive_bare(
-        seed, first, cases, done, samples.data, samples.starts, ids, slots, events.actions_inside(), columns, prefix, width,
+        seed, first, cases, done, samples.data, samples.starts, ids, slots, event_types.actions_inside(), columns, prefix, width,
         samples.room,
     )  # fmt: skip
 
@@ -162,8 +163,8 @@ def placed(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     """Run cases of compressed row events on their way into the side buffer."""
     pieces, kinds = [], []
     for kind, _, body in cut().bodies:
-        at = int(compressed.end_of_bitmaps(np.frombuffer(body, np.uint8), 0, len(body), kind))
-        if kind != events.PARTIAL_UPDATE_ROWS and at >= 0:
+        at = int(mariadb_compressed.end_of_bitmaps(np.frombuffer(body, np.uint8), 0, len(body), kind))
+        if kind != event_types.PARTIAL_UPDATE_ROWS and at >= 0:
             head = struct.pack(">BH", 0x82, len(body) - at)
             pieces += [body, body[:at] + head + zlib.compress(body[at:])]
             kinds += [kind, kind]

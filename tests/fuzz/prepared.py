@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cdc_lib.decode import events
-from cdc_lib.decode.row_groups import ReadOptions
+from cdc_lib.binlog.framing import event_types
+from cdc_lib.binlog.rows.row_groups import ReadOptions
 from tests.fuzz.streams import Kept, Outcome, outcome
 from tests.fuzz.transactions import bent
-from tests.support.binlog import SID
-from tests.support.recorded import Event, Recorded, first_rotate
+from tests.harness.binlog import SID
+from tests.harness.recorded import Event, Recorded, first_rotate
 
 _NUMBERS = (0, 1, 7, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40 + 7, 2**63 - 1)
 _EVENT_BITS = 2**32 - 1
@@ -72,7 +72,7 @@ def story(chosen: random.Random) -> Story:
         rows = [key + i for i in range(chosen.choice([0, 1, 1, 3]))]
         key += len(rows)
         if chosen.random() < 0.3:
-            _group(made, number, b"BEGIN", rows, [(events.XID, bytes(8))])
+            _group(made, number, b"BEGIN", rows, [(event_types.XID, bytes(8))])
             made.plain += rows
         elif xid.text not in waiting and chosen.random() < 0.6:
             _prepare(made, number, xid, rows, waiting, one_phase=chosen.random() < 0.2)
@@ -91,14 +91,14 @@ def _group(
 ) -> None:
     """Add a group; MariaDB's begins with flags where MySQL's begins with a statement."""
     if made.flavor == "mysql":
-        made.parts.append((events.GTID, b"\0" + SID + struct.pack("<Q", number) + b"\2" + bytes(16)))
-        made.parts.append((events.QUERY, _query(begin)))
+        made.parts.append((event_types.GTID, b"\0" + SID + struct.pack("<Q", number) + b"\2" + bytes(16)))
+        made.parts.append((event_types.QUERY, _query(begin)))
     else:
-        made.parts.append((events.MARIADB_GTID, struct.pack("<QIB", number, 0, flags) + bytes(6)))
+        made.parts.append((event_types.MARIADB_GTID, struct.pack("<QIB", number, 0, flags) + bytes(6)))
     for row in rows:
-        made.parts.append((events.TABLE_MAP, (7).to_bytes(6, "little") + b"\1\0" + _TABLE))
+        made.parts.append((event_types.TABLE_MAP, (7).to_bytes(6, "little") + b"\1\0" + _TABLE))
         image = b"\0" + struct.pack("<IH", row, 1) + b"x"
-        made.parts.append((events.WRITE_ROWS_V1, (7).to_bytes(6, "little") + b"\1\0\2\3" + image))
+        made.parts.append((event_types.WRITE_ROWS_V1, (7).to_bytes(6, "little") + b"\1\0\2\3" + image))
     made.parts += end
 
 
@@ -108,9 +108,9 @@ def _query(text: bytes) -> bytes:
 
 def _prepare(made: Story, number: int, xid: Xid, rows: list[int], waiting: dict[str, int], *, one_phase: bool) -> None:
     sizes = struct.pack("<BIII", one_phase, xid.number & _EVENT_BITS, len(xid.gtrid), len(xid.bqual))
-    end = [(events.XA_PREPARE, sizes + xid.gtrid + xid.bqual)]
+    end = [(event_types.XA_PREPARE, sizes + xid.gtrid + xid.bqual)]
     if made.flavor == "mysql":
-        end.insert(0, (events.QUERY, _query(f"XA END {xid.text}".encode())))
+        end.insert(0, (event_types.QUERY, _query(f"XA END {xid.text}".encode())))
     _group(made, number, f"XA START {xid.text}".encode(), rows, end, flags=0x40)
     made.prepared += rows
     waiting[xid.text] = len(made.told)
@@ -124,7 +124,7 @@ def _decide(made: Story, number: int, xid: Xid, waiting: dict[str, int], *, comm
     if made.flavor == "mysql":
         _group(made, number, text, [], [])
     else:
-        _group(made, number, b"", [], [(events.QUERY, _query(text))], flags=0x80 | 1)
+        _group(made, number, b"", [], [(event_types.QUERY, _query(text))], flags=0x80 | 1)
     _tell(made, xid, waiting, committed=committed)
 
 
@@ -164,7 +164,7 @@ def _told(found: Outcome) -> tuple[object, ...]:
     assert found.summary is not None
     keys = [[row["id"] for rows in sink.rows().values() for row in rows.to_pylist()] for sink in _sinks(found)]
     preparations = [(one.xid, one.tables) for one in found.summary.prepared]
-    return *keys, preparations, [(one.xid, one.committed) for one in found.summary.decided]
+    return *keys, preparations, [(one.xid, one.committed) for one in found.summary.xa_decisions]
 
 
 def _sinks(found: Outcome) -> tuple[Kept, Kept]:
@@ -184,14 +184,14 @@ def _look_at(made: Story, found: Outcome) -> None:
     if found.summary is None:
         return
     rows = [rows for sink in _sinks(found) for rows in sink.rows().values()]
-    expected = sum(kind == events.WRITE_ROWS_V1 for kind, _ in made.parts)
+    expected = sum(kind == event_types.WRITE_ROWS_V1 for kind, _ in made.parts)
     if sum(map(len, rows)) != expected:
         raise AssertionError(f"{expected} rows in the stream, {sum(map(len, rows))} came out")
     waiting = {offset for rows in found.prepared.rows().values() for offset in rows["_offset"].to_pylist()}
-    begins = {one.began.offset for one in found.summary.prepared if one.tables}
+    begins = {one.start.offset for one in found.summary.prepared if one.tables}
     if not waiting <= begins and not any(b"ROLLBACK" in body for _, body in made.parts):
         raise AssertionError(f"rows of transactions that nothing is told of: {waiting - begins}")
-    for one in (*found.summary.prepared, *found.summary.decided):
+    for one in (*found.summary.prepared, *found.summary.xa_decisions):
         if not _XID.fullmatch(one.xid):
             raise AssertionError(f"an id that no server gives: {one.xid}")
 
@@ -200,20 +200,23 @@ def _break(made: Story, chosen: random.Random) -> None:
     """Change one event that has no rows, or the order of them."""
     at = chosen.randrange(len(made.parts))
     kind, body = made.parts[at]
-    told = kind not in (events.WRITE_ROWS_V1, events.TABLE_MAP)
+    told = kind not in (event_types.WRITE_ROWS_V1, event_types.TABLE_MAP)
     match chosen.randrange(8):
         case 0:
             del made.parts[at : at + 1 + chosen.randrange(2)]
-            made.parts = made.parts or [(events.XID, bytes(8))]
+            made.parts = made.parts or [(event_types.XID, bytes(8))]
         case 1:
             made.parts.insert(chosen.randrange(len(made.parts) + 1), chosen.choice(made.parts))
         case 2:
             made.parts.insert(chosen.randrange(len(made.parts)), made.parts.pop(at))
         case 3 if told:
-            made.parts[at] = chosen.choice([events.QUERY, events.XID, events.XA_PREPARE, events.GTID, 0]), body
-        case 4 if kind == events.QUERY:
+            made.parts[at] = (
+                chosen.choice([event_types.QUERY, event_types.XID, event_types.XA_PREPARE, event_types.GTID, 0]),
+                body,
+            )
+        case 4 if kind == event_types.QUERY:
             made.parts[at] = kind, body[:16] + chosen.choice(_SPELLINGS)(body[16:])
-        case 5 if kind in (events.QUERY, events.XA_PREPARE):
+        case 5 if kind in (event_types.QUERY, event_types.XA_PREPARE):
             others = [other for one, other in made.parts if one == kind]
             made.parts[at] = kind, chosen.choice(others)
         case _ if told:

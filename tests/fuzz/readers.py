@@ -7,26 +7,26 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cdc_lib.decode.aside import AsideTables
-from cdc_lib.decode.masking import Shape
-from cdc_lib.decode.partial_rows import nothing_untold
-from cdc_lib.decode.progress import Progress, WindowSummary
-from cdc_lib.decode.rare import RareEvents
-from cdc_lib.decode.reader import WindowReader
-from cdc_lib.decode.row_groups import ReadOptions
-from cdc_lib.decode.tables import KnownTables
-from cdc_lib.decode.xa import XaTransactions
+from cdc_lib.binlog.control_events import ControlEvents
+from cdc_lib.binlog.framing.progress import Progress, WindowSummary
+from cdc_lib.binlog.reader import WindowReader
+from cdc_lib.binlog.rows.mapped_tables import KnownTables
+from cdc_lib.binlog.rows.masking import Shape
+from cdc_lib.binlog.rows.partial_rows import nothing_untold
+from cdc_lib.binlog.rows.quarantined import ExcludedTables
+from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.rows.xa import XaTransactions
 from cdc_lib.errors import CdcError, SourceUnavailable
-from cdc_lib.model.policy import ValuePolicy
+from cdc_lib.model.value_policy import ValuePolicy
 from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import cut
 from tests.fuzz.streams import Portions, placed
-from tests.support.recorded import CHARSETS, recorded
+from tests.harness.recorded import CHARSETS, recorded
 
 _HEADER = 19
 _POLICIES = (
     ValuePolicy(),
-    ValuePolicy(zero_dates="error", old_temporals="whole"),
+    ValuePolicy(zero_dates="error", legacy_temporals="no_fraction"),
     ValuePolicy(zero_dates="string", invalid_text="replace"),
 )
 
@@ -70,7 +70,7 @@ def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
                 Nowhere(),
                 Nowhere(),
                 ReadOptions(group_rows=chosen.choice([1, 3, 1 << 17]), values=chosen.choice(_POLICIES)),
-                aside=chosen.choice([None, AsideTables(_LEFT_OUT, (), Nowhere())]),
+                excluded=chosen.choice([None, ExcludedTables(_LEFT_OUT, (), Nowhere())]),
             ).run()
         except SourceUnavailable:
             pass
@@ -126,7 +126,7 @@ def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         event[:_HEADER] = samples.data[samples.starts[sample] : samples.starts[sample] + _HEADER]
         event[9:13] = np.array([size], "<u4").view(np.uint8)
         try:
-            RareEvents(progress, tables, XaTransactions(progress), WindowSummary()).take(event, 0, size)
+            ControlEvents(progress, tables, XaTransactions(progress), WindowSummary()).take(event, 0, size)
         except CdcError as error:
             placed(error)
             progress = make()

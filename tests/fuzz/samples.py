@@ -9,10 +9,11 @@ from functools import cache
 
 import numpy as np
 
-from cdc_lib.decode import events, rows
-from cdc_lib.decode.table_map import TableLayout, parse
-from cdc_lib.model.identity import Flavor
-from tests.support.recorded import CHARSETS, Event, Recorded, recorded
+from cdc_lib.binlog.framing import event_types
+from cdc_lib.binlog.rows import locate
+from cdc_lib.binlog.rows.table_map import TableLayout, parse
+from cdc_lib.model.server_identity import Flavor
+from tests.harness.recorded import CHARSETS, Event, Recorded, recorded
 
 
 @dataclass
@@ -23,7 +24,7 @@ class Cut:
         transactions: wire bytes of each transaction, and of the same with its checksums.
         offsets: where each starts in its file.
         checksums: bytes of its checksums, 4 or 0.
-        bodies: (type, layout, row event behind its post-header).
+        bodies: (type, layout, row event after its post-header).
         layouts: of all tables.
         ids: table id and layout of each of them in its stream; recorded ids may repeat between streams, not in one.
         rare: events that Python looks at.
@@ -64,10 +65,10 @@ def table_slots(parts: Cut) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _transactions(stream: Recorded, into: Cut) -> None:
-    """Cut at GTIDs; what stands before the first one is left out."""
+    """Cut at GTIDs; what is before the first one is left out."""
     pieces: list[tuple[int, list[Event]]] = []
     for position, event in zip(stream.offsets(), stream.events, strict=True):
-        if event.kind in (events.GTID, events.ANONYMOUS_GTID, events.MARIADB_GTID):
+        if event.kind in (event_types.GTID, event_types.ANONYMOUS_GTID, event_types.MARIADB_GTID):
             pieces.append((position.offset, []))
         if pieces:
             pieces[-1][1].append(event)
@@ -82,16 +83,16 @@ def _events(stream: Recorded, into: Cut) -> None:
     flavor: Flavor = "mysql" if stream.flavor == "mysql" else "mariadb"
     for event in stream.events:
         body = event.whole[19:]
-        if event.kind == events.TABLE_MAP:
+        if event.kind == event_types.TABLE_MAP:
             known[int.from_bytes(body[:6], "little")] = len(into.layouts)
             into.ids[int.from_bytes(body[:6], "little")] = len(into.layouts)
             into.layouts.append(parse(body, CHARSETS, flavor))
-        elif event.kind in events.ROWS or event.kind == events.PARTIAL_UPDATE_ROWS:
+        elif event.kind in event_types.ROWS or event.kind == event_types.PARTIAL_UPDATE_ROWS:
             layout = known[int.from_bytes(body[:6], "little")]
             into.bodies.append((event.kind, layout, body[8:]))
-            if event.kind != events.PARTIAL_UPDATE_ROWS:
+            if event.kind != event_types.PARTIAL_UPDATE_ROWS:
                 _cells(event.kind, into.layouts[layout], body[8:], into)
-        if event.kind in (events.TABLE_MAP, events.QUERY, events.ROTATE, events.FORMAT_DESCRIPTION):
+        if event.kind in (event_types.TABLE_MAP, event_types.QUERY, event_types.ROTATE, event_types.FORMAT_DESCRIPTION):
             into.rare.append(event.whole)
 
 
@@ -103,12 +104,12 @@ def _cells(kind: int, layout: TableLayout, body: bytes, into: Cut) -> None:
     records[0, :3] = 0, len(body), kind
     marks = np.empty(64, np.uint8), np.empty(64, np.int64), np.empty(64, np.int64)
     data = np.frombuffer(body, np.uint8)
-    status, found, *_ = rows.locate(
+    status, found, *_ = locate.locate(
         data, records, np.zeros(1, np.int64), 0, layout.prefix, layout.width, layout.keys, 1 << 20, 1 << 30, pos, length, *marks
     )  # fmt: skip
-    if status == rows.PARTIAL_IMAGE:
+    if status == locate.PARTIAL_IMAGE:
         return
-    assert status == rows.ALL_READ, status
+    assert status == locate.ALL_READ, status
     for column, starts, sizes in zip(layout.schema.columns, pos, length, strict=True):
         found_cells = [body[p : p + n] for p, n in zip(starts[:found], sizes[:found], strict=True) if n >= 0]
         into.cells.setdefault(column.type.kind, []).extend(found_cells)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from cdc_lib.decode.progress import WindowSummary
-from cdc_lib.decode.reader import WindowReader
-from cdc_lib.decode.row_groups import ReadOptions
-from cdc_lib.decode.side import SideBuffer
+from cdc_lib.binlog.framing.progress import WindowSummary
+from cdc_lib.binlog.reader import WindowReader
+from cdc_lib.binlog.rows.inflate_buffer import InflateBuffer
+from cdc_lib.binlog.rows.row_groups import ReadOptions
 from cdc_lib.errors import CdcError, SourceUnavailable
-from tests.support.recorded import Recorded
+from tests.harness.recorded import Recorded
 
 ORDER = ["_epoch", "_file", "_offset", "_row"]
 
@@ -126,7 +126,7 @@ def outcome(
         found.prepared,
         options or ReadOptions(),
     )
-    reader._side = SideBuffer(side)
+    reader._side = InflateBuffer(side)
     try:
         found.summary = reader.run()
     except SourceUnavailable as error:

@@ -13,7 +13,7 @@ from tests.fuzz.targets import TARGETS
 
 _READS_ONE_BYTE_MORE = """
 import numpy as np
-from cdc_lib.decode.wire import u16
+from cdc_lib.binlog.bytes.integers import u16
 from numba import njit
 kernel = njit(lambda b: u16(b, b.shape[0] - 1))
 kernel(np.zeros(8, np.uint8)[:4])

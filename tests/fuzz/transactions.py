@@ -11,14 +11,14 @@ from functools import cache
 import numpy as np
 import zstandard
 
-from cdc_lib.decode import events
-from cdc_lib.decode.compressed import end_of_bitmaps
-from cdc_lib.decode.row_groups import ReadOptions
+from cdc_lib.binlog.framing import event_types
+from cdc_lib.binlog.rows.mariadb_compressed import end_of_bitmaps
+from cdc_lib.binlog.rows.row_groups import ReadOptions
 from tests.fuzz.streams import Outcome, outcome
-from tests.support.binlog import packed_integer
-from tests.support.recorded import Event, Recorded, recorded
+from tests.harness.binlog import packed_integer
+from tests.harness.recorded import Event, Recorded, recorded
 
-_BEGINS = (events.GTID, events.ANONYMOUS_GTID, events.MARIADB_GTID)
+_BEGINS = (event_types.GTID, event_types.ANONYMOUS_GTID, event_types.MARIADB_GTID)
 _EXTREMES = (
     0,
     1,
@@ -102,7 +102,7 @@ def _packed(stream: Recorded, chosen: random.Random, *, broken: bool) -> Recorde
     whole = [
         (at, end)
         for at, end in zip(begins, ends, strict=True)
-        if stream.events[end - 1].kind == events.XID and all(e.in_file for e in stream.events[at:end])
+        if stream.events[end - 1].kind == event_types.XID and all(e.in_file for e in stream.events[at:end])
     ]
     victim = chosen.choice(whole) if broken else None
     laid: list[Event] = []
@@ -113,7 +113,7 @@ def _packed(stream: Recorded, chosen: random.Random, *, broken: bool) -> Recorde
         laid += stream.events[behind : at + 1]
         inner = list(stream.events[at + 1 : end])
         body = _broken_body(inner, stream, chosen) if (at, end) == victim else _body(_bytes(inner), chosen)
-        laid.append(stream.events[at].holding(body, events.TRANSACTION_PAYLOAD))
+        laid.append(stream.events[at].holding(body, event_types.TRANSACTION_PAYLOAD))
         behind = end
     return replace(stream, events=(*laid, *stream.events[behind:])).laid_out()
 
@@ -199,7 +199,7 @@ def _shuffled(inner: list[Event], others: list[Event], chosen: random.Random) ->
             case 1:
                 found.insert(at, chosen.choice(others))
             case 2:
-                found.insert(at, inner[0].holding(_body(_bytes(inner), chosen), events.TRANSACTION_PAYLOAD))
+                found.insert(at, inner[0].holding(_body(_bytes(inner), chosen), event_types.TRANSACTION_PAYLOAD))
             case 3:
                 chosen.shuffle(found)
             case 4 if found:
@@ -248,16 +248,16 @@ def _both(stream: Recorded, chosen: random.Random) -> tuple[Recorded, Recorded]:
     for event in stream.events:
         kind, body = event.kind, event.body
         at = _packed_from(event)
-        if at >= 0 and kind != events.QUERY and chosen.random() < 0.3:
+        if at >= 0 and kind != event_types.QUERY and chosen.random() < 0.3:
             body = body[:at] + bent(body[at:], chosen)
-        if at >= 0 and kind != events.QUERY and chosen.random() < 0.3:  # version 2, which has extra data in front
+        if at >= 0 and kind != event_types.QUERY and chosen.random() < 0.3:  # version 2, which has extra data in front
             extra = chosen.randbytes(chosen.choice([0, 0, 1, 9]))
             body = body[:8] + (2 + len(extra)).to_bytes(2, "little") + extra + body[8:]
             kind, at = kind + 7, at + 2 + len(extra)
         plain.append(event.holding(body, kind))
         if at >= 0 and chosen.random() < 0.7:
             body = body[:at] + _deflated(body[at:], chosen)
-            kind = events.QUERY_COMPRESSED if kind == events.QUERY else kind + (143 if kind < 30 else 139)
+            kind = event_types.QUERY_COMPRESSED if kind == event_types.QUERY else kind + (143 if kind < 30 else 139)
         packed.append(event.holding(body, kind))
     return replace(stream, events=tuple(plain)), replace(stream, events=tuple(packed))
 
@@ -265,9 +265,9 @@ def _both(stream: Recorded, chosen: random.Random) -> tuple[Recorded, Recorded]:
 def _packed_from(event: Event) -> int:
     """Return where in a body the part starts that is compressed; -1 for events that never are."""
     body = event.body
-    if event.kind == events.QUERY:
+    if event.kind == event_types.QUERY:
         return 13 + int.from_bytes(body[11:13], "little") + body[8] + 1
-    if event.kind in (events.WRITE_ROWS_V1, events.UPDATE_ROWS_V1, events.DELETE_ROWS_V1):
+    if event.kind in (event_types.WRITE_ROWS_V1, event_types.UPDATE_ROWS_V1, event_types.DELETE_ROWS_V1):
         return int(end_of_bitmaps(np.frombuffer(body, np.uint8), 8, len(body), event.kind))
     return -1
 
@@ -281,7 +281,7 @@ def _deflated(data: bytes, chosen: random.Random) -> bytes:
 def _lying(stream: Recorded, chosen: random.Random) -> Recorded:
     """Break one compressed event: its head, its length, its stream; or give it far more than it says."""
     found = list(stream.events)
-    at = chosen.choice([i for i, e in enumerate(found) if e.kind >= events.QUERY_COMPRESSED] or [len(found) - 1])
+    at = chosen.choice([i for i, e in enumerate(found) if e.kind >= event_types.QUERY_COMPRESSED] or [len(found) - 1])
     body = found[at].body
     match chosen.randrange(5):
         case 0 | 1:

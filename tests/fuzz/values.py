@@ -5,19 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from cdc_lib.decode import gather
-from cdc_lib.decode.charsets import registry
-from cdc_lib.decode.types import (
-    date_text,
-    decimal,
-    enumset,
-    floating,
-    integer,
-    jsonb,
-    long_decimal,
-    temporal,
-    time,
-)
+from cdc_lib.binlog.bytes import copy
+from cdc_lib.binlog.charsets import registry
+from cdc_lib.binlog.types import date_text, decimal, enumset, floating, integer, jsonb, long_decimal, temporal, time
 from tests.fuzz.mutation import Samples, begin, below, broken, fill
 from tests.fuzz.samples import cut
 
@@ -90,6 +80,7 @@ def drive_numbers(seed, first, cases, done):
         integer.unsigned(b, pos, length, 1, values[:1], valid, 0)
         integer.bits(b, pos, length, 1, values[:1], valid, 0)
         integer.year(b, pos, length, 1, values[:1], valid, 0)
+        integer.short_year(b, pos, length, 1, values[:1], valid, 0)
         floating.image(b, pos, length, 1, values[:1], valid, 0)
 
 
@@ -181,8 +172,8 @@ def drive_texts(seed, first, cases, done, data, starts, room):
         b = buffer[:size]
         length[0] = size
         width = below(rng, room)
-        total = gather.total(length, 1, width)
-        gather.gather(b, pos, length, 1, offsets, out[:total], valid, 0, width)
+        total = copy.total(length, 1, width)
+        copy.copy_ranges(b, pos, length, 1, offsets, out[:total], valid, 0, width)
         decimal.text(b, pos, length, 1, values, valid, 0)
         integer.text(b, pos, length, 1, values[:1], valid, 0)
 

@@ -7,9 +7,11 @@ import struct
 import numpy as np
 from numba import njit
 
-from cdc_lib.decode import events, frame, images, rows
-from cdc_lib.decode.checksum import TABLES
-from cdc_lib.decode.resultset import locate_text
+from cdc_lib.binlog.bytes.crc32 import TABLES
+from cdc_lib.binlog.framing import event_types, packets
+from cdc_lib.binlog.result_set import locate_text
+from cdc_lib.binlog.rows import locate as row_walk
+from cdc_lib.binlog.rows import partial_images
 from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import Cut, cut, table_slots
 
@@ -35,7 +37,7 @@ def drive_locate(seed, first, cases, done, data, starts, kinds, tables, prefix, 
     pos = np.empty((prefix.shape[1], _ROWS), np.int32)
     length = np.empty((prefix.shape[1], _ROWS), np.int32)
     op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
-    records = np.zeros((1, frame.RECORD_SIZE), np.int64)
+    records = np.zeros((1, packets.RECORD_SIZE), np.int64)
     chosen = np.zeros(1, np.int64)
     for case in range(first, first + cases):
         done[0] = case
@@ -46,7 +48,7 @@ def drive_locate(seed, first, cases, done, data, starts, kinds, tables, prefix, 
         n = columns[table]
         records[0, 1] = size
         records[0, 2] = kinds[sample] if below(rng, 16) else 23 + below(rng, 3) + 7 * below(rng, 2)
-        _, found, _, _ = rows.locate(
+        _, found, _, _ = row_walk.locate(
             buffer[:size], records, chosen, 0, prefix[table, :n], width[table, :n], keys[table, : key_counts[table]],
             1 << 20, 1 << 30, pos[:n], length[:n], op, event, image,
         )  # fmt: skip
@@ -62,9 +64,9 @@ def drive_images(seed, first, cases, done, data, starts, kinds, tables, prefix, 
     most = prefix.shape[1]
     pos, length = np.empty((most, _ROWS), np.int32), np.empty((most, _ROWS), np.int32)
     op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
-    records, chosen, flags = np.zeros((1, frame.RECORD_SIZE), np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    records, chosen, flags = np.zeros((1, packets.RECORD_SIZE), np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
     traits, sizes = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    patches = np.empty((most * _ROWS, images.PATCH_SIZE), np.int64)
+    patches = np.empty((most * _ROWS, partial_images.PATCH_SIZE), np.int64)
     for case in range(first, first + cases):
         done[0] = case
         begin(rng, seed, case)
@@ -75,20 +77,20 @@ def drive_images(seed, first, cases, done, data, starts, kinds, tables, prefix, 
         json = 0
         for c in range(n):
             traits[c] = below(rng, 16)
-            json += (traits[c] & images.JSON) >> 1
+            json += (traits[c] & partial_images.JSON) >> 1
         records[0, 1] = size
         records[0, 2] = kinds[sample] if below(rng, 8) else 39
-        records[0, frame.HIDES] = below(rng, 2)
+        records[0, packets.HIDES] = below(rng, 2)
         b = buffer[:size]
-        images.is_partial(b, records, chosen, n, flags)
-        _, found, _, _, patched = images.locate_images(
+        partial_images.is_partial(b, records, chosen, n, flags)
+        _, found, _, _, patched = partial_images.locate_images(
             b, records, chosen, 0, prefix[table, :n], width[table, :n], traits[:n], keys[table, : key_counts[table]],
             1 << 20, 1 << 30, pos[:n], length[:n], op, event, image, patches[: json * _ROWS], sizes[:n],
         )  # fmt: skip
         if not inside(pos, length, found, n, 0, size):
             raise ValueError(CELLS_OUTSIDE)
         for k in range(patched):
-            for start in (images.DOCUMENT, images.DIFFS):
+            for start in (partial_images.DOCUMENT, partial_images.DIFFS):
                 if patches[k, start] < 0 or patches[k, start] + patches[k, start + 1] > size:
                     raise ValueError(CELLS_OUTSIDE)
 
@@ -115,10 +117,10 @@ def drive_scan(
     """Packets of a transaction; what Python would look at is stepped over. The rows found are located."""
     rng = np.zeros(1, np.uint64)
     buffer = np.empty(room, np.uint8)
-    state = np.zeros(frame.STATE_SIZE, np.int64)
-    sids = np.zeros((frame.FIRST_SIDS, frame.SID_SIZE), np.uint8)
-    scratch = np.zeros(frame.SID_SIZE, np.uint8)
-    records = np.empty((32, frame.RECORD_SIZE), np.int64)
+    state = np.zeros(packets.STATE_SIZE, np.int64)
+    sids = np.zeros((packets.FIRST_SIDS, packets.SID_SIZE), np.uint8)
+    scratch = np.zeros(packets.SID_SIZE, np.uint8)
+    records = np.empty((32, packets.RECORD_SIZE), np.int64)
     pos = np.empty((prefix.shape[1], _ROWS), np.int32)
     length = np.empty((prefix.shape[1], _ROWS), np.int32)
     op, event, image = np.empty(_ROWS, np.uint8), np.empty(_ROWS, np.int64), np.empty(_ROWS, np.int64)
@@ -130,32 +132,32 @@ def drive_scan(
         sample = below(rng, starts.shape[0] - 1)
         size = broken(rng, data, starts, sample, buffer)
         state[:] = 0
-        state[frame.SID] = -1
-        state[frame.OFFSET] = offsets[sample]
-        state[frame.STOP_OFFSET] = -1
-        state[frame.CHECKSUM_BYTES] = checksums[sample]
+        state[packets.SID] = -1
+        state[packets.OFFSET] = offsets[sample]
+        state[packets.STOP_OFFSET] = -1
+        state[packets.CHECKSUM_BYTES] = checksums[sample]
         b = buffer[:size]
         at = np.int64(0)
         while True:
-            status, found, at, start, end, behind = frame.scan(
+            status, found, at, start, end, behind = packets.scan(
                 b, at, size, state, ids, slots, event_kinds, sids, records, tables, scratch
             )
             for i in range(found):
-                slot = records[i, frame.SLOT]
+                slot = records[i, packets.SLOT]
                 n = columns[slot]
                 chosen[0] = i
-                _, count, _, _ = rows.locate(
+                _, count, _, _ = row_walk.locate(
                     b, records, chosen, 0, prefix[slot, :n], width[slot, :n], keys[:0], 1 << 20, 1 << 30,
                     pos[:n], length[:n], op, event, image,
                 )  # fmt: skip
-                if not inside(pos, length, count, n, records[i, frame.BODY], records[i, frame.END]):
+                if not inside(pos, length, count, n, records[i, packets.BODY], records[i, packets.END]):
                     raise ValueError(CELLS_OUTSIDE)
-            if status == frame.RARE:
+            if status == packets.RARE:
                 if behind <= at or end < start or end > size:
                     raise ValueError(CELLS_OUTSIDE)
-                state[frame.OFFSET] += end - start
+                state[packets.OFFSET] += end - start
                 at = behind
-            elif status != frame.RECORDS_FULL:
+            elif status != packets.RECORDS_FULL:
                 break
 
 
@@ -216,7 +218,7 @@ def scan(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     prefix, width, columns = layouts(parts)
     drive_scan(
         seed, first, cases, done, samples.data, samples.starts, np.array(parts.offsets), np.array(parts.checksums), ids, slots,
-        events.actions(), columns, prefix, width, TABLES, samples.room,
+        event_types.actions(), columns, prefix, width, TABLES, samples.room,
     )  # fmt: skip
 
 

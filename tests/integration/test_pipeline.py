@@ -1,20 +1,20 @@
-"""Plan, drain and ack of real servers: what is adopted, what is counted, what goes on after a failure."""
+"""Plan, drain and ack of real servers: what is adopted, what is counted, what continues after a failure."""
 
 from __future__ import annotations
 
 import pytest
 
-from cdc_lib.draining import Drainer
 from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceUnavailable
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.window import SnapshotTask, Window
-from cdc_lib.source.stream import ServerStream
-from tests.support.capture import SOURCE, Capture
+from cdc_lib.mysql.binlog_stream import ServerStream
+from cdc_lib.snapshot.reader import SnapshotReader
+from tests.harness.capture import SOURCE, Capture
 
 
 @pytest.fixture
 def capture(any_server, database, tmp_path):
-    """A source that follows the binlog from now on, with one change behind its cursor."""
+    """A source that follows the binlog from now on, with one change after its cursor."""
     capture = Capture(any_server, database, tmp_path, start="latest")
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
     assert not capture.pipeline.plan(by="test")
@@ -36,7 +36,7 @@ def test_planning_again_adopts_the_windows_in_flight(capture):
 
 
 def test_nothing_new_plans_nothing(capture):
-    """A cursor at the head has no window in flight."""
+    """A cursor at the end of the binlog has no window in flight."""
     for unit in capture.pipeline.plan(by="test"):
         capture.pipeline.drain(unit)
     capture.pipeline.ack_drain(by="test")
@@ -200,7 +200,7 @@ def chunked(any_server, database, tmp_path):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_chunks_of_every_kind_of_key_hold_each_row_once(chunked, name):
-    """The SELECT that goes on behind a key finds its place for each type."""
+    """The SELECT that continues after a key finds its place for each type."""
     columns, rows = TABLES[name]
     chunked.execute(f"CREATE TABLE t_{name} ({columns})")
     chunked.execute(f"INSERT INTO t_{name} {rows}")
@@ -218,17 +218,17 @@ def test_a_snapshot_goes_on_behind_its_last_chunk(chunked, name, monkeypatch):
     chunked.execute(f"CREATE TABLE t_{name} ({columns})")
     chunked.execute(f"INSERT INTO t_{name} {rows}")
     (task,) = [unit for unit in chunked.pipeline.plan(by="test") if isinstance(unit, SnapshotTask)]
-    real, calls = Drainer._next_chunk, []
+    real, calls = SnapshotReader._next_chunk, []
 
-    def third_fails(drainer, *arguments):
+    def third_fails(reader, *arguments):
         calls.append(arguments[3])
         if arguments[3] == 2 and len(calls) == 3:
             with monkeypatch.context() as broken:
                 broken.setattr(ServerStream, "read_into", lambda *_: 0)
-                return real(drainer, *arguments)
-        return real(drainer, *arguments)
+                return real(reader, *arguments)
+        return real(reader, *arguments)
 
-    monkeypatch.setattr(Drainer, "_next_chunk", third_fails)
+    monkeypatch.setattr(SnapshotReader, "_next_chunk", third_fails)
     with pytest.raises(SourceUnavailable):
         chunked.pipeline.drain(task)
     assert chunked.pipeline.ack_drain(by="test").chunks == 2
@@ -239,13 +239,13 @@ def test_a_snapshot_goes_on_behind_its_last_chunk(chunked, name, monkeypatch):
     assert calls == [0, 1, 2, 2, 3, 4]
     result = chunked.pipeline.ack_drain(by="test")
     assert (result.chunks, result.waiting) == (3, 0)
-    found = [row["v"] for manifest in chunked.drainer.chunks(task) for row in chunked.rows(manifest, f"t_{name}")]
+    found = [row["v"] for manifest in chunked.chunks(task) for row in chunked.rows(manifest, f"t_{name}")]
     assert set(range(ROWS - 1)) <= set(found) <= set(range(ROWS))
     assert len(found) == len(set(found))
 
 
 def test_the_watermarks_of_a_chunk_lie_around_its_select(chunked):
-    """The later of two versions of a row wins, and what was read holds nothing behind the high one."""
+    """The later of two versions of a row wins, and what was read holds nothing after the high one."""
     chunked.execute("CREATE TABLE t_a (id INT PRIMARY KEY, v INT)")
     start = chunked.head()
     chunked.execute("INSERT INTO t_a VALUES (1, 1)")
@@ -261,7 +261,7 @@ def test_the_watermarks_of_a_chunk_lie_around_its_select(chunked):
 
 
 def test_a_table_that_is_dropped_before_its_snapshot_closes_it(chunked):
-    """Its DROP stands in the binlog."""
+    """Its DROP is in the binlog."""
     chunked.execute("CREATE TABLE t_a (id INT PRIMARY KEY)")
     (task,) = [unit for unit in chunked.pipeline.plan(by="test") if isinstance(unit, SnapshotTask)]
     chunked.execute("DROP TABLE t_a")

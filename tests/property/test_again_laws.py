@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc_lib.errors import MergeError
-from cdc_lib.model.lake import Marker
+from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.position import SNAPSHOT_ROW
-from tests.support.histories import STEP, histories
-from tests.support.planned import DictTable
+from tests.harness.histories import STEP, histories
+from tests.harness.planned import DictTable
 
 KEEPING = st.sampled_from(["mirror", "soft_delete"])
 LIVES = histories(statements=True)
@@ -38,7 +38,7 @@ def stretch(draw, history):
 @settings(max_examples=300, deadline=None)
 @given(LIVES, KEEPING, st.data())
 def test_merging_any_part_again_at_any_time_leaves_the_table_as_the_source(history, mode, draw):
-    """Between merges, whose work goes on as if nothing had been; a snapshot counts once the table has it whole."""
+    """Between merges, whose work continues as if nothing had been; a snapshot counts once the table has it whole."""
     lake = DictTable(history, mode)
     for step in history.steps:
         lake.step(step)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lib.merge.collapse import RANK, last_change_sql
-from cdc_lib.model.lake import ORDER
+from cdc_lib.model.lake_table import ORDER
 
 NAMES = ("id", "b", "_op", *ORDER, "v")
 # Numbers whose texts compare otherwise than they do, and neighbours.

@@ -13,6 +13,7 @@ from cdc_lib.config.documents import parse_document
 from cdc_lib.config.environment import fill_in
 from cdc_lib.config.patterns import matches
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.table_name import TableName
 
 SHOP = Path("shop.yaml")
 KEYS = st.one_of(st.sampled_from(["source", *SourceConfig.model_fields, "url", "host", "type", "password"]), st.text())
@@ -55,9 +56,8 @@ def test_filling_in_leaves_values_without_references_as_they_are(value):
 @given(NAMES, NAMES)
 def test_a_name_written_out_matches_itself_alone(one, other):
     """Nothing in it is wild."""
-    database = one.replace(".", "_")
-    assert matches(f"{database}.{other}", database, other)
-    assert matches(f"{database}.{other}", database, other + "x") is False
+    assert matches(TableName(one, other), one, other)
+    assert matches(TableName(one, other), one, other + "x") is False
 
 
 @given(st.text(alphabet="ab*?", min_size=1, max_size=6), st.text(alphabet="ab", max_size=6))

@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cdc_lib.errors import ConfigError, CursorMoved
 from cdc_lib.model.cursor import KEPT_MOVES, Cursor
-from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import SNAPSHOT_ROW, OrderKey, Position
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask, Window
-from tests.support.strategies import positions, windows
+from tests.harness.strategies import positions, windows
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SHOP = ServerIdentity("mysql", "uuid", 1)
@@ -221,7 +221,7 @@ TestAcknowledging = Acknowledging.TestCase
 
 @given(BOUNDS, st.data())
 def test_what_stays_in_flight_tiles_the_stream_after_any_ack(bounds, data):
-    """Also after one that was not planned, such as a command's: what no longer fits is planned anew."""
+    """Also after one that was not planned, such as a command's: what no longer fits is planned again."""
     cursor = cursor_at(bounds[0]).with_windows(tiles(bounds))
     stop = data.draw(positions(files=1_000_005, offsets=50).filter(lambda p: p >= bounds[0]))
     moved = cursor.acked(Window("shop", 1, bounds[0], stop), at=AT, event_time=None)

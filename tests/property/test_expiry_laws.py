@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.merge.expiry import LakeSnapshot, expirable
+from cdc_lib.lake.expiry import LakeSnapshot, expirable
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -26,6 +26,7 @@ def test_sets_of_mysql_are_sets(one, other):
     assert plain(a.union(b)) == plain(a) | plain(b)
     assert plain(a.minus(b)) == plain(a) - plain(b)
     assert plain(a.lacks(b)) == plain(b) - plain(a)
+    assert plain(a.common(b)) == plain(a) & plain(b)
     assert a.count == len(plain(a))
     assert bool(a) == bool(plain(a))
 
@@ -44,6 +45,7 @@ def test_sets_of_mariadb_reach_back_to_the_first_number(one, other):
     a, b = GtidSet("mariadb", one), GtidSet("mariadb", other)
     assert GtidSet.parse("mariadb", str(a)) == a
     assert plain(a.union(b)) == plain(a) | plain(b)
+    assert plain(a.common(b)) == plain(a) & plain(b)
     assert a.lacks(a).count == 0
 
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.decode.history.advance import advance
-from cdc_lib.decode.history.column import Rules
-from cdc_lib.decode.history.words import CannotFollow
-from cdc_lib.decode.statement import Statement, statement_of
-from cdc_lib.model.history import Definition
+from cdc_lib.binlog.ddl.history.advance import advance
+from cdc_lib.binlog.ddl.history.column import Rules
+from cdc_lib.binlog.ddl.history.words import CannotFollow
+from cdc_lib.binlog.ddl.statement import Statement, statement_of
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.source.schema import source_type
+from cdc_lib.model.schema_version import Definition
+from cdc_lib.mysql.information_schema import source_type
 
 PIECES = [
     *(

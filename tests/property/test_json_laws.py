@@ -8,13 +8,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.decode.types.json_diff import REMOVE, apply, parse
-from cdc_lib.decode.types.jsonb import JsonCodec
+from cdc_lib.binlog.types.json_diff import REMOVE, apply, parse
+from cdc_lib.binlog.types.jsonb import JsonCodec
 from cdc_lib.model.schema import SourceType
 from tests.fuzz.streams import outcome
-from tests.support.json_changes import changes
-from tests.support.json_updates import partial_updates
-from tests.support.json_values import document, encode, text
+from tests.harness.json_changes import changes
+from tests.harness.json_updates import partial_updates
+from tests.harness.json_values import document, encode, text
 
 _RANDOM = st.integers(0, 2**32).map(random.Random)
 
@@ -28,7 +28,7 @@ def printed(*documents: bytes) -> list[str]:
 
 @given(_RANDOM)
 def test_documents_are_printed_as_the_values_that_they_hold(chosen):
-    """One behind the other, with offsets of either width; no text runs into the next."""
+    """One after the other, with offsets of either width; no text runs into the next."""
     values = [document(chosen) for _ in range(chosen.randint(1, 4))]
     assert printed(*[encode(value, chosen) for value in values]) == [text(value) for value in values]
 

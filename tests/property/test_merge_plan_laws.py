@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_lib.model.lake import Marker, Point, SnapshotMark
-from tests.support.histories import histories
-from tests.support.planned import DictTable
+from cdc_lib.model.lake_table import Marker, SnapshotMark
+from cdc_lib.model.position import Point
+from tests.harness.histories import histories
+from tests.harness.planned import DictTable
 
 
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])

@@ -10,12 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cdc_lib.errors import MergeError
-from cdc_lib.merge.prepared import check_in_snapshots, opened_before, settle
-from cdc_lib.model.batch import Manifest
-from cdc_lib.model.lake import Point
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Point
 from cdc_lib.model.window import Window
 from cdc_lib.model.xa import Decision, Prepared
-from tests.support.batches import DAWN, IDENTITY, at
+from cdc_lib.model.xa_settlement import check_in_snapshots, opened_before, settle
+from tests.harness.batches import DAWN, IDENTITY, at
 
 STEP = 100
 
@@ -50,7 +50,7 @@ def xa_histories(draw):
         transaction = opened.pop(xid)
         events.append(Decision(xid, at(decided), DAWN, "", committed))
         if committed and transaction.tables:
-            commits.append((decided, transaction.began.offset))
+            commits.append((decided, transaction.start.offset))
     return History(tuple(events), tuple(commits), tuple(sorted(opened)))
 
 
@@ -65,7 +65,7 @@ def cut(history, places, epoch=1, begin=4, end=100_000):
         manifest = Manifest(
             source="shop", epoch=epoch, identity=IDENTITY, window=Window("shop", epoch, at(start), at(stop)), chunk=None,
             gtid_first="", gtid_last="", first_time=None, last_time=None, transactions=0, events=0, files=(),
-            schemas={}, prepared=prepared, decided=decided,
+            schemas={}, prepared=prepared, xa_decisions=decided,
         )  # fmt: skip
         windows.append((f"window-{start:06d}" if epoch == 1 else f"again-{start:06d}", manifest))
     return windows
@@ -73,7 +73,7 @@ def cut(history, places, epoch=1, begin=4, end=100_000):
 
 def brought(settlement):
     return [
-        (c.decision.position.offset, c.prepared.began.offset) for found in settlement.commits.values() for c in found
+        (c.decision.position.offset, c.prepared.start.offset) for found in settlement.commits.values() for c in found
     ]
 
 

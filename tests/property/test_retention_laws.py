@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lib.consumers.backlog import earliest, following
-from cdc_lib.merge.prepared import opened_before, settle
-from cdc_lib.model.batch import Manifest
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
-from cdc_lib.model.lake import Point
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Point
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.model.xa import Decision, Prepared
-from cdc_lib.retention.decide import Facts, ended_snapshots, judge_windows, laggards
+from cdc_lib.model.xa_settlement import opened_before, settle
+from cdc_lib.retention.policy import Facts, ended_snapshots, judge_windows, laggards
 from cdc_lib.retention.pruning import pruned_drain
 from cdc_lib.store import layout
 from cdc_lib.store.windows import StoredWindow
-from tests.support.batches import DAWN, IDENTITY, at
+from tests.harness.batches import DAWN, IDENTITY, at
 
 STEP = 100
 OLD, YOUNG = DAWN, DAWN + timedelta(days=9)
@@ -64,7 +64,7 @@ def streams(draw) -> Stream:
                 source="shop", epoch=1, identity=IDENTITY, window=window, chunk=None, gtid_first="", gtid_last="",
                 first_time=DAWN, last_time=DAWN, transactions=0, events=0, files=(), schemas={},
                 prepared=tuple(e for e in mine if isinstance(e, Prepared)),
-                decided=tuple(e for e in mine if isinstance(e, Decision)),
+                xa_decisions=tuple(e for e in mine if isinstance(e, Decision)),
             )  # fmt: skip
             age = draw(st.sampled_from([OLD, OLD, YOUNG]))
             windows[key] = StoredWindow(key, Point(1, 1, low), Point(1, 1, high), age)
@@ -90,7 +90,7 @@ def left(stream: Stream, **other) -> list[StoredWindow]:
 
 @given(streams())
 def test_every_consumer_reads_on_as_if_nothing_had_been_collected(stream):
-    """The windows behind its cursor, and the rows of every XA transaction that they commit."""
+    """The windows after its cursor, and the rows of every XA transaction that they commit."""
     kept = left(stream)
     keys = {window.key for window in kept}
     for cursor in stream.cursors:
@@ -161,7 +161,7 @@ def test_windows_behind_the_watermark_of_a_snapshot_that_is_not_merged_stay(stre
 
 @given(streams(), st.integers(0, 2))
 def test_chunks_that_a_merge_in_flight_reads_stay_though_their_snapshot_was_given_up(stream, merged):
-    """So do the windows behind their watermark, and the drain cursor's word that it was given up."""
+    """So do the windows after their watermark, and the drain cursor's word that it was given up."""
     given_up = SnapshotTask("shop", 1, "s", "db", "t", 0, complete=True)
     planned = replace(given_up, chunks=3)
     known = (replace(planned, chunks=merged, complete=False),) if merged else ()

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc_lib.binlog.ddl.redact import concealed
+from cdc_lib.binlog.rows.masking import Masker
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.patterns import captured, matches, matches_column
 from cdc_lib.config.shape import targets_of
-from cdc_lib.decode.conceal import concealed
-from cdc_lib.decode.masking import Masker
 from cdc_lib.errors import ConfigError, IncompatibleSchema
-from cdc_lib.merge.evolve import holds
-from cdc_lib.merge.routing import lake_merges, lake_name
-from cdc_lib.merge.union import union
+from cdc_lib.lake.evolution import holds
+from cdc_lib.lake.routing import lake_merges, lake_name
+from cdc_lib.lake.union import union
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.projection import project
 from cdc_lib.model.route import SOURCE_KEYS, Target, routed_schema
@@ -51,7 +51,7 @@ def schemas(draw, name="d.t"):
     st.dictionaries(NAMES, st.sampled_from([Mask("hash"), Mask("redact"), Mask("truncate", 2)])),
 )
 def test_a_projection_keeps_the_order_and_the_key_or_refuses(schema, left_out, masks):
-    """What is kept stands where it stood, a masked column with the type of its mask, and no key is lost or blurred."""
+    """What is kept stands where it was, a masked column with the type of its mask, and no key is lost or blurred."""
     try:
         projection = project(schema, lambda name: name not in left_out, masks.get)
     except ConfigError:
@@ -178,7 +178,8 @@ def test_a_union_holds_every_shard_or_names_two_of_them(shards):
 @given(st.text(alphabet="ab_.", min_size=1, max_size=5), st.text(alphabet="ab_.", min_size=1, max_size=5))
 def test_a_regular_expression_held_at_both_ends_is_an_exact_name(database, table):
     """And a column of that name is found without its case."""
-    pattern = f"/^{re.escape(database)}\\.{re.escape(table)}$/"
+    shown = (f"`{name}`" if "." in name else name for name in (database, table))
+    pattern = f"/^{'[.]'.join(map(re.escape, shown))}$/"
     assert matches(pattern, database, table)
     assert not matches(pattern, database, table + "x")
     assert captured([pattern], [], database, table)
@@ -187,7 +188,7 @@ def test_a_regular_expression_held_at_both_ends_is_an_exact_name(database, table
 
 @given(st.lists(st.text(min_size=1, max_size=8).filter(lambda t: "\\" not in t), min_size=1, max_size=4))
 def test_no_quoted_text_of_a_statement_is_left(texts):
-    """Whatever stands in it: quotes, comments, words of SQL."""
+    """Whatever is in it: quotes, comments, words of SQL."""
     quoted = ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
     assert (
         concealed(f"ALTER TABLE t ADD c SET({quoted})")

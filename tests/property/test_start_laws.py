@@ -1,4 +1,4 @@
-"""Where a cursor goes on, against a model of servers with binlog files, GTIDs, purges, resets and failovers."""
+"""Where a cursor continues, against a model of servers with binlog files, GTIDs, purges, resets and failovers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.errors import PositionNotFound, PositionPurged, ServerSwitched
+from cdc_lib.errors import PositionNotFound, PositionPurged, ServerChanged
+from cdc_lib.model.commit import Commit
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.gtid import GtidSet
-from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
-from cdc_lib.model.server import ServerState
-from cdc_lib.window.start import ByGtid, Fallback, Initial, Refuse, Resume, SwitchRules, decide
+from cdc_lib.model.server_facts import ServerState
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.plan.resume import ByGtid, FailoverRules, Fallback, Initial, Refuse, Resume, decide
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -64,7 +65,7 @@ class Server:
         return Position(f"binlog.{file:06d}", 4 + STEP * count)
 
     def cursor(self, file, count, known=True):
-        """A cursor of this server behind so many transactions of a file."""
+        """A cursor of this server after so many transactions of a file."""
         number, made, held = next(one for one in self.files if one[0] == file)
         before = [*self.purged, *(n for f, _, h in self.files if f < number for n in h), *held[:count]]
         at = self.position(number, count)
@@ -84,7 +85,7 @@ class Server:
         )  # fmt: skip
 
 
-RULES = SwitchRules(timedelta(seconds=60), "stop")
+RULES = FailoverRules(timedelta(seconds=60), "fail")
 ACTIONS = st.lists(st.sampled_from(["write", "write", "write", "flush", "purge"]), max_size=25)
 
 
@@ -126,7 +127,7 @@ def left_behind(server, decision, cursor, read):
         seen = set(order[first:])
     elif isinstance(decision, Fallback):
         order = [n for _, _, held in server.files for n in held]
-        second = int((decision.time - EPOCH).total_seconds())
+        second = int((decision.last.time - EPOCH).total_seconds())
         seen = {n for i, n in enumerate(order) if any(m >= second for m in order[: i + 1])}
         if not any(t < second for _, t, _ in server.files[:1]):
             return set()  # the search refuses: no file is old enough
@@ -146,7 +147,7 @@ def test_the_same_server_goes_on_where_the_cursor_stands_unless_that_is_purged(p
     else:
         assert isinstance(decision, Refuse)
         assert isinstance(decision.error, PositionPurged)
-        assert "cdc rewind" in decision.error.hint
+        assert "cdc cursor rewind" in decision.error.hint
         assert "new snapshot" in decision.error.hint
     assert not left_behind(server, decision, cursor, read)
 
@@ -163,7 +164,7 @@ def test_a_reset_binlog_is_never_read_on_silently(past, data_stays, later):
     assert isinstance(decision.error, PositionNotFound | PositionPurged)
 
 
-@given(cursors(), ACTIONS, ACTIONS, st.integers(0, 5), st.booleans(), st.sampled_from(["stop", "accept"]))
+@given(cursors(), ACTIONS, ACTIONS, st.integers(0, 5), st.booleans(), st.sampled_from(["fail", "ignore"]))
 def test_another_server_leaves_nothing_out(past, more, later, lag, gtids, lost):
     """It has what was replicated to it, in files of its own, of which it may have purged some."""
     server, cursor, read, clock = past
@@ -175,11 +176,11 @@ def test_another_server_leaves_nothing_out(past, more, later, lag, gtids, lost):
         if number % 4 == 0:
             standby.flush(number)
     run(standby, later, clock + 1)
-    decision = decide(cursor, standby.state(cursor), replace(RULES, lost=lost))
+    decision = decide(cursor, standby.state(cursor), replace(RULES, on_missing_transactions=lost))
     assert not isinstance(decision, Resume | Initial)
     known = cursor.gtids_known and standby.gtids
     if known and not set(read) <= set(standby.executed):
-        assert isinstance(decision, Refuse if lost == "stop" else Fallback)
+        assert isinstance(decision, Refuse if lost == "fail" else Fallback)
     elif known and not set(standby.purged) <= set(read):
         assert isinstance(decision, Refuse)
         assert isinstance(decision.error, PositionPurged)
@@ -187,7 +188,8 @@ def test_another_server_leaves_nothing_out(past, more, later, lag, gtids, lost):
         assert isinstance(decision, ByGtid)
     elif cursor.event_time is not None:
         assert isinstance(decision, Fallback)
-        assert decision.time == cursor.event_time - timedelta(seconds=60)
+        assert decision.last == Commit(cursor.identity.server_id, cursor.event_time - timedelta(seconds=60))
+        assert decision.gtids is None
     assert not left_behind(standby, decision, cursor, read)
 
 
@@ -206,7 +208,7 @@ def test_a_decision_is_a_function_of_what_it_is_given(past, uuid):
 
 
 def test_without_a_cursor_the_source_file_decides():
-    """There is nothing to go on with."""
+    """There is nothing to continue with."""
     server = Server(here(), gtids=True)
     assert decide(None, server.state(server.cursor(1, 0)[0]), RULES) == Initial()
 
@@ -217,7 +219,7 @@ def test_another_flavor_is_refused_with_the_reason():
     cursor, _ = server.cursor(1, 0)
     refused = decide(cursor, replace(server.state(cursor), identity=ServerIdentity("mariadb", "", 1)), RULES)
     assert isinstance(refused, Refuse)
-    assert isinstance(refused.error, ServerSwitched)
+    assert isinstance(refused.error, ServerChanged)
     assert "MySQL and MariaDB differ" in refused.error.hint
 
 

@@ -17,9 +17,9 @@ from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.subscription import Interest
 from cdc_lib.model.window import Window
 from cdc_lib.store.cursors import MemoryCursorStore
-from cdc_lib.store.local import LocalStore
-from tests.support.batches import DAWN, IDENTITY, INT, TEXT, BatchWriter, Row, at, table
-from tests.support.clocks import SetClock
+from cdc_lib.store.objects.local import LocalStore
+from tests.harness.batches import DAWN, IDENTITY, INT, TEXT, BatchWriter, Row, at, table
+from tests.harness.clocks import SetClock
 
 A, B = table("shop.a", {"id": INT, "v": TEXT}), table("shop.b", {"id": INT})
 STEP = 1000
@@ -98,7 +98,7 @@ class Consuming(RuleBasedStateMachine):
     @rule(name=names, start=st.sampled_from(["earliest", "latest"]))
     def take(self, name, start):
         held = self.cursors.load("shop", name)
-        free = held is None or held.lease is None or held.lease.until <= self.clock.now()
+        free = held is None or held.lease is None or held.lease.expires_at <= self.clock.now()
         arguments = (STORE, self.cursors, "shop", name, INTERESTS[name])
         options = {"clock": self.clock, "lease": timedelta(seconds=LEASE), "start": start}
         if held is None and start == "latest":

@@ -7,13 +7,13 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.model.lake import Point
-from cdc_lib.verify.judge import Look, Seen, Verdict, judge
-from cdc_lib.verify.sums import Listed, Part, Sum, of_ranges, suspects, unequal
+from cdc_lib.model.position import Point
+from cdc_lib.verify.checksums import Listed, RangeShare, Sum, of_ranges, suspects, unequal
+from cdc_lib.verify.classify import Look, Seen, Verdict, judge
 
 NAME = "1"
 END = 40
-"""Positions are numbers; a change stands at one."""
+"""Positions are numbers; a change is at one."""
 
 histories = st.dictionaries(st.integers(1, END - 1), st.none() | st.integers(0, 2), max_size=8)
 """By position, what the row becomes: None is a delete."""
@@ -37,7 +37,7 @@ def look_at(history, low, read, high, lake_at, damage=lambda row: row):
 
 @st.composite
 def looks(draw):
-    """Where two looks one behind the other read; each knows low <= read <= high."""
+    """Where two looks one after the other read; each knows low <= read <= high."""
     places = sorted(draw(st.lists(st.integers(1, END), min_size=8, max_size=8)))
     first, second = places[:4], places[4:]
     # The lake may also be read before it has come so far.
@@ -53,7 +53,7 @@ def test_a_sound_row_is_wrong_in_no_first_look(history, found):
 
 @given(histories, looks())
 def test_a_sound_row_is_wrong_in_two_looks_only_when_it_came_and_went_twice(history, found):
-    """Two times deleted just behind a look and inserted again as it was: the one thing that cannot be told."""
+    """Two times deleted just after a look and inserted again as it was: the one thing that cannot be told."""
     before, look = (look_at(history, *one) for one in found)
     if judge(NAME, look, before) is Verdict.WRONG:
         deletes = [place for place, value in history.items() if value is None]
@@ -72,7 +72,7 @@ damages = st.sampled_from(
 
 @given(histories, st.integers(2, END), damages)
 def test_a_damaged_row_is_wrong_once_nothing_moves(history, at, damage):
-    """The lake stands where the source was read: one look is enough."""
+    """The lake is where the source was read: one look is enough."""
     look = look_at(history, at, at, at, at, damage)
     same = look.source.get(NAME) is None and look.lake.get(NAME) is None
     assert judge(NAME, look, None) is (Verdict.SAME if same else Verdict.WRONG)
@@ -80,7 +80,7 @@ def test_a_damaged_row_is_wrong_once_nothing_moves(history, at, damage):
 
 @given(histories, damages, st.integers(0, 5))
 def test_a_damaged_row_is_wrong_while_others_change(history, damage, ahead):
-    """The binlog goes on for other rows, so that the lake never stands where the source was read."""
+    """The binlog continues for other rows, so that the lake never stands where the source was read."""
     low = END + 1
     before, look = (look_at(history, at, at + 1, at + 2, at + 3 + ahead, damage) for at in (low, low + 20))
     same = look.source.get(NAME) is None and look.lake.get(NAME) is None
@@ -96,9 +96,9 @@ def test_rows_that_differ_are_in_unequal_parts_and_no_part_hides_one(source, lak
     """Narrowing by parts finds the rows that comparing all of them finds, but for sums that happen to be the same."""
 
     def parts(side):
-        found: dict[Part, Sum] = {}
+        found: dict[RangeShare, Sum] = {}
         for name, hashed in side.items():
-            part = Part(len(name), ord(name[0]) % 2)
+            part = RangeShare(len(name), ord(name[0]) % 2)
             before = found.get(part, Sum(0, 0))
             found[part] = Sum(before.rows + 1, before.hashes + hashed)
         return found
@@ -108,10 +108,10 @@ def test_rows_that_differ_are_in_unequal_parts_and_no_part_hides_one(source, lak
     everything = {name for name in source.keys() | lake.keys() if source.get(name) != lake.get(name)}
     assert set(suspects(*listed)) == everything
     for name in everything:
-        part = Part(len(name), ord(name[0]) % 2)
+        part = RangeShare(len(name), ord(name[0]) % 2)
         if here.get(part, Sum(0, 0)) != there.get(part, Sum(0, 0)):
             continue
-        sums = [sum(h for n, h in side.items() if Part(len(n), ord(n[0]) % 2) == part) for side in (source, lake)]
+        sums = [sum(h for n, h in side.items() if RangeShare(len(n), ord(n[0]) % 2) == part) for side in (source, lake)]
         assert sums[0] == sums[1]  # two changes that cancel each other out
     assert set(unequal(of_ranges(here), of_ranges(there))) <= {len(name) for name in everything}
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_lib.merge.stretch import Stretch, same_sql, without_sql
-from cdc_lib.merge.timeline import TimeCut, events_sql
-from cdc_lib.merge.versions import SAME, versions_sql
-from cdc_lib.model.lake import Point
-from cdc_lib.model.mode import Gone
-from tests.support.histories import histories
-from tests.support.planned import DictTable
+from cdc_lib.merge.scd2.rewrite import RewriteRange, same_sql, without_sql
+from cdc_lib.merge.scd2.timeline import TimeCut, events_sql
+from cdc_lib.merge.scd2.versions import SAME, versions_sql
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_mode import TableReset
+from tests.harness.histories import histories
+from tests.harness.planned import DictTable
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)  # as DuckDB has it
 ROW = ("id", "v", "_op", "_epoch", "_binlog", "_offset", "_row", "_gtid", "_valid_from")
@@ -43,7 +43,7 @@ def _literal(change):
 
 
 class Versions:
-    """A lake table in history mode; its merge reads as little of it as the Spark job does."""
+    """A lake table in scd2 mode; its merge reads as little of it as the Spark job does."""
 
     def __init__(self, engine):
         self.engine = engine
@@ -56,13 +56,13 @@ class Versions:
         if changes:
             self.engine.execute(f"INSERT INTO changes VALUES {', '.join(_literal(change) for change in changes)}")
         self._splice(changes, cuts, again, guard=guard)
-        for cut in sorted(cuts, key=lambda cut: cut.gone):
-            place = f"{cut.gone.epoch}, {cut.gone.file}, {cut.gone.offset}"
+        for cut in sorted(cuts, key=lambda cut: cut.reset):
+            place = f"{cut.reset.epoch}, {cut.reset.file}, {cut.reset.offset}"
             self.engine.execute(
-                f"UPDATE lake SET _is_current = false, _to_epoch = {cut.gone.epoch}, _to_binlog = {cut.gone.file},"
-                f" _to_offset = {cut.gone.offset}, _to_row = -2, _valid_to = greatest(_valid_from, ?::TIMESTAMP)"
+                f"UPDATE lake SET _is_current = false, _to_epoch = {cut.reset.epoch}, _to_binlog = {cut.reset.file},"
+                f" _to_offset = {cut.reset.offset}, _to_row = -2, _valid_to = greatest(_valid_from, ?::TIMESTAMP)"
                 f" WHERE _is_current AND (_epoch, _binlog, _offset) < ({place}) AND id NOT IN (SELECT id FROM changes)",
-                [cut.gone.at],
+                [cut.reset.at],
             )
 
     def _splice(self, changes, cuts, again, *, guard):
@@ -76,7 +76,7 @@ class Versions:
             f"CREATE OR REPLACE TABLE standing AS SELECT * FROM lake WHERE id IN (SELECT id FROM changes) AND ({where})"
         )
         if again:
-            self._make_anew({change[3] for change in changes} | {cut.gone.epoch for cut in cuts}, cuts, again)
+            self._make_anew({change[3] for change in changes} | {cut.reset.epoch for cut in cuts}, cuts, again)
         else:
             events = events_sql("changes", "standing", cuts, ("id",), ("v",), quote)
             sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=True)
@@ -92,7 +92,7 @@ class Versions:
     def _make_anew(self, epochs, cuts, again):
         self.engine.execute(f"CREATE OR REPLACE TABLE made AS {without_sql('standing', again, ('id', 'v'), quote)}")
         for epoch in sorted(epochs):
-            here = [cut for cut in cuts if cut.gone.epoch == epoch]
+            here = [cut for cut in cuts if cut.reset.epoch == epoch]
             changes = f"(SELECT * FROM changes WHERE _epoch = {epoch}) AS c"
             events = events_sql(changes, "made", here, ("id",), ("v",), quote, keys_of="changes")
             sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=epoch > 1)
@@ -133,10 +133,10 @@ class Versions:
 
 @st.composite
 def lives(draw):
-    """Changes of transactions, statements that take all rows, and what stood behind each transaction.
+    """Changes of transactions, statements that take all rows, and what stood after each transaction.
 
     Returns:
-        A list of ``(offset, seconds, rows, truncates)`` and the states: before the first transaction and behind each.
+        A list of ``(offset, seconds, rows, truncates)`` and the states: before the first transaction and after each.
     """
     state, states, events, time = {}, [{}], [], 0
     with_gtids = draw(st.booleans())
@@ -184,7 +184,7 @@ def placed(events, epoch=1, shift=0):
         for _, time, found, _ in events
         for key, value, op, offset, row, gtid in found
     ]
-    return rows, [TimeCut(Gone(epoch, 1, offset + shift, at(time))) for offset, time, _, cut in events if cut]
+    return rows, [TimeCut(TableReset(epoch, 1, offset + shift, at(time))) for offset, time, _, cut in events if cut]
 
 
 def _is_right(table, events, states):
@@ -217,7 +217,7 @@ def test_any_split_tells_what_stood_at_each_place_and_time(engine, life, data):
 @settings(max_examples=40, deadline=None)
 @given(lives(), st.data())
 def test_merging_any_stretch_again_changes_nothing(engine, life, data):
-    """As a chunk that comes late does with the windows behind it."""
+    """As a chunk that comes late does with the windows after it."""
     events, _ = life
     table = Versions(engine)
     table.merge(*placed(events))
@@ -256,7 +256,7 @@ def test_a_stretch_that_a_new_epoch_brings_again_makes_no_versions(engine, life,
 @settings(max_examples=60, deadline=None)
 @given(lives(), st.data())
 def test_a_new_epoch_that_begins_before_what_the_lake_knows_ends_as_the_source(engine, life, data):
-    """A snapshot made good what came before; then that is read again, with some changes behind it that the lake does have."""
+    """A snapshot made good what came before; then that is read again, with some changes after it that the lake does have."""
     events, states = life
     known = len(events) - data.draw(st.integers(0, len(events) // 4))
     read = data.draw(st.integers(known // 2, known))
@@ -265,7 +265,7 @@ def test_a_new_epoch_that_begins_before_what_the_lake_knows_ends_as_the_source(e
     table.merge(*placed(events[since:read]))
     place, time = read * 10 + 5, events[read - 1][1] if read else 0
     rows = [(key, value, "r", 1, 1, place, -1, None, at(time)) for key, value in states[read].items()]
-    table.merge(rows, [TimeCut(Gone(1, 1, place + 1, at(time)), by_snapshot=True)], guard=True)
+    table.merge(rows, [TimeCut(TableReset(1, 1, place + 1, at(time)), by_snapshot=True)], guard=True)
     table.merge(*placed(events[read:known]))
     low = data.draw(st.integers(0, since))
     middle = data.draw(st.integers(low, len(events)))
@@ -294,8 +294,8 @@ def test_a_stretch_that_is_made_anew_changes_nothing_and_mends_what_was_damaged_
     places = sorted({change[3:6] for changes, _ in merges for change in changes} | {(1, 1, 4)})
     since = Point(*data.draw(st.sampled_from(places)))
     changes = [change for changes, _ in merges for change in changes if change[3:6] >= since]
-    cuts = [cut for _, found in merges for cut in found if cut.gone[:3] >= since]
-    stretch = Stretch(since, Point(9, 1, 4))
+    cuts = [cut for _, found in merges for cut in found if cut.reset[:3] >= since]
+    stretch = RewriteRange(since, Point(9, 1, 4))
     table.merge(changes, cuts, guard=True, again=[stretch])
     assert table.rows() == before
     for row in before:
@@ -316,11 +316,11 @@ def test_times_that_go_back_leave_one_version_at_any_time(engine):
 
 
 def test_a_snapshot_that_is_taken_anew_ends_what_it_does_not_have(engine):
-    """And goes on with what it has, from its own place on."""
+    """And continues with what it has, from its own place on."""
     table = Versions(engine)
     table.merge([(key, key, "c", 1, 1, 10, key, None, at(10)) for key in (1, 2)])
     read = [(1, 9, "r", 1, 1, 50, -1, None, at(50)), (3, 3, "r", 1, 1, 50, -1, None, at(50))]
-    table.merge(read, [TimeCut(Gone(1, 1, 51, at(50)), by_snapshot=True)], guard=True)
+    table.merge(read, [TimeCut(TableReset(1, 1, 51, at(50)), by_snapshot=True)], guard=True)
     assert table.at_place(1, 1, 50) == {1: 1, 2: 2}
     assert table.at_place(1, 1, 60) == {1: 9, 3: 3}
     table.merge([(2, 7, "c", 1, 1, 60, 0, None, at(60))])
@@ -331,13 +331,13 @@ class Planned(DictTable):
     """Versions, merged by the decisions of plans."""
 
     def __init__(self, history, engine):
-        super().__init__(history, "history")
+        super().__init__(history, "scd2")
         self.versions = Versions(engine)
 
     def merge(self, pieces, work):
         changes = [(key, value, op, *order, None, at(order[2])) for order, op, key, value in self.changes(pieces)]
-        cuts = [TimeCut(gone._replace(at=gone.at.replace(tzinfo=None))) for gone in work.gone]
-        again = [Stretch(*work.again)] if work.again is not None else []
+        cuts = [TimeCut(gone._replace(at=gone.at.replace(tzinfo=None))) for gone in work.resets]
+        again = [RewriteRange(*work.rewrite)] if work.rewrite is not None else []
         self.versions.merge(changes, cuts, guard=work.guard, again=again)
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from cdc_lib.config import load_source
 from cdc_lib.config.environment import variables
-from spark_jobs.jars import locked_jars
+from spark_jobs.runtime.jars import locked_jars
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "docker-compose.yml"
@@ -195,7 +195,7 @@ def test_the_server_writes_what_the_drain_needs(compose):
 
 
 def instructions(name):
-    """Instructions of the Dockerfile with this name, with lines that go on joined."""
+    """Instructions of the Dockerfile with this name, with lines that continue joined."""
     text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
     return [line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith(f"{name} ")]
 

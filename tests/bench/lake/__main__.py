@@ -12,11 +12,17 @@ from pathlib import Path
 from tests.bench.lake.end_to_end import end_to_end
 from tests.bench.lake.many import many_tables
 from tests.bench.lake.merges import CHANGES, merges
-from tests.bench.lake.reads import reads
+from tests.bench.lake.reads import SCANS, reads
 from tests.bench.report import Figure, save
 from tests.bench.usage import ROOT
 
 PARTS = ("merges", "reads", "many", "end-to-end")
+_METHODS = {
+    "merges": {"runs": "1 each way", "warm_up": "Spark is started, and not counted; its code is not warm"},
+    "reads": {"runs": f"{SCANS} readings, the fastest counts; 1 of all others", "warm_up": "none beside the readings"},
+    "many": {"runs": "1", "warm_up": "none; Spark's start is counted. The first merge makes the tables"},
+    "end-to-end": {"runs": "1 of each workload", "warm_up": "none; the start of Python and Spark is counted"},
+}
 
 
 def main() -> int:
@@ -45,7 +51,7 @@ def main() -> int:
                 case _:
                     figures, server = end_to_end(options.server, options.scale)
                     found = _told(figures)
-        save(found, server, {"load_before": load}, options.output / f"lake-{part}.json")
+        save(found, server, {"load_before": load, **_METHODS[part]}, options.output / f"lake-{part}.json")
     return 0
 
 

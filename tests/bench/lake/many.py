@@ -1,4 +1,4 @@
-"""Two hundred tables with fifty changes each in one merge, Spark's start counted in."""
+"""Many small tables in one merge, Spark's start counted in."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 
 from cdc_lib.store import documents
-from cdc_lib.store.local import LocalStore
+from cdc_lib.store.objects.local import LocalStore
 from tests.bench.report import Figure
 from tests.bench.usage import measure
-from tests.support.batches import BIGINT, TEXT, BatchWriter, Row, table
-from tests.support.lake import lake_config
+from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
+from tests.harness.lake import lake_config
 
 GOAL = 40.0
 """Seconds on two cores."""
@@ -39,7 +39,7 @@ def many_tables(tables: int = 200, changes: int = 50) -> list[Figure]:
             }
             plan = batches.plan(start + 1000, batches.window(start, start + 1000, rows))
             (Path(folder) / "plan.json").write_bytes(documents.dump(plan))
-            command = [sys.executable, "-m", "tests.support.merge_job", f"{folder}/config.json", f"{folder}/plan.json"]
+            command = [sys.executable, "-m", "tests.harness.merge_job", f"{folder}/config.json", f"{folder}/plan.json"]
             used, said = measure(command)
             if f" {tables}" not in said.partition("CUT")[2]:
                 raise AssertionError(said)

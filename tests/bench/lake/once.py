@@ -20,14 +20,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cdc_lib.model.merge import MergePlan
+from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.store import layout
-from cdc_lib.store.local import LocalStore
-from spark_jobs.application import merge
-from spark_jobs.batches import load_plan
-from spark_jobs.session import spark_session
+from cdc_lib.store.objects.local import LocalStore
+from spark_jobs.changes.frames import load_plan
+from spark_jobs.merging.run import merge
+from spark_jobs.runtime.session import spark_session
 from tests.bench.lake.orders import TABLE, Keys, make_table, write_changes
-from tests.support.lake import Lake, lake_config
+from tests.harness.lake import Lake, lake_config
 
 MIB = 1 << 20
 
@@ -70,7 +70,7 @@ def main() -> int:
         lake = Lake(spark, config, LocalStore(options.folder / f"store-{secrets.token_hex(4)}"))
         if options.way == "make":
             make_table(spark, lake, options.rows)
-            base.write_text(str(lake.stands(TABLE).snapshot_id))
+            base.write_text(str(lake.state(TABLE).snapshot_id))
             return 0
         _set_back(spark, lake, base)
         taken = measured(spark, lake, options.way, options.rows, options.changes, options.keys)
@@ -108,7 +108,7 @@ def merge_into(spark: SparkSession, lake: Lake, plan: MergePlan) -> None:
 
 
 def rewrite(spark: SparkSession, lake: Lake, plan: MergePlan) -> None:
-    """Write the whole table anew."""
+    """Write the whole table again."""
     columns = ", ".join(_columns(spark, lake, plan))
     spark.sql(
         f"INSERT OVERWRITE {lake.name(TABLE)} SELECT {columns} FROM {lake.name(TABLE)} AS t"
@@ -129,11 +129,11 @@ def _columns(spark: SparkSession, lake: Lake, plan: MergePlan) -> list[str]:
     [batch] = load_plan(lake.store, plan)
     files = [lake.store.url(layout.beside(batch.key, file.path)) for file in batch.manifest.files]
     spark.read.parquet(*files).withColumnRenamed("_file", "_binlog").createOrReplaceTempView("changes")
-    return [column.name for column in lake.stands(TABLE).columns]
+    return [column.name for column in lake.state(TABLE).columns]
 
 
 def _set_back(spark: SparkSession, lake: Lake, base: Path) -> None:
-    """Set the table to where it stood when it was made."""
+    """Set the table to where it was when it was made."""
     catalog = lake.name(TABLE).split(".")[0]
     spark.sql(f"CALL {catalog}.system.set_current_snapshot(table => '{TABLE}', snapshot_id => {base.read_text()})")
 

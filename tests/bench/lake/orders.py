@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from cdc_lib.model.lake import LAKE_FILE
+from cdc_lib.model.lake_table import LAKE_FILE
 from cdc_lib.model.schema import SourceType, TableSchema
 from spark_jobs.sql import quoted
-from tests.support.batches import BIGINT, INT, TEXT, BatchWriter, table
-from tests.support.lake import Lake
+from tests.harness.batches import BIGINT, INT, TEXT, BatchWriter, table
+from tests.harness.lake import Lake
 
 Keys = Literal["uniform", "recent"]
 
@@ -73,7 +73,7 @@ def make_table(spark: SparkSession, lake: Lake, rows: int) -> None:
     """
     first = lake.batches.window_of(4, 50, SCHEMA, _changes(np.array([-2]), np.array(["c"]), 20))
     lake.merge(lake.batches.plan(50, first))
-    columns = [column.name for column in lake.stands(TABLE).columns]
+    columns = [column.name for column in lake.state(TABLE).columns]
     frame = spark.range(0, 2 * rows, 2, max(1, rows // ROWS_PER_FILE))
     frame = frame.selectExpr(*(f"{_COLUMNS[name]} AS {quoted(name)}" for name in columns))
     frame.writeTo(lake.name(TABLE)).append()
@@ -87,10 +87,13 @@ def write_changes(batches: BatchWriter, rows: int, changes: int, keys: Keys, num
         rows: of the table.
         changes: how many.
         keys: spread over the whole table, or most of them near its newest rows.
-        number: of the window; each is behind the one before.
+        number: of the window; each is after the one before.
 
     Returns:
         The key of the manifest, and where its window ends.
+
+    Raises:
+        ValueError: the table has too few rows for so many changes.
     """
     random = np.random.default_rng([_SEED, number])
     wanted = 3 * changes  # some are drawn twice
@@ -99,6 +102,8 @@ def write_changes(batches: BatchWriter, rows: int, changes: int, keys: Keys, num
     else:
         drawn = rows - 1 - random.exponential(RECENT, wanted).astype(np.int64) % rows
     chosen = random.permutation(np.unique(drawn))[:changes] * 2
+    if len(chosen) < changes:
+        raise ValueError(f"{changes} changes need more than the table's {rows} rows")
     ops = np.full(changes, "u")
     ops[::10], ops[1::10] = "c", "d"
     chosen[::10] += 1

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.airflow import ROOT, AirflowStandalone
-from tests.support.airflow_source import PASSWORD_VARIABLE, AirflowSource, log_ins
-from tests.support.servers import MySqlServer
+from tests.harness.airflow import ROOT, AirflowStandalone
+from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource, log_ins
+from tests.harness.servers import MySqlServer
 
 
 @pytest.fixture(scope="module")

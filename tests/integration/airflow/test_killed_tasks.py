@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tests.support.airflow import AirflowStandalone
-from tests.support.airflow_source import PASSWORD_VARIABLE, AirflowSource
-from tests.support.servers import MySqlServer
-from tests.support.tcp_proxy import TcpProxy
+from tests.harness.airflow import AirflowStandalone
+from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.servers import MySqlServer
+from tests.harness.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -115,7 +115,7 @@ def test_a_merge_whose_task_is_killed_takes_its_spark_along_and_is_finished_by_t
         return None
 
     found = station.wait("the merge runs", job)
-    task = found.parents()[1]  # the shell that watches over the job stands in between
+    task = found.parents()[1]  # the shell that watches over the job is in between
     task.kill()
     found.wait(60)
     finished(station, behind, run_id, "merge", before)

@@ -9,10 +9,10 @@ import pytest
 
 from cdc_airflow.factory import MAINTENANCE
 from cdc_lib.model.cursor import DRAIN, LAKE
-from cdc_lib.store.local import LocalStore
+from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows
-from tests.support.airflow import AirflowStandalone
-from tests.support.airflow_source import AirflowSource
+from tests.harness.airflow import AirflowStandalone
+from tests.harness.airflow_source import AirflowSource
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -32,7 +32,7 @@ def is_listed(air: AirflowStandalone, dag: str) -> bool:
 def test_a_source_file_that_goes_takes_its_dag_along_and_leaves_its_cursors(
     station: AirflowStandalone, make_source: Make
 ):
-    """Another source goes on to run; the file comes back, and the source goes on where it stood."""
+    """Another source continues to run; the file comes back, and the source continues where it was."""
     going, staying = make_source(start="latest"), make_source(start="latest")
     for source in (going, staying):
         source.sql("CREATE TABLE a (id INT PRIMARY KEY)")

@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from cdc_lib.model.cursor import DRAIN, LAKE
-from tests.support.airflow import AirflowStandalone
-from tests.support.airflow_source import CONNECTION, AirflowSource
-from tests.support.servers import MySqlServer
-from tests.support.shop.compare import open_lake
+from demo.shop.compare import open_lake
+from tests.harness.airflow import AirflowStandalone
+from tests.harness.airflow_source import CONNECTION, AirflowSource
+from tests.harness.servers import MySqlServer
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -29,7 +29,7 @@ def run(air: AirflowStandalone, source: AirflowSource, wanted: str = "success") 
 
 
 def ended(air: AirflowStandalone, source: AirflowSource, run_id: str, wanted: str = "success") -> None:
-    """Wait for the end of a run; the log of a task that failed against our wish stands in the failure."""
+    """Wait for the end of a run; the log of a task that failed against our wish is in the failure."""
     state = air.wait_for_run(source.dag, run_id)["state"]
     if state == wanted:
         return
@@ -203,7 +203,7 @@ def test_a_server_that_does_not_answer_is_tried_again_and_nothing_moves(
 def test_a_wrong_source_file_is_an_import_error_and_the_other_dags_stay(
     station: AirflowStandalone, source: AirflowSource
 ):
-    """The page shows file, key and value; the right sources go on to run."""
+    """The page shows file, key and value; the right sources continue to run."""
     wrong = source.file.with_name("wrong.yaml")
     wrong.write_text("server: {host: h, user: u, password_env: P, prot: 3307}\ntables: [a.*]\n")
     try:

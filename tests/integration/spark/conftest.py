@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.store.local import LocalStore
-from tests.support.lake import Lake, lake_config
+from cdc_lib.store.objects.local import LocalStore
+from tests.harness.lake import Lake, lake_config
 
 HERE = Path(__file__).parent
 
-ON_ONE_KIND = {"test_part_snapshots.py", "test_quarantine.py", "test_reselect.py", "test_snapshot_anew.py"}
+ON_ONE_KIND = {
+    "test_list_of_changes.py",
+    "test_merge_xa.py",
+    "test_modes_of_a_source.py",
+    "test_online_schema_change.py",
+    "test_partial_snapshots.py",
+    "test_partitions.py",
+    "test_quarantine.py",
+    "test_renamed_columns.py",
+    "test_reselect.py",
+    "test_row_images.py",
+    "test_resnapshot.py",
+}
 """Modules whose tests ask the same of the lake whichever kind of server the rows come from: each runs on one, by turns."""
 
 
@@ -49,11 +63,24 @@ def _more_of_the_same(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 @pytest.fixture(scope="session")
 def spark_lake(tmp_path_factory) -> Iterator[tuple[SparkSession, SourceConfig]]:
     """A running Spark with a catalog that all tests share; each takes a database of its own."""
-    from spark_jobs.session import spark_session
+    from spark_jobs.runtime.session import spark_session
 
     config = lake_config(tmp_path_factory.mktemp("lake"))
     with spark_session(config) as spark:
         yield spark, config
+
+
+@pytest.fixture(autouse=True)
+def _catalog_is_emptied(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Take a test's tables out of the catalog that all share: a damaged one would stand in the way of maintenance."""
+    if "spark_lake" not in request.fixturenames:
+        yield
+        return
+    _, config = request.getfixturevalue("spark_lake")
+    yield
+    file = str(config.lake.uri).removeprefix("jdbc:sqlite:").partition("?")[0]
+    with closing(sqlite3.connect(file, timeout=30)) as catalog, catalog:
+        catalog.execute("DELETE FROM iceberg_tables")
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.capture import row_metadata
-from tests.support.ddl_source import Followed
+from tests.harness.capture import row_metadata
+from tests.harness.ddl_source import Followed
 
 
 @pytest.fixture(params=["FULL", "MINIMAL"])
@@ -85,7 +85,7 @@ def test_what_a_statement_does_not_tell_is_read(source):
 
 
 def test_a_tool_that_adds_columns_gives_them_to_all_rows_at_its_swap(source):
-    """Some windows behind the ALTER of its shadow."""
+    """Some windows after the ALTER of its shadow."""
     source.run(
         "create table `_t_gho` like `t`",
         "alter /* gh-ost */ table `_t_gho` ADD COLUMN n INT NOT NULL DEFAULT 7",
@@ -102,7 +102,7 @@ def test_a_tool_that_adds_columns_gives_them_to_all_rows_at_its_swap(source):
 
 
 def test_values_that_a_statement_changes_are_read(source):
-    """They are rounded, padded, or computed anew. What holds all values as they are changes nothing."""
+    """They are rounded, padded, or computed again. What holds all values as they are changes nothing."""
     source.run(
         "CREATE TABLE u (id INT PRIMARY KEY, at DATETIME(3), d DECIMAL(9,3), b BINARY(2), g INT AS (id + 1) STORED)",
         "INSERT INTO u (id, at, d, b) VALUES (1, '2026-11-22 01:02:03.567', 1.235, 'ab'), (2, NULL, 2.5, 'c')",

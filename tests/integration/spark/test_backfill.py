@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_lib.backfill.replay import BatchReplay
 from cdc_lib.config import Credentials
-from cdc_lib.merge.routing import lake_merges
-from cdc_lib.model.backfill import SIDE_SUFFIX as SUFFIX
-from cdc_lib.model.backfill import Period
-from cdc_lib.redraining import Redraining
-from cdc_lib.store.layered import LayeredStore
-from cdc_lib.store.local import LocalStore
-from spark_jobs.application import merge, run
-from spark_jobs.backfill import Wanted, backfill
-from spark_jobs.batches import load_plan, tables_of
+from cdc_lib.lake.routing import lake_merges
+from cdc_lib.model.backfill import COPY_SUFFIX as SUFFIX
+from cdc_lib.model.backfill import BackfillRequest, Period
+from cdc_lib.store.objects.layered import LayeredStore
+from cdc_lib.store.objects.local import LocalStore
+from demo.shop import seed
+from demo.shop.compare import compare_database, open_lake
+from demo.shop.workload import Workload
+from spark_jobs.backfill import backfill
+from spark_jobs.changes.frames import load_plan, tables_of
+from spark_jobs.merging.run import merge, run
 from spark_jobs.sql import full_name
-from tests.support.capture import Capture
-from tests.support.shop import seed
-from tests.support.shop.compare import compare_database, open_lake
-from tests.support.shop.workload import Workload
+from tests.harness.capture import Capture
 
 TABLES = ("customers", "orders", "page_views")
 """Of the shop's tables those that are captured; the last one has no key."""
@@ -72,13 +72,17 @@ class Shop:
 
     def backfill(self, period=None, *tables, into="live"):
         return backfill(
-            self.lake.spark, self.config, self.archived, Wanted(period or Period(), tables, into), self.lake.said.append
+            self.lake.spark,
+            self.config,
+            self.archived,
+            BackfillRequest(period or Period(), tables, into),
+            self.lake.said.append,
         )
 
     def decode_again(self):
         """Take the batches from now on from their raw events, decoded into another place."""
         place = LocalStore(self.folder / "again")
-        redraining = Redraining(self.config, Credentials("", ""), self.capture.store, place)
+        redraining = BatchReplay(self.config, Credentials("", ""), self.capture.store, place)
         assert redraining.from_archive(Period(), told=lambda _: None) > 0
         self.archived = replace(self.pipeline, store=LayeredStore(place, self.capture.store))
 
@@ -117,7 +121,7 @@ def shop(mysql_server, tmp_path, lake):
 
 
 def test_damaged_tables_and_tables_beside_them_equal_the_source_when_the_binlog_is_gone(shop):
-    """Once and again; and the merges that follow go on as if nothing had been."""
+    """Once and again; and the merges that follow continue as if nothing had been."""
     shop.round()
     shop.write(2, 40)
     shop.purge()
@@ -129,11 +133,11 @@ def test_damaged_tables_and_tables_beside_them_equal_the_source_when_the_binlog_
     assert shop.differences()
     shop.backfill()
     assert shop.differences() == []
-    shop.backfill(into="side")
+    shop.backfill(into="copy")
     assert shop.differs_beside() == []
     shop.decode_again()
     shop.backfill()
-    shop.backfill(into="side")
+    shop.backfill(into="copy")
     assert shop.differences() == []
     assert shop.differs_beside() == []
     shop.write(1, 30)

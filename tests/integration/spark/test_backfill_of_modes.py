@@ -8,22 +8,23 @@ from datetime import timedelta
 import pytest
 
 from cdc_lib.config.start import StartAt
-from cdc_lib.merge.evolve import lake_columns
-from cdc_lib.merge.stretch import Stretch
-from cdc_lib.model.backfill import SIDE_SUFFIX, Period
-from cdc_lib.model.batch import GTID
+from cdc_lib.lake.evolution import lake_columns
+from cdc_lib.merge.scd2.rewrite import RewriteRange
+from cdc_lib.model.backfill import COPY_SUFFIX, BackfillRequest, Period
 from cdc_lib.model.cursor import DRAIN
-from cdc_lib.model.lake import ORDER, LakeTable, Marker, Point, lake_type
-from cdc_lib.model.mode import VALID_FROM
-from spark_jobs.backfill import Wanted, backfill
-from spark_jobs.brief import brief_settings
-from spark_jobs.session import table_session
-from spark_jobs.tables.history import CHANGES_VIEW, STANDING_VIEW, _made_anew
-from spark_jobs.tables.views import view_of
-from tests.support.batches import BIGINT, DAWN, TEXT, table
-from tests.support.verifying import Compared
+from cdc_lib.model.lake_table import ORDER, LakeTable, Marker, lake_type
+from cdc_lib.model.manifest import GTID
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_mode import VALID_FROM
+from spark_jobs.backfill import backfill
+from spark_jobs.iceberg.scd2 import CHANGES_VIEW, STANDING_VIEW, _made_anew
+from spark_jobs.iceberg.temp_views import view_of
+from spark_jobs.merging.small_merge import brief_settings
+from spark_jobs.runtime.session import table_session
+from tests.harness.batches import BIGINT, DAWN, TEXT, table
+from tests.harness.verifying import Compared
 
-MODES = {"s": "soft_delete", "h": "history"}
+MODES = {"s": "soft_delete", "h": "scd2"}
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -65,10 +66,10 @@ def merged_again(source, into="live"):
         source.lake.spark,
         source.capture.config,
         source.capture.pipeline,
-        Wanted(Period(), (), into),
+        BackfillRequest(Period(), (), into),
         source.said.append,
     )
-    return {name: rows(source, name, SIDE_SUFFIX if into == "side" else "") for name in MODES}
+    return {name: rows(source, name, COPY_SUFFIX if into == "copy" else "") for name in MODES}
 
 
 def purge(source):
@@ -113,7 +114,7 @@ def test_every_row_and_version_stands_as_before_also_after_damage_and_in_tables_
     )
     source.lake.spark.sql(f"INSERT INTO {history} SELECT * FROM {history} WHERE v = 'again'")
     assert merged_again(source) == before
-    assert merged_again(source, "side") == before
+    assert merged_again(source, "copy") == before
     lives(source, "UPDATE {t} SET n = 10 WHERE id = 1")
     assert [row["n"] for row in rows(source, "h") if row["_is_current"]] == [10]
     assert [row["n"] for row in rows(source, "s") if not row["_is_deleted"]] == [10]
@@ -125,14 +126,14 @@ def test_changes_of_many_epochs_are_spliced_by_plans_that_do_not_grow_with_them(
     session = table_session(lake.spark, lake.config)
     for name, value in brief_settings(epochs, 0, {}).items():
         session.conf.set(name, value)
-    own = lake_columns(table("shop.h", {"id": BIGINT, "v": TEXT}), "history")
-    standing = LakeTable(own, ("id",), "history", Marker(), None, None)
+    own = lake_columns(table("shop.h", {"id": BIGINT, "v": TEXT}), "scd2")
+    standing = LakeTable(own, ("id",), "scd2", Marker(), None, None)
     columns = ", ".join(f"CAST(NULL AS {column.type}) AS {column.name}" for column in standing.columns)
     session.sql(f"SELECT {columns} WHERE false").createOrReplaceTempView(view_of(session, STANDING_VIEW))
     changes = [(1, f"e{e}", "u", e, 1, 100, 0, None, DAWN + timedelta(hours=e)) for e in range(1, epochs + 1)]
     types = f"id BIGINT, v STRING, _op STRING, {', '.join(f'{name} {lake_type(name)}' for name in (*ORDER, GTID, VALID_FROM))}"
     session.createDataFrame(changes, types).createOrReplaceTempView(view_of(session, CHANGES_VIEW))
-    made = _made_anew(session, standing, ["v"], (), [Stretch(Point(1, 0, 0), Point(epochs + 1, 0, 0), "")])
+    made = _made_anew(session, standing, ["v"], (), [RewriteRange(Point(1, 0, 0), Point(epochs + 1, 0, 0), "")])
     found = made.where("v IS NOT NULL").orderBy("_valid_from").select("v", "_is_current", "_to_epoch").collect()
     assert [tuple(row) for row in found] == [
         (f"e{e}", e == epochs, e + 1 if e < epochs else None) for e in range(1, epochs + 1)

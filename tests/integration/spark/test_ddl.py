@@ -1,11 +1,11 @@
-"""Statements that change tables are followed into the lake: it equals the source behind each of them."""
+"""Statements that change tables are followed into the lake: it equals the source after each of them."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.support.capture import row_metadata
-from tests.support.ddl_source import Followed
+from tests.harness.capture import first_chunk, row_metadata
+from tests.harness.ddl_source import Followed
 
 
 @pytest.fixture(params=["FULL", "MINIMAL"])
@@ -22,7 +22,7 @@ def source(request, any_server, database, tmp_path, lake):
 
 
 def test_truncated_tables_are_empty(source):
-    """With rows in front of it, behind it, both, or none at all; several times in a window, and merged twice."""
+    """With rows before it, after it, both, or none at all; several times in a window, and merged twice."""
     source.run(
         "TRUNCATE TABLE a", "INSERT INTO b VALUES (9, 'x')", "TRUNCATE b", "INSERT INTO b VALUES (2, 'y'), (4, 'z')"
     )
@@ -108,7 +108,7 @@ def test_a_truncate_while_a_snapshot_runs_takes_its_rows_too(source):
     units = pipeline.plan(by="test")
     facts = source.capture.facts()
     (task,) = [unit for unit in units if getattr(unit, "table", "") == "c"]
-    source.capture.drainer._next_chunk(task, facts.identity, None, 0)
+    first_chunk(source.capture.reader, task, facts.identity)
     source.run("TRUNCATE c", "INSERT INTO c VALUES (2, 'y'), (9, 'y')")
     for unit in units:
         pipeline.drain(unit)
@@ -146,7 +146,7 @@ def test_tables_that_change_their_names_are_read_anew(source):
 
 def test_a_snapshot_waits_for_the_changes_in_front_of_the_swap_that_asked_for_it(source, monkeypatch):
     """A row that comes and goes while the lake lies far behind does not come back: its delete does not count any more."""
-    monkeypatch.setattr("cdc_lib.merging._MERGE_WINDOWS", 1)
+    monkeypatch.setattr("cdc_lib.merge.planner._MERGE_WINDOWS", 1)
     source.run("UPDATE a SET v = 'early' WHERE id = 1")
     source.drain()
     source.run("INSERT INTO a VALUES (27, 'comes')", "INSERT INTO b VALUES (27, 'comes')")

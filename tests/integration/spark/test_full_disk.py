@@ -1,4 +1,4 @@
-"""The disk of the lake is full: a merge stops with an error, readers see what they saw, and room lets it go on."""
+"""The disk of the lake is full: a merge stops with an error, readers see what they saw, and room lets it continue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lib.errors import MergeError
-from tests.support.batches import BIGINT, TEXT, Row, table
+from tests.harness.batches import BIGINT, TEXT, Row, table
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
-"""Many statements on one table in one window, and while its rows are read: the lake equals the source behind them."""
+"""Many statements on one table in one window, and while its rows are read: the lake equals the source after them."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.support.capture import row_metadata
-from tests.support.ddl_source import Followed
+from tests.harness.capture import first_chunk, row_metadata
+from tests.harness.ddl_source import Followed
 
 MANY = (
     "ALTER TABLE t ADD COLUMN f INT NOT NULL DEFAULT 3 FIRST, ADD COLUMN g VARCHAR(9) DEFAULT 'g' AFTER id, ADD h INT AFTER g",
@@ -40,7 +40,7 @@ def test_twelve_statements_in_a_window_and_one_while_the_table_is_read(source):
     pipeline = source.capture.pipeline
     units = pipeline.plan(by="test")
     (task,) = [unit for unit in units if getattr(unit, "table", "") == "t"]
-    source.capture.drainer._next_chunk(task, source.capture.facts().identity, None, 0)
+    first_chunk(source.capture.reader, task, source.capture.facts().identity)
     source.run("ALTER TABLE t ADD COLUMN mid INT DEFAULT 4 AFTER v", "UPDATE t SET mid = 5 WHERE id IN (2, 4)")
     for unit in units:
         pipeline.drain(unit)

@@ -17,11 +17,11 @@ from cdc_lib.config.credentials import Credentials
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
-from cdc_lib.store.open import open_store
-from spark_jobs.archive import archive_of
-from spark_jobs.session import session_jars
-from tests.support.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, table
-from tests.support.lake import lake_config
+from cdc_lib.store.objects.open import open_store
+from spark_jobs.runtime.class_archive import archive_of
+from spark_jobs.runtime.session import session_jars
+from tests.harness.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, table
+from tests.harness.lake import lake_config
 
 ROOT = Path(__file__).parents[3]
 ORDERS = table("shop.orders", {"id": BIGINT, "state": TEXT})
@@ -38,7 +38,7 @@ class Job:
     def start(self, plan):
         (self.folder / "config.json").write_text(self.config.model_dump_json())
         (self.folder / "plan.json").write_bytes(documents.dump(plan))
-        command = [sys.executable, "-m", "tests.support.merge_job", "config.json", "plan.json"]
+        command = [sys.executable, "-m", "tests.harness.merge_job", "config.json", "plan.json"]
         return subprocess.Popen(
             command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -162,7 +162,7 @@ def test_a_plan_without_changes_publishes_its_cut_and_starts_no_spark(tmp_path):
 
 
 def test_the_command_merges_what_the_lake_cursor_has_in_flight(tmp_path):
-    """It plans by itself, starts no Spark for nothing, and gives 2 for a wrong file."""
+    """It plans automatically, starts no Spark for nothing, and gives 2 for a wrong file."""
     config = lake_config(tmp_path)
     one, _ = first_and_second(BatchWriter(open_store(config.store)))
     (tmp_path / "shop.yaml").write_text(config.model_dump_json())  # JSON is YAML

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import CorruptBatch, MergeConflict, MergeError
-from cdc_lib.model.lake import Point
+from cdc_lib.model.position import Point
 from cdc_lib.store import layout
-from spark_jobs.tables import iceberg
-from tests.support.batches import BIGINT, TEXT, Row, at, table
+from spark_jobs.iceberg import lake_table
+from tests.harness.batches import BIGINT, TEXT, Row, at, table
 
 
 @pytest.fixture
@@ -39,11 +39,11 @@ def test_a_batch_merged_again_after_later_deletes_changes_nothing(lake, orders, 
 def test_a_merge_that_dies_in_the_middle_is_seen_by_nobody_and_right_after_the_retry(
     lake, orders, three, monkeypatch, where
 ):
-    """What a killed run leaves is a branch, and the next one clears it away."""
+    """A merge that fails removes its branch, and leaves nothing else."""
     two = [Row("d", 110, {"id": 1, "state": "new"}), Row("u", 120, {"id": 2, "state": "paid"})]
     plan = lake.batches.plan(200, lake.batches.window(100, 200, {orders: two}))
     with monkeypatch.context() as patch:
-        target = iceberg if where == "publish" else iceberg.IcebergTable
+        target = lake_table if where == "publish" else lake_table.IcebergTable
 
         def killed(*_, **__):
             raise MergeError("killed")
@@ -52,12 +52,14 @@ def test_a_merge_that_dies_in_the_middle_is_seen_by_nobody_and_right_after_the_r
         with pytest.raises(MergeError, match="killed"):
             lake.merge(plan)
     assert lake.rows(orders.name, "id", "state") == [(1, "new"), (2, "new"), (3, "new")]
-    assert lake.stands(orders.name).marker.merged_to == Point(1, 1, 100)
+    assert lake.state(orders.name).marker.merged_to == Point(1, 1, 100)
     assert lake.store.get(layout.cut_key("shop", plan.merge_id)) is None
-    lake.merge(plan)
-    assert lake.rows(orders.name, "id", "state") == [(2, "paid"), (3, "new")]
+    before = lake.snapshots(orders.name)
     refs = lake.spark.sql(f"SELECT name FROM {lake.name(orders.name)}.refs").collect()
     assert [row[0] for row in refs] == ["main"]
+    lake.merge(plan)
+    assert lake.rows(orders.name, "id", "state") == [(2, "paid"), (3, "new")]
+    assert lake.snapshots(orders.name) == before + 1
 
 
 def test_a_snapshot_row_does_not_overwrite_a_newer_change_and_an_older_change_not_the_snapshot_row(lake, orders):
@@ -74,7 +76,7 @@ def test_a_snapshot_row_does_not_overwrite_a_newer_change_and_an_older_change_no
 
 
 def test_a_row_deleted_after_the_low_watermark_does_not_come_back_with_a_late_chunk(lake, orders, three):
-    """The windows behind the watermark are merged with the chunk once more."""
+    """The windows after the watermark are merged with the chunk once more."""
     rows = [Row("d", 110, {"id": 1, "state": "new"}), Row("d", 120, {"id": 9, "state": "new"})]
     lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows})))
     chunk = lake.batches.chunk(orders, 105, [{"id": i, "state": "read"} for i in (1, 2, 3, 9)])
@@ -128,16 +130,16 @@ def test_a_fallback_that_replays_changes_in_a_new_epoch_ends_right(lake, orders,
 
 def test_a_commit_of_maintenance_does_not_lose_the_marker(lake, orders, three):
     """Compaction writes a snapshot without it; the one before has it."""
-    stands = lake.stands(orders.name)
+    state = lake.state(orders.name)
     catalog = lake.config.lake.catalog
     lake.spark.sql(
         f"CALL {catalog}.system.rewrite_data_files(table => '{lake.name(orders.name)}', options => map('rewrite-all', 'true'))"
     ).collect()
-    after = lake.stands(orders.name)
-    assert after.snapshot_id != stands.snapshot_id
-    assert after.marker == stands.marker
+    after = lake.state(orders.name)
+    assert after.snapshot_id != state.snapshot_id
+    assert after.marker == state.marker
     lake.merge(lake.batches.again(three))
-    assert lake.stands(orders.name).snapshot_id == after.snapshot_id
+    assert lake.state(orders.name).snapshot_id == after.snapshot_id
 
 
 def test_a_commit_by_somebody_else_in_the_middle_is_a_conflict_and_the_merge_begins_again(
@@ -146,14 +148,14 @@ def test_a_commit_by_somebody_else_in_the_middle_is_a_conflict_and_the_merge_beg
     """Neither commit is lost."""
     rows = [Row("u", 120, {"id": 2, "state": "paid"})]
     plan = lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows}))
-    real, others = iceberg.publish, []
+    real, others = lake_table.publish, []
 
-    def after_another_commit(java, branch):
+    def after_another_commit(*arguments):
         if not others:
             others.append(lake.spark.sql(f"DELETE FROM {lake.name(orders.name)} WHERE id = 3"))
-        real(java, branch)
+        return real(*arguments)
 
-    monkeypatch.setattr(iceberg, "publish", after_another_commit)
+    monkeypatch.setattr(lake_table, "publish", after_another_commit)
     lake.merge(plan)
     assert others
     assert lake.rows(orders.name, "id", "state") == [(1, "new"), (2, "paid")]
@@ -162,13 +164,13 @@ def test_a_commit_by_somebody_else_in_the_middle_is_a_conflict_and_the_merge_beg
 def test_a_conflict_that_does_not_end_is_told_as_one_that_may_be_tried_again(lake, orders, three, monkeypatch):
     """Airflow retries what is retryable."""
     plan = lake.batches.plan(200, lake.batches.window(100, 200, {orders: [Row("u", 120, {"id": 2, "state": "x"})]}))
-    real = iceberg.publish
+    real = lake_table.publish
 
-    def after_another_commit(java, branch):
+    def after_another_commit(*arguments):
         lake.spark.sql(f"INSERT INTO {lake.name(orders.name)} SELECT * FROM {lake.name(orders.name)} WHERE id = 3")
-        real(java, branch)
+        return real(*arguments)
 
-    monkeypatch.setattr(iceberg, "publish", after_another_commit)
+    monkeypatch.setattr(lake_table, "publish", after_another_commit)
     with pytest.raises(MergeConflict) as caught:
         lake.merge(plan)
     assert caught.value.retryable
@@ -181,7 +183,7 @@ def test_a_batch_whose_file_is_gone_stops_the_table(lake, orders):
     lake.store.delete([layout.beside(key, layout.part_path(orders.name, 0))])
     with pytest.raises(CorruptBatch):
         lake.merge(lake.batches.plan(100, key))
-    assert lake.stands(orders.name).snapshot_id is None
+    assert lake.state(orders.name).snapshot_id is None
 
 
 def test_a_plan_whose_manifest_is_gone_is_refused(lake):
@@ -199,8 +201,8 @@ def test_the_cut_names_every_table_at_the_plans_stop(lake, orders, three):
     assert cut.position == at(200)
     assert [(t.table, t.changes) for t in cut.tables] == [(items.name, 1), (orders.name, 0)]
     assert {t.lake_snapshot for t in cut.tables} == {
-        lake.stands(items.name).snapshot_id,
-        lake.stands(orders.name).snapshot_id,
+        lake.state(items.name).snapshot_id,
+        lake.state(orders.name).snapshot_id,
     }
     assert [t.lake_table for t in cut.tables] == [f"lake.{items.name}", f"lake.{orders.name}"]
 
@@ -242,18 +244,18 @@ def test_few_rows_of_two_key_columns_take_out_no_row_that_shares_each_of_them(la
     gone = [Row("d", 210, {"id": 1, "part": "A", "n": 0})]
     lake.merge(lake.batches.plan(300, lake.batches.window(200, 300, {lines: gone})))
     assert sorted(lake.rows(lines.name, "id", "part", "n")) == [row for row in expected if row[:2] != (1, "A")]
-    assert lake.stands(lines.name).marker.merged_to == Point(1, 1, 300)
+    assert lake.state(lines.name).marker.merged_to == Point(1, 1, 300)
 
 
 def test_a_file_whose_rows_all_change_is_taken_out_whole(lake, orders, three):
-    """And the marker of the merge stands in the commit of the rows: Iceberg takes a file out without it."""
+    """And the marker of the merge is in the commit of the rows: Iceberg takes a file out without it."""
     all_of_them = [Row("u", 100 + i, {"id": i, "state": "paid"}) for i in (1, 2, 3)]
     lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {orders: all_of_them})))
     assert lake.rows(orders.name, "id", "state") == [(1, "paid"), (2, "paid"), (3, "paid")]
-    assert lake.stands(orders.name).marker.merged_to == Point(1, 1, 200)
+    assert lake.state(orders.name).marker.merged_to == Point(1, 1, 200)
     one = [Row("u", 210, {"id": 2, "state": "sent"})]
     lake.merge(lake.batches.plan(300, lake.batches.window(200, 300, {orders: one})))
     gone = [Row("d", 310 + i, {"id": i, "state": "sent"}) for i in (1, 2, 3)]
     lake.merge(lake.batches.plan(400, lake.batches.window(300, 400, {orders: gone})))
     assert lake.rows(orders.name, "id", "state") == []
-    assert lake.stands(orders.name).marker.merged_to == Point(1, 1, 400)
+    assert lake.state(orders.name).marker.merged_to == Point(1, 1, 400)

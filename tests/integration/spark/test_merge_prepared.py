@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from cdc_lib.errors import MergeError
-from cdc_lib.merge.prepared import settle
-from spark_jobs.batches import load_batches
-from spark_jobs.tables import iceberg
-from tests.support.batches import BIGINT, TEXT, Row, table
+from cdc_lib.model.xa_settlement import settle
+from spark_jobs.changes.frames import load_batches
+from spark_jobs.iceberg import lake_table
+from tests.harness.batches import BIGINT, TEXT, Row, table
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def orders(lake):
 
 
 def plan_of(lake, stop, opened, *keys):
-    """Return a plan as the lake cursor makes it, and what is open behind it."""
+    """Return a plan as the lake cursor makes it, and what is open after it."""
     plan = lake.batches.plan(stop, *keys)
     windows = [(batch.key, batch.manifest) for batch in load_batches(lake.store, keys) if batch.manifest.window]
     return replace(plan, prepared=opened), settle(opened, windows).open
@@ -54,7 +54,7 @@ def test_a_merge_of_a_commit_that_dies_in_the_middle_is_right_after_the_retry(la
         def killed(*_, **__):
             raise MergeError("killed")
 
-        patch.setattr(iceberg if where == "publish" else iceberg.IcebergTable, where, killed)
+        patch.setattr(lake_table if where == "publish" else lake_table.IcebergTable, where, killed)
         with pytest.raises(MergeError, match="killed"):
             lake.merge(merged)
     assert rows(lake, orders) == [(1, "new"), (2, "new"), (3, "new")]
@@ -94,7 +94,7 @@ def test_a_replay_whose_prepared_rows_are_gone_stops_the_table(lake, orders, mer
 
 
 def test_a_commit_behind_the_marker_alone_is_taken_from_a_window_that_was_merged_in_part(lake, orders, merged):
-    """A window that overlaps what the table has brings what lies behind it, and the commit only once."""
+    """A window that overlaps what the table has brings what lies after it, and the commit only once."""
     lake.merge(merged)
     wide = lake.batches.window(
         200, 400, {orders: [Row("d", 320, {"id": 2, "state": "xa"})]}, decided={"x": (210, True)}

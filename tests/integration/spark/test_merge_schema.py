@@ -4,10 +4,10 @@ import pytest
 
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.model.schema import SourceType
-from cdc_lib.overview import stopped_findings
+from cdc_lib.status.overview import stopped_findings
 from cdc_lib.store import layout
-from cdc_lib.store.stopped import last_stopped
-from tests.support.batches import BIGINT, INT, TEXT, Row, table
+from cdc_lib.store.failed_tables import last_stopped
+from tests.harness.batches import BIGINT, INT, TEXT, Row, table
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_new_column_is_added_where_the_source_has_it(lake, merged):
     new = table(name, {"id": BIGINT, "note": TEXT, "n": INT})
     merge_next({old: [Row("c", 110, {"id": 2, "n": 8})], new: [Row("c", 120, {"id": 3, "n": 9, "note": "x"})]})
     assert lake.rows(name, "id", "note", "n") == [(1, None, 7), (2, None, 8), (3, "x", 9)]
-    assert [column.name for column in lake.stands(name).columns][:3] == ["id", "note", "n"]
+    assert [column.name for column in lake.state(name).columns][:3] == ["id", "note", "n"]
 
 
 def test_a_dropped_column_stays_and_is_null_from_then_on(lake, merged):
@@ -55,7 +55,7 @@ def test_a_type_is_widened_and_old_batches_still_fit(lake, before, after, value)
     lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {new: [Row("u", 110, {"id": 1, "v": value})]})))
     lake.merge(lake.batches.plan(300, lake.batches.window(200, 300, {old: [Row("c", 210, {"id": 2, "v": None})]})))
     assert lake.rows(name, "id", "v") == [(1, value), (2, None)]
-    assert lake.stands(name).columns[1].type == after.lake_type
+    assert lake.state(name).columns[1].type == after.lake_type
 
 
 def test_a_change_that_would_lose_values_stops_this_table_and_publishes_no_cut(lake, merged):
@@ -76,7 +76,7 @@ def test_a_change_that_would_lose_values_stops_this_table_and_publishes_no_cut(l
     # What the doctor says mends it.
     [finding] = stopped_findings(last_stopped(lake.store, "shop"))
     assert name in finding.what
-    assert f"ALTER TABLE {lake.name(name)} RENAME COLUMN n TO n_old" in finding.mend
+    assert f"ALTER TABLE {lake.name(name)} RENAME COLUMN n TO n_old" in finding.hint
     lake.spark.sql(f"ALTER TABLE {lake.name(name)} RENAME COLUMN n TO n_old")
     lake.merge(plan)
     assert lake.rows(name, "id", "n_old", "n") == [(1, 7, None), (2, None, "x")]

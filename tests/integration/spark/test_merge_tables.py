@@ -9,9 +9,9 @@ import pytest
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import MergeError
 from cdc_lib.model.schema import SourceType
-from spark_jobs import batches
-from spark_jobs.tables import iceberg
-from tests.support.batches import BIGINT, INT, TEXT, Row, table
+from spark_jobs.changes import frames
+from spark_jobs.iceberg import lake_table
+from tests.harness.batches import BIGINT, INT, TEXT, Row, table
 
 UTC = dt.UTC
 TYPES = {
@@ -122,8 +122,8 @@ def test_many_keys_are_merged_as_few_are(lake):
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
 def test_many_first_changes_leave_the_last_of_each_key_in_files_of_their_own_keys(lake, monkeypatch, mode):
     """They are put into files before they are collapsed, whatever order they come in; most keys have three of them."""
-    monkeypatch.setattr(iceberg, "ROWS_PER_FILE", 700)
-    monkeypatch.setattr(batches, "ONE_TASK_ROWS", 10)  # as many changes as come in several files have several tasks
+    monkeypatch.setattr(lake_table, "ROWS_PER_FILE", 700)
+    monkeypatch.setattr(frames, "ONE_TASK_ROWS", 10)  # as many changes as come in several files have several tasks
     schema = table(f"{lake.database}.t", {"a": INT, "b": TEXT, "v": INT}, key=("b", "a"))
     lake.config = lake.config.model_copy(update={"modes": (ModeRule(tables=schema.name, mode=mode),)})
     keys = [(i * 37 % 1000, "xyz"[i % 3]) for i in range(1000)]
@@ -149,7 +149,7 @@ def test_many_first_changes_leave_the_last_of_each_key_in_files_of_their_own_key
 def test_names_of_any_kind_work(lake):
     """Upper case, blanks, quotes, dots, words of SQL, letters of other alphabets."""
     columns = {"Id": BIGINT, "order by": TEXT, "a.b": INT, "back`tick": INT, "select": INT, "Größe": INT, "it's": INT}
-    schema = table(f"{lake.database}.Order Items-2.0", columns, key=("Id", "it's"))
+    schema = table(f"{lake.database}.`Order Items-2.0`", columns, key=("Id", "it's"))
     values = dict.fromkeys(columns, 1) | {"order by": "x"}
     lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {schema: [Row("c", 10, values)]})))
     again = [Row("u", 110, {**values, "a.b": 2, "back`tick": 3})]
@@ -195,7 +195,7 @@ def test_changes_that_a_snapshot_of_a_table_without_a_key_holds_are_left_out(lak
 
 
 def test_a_late_snapshot_of_a_table_without_a_key_takes_the_place_of_the_changes_it_holds(lake, views):
-    """Those behind its low watermark stay."""
+    """Those after its low watermark stay."""
     rows = [Row("c", 110, {"page": "a", "n": 1}), Row("c", 160, {"page": "b", "n": 1})]
     lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {views: rows})))
     chunk = lake.batches.chunk(views, 150, [{"page": "a", "n": 1}])

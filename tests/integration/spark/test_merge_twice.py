@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import MergeConflict
-from spark_jobs.tables.iceberg import IcebergTable
-from tests.support.batches import BIGINT, TEXT, Row, table
-from tests.support.races import at_once
+from spark_jobs.iceberg.lake_table import IcebergTable
+from tests.harness.batches import BIGINT, TEXT, Row, table
+from tests.harness.races import at_once
 
 
 @pytest.fixture(params=["with a key", "without a key"])
@@ -65,12 +65,12 @@ def test_a_merge_of_deletes_that_is_overtaken_does_not_set_the_marker_back(lake,
             others.append(True)
             lake.merge(deletes)
             lake.merge(after)
-            others.append(lake.stands(orders.name).marker)
+            others.append(lake.state(orders.name).marker)
         return real(*arguments, **named)
 
     monkeypatch.setattr(IcebergTable, "_take_out", after_the_others)
     lake.merge(deletes)
-    assert lake.stands(orders.name).marker == others[1]
+    assert lake.state(orders.name).marker == others[1]
     assert ids(lake, orders) == [12, 13, 211, 212, 213]
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.cursor import LAKE
-from spark_jobs.application import merge, run
-from spark_jobs.batches import load_plan
-from tests.support import xa
-from tests.support.capture import SOURCE, Capture
+from spark_jobs.changes.frames import load_plan
+from spark_jobs.merging.run import merge, run
+from tests.harness import xa
+from tests.harness.capture import SOURCE, Capture
 
 
 class Source:
@@ -102,7 +102,7 @@ def test_rows_appear_with_the_commit_and_bear_its_place(source):
 
 
 def test_changes_of_a_row_before_and_after_the_commit_come_in_their_order(source):
-    """All in one window: the change before the prepare, the transaction, the change behind its commit."""
+    """All in one window: the change before the prepare, the transaction, the change after its commit."""
     source.execute("UPDATE a SET v = 'before' WHERE id IN (1, 2)")
     source.prepare("'x1'", "UPDATE a SET v = 'x1' WHERE id IN (1, 2)")
     source.prepare("'x2'", "UPDATE a SET v = 'x2' WHERE id = 3")

@@ -10,8 +10,8 @@ import pytest
 
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import MergeError
-from spark_jobs.tables import history
-from tests.support.batches import BIGINT, DAWN, TEXT, Row, table
+from spark_jobs.iceberg import scd2
+from tests.harness.batches import BIGINT, DAWN, TEXT, Row, table
 
 
 @pytest.fixture
@@ -75,9 +75,9 @@ def test_history_holds_each_version_of_a_row_from_its_change_to_the_next(lake, o
 
     Files are left out by the keys, and of the versions that ended by their times.
     """
-    asked, sql = [], history._standing_sql
-    monkeypatch.setattr(history, "_standing_sql", lambda *a, **k: asked.append(sql(*a, **k)) or asked[-1])
-    keeping(lake, orders, "history")
+    asked, sql = [], scd2._existing_sql
+    monkeypatch.setattr(scd2, "_existing_sql", lambda *a, **k: asked.append(sql(*a, **k)) or asked[-1])
+    keeping(lake, orders, "scd2")
     window(lake, orders, 4, 100, ("c", 10, 1, "a"), ("u", 20, 1, "b"), ("c", 30, 2, "x"))
     plan = window(
         lake, orders, 100, 200, ("u", 110, 1, "c"), ("u", 120, 1, "d"), ("d", 130, 2, "x"), ("u", 130, 3, "x")
@@ -102,7 +102,7 @@ def test_history_holds_each_version_of_a_row_from_its_change_to_the_next(lake, o
 
 def test_history_takes_a_stretch_that_a_new_epoch_brings_again_as_known(lake, orders):
     """After a switch of servers the changes of the last minute come twice; and a chunk of a snapshot comes late."""
-    keeping(lake, orders, "history")
+    keeping(lake, orders, "scd2")
     rows = [("c", 10, 1, "a"), ("u", 20, 1, "b"), ("c", 30, 2, "x"), ("d", 40, 2, "x")]
     window(lake, orders, 4, 100, *rows)
     late = lake.batches.chunk(orders, 50, [{"id": 1, "state": "b"}, {"id": 7, "state": "old"}])
@@ -123,7 +123,7 @@ def test_history_takes_a_stretch_that_a_new_epoch_brings_again_as_known(lake, or
 
 
 def test_a_table_with_a_key_can_be_kept_as_the_list_of_its_changes(lake, orders):
-    """And a mirror goes on as soft_delete and back, but becomes nothing else."""
+    """And a mirror continues as soft_delete and back, but becomes nothing else."""
     keeping(lake, orders, "append")
     plan = window(lake, orders, 4, 100, ("c", 10, 1, "a"), ("u", 20, 1, "b"), ("d", 30, 1, "b"))
     lake.merge(lake.batches.again(plan))
@@ -142,7 +142,7 @@ def test_a_table_with_a_key_can_be_kept_as_the_list_of_its_changes(lake, orders)
     assert lake.rows(other.name, "id", "state") == [(2, "c")]
 
 
-@pytest.mark.parametrize("mode", ["soft_delete", "history"])
+@pytest.mark.parametrize("mode", ["soft_delete", "scd2"])
 def test_what_a_change_leaves_out_comes_from_the_version_before_it(lake, mode):
     """Also what a delete leaves out, where the row stays."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": BIGINT, "w": BIGINT})

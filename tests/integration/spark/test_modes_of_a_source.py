@@ -10,12 +10,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cdc_lib.config.maintenance import MaintenanceConfig
-from cdc_lib.model.lake import LakeName, Point
-from cdc_lib.read.as_of import at_time, before, behind
+from cdc_lib.lake.as_of import after_gtid, at_time, before_point
+from cdc_lib.model.lake_table import LakeName
+from cdc_lib.model.position import Point
 from spark_jobs.maintain import maintain
-from tests.support.verifying import Compared
+from tests.harness.verifying import Compared
 
-TABLES = {"s": "soft_delete", "h": "history", "l": "append"}
+TABLES = {"s": "soft_delete", "h": "scd2", "l": "append"}
 STEPS = 18
 
 pytestmark = pytest.mark.timeout(900)  # many merges
@@ -110,11 +111,11 @@ def test_every_mode_tells_of_the_source_what_it_is_for(source):
     source.round()
     now = moments[-1].rows
 
-    assert found(source, *(before(one.point) for one in moments)) == [one.rows for one in moments]
+    assert found(source, *(before_point(one.point) for one in moments)) == [one.rows for one in moments]
     timed = [one for one in moments if one.time is not None]
     assert found(source, "_is_current", *(at_time(one.time) for one in timed)) == [now, *(one.rows for one in timed)]
     changed = [one for one in moments if one.changed][::3]
-    asked = (behind(one.gtid, f"lake.{source.database}.h") for one in changed)
+    asked = (after_gtid(one.gtid, f"lake.{source.database}.h") for one in changed)
     assert found(source, *asked) == [one.rows for one in changed]
 
     assert found(source, "NOT _is_deleted", name="s") == [now]
@@ -126,10 +127,9 @@ def test_every_mode_tells_of_the_source_what_it_is_for(source):
     assert {row[0]: (row[1], row[2]) for row in rows} == now
 
     report = {one.table.partition(".")[2]: one for one in source.report().tables}
-    assert [(report[name].source_rows, report[name].rows, report[name].skipped) for name in "sh"] == [
+    assert [(report[name].source_rows, report[name].rows, report[name].skipped) for name in "shl"] == [
         (len(now), (), "")
-    ] * 2
-    assert "mode append" in report["l"].skipped
+    ] * 3
 
     source.unlogged("INSERT INTO h VALUES (90, 'unlogged', 1)", "INSERT INTO s VALUES (90, 'unlogged', 1)")
     assert [source.table(name, repair=True).repaired for name in "sh"] == [1, 1]
@@ -140,7 +140,7 @@ def test_every_mode_tells_of_the_source_what_it_is_for(source):
         source.lake.spark, config, source.capture.store, [LakeName("lake", (source.database,), "h")], source.said.append
     )
     last = moments[::6]
-    assert found(source, "_is_current", *(before(one.point) for one in last)) == [
+    assert found(source, "_is_current", *(before_point(one.point) for one in last)) == [
         {**now, 90: ("unlogged", 1)},
         *(one.rows for one in last),
     ]

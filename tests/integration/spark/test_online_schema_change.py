@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.capture import row_metadata
-from tests.support.ddl_source import Followed
+from tests.harness.capture import row_metadata
+from tests.harness.ddl_source import Followed
 
 
 @pytest.fixture(params=["FULL", "MINIMAL"])
@@ -58,7 +58,7 @@ def test_gh_ost(source):
 
 
 def test_pt_online_schema_change(source):
-    """With its triggers; once more behind it, with another underscore in front."""
+    """With its triggers; once more after it, with another underscore in front."""
     for front in ("_", "__"):
         new, old = f"{front}t_new", f"{front}t_old"
         source.run(
@@ -82,7 +82,7 @@ def test_pt_online_schema_change(source):
 
 
 def test_without_it_the_shadows_are_tables_like_others(any_server, database, tmp_path, lake):
-    """Where they are wanted, the swap is a RENAME: the table is read anew."""
+    """Where they are wanted, the swap is a RENAME: the table is read again."""
     tables = {"include": [f"{database}.*"], "online_schema_change": False}
     source = Followed(any_server, database, tmp_path, lake, tables=tables)
     source.run(

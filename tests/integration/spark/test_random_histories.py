@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import HealthCheck, Phase, event, given, settings
 
 from cdc_lib.errors import MergeError
-from cdc_lib.store.local import LocalStore
-from tests.support.batches import BIGINT, table
-from tests.support.histories import STEP, histories
-from tests.support.lake import Lake
+from cdc_lib.store.objects.local import LocalStore
+from tests.harness.batches import BIGINT, table
+from tests.harness.histories import STEP, histories
+from tests.harness.lake import Lake
 
 
 def run(lake, history, values=lambda value: {"v": value}):

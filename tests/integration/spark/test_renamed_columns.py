@@ -6,11 +6,11 @@ import pytest
 
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import MergeConflict
-from cdc_lib.model.lake import Point
-from cdc_lib.model.renamed import Renamed
-from tests.support.batches import BIGINT, INT, Row, table
-from tests.support.capture import row_metadata
-from tests.support.ddl_source import Followed
+from cdc_lib.model.column_rename import ColumnRename
+from cdc_lib.model.position import Point
+from tests.harness.batches import BIGINT, INT, Row, table
+from tests.harness.capture import row_metadata
+from tests.harness.ddl_source import Followed
 
 
 @pytest.fixture(params=["FULL", "MINIMAL"])
@@ -21,9 +21,9 @@ def metadata(request):
 @pytest.fixture
 def source(metadata, any_server, database, tmp_path, lake):
     with row_metadata(any_server, metadata):
-        modes = [{"tables": f"{database}.{mode}", "mode": mode} for mode in ("soft_delete", "append", "history")]
+        modes = [{"tables": f"{database}.{mode}", "mode": mode} for mode in ("soft_delete", "append", "scd2")]
         source = Followed(any_server, database, tmp_path, lake, modes=modes)
-        for name in ("t", "soft_delete", "append", "history"):
+        for name in ("t", "soft_delete", "append", "scd2"):
             source.run(f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(20), b VARCHAR(20))")
             source.run(f"INSERT INTO {name} VALUES (1, 'a1', 'b1'), (2, 'a2', 'b2'), (3, 'a3', 'b3')")
         source.round()
@@ -31,9 +31,9 @@ def source(metadata, any_server, database, tmp_path, lake):
 
 
 def test_the_lakes_columns_follow_in_every_mode(source):
-    """Changes of both sides of a statement, names that are exchanged, one that is taken anew, a key's, and merged twice."""
+    """Changes of both sides of a statement, names that are exchanged, one that is snapshotted again, a key's, and merged twice."""
     before = source.snapshots()
-    for name in ("t", "soft_delete", "append", "history"):
+    for name in ("t", "soft_delete", "append", "scd2"):
         source.run(
             f"UPDATE {name} SET a = 'before' WHERE id = 1",
             # A list of changes takes none that lacks cells.
@@ -56,7 +56,7 @@ def test_the_lakes_columns_follow_in_every_mode(source):
     assert source.lake_rows("soft_delete", *names, "_is_deleted") == [
         *((*row, False) for row in rows[:2]), (3, 7, "a3", "b3", True), *((*row, False) for row in rows[2:]),
     ]  # fmt: skip
-    versions = source.lake_rows("history", *names, "_op", "_is_current")
+    versions = source.lake_rows("scd2", *names, "_op", "_is_current")
     assert [row[:4] for row in versions if row[5]] == rows
     assert {(1, 7, "a1", "b1"), (1, 7, "before", "b1")} < {row[:4] for row in versions if not row[5]}
     changes = source.lake_rows("append", "id", "b", "c", "_op")
@@ -64,7 +64,7 @@ def test_the_lakes_columns_follow_in_every_mode(source):
     source.run("ALTER TABLE t RENAME COLUMN id TO number", "UPDATE t SET c = 'late' WHERE number = 2")
     source.round(twice=True)
     source.assert_equal("t")
-    assert source.lake.stands(f"{database}.t").primary_key == ("number",)
+    assert source.lake.state(f"{database}.t").primary_key == ("number",)
     assert source.snapshots() == before
 
 
@@ -88,13 +88,13 @@ def test_renames_that_come_again_are_done_once(source):
     )
     source.round(twice=True)
     source.assert_equal("t")
-    names = [column.name for column in source.lake.stands(f"{source.capture.database}.t").columns[:4]]
+    names = [column.name for column in source.lake.state(f"{source.capture.database}.t").columns[:4]]
     assert names == ["id", "b_old", "a", "b"]
     source.capture.pipeline.rewind(StartAt(position=str(begin)), by="test", why="to read it again")
     source.run("UPDATE t SET b = 7 WHERE id = 4")
     source.round(twice=True)
     source.assert_equal("t")
-    assert [column.name for column in source.lake.stands(f"{source.capture.database}.t").columns[:4]] == names
+    assert [column.name for column in source.lake.state(f"{source.capture.database}.t").columns[:4]] == names
 
 
 def test_rows_that_were_put_together_before_columns_exchanged_their_names_are_not_published(lake):
@@ -102,10 +102,10 @@ def test_rows_that_were_put_together_before_columns_exchanged_their_names_are_no
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "a": INT, "b": INT})
     lake.merge(lake.batches.plan(104, lake.batches.window(4, 104, {schema: [Row("c", 5, {"id": 1, "a": 1, "b": 2})]})))
     late = lake.target(schema.name)
-    stands = late.load()
-    swap = Renamed(schema.name, Point(1, 1, 110), (("a", "b"), ("b", "a")), "", 1)
+    state = late.load()
+    swap = ColumnRename(schema.name, Point(1, 1, 110), (("a", "b"), ("b", "a")), "", 1)
     other = lake.target(schema.name)
-    assert [column.name for column in other.rename(stands, {"a": "b", "b": "a"}, [swap]).columns[:3]] == [
+    assert [column.name for column in other.rename(state, {"a": "b", "b": "a"}, [swap]).columns[:3]] == [
         "id",
         "b",
         "a",
@@ -113,8 +113,8 @@ def test_rows_that_were_put_together_before_columns_exchanged_their_names_are_no
     assert other.load().renames == (swap,)
     rows = lake.spark.table(lake.name(schema.name)).selectExpr("'u' AS _op", "*")
     with pytest.raises(MergeConflict, match="renamed meanwhile"):
-        late.upsert(rows, markers={schema.name: stands.marker}, guard=False)
+        late.upsert(rows, markers={schema.name: state.marker}, guard=False)
     assert lake.rows(schema.name, "id", "a", "b") == [(1, 2, 1)]
     with pytest.raises(MergeConflict, match="renamed meanwhile"):
-        late.rename(stands, {"a": "b", "b": "a"}, [swap])
+        late.rename(state, {"a": "b", "b": "a"}, [swap])
     assert lake.rows(schema.name, "id", "a", "b") == [(1, 2, 1)]

@@ -8,13 +8,13 @@ import pytest
 
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import MergeError
-from cdc_lib.merge.plan import Piece
-from cdc_lib.store.local import LocalStore
-from spark_jobs.batches import changes, load_batches
-from tests.support.batches import BIGINT, Row, table
-from tests.support.capture import Capture
-from tests.support.lake import Lake
-from tests.support.row_images import COLUMNS, IMAGES, KEYS, MAKERS, assert_equal, in_session, one_round, statement
+from cdc_lib.merge.plan import MergeInput
+from cdc_lib.store.objects.local import LocalStore
+from spark_jobs.changes.frames import changes, load_batches
+from tests.harness.batches import BIGINT, Row, table
+from tests.harness.capture import Capture, first_chunk
+from tests.harness.lake import Lake
+from tests.harness.row_images import COLUMNS, IMAGES, KEYS, MAKERS, assert_equal, in_session, one_round, statement
 
 
 @pytest.fixture
@@ -31,13 +31,13 @@ def lake(spark_lake, capture):
 
 
 def everything_again(capture, lake):
-    """Merge all batches once more into the table as it stands, as if it had no marker."""
+    """Merge all batches once more into the table as it is, as if it had no marker."""
     keys = [key for key in capture.visible() if "/batches/" in key and key.endswith("manifest.json")]
     name = f"{capture.database}.r"
-    pieces = [Piece(batch, None) for batch in load_batches(capture.store, sorted(keys))]
-    stands = lake.stands(name)
-    frame = changes(lake.spark, capture.store, name, pieces, stands.columns)
-    lake.target(name).upsert(frame, markers=stands.markers, guard=True)
+    pieces = [MergeInput(batch, None) for batch in load_batches(capture.store, sorted(keys))]
+    state = lake.state(name)
+    frame = changes(lake.spark, capture.store, name, pieces, state.columns)
+    lake.target(name).upsert(frame, markers=state.markers, guard=True)
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -59,7 +59,7 @@ def test_random_changes_under_changing_images_end_in_the_lake_as_in_the_source(c
 
 
 def test_an_update_of_a_row_that_the_lake_does_not_have_stops_the_table(capture, lake):
-    """With the table, the columns, the keys and the ways out; the lake stands as it stood."""
+    """With the table, the columns, the keys and the ways out; the lake is as it stood."""
     capture.execute(f"CREATE TABLE r ({KEYS['one column']}, {COLUMNS})")
     capture.execute("INSERT INTO r VALUES (1, 0, 1, 'x', 't', 'c'), (2, 0, 1, 'x', 't', 'c')")
     one_round(capture, lake)
@@ -102,7 +102,7 @@ def test_an_insert_that_lacks_a_default_stops_the_table_unless_a_later_change_gi
 def test_an_insert_that_lacks_a_default_while_a_snapshot_is_read_is_not_taken_for_a_deleted_row(
     mysql_server, mysql_database, tmp_path, spark_lake
 ):
-    """Its part of the table was read before it was there, or lies behind the last key that is read."""
+    """Its part of the table was read before it was there, or lies after the last key that is read."""
     capture = Capture(mysql_server, mysql_database, tmp_path, start="snapshot", snapshot={"chunk_rows": 2})
     spark, config = spark_lake
     lake = Lake(spark, capture.config.model_copy(update={"lake": config.lake}), capture.store)
@@ -110,8 +110,7 @@ def test_an_insert_that_lacks_a_default_while_a_snapshot_is_read_is_not_taken_fo
     capture.execute("INSERT INTO r (id, b) VALUES (1, 1), (3, 3), (5, 5), (7, 7)")
     (task,) = capture.pipeline.plan(by="test")
     identity = capture.facts().identity
-    drainer = capture.drainer
-    first = drainer._next_chunk(task, identity, None, 0)
+    first = first_chunk(capture.reader, task, identity)
     minimal = "SET SESSION binlog_row_image = 'MINIMAL'"
     in_session(capture, minimal, "INSERT INTO r (id, b) VALUES (2, 0), (9, 0)", "UPDATE r SET b = 8 WHERE id = 1")
     assert not first.chunk.last
@@ -250,7 +249,7 @@ def test_replayed_changes_of_keys_without_all_columns_are_never_wrong(any_server
         assert merges > 1
         assert_equal(capture, lake)
         return
-    assert "the binlog does not tell all of some rows" in str(stopped)
+    assert "the binlog does not contain all columns of some rows" in str(stopped)
     assert stopped.context["table"] == f"{database}.r"
-    with pytest.raises(MergeError):  # and stays so, rather than to go on without the rows
+    with pytest.raises(MergeError):  # and stays so, rather than to continue without the rows
         one_round(capture, lake)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from datetime import timedelta
 from random import Random
 
 import pytest
 
-from cdc_lib.model.lake import LakeName
-from cdc_lib.model.policy import ValuePolicy
+from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.projection import whole
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import Column, SourceType, TableSchema
-from cdc_lib.verify.subject import subject_of
-from spark_jobs.lake_sums import ranged
-from tests.integration.test_drain_types import COLUMNS
-from tests.support.shop import seed
-from tests.support.verifying import Compared
+from cdc_lib.model.value_policy import ValuePolicy
+from cdc_lib.verify.comparability import subject_of
+from demo.shop import seed
+from spark_jobs.merging.checksums import ranged
+from tests.harness.verifying import Compared
+from tests.integration.drain.test_drain_types import COLUMNS
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_a_table_with_every_type_is_the_same_and_one_changed_cell_of_each_is_fou
     source.execute(f"INSERT INTO a (id) VALUES ({2 * rows + 1})")
     source.round()
     found = source.table("a", chunk_rows=20)
-    assert (found.skipped, found.rows, found.unequal_ranges, found.left_out) == ("", (), 0, ())
+    assert (found.skipped, found.rows, found.unequal_ranges, found.uncompared) == ("", (), 0, ())
     assert (found.source_rows, found.lake_rows) == (2 * rows + 1, 2 * rows + 1)
     assert found.ranges == (2 * rows + 1) // 20 + 1
 
@@ -185,7 +186,7 @@ def test_rows_are_waited_for_until_the_lake_has_them(source):
         if not rounds:
             rounds.append(source.round())
 
-    found = source.table("tenants", sleep=merge_meanwhile, wait=300)
+    found = source.table("tenants", sleep=merge_meanwhile, wait=timedelta(minutes=5))
     assert rounds == [None]
     assert (found.different, found.extra, found.in_flight) == (0, 1, 0)
 
@@ -210,7 +211,7 @@ def test_what_cannot_be_compared_is_named_with_its_reason(any_server, database, 
     source.round()
     source.unlogged("UPDATE shaped SET secret = 0, mail = ''", "UPDATE part_2 SET v = 9 WHERE id = 1")
     found = {one.table.partition(".")[2]: one for one in source.report().tables}
-    assert {column.column for column in found["shaped"].left_out} == {"secret", "mail"}
+    assert {column.column for column in found["shaped"].uncompared} == {"secret", "mail"}
     assert found["shaped"].clean
     assert {name for name, one in found.items() if one.skipped} == {"filtered", "shard_1", "shard_2"}
     assert [(row.kind, dict(row.key)) for row in found["part_2"].rows] == [("different", {"id": "1"})]
@@ -235,7 +236,7 @@ def test_a_repair_makes_the_lake_equal_its_source_again(source):
     found = {one.table.partition(".")[2]: one for one in report.tables}
     assert {name: one.repaired for name, one in found.items() if one.repaired} == {"tenants": 4, "texts": 3}
     assert [(name, one.drift, one.refused) for name, one in found.items() if one.drift] == [
-        ("list", 1, f"the table has no key: cdc snapshot shop {source.database}.list takes it anew")
+        ("list", 1, f"the table has no key: cdc snapshot shop {source.database}.list takes it again")
     ]
     assert source.table("tenants").clean
     source.execute("UPDATE tenants SET v = 'last' WHERE id = 30")

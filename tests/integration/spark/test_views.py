@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from spark_jobs.session import table_session
-from spark_jobs.tables.views import view_of
+from spark_jobs.iceberg.temp_views import view_of
+from spark_jobs.runtime.session import table_session
 
 
 def test_what_a_session_keeps_stays_when_another_replaces_its_view(spark_lake):

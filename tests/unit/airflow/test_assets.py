@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from airflow.sdk import Asset, AssetAlias
 
 from cdc_airflow.assets import announce, changed_tables, table_asset
-from cdc_lib.model.merge import Cut, TableCut
+from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.position import Position
 
 

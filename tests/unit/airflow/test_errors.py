@@ -8,7 +8,7 @@ from cdc_lib.errors import SourceUnavailable, UnknownEvent
 
 
 def test_an_error_that_may_go_away_takes_the_retries():
-    """It goes on as it is, so that Airflow tries again."""
+    """It continues as it is, so that Airflow tries again."""
     with pytest.raises(SourceUnavailable), airflow_errors():
         raise SourceUnavailable("no route")
 

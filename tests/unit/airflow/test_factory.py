@@ -4,13 +4,16 @@ import itertools
 import os
 import subprocess
 import sys
+import traceback
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from airflow.sdk import TriggerRule
 
+from cdc_airflow import factory
 from cdc_airflow.factory import make_dags, refuse_wrong_sources, sources_folder
+from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,14 +33,42 @@ def test_each_source_file_makes_a_dag_whose_tasks_follow_one_another(sources: Pa
 
 
 def test_a_wrong_source_is_an_error_of_its_own_and_hides_no_other(sources: Path):
-    """The message names file, key, value and what is allowed."""
+    """The message names file, key and what is allowed; not the value of an unknown key, which may be a password."""
     (sources / "wrong.yaml").write_text("server: {host: h, user: u, password_env: P, prot: 3307}\ntables: [a.*]\n")
     assert sorted(make_dags(sources)) == BOTH
     with pytest.raises(ConfigError) as error:
         refuse_wrong_sources(sources)
-    for word in ("wrong.yaml", "server.prot", "3307", "did you mean 'port'"):
+    for word in ("wrong.yaml", "server.prot", "did you mean 'port'"):
         assert word in str(error.value)
+    assert "3307" not in str(error.value)
     assert "shop.yaml" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["merge: &a {conf: *a}\n", "tables: " + "[" * 100_000, "retention_warning: 2026-02-30\n"]
+)
+def test_a_file_that_breaks_its_reader_takes_no_dag_from_the_others(sources: Path, text: str):
+    """One file with an alias inside itself made the DAGs of all sources stale within seconds."""
+    (sources / "bad.yaml").write_text(text)
+    assert sorted(make_dags(sources)) == BOTH
+    with pytest.raises(ConfigError, match=r"bad\.yaml"):
+        refuse_wrong_sources(sources)
+
+
+def test_a_source_of_which_airflow_makes_no_dag_takes_none_from_the_others(sources: Path, monkeypatch):
+    """It is shown with the wrong files; what Airflow says of it may hold a value of the file, and is not repeated."""
+    real = factory.make_backfill_dag
+
+    def refuses(config: SourceConfig, path: Path):
+        if config.source == "shop":
+            raise ValueError("hunter2")
+        return real(config, path)
+
+    monkeypatch.setattr(factory, "make_backfill_dag", refuses)
+    assert sorted(make_dags(sources)) == ["cdc_stock", "cdc_stock.backfill"]
+    with pytest.raises(ConfigError, match=r"ends in ValueError.*shop\.yaml") as error:
+        refuse_wrong_sources(sources)
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
 
 
 def test_all_wrong_sources_are_told_at_once(sources: Path):
@@ -78,7 +109,7 @@ def test_acks_run_when_there_was_nothing_to_drain_or_merge_and_never_after_a_fai
 
 
 def test_the_last_task_is_an_ack_so_that_a_run_is_green_only_when_all_went_well(sources: Path):
-    """A leaf behind it that runs in any case would make failed runs green."""
+    """A leaf after it that runs in any case would make failed runs green."""
     dag = make_dags(sources)["cdc_shop"]
     assert [task.task_id for task in dag.leaves] == ["ack_lake"]
     assert not any(task.is_teardown for task in dag.tasks)
@@ -125,7 +156,7 @@ def test_the_sources_lie_beside_the_dag_file_unless_the_environment_says_otherwi
 
 
 def test_parsing_imports_nothing_heavy(sources: Path):
-    """A DAG processor reads the file again and again, in a process that begins anew each time."""
+    """A DAG processor reads the file again and again, in a process that begins again each time."""
     code = f"""
 import runpy, sys
 names = runpy.run_path({str(ROOT / "dags" / "cdc_sources.py")!r})

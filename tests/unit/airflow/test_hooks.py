@@ -27,7 +27,7 @@ def use_connection(folder: Path, extra: str = "") -> Path:
 def test_the_password_of_the_environment_is_taken_and_masked(
     sources: Path, masked: list[str], monkeypatch: pytest.MonkeyPatch
 ):
-    """Airflow hides the passwords of connections by itself, not those of variables."""
+    """Airflow hides the passwords of connections automatically, not those of variables."""
     monkeypatch.setenv("CDC_TEST_PASSWORD", "tiger-7")
     credentials = CdcHook(sources / "shop.yaml").credentials
     assert (credentials.user, credentials.password) == ("cdc", "tiger-7")

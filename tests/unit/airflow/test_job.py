@@ -67,7 +67,7 @@ def test_stopping_ends_what_the_job_started_too(tmp_path: Path):
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
 def test_a_job_does_not_outlive_a_task_that_was_killed(tmp_path: Path):
-    """No handler runs in a process that gets SIGKILL: the job must find out by itself."""
+    """No handler runs in a process that gets SIGKILL: the job must find out automatically."""
     code = f"""
 import os, sys
 from pathlib import Path

@@ -10,8 +10,8 @@ from cdc_airflow.factory import MAINTENANCE, make_dags, make_maintenance
 from cdc_airflow.maintenance import CollectOperator
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.local import LocalStore
-from tests.support.batches import IDENTITY, BatchWriter, at
+from cdc_lib.store.objects.local import LocalStore
+from tests.harness.batches import IDENTITY, BatchWriter, at
 
 
 def test_each_source_has_tasks_of_its_own_and_a_wrong_one_hides_no_other(sources: Path):
@@ -60,7 +60,7 @@ def test_the_task_removes_what_all_have_read_as_long_as_the_source_file_says(sou
 
 
 def test_a_new_source_file_is_picked_up_a_changed_one_reloaded_and_a_removed_one_gone(sources: Path):
-    """Each parsing looks at the folder anew; what a source left in its store stays."""
+    """Each parsing looks at the folder again; what a source left in its store stays."""
     (sources / "orders.yaml").write_text((sources / "shop.yaml").read_text())
     assert [name for name in sorted(make_dags(sources)) if "." not in name] == ["cdc_orders", "cdc_shop", "cdc_stock"]
     changed = (sources / "orders.yaml").read_text().replace("*/7", "*/9").replace("parallelism: 3", "parallelism: 5")

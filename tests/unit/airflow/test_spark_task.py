@@ -6,47 +6,40 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from cdc_airflow.errors import airflow_errors
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.merge import job_secrets
-from cdc_airflow.spark_job import TRY_AGAIN, job_environment, judge
+from cdc_airflow.spark_job import error_of, job_environment
 from cdc_lib.config.credentials import take_handed
-from cdc_lib.errors import MergeError
-from spark_jobs import entry
-
-NAMED = "IncompatibleSchema: int to text [table=shop.orders]. Run ALTER TABLE"
+from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError, dump_error
 
 
-def test_a_merge_that_went_well_ends_the_task_well():
-    """Status 0 is success whatever was printed."""
-    judge(0, [NAMED])
+def test_an_error_that_the_job_left_is_the_tasks(tmp_path: Path):
+    """With its place and hint; trying again would find the same columns."""
+    left = tmp_path / "error.json"
+    left.write_bytes(dump_error(IncompatibleSchema("int to text", hint="Run ALTER TABLE", table="shop.orders")))
+    found = error_of(1, left)
+    assert isinstance(found, IncompatibleSchema)
+    assert str(found) == "int to text [table=shop.orders]. Run ALTER TABLE"
+    with pytest.raises(AirflowFailException, match="IncompatibleSchema: int to text"), airflow_errors():
+        raise found
 
 
-def test_an_error_that_the_job_named_fails_the_task_with_its_words():
-    """Trying again would find the same columns."""
-    with pytest.raises(AirflowFailException) as error:
-        judge(1, ["many lines", NAMED, "Shutting down"])
-    assert str(error.value) == NAMED
+def test_a_conflict_is_tried_again(tmp_path: Path):
+    """Airflow sees the error itself, and takes the task's retries."""
+    left = tmp_path / "error.json"
+    left.write_bytes(dump_error(MergeConflict("somebody else committed")))
+    with pytest.raises(MergeConflict), airflow_errors():
+        raise error_of(75, left)
 
 
-@pytest.mark.parametrize(
-    ("status", "output"),
-    [
-        (TRY_AGAIN, ["MergeConflict: somebody else committed"]),
-        (137, ["..."]),
-        (1, ["Py4JNetworkError: gone"]),
-        (143, []),
-    ],
-)
-def test_what_may_go_away_is_tried_again(status: int, output: list[str]):
-    """A conflict, a kill by the system, a Java process that died."""
-    with pytest.raises(MergeError) as error:
-        judge(status, output)
-    assert error.value.retryable
-
-
-def test_task_and_job_agree_about_the_status_that_asks_for_another_try():
-    """The number stands in both, because the task must not import Spark."""
-    assert entry.TRY_AGAIN == TRY_AGAIN
+@pytest.mark.parametrize("status", [137, 143, 1])
+def test_a_job_that_left_no_error_is_tried_again(status: int, tmp_path: Path):
+    """A kill by the system, a Java process that died."""
+    found = error_of(status, tmp_path / "error.json")
+    assert isinstance(found, MergeError)
+    assert found.retryable
+    assert f"status {status}" in str(found)
 
 
 def test_the_job_gets_none_of_airflows_keys(monkeypatch: pytest.MonkeyPatch):

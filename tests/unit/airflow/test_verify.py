@@ -45,10 +45,10 @@ def test_a_worker_builds_the_dag_of_its_task_alone(sources: Path, monkeypatch: p
 
 @pytest.mark.parametrize("missing", [0, 2])
 def test_drift_fails_the_task_and_names_the_table(sources: Path, monkeypatch: pytest.MonkeyPatch, missing: int):
-    """With counts alone: no row stands in Airflow's log or results. The job itself runs in the integration tests."""
+    """With counts alone: no row is in Airflow's log or results. The job itself runs in the integration tests."""
     position = Position("binlog.000001", 4)
     one = TableReport("shop.orders", "lake.shop.orders", source_rows=9, missing=missing, in_flight=1, position=position)
-    other = TableReport("shop.empty", "lake.shop.empty", skipped="it is set aside")
+    other = TableReport("shop.empty", "lake.shop.empty", skipped="it is quarantined")
 
     def run_job(_self, _module, _option, file, **_more):
         Path(file).write_bytes(documents.dump(Report("shop", 1, position, "", AT, AT, (one, other))))
@@ -65,4 +65,4 @@ def test_drift_fails_the_task_and_names_the_table(sources: Path, monkeypatch: py
     else:
         found = task.execute({})
         assert found["shop.orders"]["rows"] == 9
-        assert found["shop.empty"] == {"not compared": "it is set aside"}
+        assert found["shop.empty"] == {"not compared": "it is quarantined"}

@@ -6,12 +6,12 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
-from tests.support.servers.process import free_port
+from tests.harness.servers.process import free_port
 
 PASSWORD = "hunter2"
 
 SOURCE = """
-server: {{host: 127.0.0.1, port: {port}, user: cdc, password_env: SHOP_PASSWORD, connect_timeout: 1}}
+server: {{host: 127.0.0.1, port: {port}, user: cdc, password_env: SHOP_PASSWORD, connect_timeout: 1s}}
 tables: ["shop.*"]
 store: {{url: "file://{folder}/store"}}
 lake: {{type: jdbc, uri: "jdbc:sqlite:{folder}/cat.db?busy_timeout=30000", warehouse: "file://{folder}/lake"}}

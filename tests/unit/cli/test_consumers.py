@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,12 +13,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lib.cli.errors import EXIT_STATUS
 from cdc_lib.consumers.subscribe import subscribe
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.local import LocalStore
-from tests.support.batches import IDENTITY, INT, TEXT, BatchWriter, Row, at, table
+from cdc_lib.store.objects.local import LocalStore
+from tests.harness.batches import IDENTITY, INT, TEXT, BatchWriter, Row, at, table
 
 A = table("shop.a", {"id": INT, "v": TEXT})
 B = table("shop.b", {"id": INT})
@@ -95,7 +97,7 @@ def test_the_tail_of_some_tables_and_from_the_end(cdc, batches):
     for _ in range(2):
         lines = cdc("tail", "shop", "--tables", "shop.b").stdout.splitlines()
         assert [json.loads(line)["header"]["tableName"] for line in lines] == ["b"]
-    assert cdc("tail", "shop", "--from", "latest").stdout == ""
+    assert cdc("tail", "shop", "--start", "latest").stdout == ""
     assert cdc("tail", "shop", "--tables", "b").exit_code == 2
 
 
@@ -125,45 +127,61 @@ def test_a_closed_pipe_ends_the_tail_quietly_and_what_was_not_taken_comes_again(
     assert cursors.load("shop", "pipe").position == at(4)
 
 
+def test_an_interrupted_command_ends_with_the_documented_status(sources, batches):
+    """As shells expect it of Ctrl-C."""
+    command = [sys.executable, "-m", "cdc_lib.cli", "--sources", str(sources), "tail", "shop", "--follow"]
+    # A shell without job control starts what runs in the background with SIGINT ignored, and children inherit that.
+    heeds = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    command[1:3] = ["-c", heeds + "runpy.run_module('cdc_lib.cli', run_name='__main__', alter_sys=True)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+    assert "130 interrupted" in EXIT_STATUS
+
+
 def test_consumers_are_listed_with_what_they_hold_back(cdc, batches, store):
     """The lake is one of them; status tells it too."""
     read(store, "audit")
-    found = {one["name"]: one for one in json.loads(cdc("consumers", "shop", "--json").stdout)}
-    assert (found["audit"]["behind"], found["audit"]["holding"], found["lake"]["behind"]) == (2, 1, 0)
+    found = {one["name"]: one for one in json.loads(cdc("consumers", "list", "shop", "--json").stdout)}
+    assert (found["audit"]["pending_windows"], found["audit"]["holding"], found["lake"]["pending_windows"]) == (2, 1, 0)
     assert found["audit"]["lag_seconds"] > 86_400
-    for command in ("consumers", "status"):
-        assert "shop: 1 old batches stay for audit" in cdc(command, "shop").stdout
+    for command in (("consumers", "list"), ("status",)):
+        assert "shop: 1 old batches stay for audit" in cdc(*command, "shop").stdout
 
 
 def test_a_dropped_consumer_holds_nothing_back_and_can_be_taken_back(cdc, batches, store):
     """The cursors of the pipeline cannot be dropped."""
     read(store, "audit")
-    told = cdc("consumers", "shop", "--drop", "audit", "--yes").stdout
+    told = cdc("consumers", "drop", "shop", "audit", "--yes").stdout
     assert ObjectCursorStore(store).load("shop", "audit") is None
-    key = told.strip().rpartition("--from ")[2]
-    assert cdc("cursor", "restore", "shop", "audit", "--from", key, "--yes").exit_code == 0
+    key = told.strip().rpartition("--replaced ")[2]
+    assert cdc("cursor", "restore", "shop", "audit", "--replaced", key, "--yes").exit_code == 0
     assert ObjectCursorStore(store).load("shop", "audit").position == at(100)
-    assert cdc("consumers", "shop", "--drop", LAKE, "--yes").exit_code == 2
-    assert cdc("consumers", "shop", "--drop", "nobody", "--yes").exit_code == 2
+    assert cdc("consumers", "drop", "shop", LAKE, "--yes").exit_code == 2
+    assert cdc("consumers", "drop", "shop", "nobody", "--yes").exit_code == 2
 
 
 def test_gc_removes_what_all_have_read_and_nothing_else(cdc, batches, store):
-    """A dry run first, which is the default; what is young, unread or behind it stays."""
+    """A dry run first, which is the default; what is young, unread or after it stays."""
     read(store, "audit")
     before = windows(store)
-    dry = cdc("gc", "shop")
+    dry = cdc("batches", "gc", "shop")
     assert windows(store) == before
     assert "--yes removes it" in dry.stdout
-    done = cdc("gc", "shop", "--yes").stdout
+    done = cdc("batches", "gc", "shop", "--yes").stdout
     assert windows(store) == before[1:]
     assert [info.key for info in store.list(f"shop/batches/000001/{before[0]}")] == []
     assert "2 windows stay: not acknowledged by audit" in done
     assert "audit holds back 1 windows" in done
     read(store, "audit", ack=2)
-    assert "1 windows stay: younger than store.keep_batches_for" in cdc("gc", "shop").stdout
-    assert json.loads(cdc("gc", "shop", "--yes", "--json").stdout)["removed"] is True
+    assert "1 windows stay: younger than store.keep_batches_for" in cdc("batches", "gc", "shop").stdout
+    assert json.loads(cdc("batches", "gc", "shop", "--yes", "--json").stdout)["removed"] is True
     assert windows(store) == before[2:]
-    assert "nothing to collect" in cdc("gc", "shop", "--yes").stdout
+    assert "nothing to collect" in cdc("batches", "gc", "shop", "--yes").stdout
     assert [r["header"]["logfileOffset"] for r in map(json.loads, cdc("tail", "shop").stdout.splitlines())] == [210]
 
 
@@ -182,7 +200,7 @@ def test_gc_sweeps_what_no_manifest_names_when_nobody_can_be_about_to_name_it(cd
         os.utime(path, (LONG_AGO, LONG_AGO))
     named = {info.key for info in store.list("shop/batches")} - {lost, died}
     read(store, "audit", ack=0)
-    done = cdc("gc", "shop", "--yes").stdout
+    done = cdc("batches", "gc", "shop", "--yes").stdout
     assert {info.key for info in store.list("shop/batches")} == named
     assert not writing.exists()
     assert "unnamed file" in done
@@ -195,20 +213,20 @@ def test_an_exported_cursor_is_restored_with_its_moves_on_record(cdc, batches, s
     document = tmp_path / "audit.json"
     document.write_text(cdc("cursor", "export", "shop", "audit").stdout)
     read(store, "audit", ack=2)
-    assert cdc("cursor", "restore", "shop", "audit", "--from", document).exit_code == 1
+    assert cdc("cursor", "restore", "shop", "audit", "--file", document).exit_code == 1
     assert ObjectCursorStore(store).load("shop", "audit").position == at(300)
-    told = cdc("cursor", "restore", "shop", "audit", "--from", document, "--yes", "--why", "read wrongly").stdout
+    told = cdc("cursor", "restore", "shop", "audit", "--file", document, "--yes", "--why", "read wrongly").stdout
     held = ObjectCursorStore(store).load("shop", "audit")
     assert held.position == at(100)
     assert (held.moves[-1].kind, held.moves[-1].start, held.moves[-1].why) == ("restore", at(300), "read wrongly")
     assert "cdc cursor restore by" in held.moves[-1].by
     assert [move.kind for move in held.moves] == ["start", "ack", "ack", "ack", "restore"]
-    key = told.strip().rpartition("--from ")[2]
+    key = told.strip().rpartition("--replaced ")[2]
     assert f"UTC: {key}" in cdc("cursor", "show", "shop", "audit").stdout
-    assert cdc("cursor", "restore", "shop", "--from", key, "--yes").exit_code == 0
+    assert cdc("cursor", "restore", "shop", "--replaced", key, "--yes").exit_code == 0
     assert ObjectCursorStore(store).load("shop", "audit").position == at(300)
     document.write_text(document.read_text().replace('"source": "shop"', '"source": "stock"'))
-    refused = cdc("cursor", "restore", "shop", "--from", document, "--yes")
+    refused = cdc("cursor", "restore", "shop", "--file", document, "--yes")
     assert refused.exit_code == 2
     assert "stock" in refused.stderr
     assert list(ObjectCursorStore(store).consumers("shop")) == ["audit", DRAIN, LAKE]
@@ -220,15 +238,15 @@ def test_a_cursor_is_not_restored_to_where_batches_are_gone(cdc, batches, store,
     document = tmp_path / "audit.json"
     document.write_text(cdc("cursor", "export", "shop", "audit").stdout)
     read(store, "audit", ack=3)
-    cdc("gc", "shop", "--yes")
-    refused = cdc("cursor", "restore", "shop", "audit", "--from", document, "--yes")
+    cdc("batches", "gc", "shop", "--yes")
+    refused = cdc("cursor", "restore", "shop", "audit", "--file", document, "--yes")
     assert refused.exit_code == 1
     assert "no longer stored" in refused.stderr
     assert ObjectCursorStore(store).load("shop", "audit").position == at(300)
 
 
 def test_the_drain_does_not_go_back_behind_the_lake_unless_both_do(cdc, batches, store, tmp_path):
-    """Windows that are cut anew need not begin where the lake goes on; nor does it go back to an epoch that is over."""
+    """Windows that are cut again need not begin where the lake continues; nor does it go back to an epoch that is over."""
     cursors = ObjectCursorStore(store)
     for name in (DRAIN, LAKE):
         held = cursors.load("shop", name)
@@ -238,9 +256,9 @@ def test_the_drain_does_not_go_back_behind_the_lake_unless_both_do(cdc, batches,
     for name in (DRAIN, LAKE):
         held = cursors.load("shop", name)
         cursors.swap(held, replace(held, position=at(300)))
-    refused = cdc("cursor", "restore", "shop", DRAIN, "--from", document, "--yes")
-    assert (refused.exit_code, "lake cursor stands" in refused.stderr) == (2, True)
-    assert cdc("cursor", "restore", "shop", "--from", document, "--yes").exit_code == 0
+    refused = cdc("cursor", "restore", "shop", DRAIN, "--file", document, "--yes")
+    assert (refused.exit_code, "lake cursor is" in refused.stderr) == (2, True)
+    assert cdc("cursor", "restore", "shop", "--file", document, "--yes").exit_code == 0
     assert [cursors.load("shop", name).position for name in (DRAIN, LAKE)] == [at(200), at(200)]
 
 
@@ -254,7 +272,7 @@ def test_neither_cursor_is_restored_when_one_of_them_cannot_be(cdc, batches, sto
     held = cursors.load("shop", DRAIN)
     cursors.swap(held, replace(held, epoch=2))
     before = [cursors.load("shop", name) for name in (DRAIN, LAKE)]
-    refused = cdc("cursor", "restore", "shop", "--from", document, "--yes")
+    refused = cdc("cursor", "restore", "shop", "--file", document, "--yes")
     assert (refused.exit_code, "epoch" in refused.stderr) == (2, True)
     assert [cursors.load("shop", name) for name in (DRAIN, LAKE)] == before
     assert list(store.list(layout.replaced_cursors_prefix("shop", LAKE))) == []
@@ -264,8 +282,8 @@ def test_neither_cursor_is_restored_when_one_of_them_cannot_be(cdc, batches, sto
     by_name[DRAIN]["position"] = by_name[LAKE]["position"] = {"file": at(4).file, "offset": 4}
     by_name[LAKE]["epoch"] = 3
     document.write_text(json.dumps(mixed))
-    refused = cdc("cursor", "restore", "shop", "--from", document, "--yes")
-    assert (refused.exit_code, "lake cursor stands" in refused.stderr) == (2, True)
+    refused = cdc("cursor", "restore", "shop", "--file", document, "--yes")
+    assert (refused.exit_code, "lake cursor is" in refused.stderr) == (2, True)
     assert [cursors.load("shop", name) for name in (DRAIN, LAKE)] == before
 
 
@@ -284,7 +302,7 @@ def test_two_tails_of_one_consumer_are_kept_apart(sources, cdc, batches, store):
 def test_a_tail_that_follows_prints_what_is_drained_later(sources, batches, store):
     """Until it is stopped."""
     command = [sys.executable, "-m", "cdc_lib.cli", "--sources", str(sources), "tail", "shop"]
-    command += ["--consumer", "follower", "--from", "latest", "--follow"]
+    command += ["--consumer", "follower", "--start", "latest", "--follow"]
     cursors = ObjectCursorStore(store)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         until = time.monotonic() + 60
@@ -294,3 +312,27 @@ def test_a_tail_that_follows_prints_what_is_drained_later(sources, batches, stor
         cursors.swap(drain := cursors.load("shop", DRAIN), Cursor("shop", DRAIN, 0, 1, drain.identity, at(400)))
         assert json.loads(process.stdout.readline())["header"]["logfileOffset"] == 310
         process.terminate()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--rebuild",),
+        ("audit", "--rebuild"),
+        ("--file", "x.json", "--replaced", "k"),
+        ("lake", "--rebuild", "--file", "x"),
+    ],
+)
+def test_a_restore_has_one_origin(cdc, batches, options):
+    """Which cursor is rebuilt, and from what, is never guessed."""
+    refused = cdc("cursor", "restore", "shop", *options, "--yes")
+    assert (refused.exit_code, "not clear which cursor" in refused.stderr) == (2, True)
+
+
+def test_a_lost_drain_cursor_is_rebuilt_where_the_lake_is(cdc, batches, store):
+    """Without an export; one that is there is not replaced."""
+    cursors = ObjectCursorStore(store)
+    assert cdc("cursor", "restore", "shop", DRAIN, "--rebuild", "--yes").exit_code == 2
+    cursors.remove(cursors.load("shop", DRAIN))
+    assert cdc("cursor", "restore", "shop", DRAIN, "--rebuild", "--yes").exit_code == 0
+    assert cursors.load("shop", DRAIN).position == at(300)

@@ -8,11 +8,11 @@ from cdc_lib.cli.output import exit_code
 from cdc_lib.errors import ConfigError, MergeError, SourceUnavailable
 
 COMMANDS = [
-    ["plan"],
-    ["drain"],
-    ["merge"],
-    ["ack", "drain"],
-    ["ack", "lake"],
+    ["step", "plan"],
+    ["step", "drain"],
+    ["step", "merge"],
+    ["step", "ack", "drain"],
+    ["step", "ack", "lake"],
     ["run"],
     ["status"],
     ["cursor", "show"],
@@ -40,7 +40,7 @@ def test_a_wrong_source_file_ends_with_two_and_what_is_wrong(cdc, sources, comma
     assert "did you mean 'store'?" in result.stderr
 
 
-@pytest.mark.parametrize("command", [["plan"], ["drain"], ["run"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["step", "plan"], ["step", "drain"], ["run"]], ids=" ".join)
 def test_a_server_that_does_not_answer_ends_with_one_and_says_so(cdc, command):
     """With no traceback and no password."""
     result = cdc(*command, "shop")
@@ -51,16 +51,16 @@ def test_a_server_that_does_not_answer_ends_with_one_and_says_so(cdc, command):
 
 def test_debug_shows_where_an_error_came_from(sources):
     """The message and the exit code stay."""
-    result = CliRunner().invoke(app, ["--sources", str(sources), "--debug", "plan", "nope"])
+    result = CliRunner().invoke(app, ["--sources", str(sources), "--debug", "step", "plan", "nope"])
     assert result.exit_code == 2
     assert "Traceback" in result.stderr
     assert "there is no source" in result.stderr
 
 
 def test_a_password_that_is_not_set_names_its_variable(cdc, monkeypatch):
-    """The name stands in the file, the value never."""
+    """The name is in the file, the value never."""
     monkeypatch.delenv("SHOP_PASSWORD")
-    result = cdc("plan", "shop")
+    result = cdc("step", "plan", "shop")
     assert result.exit_code == 2
     assert "SHOP_PASSWORD is not set" in result.stderr
 
@@ -74,7 +74,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
 
 def test_the_folder_may_come_from_the_environment(sources):
     """As it does in Airflow."""
-    result = CliRunner().invoke(app, ["plan", "nope"], env={"CDC_SOURCES": str(sources)})
+    result = CliRunner().invoke(app, ["step", "plan", "nope"], env={"CDC_SOURCES": str(sources)})
     assert f"in {sources}" in result.stderr
 
 
@@ -91,7 +91,7 @@ def test_only_a_persons_mistake_ends_with_two(error, code):
 def test_square_brackets_in_a_message_are_printed_as_they_are(cdc, sources):
     """Rich would read them as markup and drop them."""
     (sources / "bad.yaml").write_text("tables: ['[bold]x']\n")
-    assert "'[bold]x' is not database.table" in cdc("plan", "bad").stderr
+    assert "'[bold]x' is not database.table" in cdc("step", "plan", "bad").stderr
 
 
 def test_the_version_is_that_of_the_installation(cdc):
@@ -101,7 +101,7 @@ def test_the_version_is_that_of_the_installation(cdc):
     assert result.stdout.startswith("lakecdc 0.")
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, ["doctor"], ["head"], ["version"], []], ids=" ".join)
+@pytest.mark.parametrize("command", [*COMMANDS, ["doctor"], ["lake", "preview"], ["version"], []], ids=" ".join)
 def test_every_command_explains_itself(cdc, command):
     """``--help`` after anything."""
     result = cdc(*command, "--help")

@@ -1,4 +1,4 @@
-"""``cdc rollback``: what the lake has in flight is forgotten when somebody says so; no server is needed."""
+"""``cdc step rollback``: what the lake has in flight is forgotten when somebody says so; no server is needed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from cdc_lib.model.cursor import LAKE, Cursor
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.local import LocalStore
-from tests.support.batches import IDENTITY, at
+from cdc_lib.store.objects.local import LocalStore
+from tests.harness.batches import IDENTITY, at
 
 
 @pytest.fixture
@@ -22,25 +22,25 @@ def cursors(tmp_path):
 
 
 def test_a_merge_is_forgotten_only_when_somebody_says_so(cdc, cursors):
-    """It stays where it stands; who and why are kept with the move."""
+    """It stays where it is; who and why are kept with the move."""
     before = cursors.load("shop", LAKE)
-    asked = cdc("rollback", "shop")
+    asked = cdc("step", "rollback", "shop")
     assert "in flight: 3 batches from binlog.000001:4 to binlog.000001:100" in asked.stdout
     assert cursors.load("shop", LAKE) == before
-    done = cdc("rollback", "shop", "--yes", "--why", "an incomplete row")
+    done = cdc("step", "rollback", "shop", "--yes", "--why", "an incomplete row")
     assert done.exit_code == 0
-    assert "stands at binlog.000001:4 with nothing in flight" in done.stdout
+    assert "is at binlog.000001:4 with nothing in flight" in done.stdout
     after = cursors.load("shop", LAKE)
     assert (after.position, after.in_flight, after.in_flight_snapshots) == (at(4), (), ())
     move = after.moves[-1]
     assert (move.kind, move.start, move.stop, move.why) == ("rollback", at(4), at(4), "an incomplete row")
-    assert "cdc rollback by" in move.by
+    assert "cdc step rollback by" in move.by
 
 
 def test_nothing_in_flight_is_nothing_to_forget(cdc, cursors):
     """Nor is a source that never ran."""
-    cdc("rollback", "shop", "--yes")
+    cdc("step", "rollback", "shop", "--yes")
     before = cursors.load("shop", LAKE)
-    refused = cdc("rollback", "shop", "--yes")
+    refused = cdc("step", "rollback", "shop", "--yes")
     assert (refused.exit_code, "no merge is in flight" in refused.stderr) == (2, True)
     assert cursors.load("shop", LAKE) == before

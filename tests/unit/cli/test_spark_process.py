@@ -7,7 +7,8 @@ import time
 import pytest
 
 from cdc_lib.cli import spark
-from cdc_lib.errors import ConfigError, MergeConflict, MergeError
+from cdc_lib.errors import ConfigError, MergeConflict, MergeError, dump_error, load_error
+from spark_jobs import job
 
 
 def python(code):
@@ -27,11 +28,48 @@ def test_a_job_that_fails_is_an_error_with_its_code():
     assert not caught.value.retryable
 
 
-def test_a_job_that_may_succeed_next_time_says_so():
-    """Its exit code 75 is the one for that."""
-    with pytest.raises(MergeConflict) as caught:
-        spark.run(python("import sys; sys.exit(75)"))
+def test_a_job_that_a_signal_ended_may_succeed_next_time():
+    """Memory may have been short."""
+    with pytest.raises(MergeConflict, match="signal 9") as caught:
+        spark.run(python("import os; os.kill(os.getpid(), 9)"))
     assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigError("no captured table is named no.such", hint="cdc doctor counts them.", source="shop"),
+        MergeConflict("another commit came first", hint="Run it again.", table="shop.ordérs", rows=3),
+    ],
+)
+def test_the_error_that_a_job_left_is_the_error(error, tmp_path):
+    """With its class, on which the exit status hangs, its place and its hint."""
+    left = tmp_path / "error.json"
+    left.write_bytes(dump_error(error))
+    with pytest.raises(type(error)) as caught:
+        spark.run(python("import sys; sys.exit(75)"), left=left)
+    assert (str(caught.value), caught.value.hint, caught.value.context) == (str(error), error.hint, error.context)
+
+
+def test_an_error_of_another_class_is_that_of_the_tree_above_it():
+    """A job may have one of its own."""
+
+    class Own(MergeConflict):
+        pass
+
+    assert type(load_error(dump_error(Own("x")))) is MergeConflict
+
+
+def test_a_job_leaves_its_error_where_it_is_told_to_and_prints_none(tmp_path, capsys):
+    """Whoever started it prints it once."""
+    (tmp_path / "shop.yaml").write_text("tables: []")
+    left = tmp_path / "error.json"
+    assert (
+        job.ended(job.arguments_of("job", ""), ["--config", str(tmp_path / "shop.yaml"), "--error", str(left)], None)
+        == 2
+    )
+    assert capsys.readouterr() == ("", "")
+    assert isinstance(load_error(left.read_bytes()), ConfigError)
 
 
 def test_an_interrupted_command_leaves_no_job_behind(monkeypatch):

@@ -8,15 +8,14 @@ import pytest
 
 from cdc_lib.cli.output import duration, plain, size
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
-from cdc_lib.model.identity import ServerIdentity
-from cdc_lib.model.lake import Point
-from cdc_lib.model.merge import Cut, TableCut
-from cdc_lib.model.part import Part
-from cdc_lib.model.position import Position
+from cdc_lib.model.merge_plan import Cut, TableCut
+from cdc_lib.model.position import Point, Position
+from cdc_lib.model.row_selection import RowSelection
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import publish
-from cdc_lib.store.local import LocalStore
+from cdc_lib.store.objects.local import LocalStore
 
 AT = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 START, STOP = Position("binlog.000007", 4), Position("binlog.000007", 1234)
@@ -58,9 +57,9 @@ def test_cursors_are_told_to_programs_as_json(cdc, cursors):
 
 def test_status_tells_which_parts_are_read_again_and_which_tables_were_dropped(cdc, cursors, tmp_path):
     """Until the lake has the part, and the table is made again."""
-    part = Part(("id",), ("5",), None, text="rows of shop.orders from 5 to the last", at=AT, by="somebody")
+    part = RowSelection(("id",), ("5",), None, text="rows of shop.orders from 5 to the last", at=AT, by="somebody")
     drain = cursors.load("shop", DRAIN)
-    task = SnapshotTask("shop", 1, "s2", "shop", "orders", chunks=2, part=part)
+    task = SnapshotTask("shop", 1, "s2", "shop", "orders", chunks=2, selection=part)
     drain = cursors.swap(drain, drain.with_snapshot(task))
     gone = TableCut("shop.old", "lake.shop.old", 7, 0, dropped=Point(1, 7, 99))
     publish(LocalStore(tmp_path / "store"), Cut("shop", "m1", 1, STOP, AT, AT, (gone,)))
@@ -69,7 +68,7 @@ def test_status_tells_which_parts_are_read_again_and_which_tables_were_dropped(c
         "rows of shop.orders from 5 to the last are read again since 2026-11-21 06:00:00 UTC (somebody): 2 chunks"
         in told
     )
-    assert "shop.old was dropped at source (000007:99); lake.shop.old stands at its last state" in told
+    assert "shop.old was dropped at source (000007:99); lake.shop.old is at its last state" in told
     assert "snapshot of rows of shop.orders from 5" in cdc("cursor", "show", "shop").stdout
     cursors.swap(drain, drain.with_snapshot(replace(task, chunks=0, complete=True)))
     assert "read again" not in cdc("status", "shop").stdout
@@ -87,13 +86,15 @@ def test_one_source_that_cannot_be_asked_does_not_hide_the_others(cdc, sources):
     (sources / "bad.yaml").write_text("tables: []\n")
     result = cdc("status", "--json")
     bad, shop = json.loads(result.stdout)
-    assert (bad["source"], bad["error"]["kind"]) == ("bad", "ConfigError")
+    assert (bad["source"], bad["error"]["code"]) == ("bad", "config_error")
     assert bad["error"]["retryable"] is False
     assert (shop["source"], shop["error"]) == ("shop", None)
     assert result.exit_code == 2
     table = cdc("status")
     assert table.exit_code == 2
-    assert "ConfigError" in table.stdout
+    assert "see below" in table.stdout
+    assert "ConfigError" not in table.stdout
+    assert "tables.include" in table.stderr
     assert "shop" in table.stdout
 
 
@@ -102,7 +103,7 @@ def test_a_server_that_does_not_answer_leaves_only_the_head_open(cdc, cursors):
     result = cdc("status", "shop", "--json")
     (shop,) = json.loads(result.stdout)
     assert result.exit_code == 0
-    assert (shop["head"], shop["pending_bytes"], shop["lag_seconds"]) == (None, None, None)
+    assert (shop["binlog_end"], shop["pending_bytes"], shop["lag_seconds"]) == (None, None, None)
     assert shop["drain"]["position"] == {"file": "binlog.000007", "offset": 1234}
     assert shop["lake"]["position"] == {"file": "binlog.000007", "offset": 4}
     table = cdc("status", "shop")
@@ -124,11 +125,11 @@ def test_the_doctor_tells_wrong_files_and_absent_servers_at_once(cdc, sources):
     result = cdc("doctor", "--json")
     findings = {line["source"]: line for line in json.loads(result.stdout) if line["level"] == "error"}
     assert result.exit_code == 2
-    assert "a password never stands in a file" in findings["bad"]["what"]
+    assert "a password is never in a file" in findings["bad"]["what"]
     assert findings["shop"]["what"]
     text = cdc("doctor")
     assert text.exit_code == 2
-    assert "2 to mend" in text.stdout
+    assert "2 errors" in text.stdout
 
 
 def test_the_doctor_of_no_sources_says_so(cdc, sources):

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import os
 import pickle
+import traceback
 from datetime import timedelta
 
 import pytest
+import yaml
 
-from cdc_lib.config import SourceConfig, load_source, load_sources
+from cdc_lib.config import SourceConfig, load, load_source, load_sources
 from cdc_lib.errors import ConfigError
 
 GOOD = """
@@ -42,7 +45,7 @@ def test_what_a_file_leaves_out_has_the_documented_defaults(write):
     assert config.server.port == 3306
     assert config.tables.include == ("shop.*",)
     assert (config.start, config.schedule, config.zero_dates) == ("snapshot", "*/5 * * * *", "null")
-    assert (config.invalid_text, config.old_temporals) == ("error", "error")
+    assert (config.invalid_text, config.legacy_temporals) == ("error", "error")
     assert config.store.path_style
     assert (config.lake.catalog, config.lake.namespace) == ("lake", "{database}")
     assert config.drain.max_window_bytes == 256 * 1024**2
@@ -72,7 +75,7 @@ def test_defaults_lie_under_every_source_key_by_key(write):
 def test_every_problem_of_a_file_is_told_at_once_with_line_key_value_and_what_is_allowed(write):
     """So that one look mends the file."""
     text = refused(write("server:\n  hots: x\n  port: abc\n  user: u\n  password_env: P\ntables: []\nstart: never\n"))
-    assert "shop.yaml, line 2: server.hots: unknown key (given 'x'); did you mean 'host'? allowed: host, port" in text
+    assert "shop.yaml, line 2: server.hots: unknown key; did you mean 'host'? allowed: host, port" in text
     assert "shop.yaml, line 3: server.port" in text
     assert "(given 'abc'); allowed: 1 to 65535" in text
     assert "shop.yaml, line 1: server.host: is missing" in text
@@ -92,7 +95,7 @@ def test_a_problem_in_the_defaults_names_that_file(write):
 def test_a_password_in_a_file_is_refused_and_not_repeated(write, key):
     """The message says where it belongs."""
     text = refused(write(GOOD.replace("password_env: SHOP_PASSWORD", f"password_env: P, {key}: hunter2")))
-    assert "a password never stands in a file" in text
+    assert "a password is never in a file" in text
     assert "password_env" in text
     assert "connection" in text
     assert "hunter2" not in text
@@ -121,7 +124,7 @@ def test_a_value_of_the_environment_is_never_shown(write):
 
 
 def test_the_source_is_named_after_its_file(write):
-    """The name stands in object keys; two files cannot claim one."""
+    """The name is in object keys; two files cannot claim one."""
     assert "must be equal to the file's name, 'shop' (given 'other')" in refused(write("source: other\n" + GOOD))
     assert load_source(write("source: shop\n" + GOOD), {}).source == "shop"
     assert "source" in refused(write(GOOD, "no blanks.yaml"))
@@ -149,7 +152,7 @@ def test_a_log_in_comes_from_a_variable_or_from_a_connection(write):
         ("zero_dates: keep", "allowed: null, string or error"),
         ("invalid_text: ignore", "allowed: error or replace"),
         ("on_error: skip", "allowed: stop or quarantine"),
-        ("old_temporals: micro", "allowed: error or whole"),
+        ("legacy_temporals: micro", "allowed: error or no_fraction"),
         ("stroe: {}", "did you mean 'store'"),
     ],
 )
@@ -227,7 +230,7 @@ def test_a_namespace_holds_nothing_but_database_and_source(write, namespace):
 def test_several_databases_cannot_share_one_namespace(write):
     """Their tables of one name would be one lake table."""
     one = GOOD.replace("lake: {", "lake: {namespace: 'raw_{source}', ")
-    assert load_source(write(one), {}).lake.namespace_of("shop", "anything") == "raw_shop"
+    assert load_source(write(one), {}).lake.namespace_of("shop", "anything") == ("raw_shop",)
     assert "tables.include names several databases" in refused(write(one.replace('["shop.*"]', '["shop.*", "crm.*"]')))
     assert "tables.include names several databases" in refused(write(one.replace('["shop.*"]', '["shop_*.*"]')))
 
@@ -244,7 +247,7 @@ def test_settings_of_other_programs_are_texts(write):
     ("text", "says"),
     [
         ("tables: [*.orders]\n", "Put quotation marks around a text that begins with *"),
-        ("a: 1\nb: 2\na: 3\n", "the key 'a' stands twice, on lines 1 and 3"),
+        ("a: 1\nb: 2\na: 3\n", "the key 'a' is given twice, on lines 1 and 3"),
         ("server: {host: x, host: y}\n", "key=server.host"),
         ("- a\n- b\n", "keys and values at its top"),
         ("a: [1, 2\n", "not YAML"),
@@ -335,7 +338,7 @@ def test_a_missing_folder_is_told(tmp_path):
     ],
 )
 def test_a_start_is_a_word_or_a_place(write, text, expected):
-    """As it stands in the cursor's record afterwards."""
+    """As it is in the cursor's record afterwards."""
     assert str(load_source(write(GOOD + f"start: {text}\n")).start) == expected
 
 
@@ -361,3 +364,136 @@ def test_a_source_as_json_gives_the_same_source(write):
         write(GOOD.replace('url: "file:///var/lib/cdc"', 'url: "file:///var/lib/cdc", keep_batches_for: 36h')), {}
     )
     assert type(config).model_validate_json(config.model_dump_json()) == config
+
+
+BOMB = "\n".join(
+    ["x0: &x0 [y, y, y, y, y, y, y, y, y]"] + [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 9)}]" for n in range(1, 9)]
+)
+"""A few hundred bytes that stand for 43 million values."""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("merge: &a {conf: *a}\n", "an alias is inside what it names"),
+        ("tables: &a [[*a]]\n", "an alias is inside what it names"),
+        (BOMB, "more than 100000 values"),
+        (
+            "a: &a {b: 1}\n" + "\n".join(f"k{n}: {{<<: [{', '.join(['*a'] * 5000)}]}}" for n in range(20)),
+            "100000 values",
+        ),
+        ("tables: " + "[" * 40 + "]" * 40, "more than 32 levels deep"),
+        ("tables: " + "[" * 100_000, "more than 32 levels deep"),
+        ("tables: [" + "x, " * 400_000 + "]", "larger than 1048576 bytes"),
+        ("start: {timestamp: 2026-02-30}\n", "looks like a date or a number"),
+        (f"retention_warning: {'1' * 5000}\n", "looks like a date or a number"),
+        ("retention_warning: !!int ''\n", "looks like a date or a number"),
+        ("? {null: 1}\n: 2\n", "not YAML"),
+        ("null: ${X}\n1: ${Y}\n", "environment variable X is not set"),
+    ],
+)
+def test_a_file_that_would_break_its_reader_is_refused_and_hides_no_other(write, tmp_path, text, says):
+    """Each of them made every source of its folder unreadable, or held its reader for minutes."""
+    write(text, "bad.yaml")
+    write(GOOD, "shop.yaml")
+    bad, shop = load_sources(tmp_path, {})
+    assert says in str(bad.error)
+    assert shop.config is not None
+
+
+def test_a_named_pipe_among_the_sources_keeps_nobody_waiting(write, tmp_path):
+    """Reading it would wait for a writer that never comes."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    write(GOOD, "shop.yaml")
+    pipe, shop = load_sources(tmp_path, {})
+    assert "not a file" in str(pipe.error)
+    assert shop.config is not None
+
+
+def test_aliases_that_write_out_little_are_taken(write):
+    """An alias is a way to say a thing once."""
+    write("", "_defaults.yaml")
+    text = (
+        GOOD + "columns:\n  - {tables: shop.a, exclude: &hidden [note, memo]}\n  - {tables: shop.b, exclude: *hidden}\n"
+    )
+    assert load_source(write(text), {}).columns[1].exclude == ("note", "memo")
+
+
+def test_a_defect_of_ours_in_one_file_hides_no_other(write, tmp_path, monkeypatch):
+    """Not everything that a file may do is known; what it says is not repeated."""
+    write(GOOD, "bad.yaml")
+    write(GOOD, "shop.yaml")
+    real = load.load_source
+
+    def breaks(path, environ):
+        if path.stem == "bad":
+            raise ZeroDivisionError("hunter2")
+        return real(path, environ)
+
+    monkeypatch.setattr(load, "load_source", breaks)
+    bad, shop = load_sources(tmp_path, {})
+    assert "ZeroDivisionError" in str(bad.error)
+    assert "hunter2" not in str(bad.error)
+    assert shop.config is not None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        GOOD.replace("password_env: SHOP_PASSWORD", "password_env: P, pasword: hunter2"),
+        GOOD.replace("password_env: SHOP_PASSWORD", "password_env: P, Passwort: hunter2"),
+        GOOD.replace("password_env: SHOP_PASSWORD", "password_env: P, kennwort: hunter2"),
+        GOOD.replace("password_env: SHOP_PASSWORD", "password_env: P, login: {user: x, key: hunter2}"),
+        GOOD.replace("password_env: SHOP_PASSWORD", "password_env: [hunter2]"),
+        GOOD.replace("password_env: SHOP_PASSWORD", "password_env: *hunter2"),
+        GOOD.replace("password_env: SHOP_PASSWORD", "password_env: !hunter2 x"),
+        GOOD.replace("password_env: SHOP_PASSWORD", "password_env: 'hunter2"),
+        GOOD + "mask_key_env: hunter2/x\n",
+        GOOD + "start: {position: 'password=hunter2'}\n",
+        GOOD + "drain: {token: hunter2}\nverify: {wait: [{a: hunter2}]}\n",
+        GOOD + "merge: {conf: {spark.hadoop.fs.s3a.secret.key: [hunter2]}}\n",
+        GOOD.replace('warehouse: "file:///lake"', 'warehouse: "file:///lake", properties: {jdbc.password: [hunter2]}'),
+        GOOD.replace('warehouse: "file:///lake"', 'warehouse: "file:///lake", properties: [jdbc.password, hunter2]'),
+        GOOD.replace('"jdbc:sqlite:/lake/cat.db"', "{user: x, hunter2: hunter2}"),
+        GOOD.replace("server: {", "server: {port: 'x;pwd=hunter2', "),
+        GOOD.replace("server: {host: db.example, user: cdc, password_env: SHOP_PASSWORD}", "server: 'cdc:hunter2@db'"),
+    ],
+)
+def test_no_message_repeats_what_may_be_a_secret(write, wrong):
+    """Airflow shows import errors to everybody, and keeps them; the causes of an error are shown with it."""
+    path = write(wrong)
+    with pytest.raises(ConfigError) as caught:
+        load_source(path, {})
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "hunter2" not in shown.replace("hunter2: unknown", "").replace("uri.hunter2", "")
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("store: {url: file:///data/../etc}", "has no .. in it"),
+        ("store: {url: 'file:///data/%2e%2E/etc'}", "has no .. in it"),
+        ("store: {url: s3://bucket/a/../b}", "has no .. in it"),
+        ("lake: {type: hadoop, warehouse: 'file:///lake/../etc'}", "has no .. in it"),
+        ("lake: {type: hadoop, warehouse: '../lake'}", "has no .. in it"),
+        ("lake: {type: hadoop, warehouse: 'file:///lake', namespace: '..'}", "names with dots between them"),
+        ("lake: {type: hadoop, warehouse: 'file:///lake', namespace: 'raw..{database}'}", "names with dots between"),
+        ("lake: {type: hadoop, warehouse: 'file:///lake', namespace: '../{database}'}", "names with dots between"),
+    ],
+)
+def test_no_place_leads_up(write, section, message):
+    """One error that says which setting; where a name of the source leads is not for the file to allow."""
+    name = section.partition(":")[0]
+    plain = {**yaml.safe_load(GOOD), **yaml.safe_load(section)}
+    with pytest.raises(ConfigError, match=message) as error:
+        load_source(write(yaml.safe_dump(plain)), {})
+    assert name in str(error.value)
+
+
+def test_dots_of_a_name_are_no_levels_of_the_namespace(write):
+    """Those of the template are."""
+    plain = {
+        **yaml.safe_load(GOOD),
+        "lake": {"type": "hadoop", "warehouse": "file:///l", "namespace": "raw.{database}"},
+    }
+    assert load_source(write(yaml.safe_dump(plain)), {}).lake.namespace_of("shop", "a.b") == ("raw", "a.b")

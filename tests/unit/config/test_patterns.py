@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.config.patterns import captured, matches, matches_column, problem, problem_of_column, reaches, select
+from cdc_lib.config.patterns import (
+    captured,
+    matches,
+    matches_column,
+    problem,
+    problem_of_column,
+    reaches,
+    select,
+    unmatched,
+)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +60,21 @@ def test_selecting_keeps_the_order_of_the_tables():
 
 
 @pytest.mark.parametrize(
-    "pattern", ["orders", "shop.", ".orders", "", ".", " shop.orders", "`shop`.`orders`", "mysql.*"]
+    "pattern",
+    [
+        "orders",
+        "shop.",
+        ".orders",
+        "",
+        ".",
+        " shop.orders",
+        "shop.a.b",
+        "`shop`.",
+        "``.a",
+        "`shop.a",
+        "mysql.*",
+        "`mysql`.x",
+    ],
 )
 def test_what_cannot_be_a_pattern_is_explained(pattern):
     """Before a source runs and captures nothing."""
@@ -119,3 +142,30 @@ def test_columns_are_named_without_their_case(pattern, column, expected):
 def test_a_database_is_reached_when_one_of_its_tables_may_be_captured(pattern, database, expected):
     """A DROP DATABASE must not pass by unseen; where an expression cannot be cut in two, every database counts."""
     assert reaches([pattern], database) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "pair", "expected"),
+    [
+        ("w.`y.z`", ("w", "y.z"), True),
+        ("w.`y.z`", ("w.y", "z"), False),
+        ("`w.y`.z", ("w.y", "z"), True),
+        ("`w.y`.*", ("w.y", "z"), True),
+        ("`w.y`.*", ("w", "y.z"), False),
+        ("shop.`a*`", ("shop", "a*"), True),
+        ("shop.`a*`", ("shop", "ab"), False),
+        ("`a``b`.c", ("a`b", "c"), True),
+        (r"/^w\.`y\.z`$/", ("w", "y.z"), True),
+        (r"/^w\.`y\.z`$/", ("w.y", "z"), False),
+    ],
+)
+def test_a_name_in_backticks_is_taken_literally(pattern, pair, expected):
+    """So that two tables whose names differ by the place of a dot are two."""
+    assert problem(pattern) is None
+    assert matches(pattern, *pair) is expected
+
+
+def test_patterns_that_name_nothing_are_found():
+    """Of those that are given, in their order."""
+    tables = [("w", "y.z"), ("shop", "orders")]
+    assert unmatched(["`w.y`.*", "shop.*", "/x/", "w.`y.z`"], tables) == ["`w.y`.*", "/x/"]

@@ -22,7 +22,7 @@ def loaded(folder: Path, verify: str):
 
 
 def test_without_a_word_all_captured_tables_are_compared_and_only_when_asked(tmp_path: Path):
-    """Nobody's server is read by itself."""
+    """Nobody's server is read automatically."""
     config = loaded(tmp_path, "{}")
     assert config.verify.schedule is None
     assert config.verify.names("shop", "orders")
@@ -42,8 +42,8 @@ def test_patterns_choose_tables(tmp_path: Path):
         ("{tables: [orders]}", ["verify.tables", "'orders' is not database.table"]),
         ("{tables: []}", ["verify.tables"]),
         ("{chunk_rows: 0}", ["verify.chunk_rows", "at least 1"]),
-        ("{pause: 61}", ["verify.pause", "0 to 60"]),
-        ("{wait: -1}", ["verify.wait", "0 to 86400"]),
+        ("{statement_delay: 61s}", ["verify.statement_delay", "must be 1m or shorter"]),
+        ("{wait: 25h}", ["verify.wait", "must be 1d or shorter"]),
         ("{chunks: 5}", ["verify.chunks"]),
     ],
 )

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lib.consumers.backlog import earliest, following
-from cdc_lib.errors import BatchesGone
-from cdc_lib.model.lake import Point
+from cdc_lib.errors import BatchesMissing
+from cdc_lib.model.position import Point
 from cdc_lib.store.windows import StoredWindow
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -50,13 +50,13 @@ def test_every_point_is_read_once_however_the_drain_cut_the_stream_and_cut_it_an
 
 @given(BOUNDS, st.data())
 def test_a_gap_stops_the_reader_where_it_begins_and_is_never_jumped(bounds, data):
-    """Whatever lies behind it."""
+    """Whatever lies after it."""
     windows = tiles(bounds)
     gone = data.draw(st.integers(0, len(windows) - 1))
     left = windows[:gone] + windows[gone + 1 :]
     steps = following(left, windows[0].start, up_to(windows[-1].stop), "shop")
     assert [next(steps).window for _ in range(gone)] == windows[:gone]
-    with pytest.raises(BatchesGone):
+    with pytest.raises(BatchesMissing):
         next(steps)
     assert earliest(left, up_to(windows[-1].stop)) == (windows[gone].stop)
 
@@ -77,12 +77,12 @@ def test_the_next_epoch_begins_where_the_last_one_has_no_more_windows():
     windows = [*tiles([400, 500]), *tiles([4, 10], epoch=2)]
     assert read(windows, Point(1, 1, 400), Point(2, 1, 10)) == [("1-400-500", None), ("2-4-10", None)]
     assert read(windows[:1], Point(1, 1, 500), Point(2, 1, 4)) == []
-    with pytest.raises(BatchesGone):
+    with pytest.raises(BatchesMissing):
         read([*tiles([450, 500]), *tiles([4, 10], epoch=2)], Point(1, 1, 400), Point(2, 1, 10))
 
 
 def test_the_earliest_place_is_in_the_oldest_epoch_that_is_stored():
-    """And behind the newest gap."""
+    """And after the newest gap."""
     windows = [*tiles([400, 500]), *tiles([4, 10, 20], epoch=2)]
     assert earliest(windows, up_to(Point(2, 1, 20))) == Point(1, 1, 400)
     assert earliest([], up_to(Point(2, 1, 20))) == Point(2, 1, 20)
@@ -95,6 +95,6 @@ def test_what_an_epoch_left_behind_its_end_is_not_seen_and_a_gap_before_its_end_
     ends = (Point(1, 1, 500), Point(2, 1, 10))
     assert read(windows, Point(1, 1, 400), *ends) == [("1-400-500", None), ("2-4-10", None)]
     assert earliest(windows, up_to(*ends)) == Point(1, 1, 400)
-    with pytest.raises(BatchesGone):
+    with pytest.raises(BatchesMissing):
         read(windows[2:], Point(1, 1, 400), *ends)
     assert earliest([windows[0], windows[2]], up_to(Point(1, 1, 600), Point(2, 1, 10))) == Point(2, 1, 4)

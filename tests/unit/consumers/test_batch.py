@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.consumers.subscribe import subscribe
-from cdc_lib.errors import BatchesGone, ConfigError, CorruptBatch, IncompatibleSchema
-from cdc_lib.model.batch import ABSENT, CHANGE_COLUMNS
+from cdc_lib.errors import BatchesMissing, ConfigError, CorruptBatch, IncompatibleSchema
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.manifest import ABSENT, CHANGE_COLUMNS
 from cdc_lib.model.subscription import Interest
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.local import LocalStore
-from tests.support.batches import BIGINT, IDENTITY, INT, TEXT, BatchWriter, Row, at, table
+from cdc_lib.store.objects.local import LocalStore
+from tests.harness.batches import BIGINT, IDENTITY, INT, TEXT, BatchWriter, Row, at, table
 
 OLD = table("shop.a", {"id": INT, "v": TEXT, "w": INT})
 NEW = table("shop.a", {"v": TEXT, "id": BIGINT, "x": INT})
@@ -64,7 +64,7 @@ def test_a_type_that_no_type_unites_is_told_and_the_versions_are_there_apart(wri
 
 
 def test_rows_before_the_place_where_a_consumer_began_are_left_out(writer):
-    """Where a rewound drain cut the stream anew, so that a window goes over that place."""
+    """Where a rewound drain cut the stream again, so that a window goes over that place."""
     first = [Row("c", 10, {"id": 1}), Row("c", 60, {"id": 2})]
     writer.window(4, 50, {OLD: first[:1]})
     assert get(writer, 50, start="latest").id is None
@@ -76,7 +76,7 @@ def test_rows_before_the_place_where_a_consumer_began_are_left_out(writer):
 def test_a_commit_whose_rows_are_in_no_batch_is_told_and_not_skipped(writer):
     """It was prepared before the source began."""
     writer.window(4, 100, {}, decided={"x1": (50, True)})
-    with pytest.raises(BatchesGone, match="x1"):
+    with pytest.raises(BatchesMissing, match="x1"):
         get(writer, 100)
 
 

@@ -13,14 +13,14 @@ from cdc_lib.config import load_source
 from cdc_lib.consumers import Interest, subscribe_to
 from cdc_lib.consumers.subscribe import subscribe
 from cdc_lib.errors import AckError, ConfigError, ConsumerHeld, CursorMoved
-from cdc_lib.model.aside import Aside, Fault
 from cdc_lib.model.cursor import DRAIN, Cursor
+from cdc_lib.model.quarantine import Fault, QuarantineRecord
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.local import LocalStore
+from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.periodic import PeriodicCursorStore
-from tests.support.batches import IDENTITY, INT, BatchWriter, Row, at, table
-from tests.support.clocks import SetClock
-from tests.support.races import at_once
+from tests.harness.batches import IDENTITY, INT, BatchWriter, Row, at, table
+from tests.harness.clocks import SetClock
+from tests.harness.races import at_once
 
 A, B = table("shop.a", {"id": INT}), table("shop.b", {"id": INT})
 
@@ -49,9 +49,12 @@ def take(store, name="audit", **how):
 def test_rows_of_a_table_that_is_set_aside_are_left_out_from_there_on(store):
     """A window that was drained before it was known holds some."""
     cursors = ObjectCursorStore(store)
-    drain, fault = cursors.load("shop", DRAIN), Fault(at(210), "UnsupportedValue", "a text is not valid")
+    drain, fault = cursors.load("shop", DRAIN), Fault(at(210), "unsupported_value", "a text is not valid")
     cursors.swap(
-        drain, replace(drain, aside=(Aside("shop.a", 1, at(104), at(104), at(304), fault, None, SetClock().now()),))
+        drain,
+        replace(
+            drain, quarantine=(QuarantineRecord("shop.a", 1, at(104), at(104), at(304), fault, None, SetClock().now()),)
+        ),
     )
     batch = take(store).get()
     assert {table: rows.column("id").to_pylist() for table, rows in batch.tables().items()} == {
@@ -223,12 +226,12 @@ def test_only_the_last_hundred_moves_are_kept(store):
 
 def test_the_example_of_the_readme_runs_as_it_stands(config, store, tmp_path, monkeypatch, capsys):
     """With the source file in its place."""
-    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    readme = (Path(__file__).parents[3] / "docs" / "guides" / "consumers.md").read_text()
     (example,) = [code for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "subscribe_to" in code]
     folder = tmp_path / "dags" / "sources"
     folder.mkdir(parents=True)
     (tmp_path / "shop.yaml").rename(folder / "shop.yaml")
     monkeypatch.chdir(tmp_path)
-    exec(compile(example, "README.md", "exec"), {})  # noqa: S102 - this project's own file
+    exec(compile(example, "consumers.md", "exec"), {})  # noqa: S102 - this project's own file
     assert capsys.readouterr().out == "shop.a 2\nshop.b 1\n"
     assert ObjectCursorStore(store).load("shop", "audit").position == at(304)

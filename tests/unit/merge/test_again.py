@@ -1,23 +1,30 @@
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from cdc_lib.backfill.decide import BackfillDecision
+from cdc_lib.backfill.other_key import OneKey, left_out_line, refusal
 from cdc_lib.errors import MergeConflict, MergeError
-from cdc_lib.merge.again import Again
-from cdc_lib.model.aside import Aside
-from cdc_lib.model.lake import Marker, Point, SnapshotMark
-from cdc_lib.model.part import Part
-from cdc_lib.store.local import LocalStore
-from spark_jobs.batches import load_batches
-from tests.support.batches import BIGINT, DAWN, BatchWriter, Row, at, table
+from cdc_lib.merge.plan import Batch
+from cdc_lib.model.backfill import BackfillRequest, Period
+from cdc_lib.model.lake_table import Marker, SnapshotMark
+from cdc_lib.model.position import Point
+from cdc_lib.model.quarantine import QuarantineRecord
+from cdc_lib.model.row_selection import RowSelection
+from cdc_lib.model.table_name import TableName
+from cdc_lib.store.objects.local import LocalStore
+from spark_jobs.changes.frames import load_batches
+from tests.harness.batches import BIGINT, DAWN, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 VIEWS = table("shop.views", {"id": BIGINT}, key=())
-PART = Part(("id",), where="id = 1")
+PART = RowSelection(("id",), where="id = 1")
 BEGIN, END = Point(1, 1, 4), Point(1, 1, 300)
-AGAIN = Again(BEGIN, END, (BEGIN, END), side=False, whole=False)
+AGAIN = BackfillDecision(BEGIN, END, (BEGIN, END), is_copy=False, from_start=False)
 
 
 @pytest.fixture
@@ -32,7 +39,7 @@ def windows(writer, schema, **statements):
 
 
 def work(writer, schema, keys, marker, again=AGAIN, aside=()):
-    plan = replace(writer.plan(300, *keys), aside=aside)
+    plan = replace(writer.plan(300, *keys), quarantine=aside)
     mode = "mirror" if schema.primary_key else "append"
     return again(schema.name, mode, load_batches(writer.store, keys), marker, plan)
 
@@ -41,14 +48,14 @@ def test_a_table_that_has_all_of_it_gets_it_once_more(writer):
     """Guarded, and its marker stays."""
     marker = Marker(END)
     found = work(writer, ORDERS, windows(writer, ORDERS), marker)
-    assert [piece.batch.manifest.window.start.offset for piece in found.pieces] == [100, 200]
+    assert [piece.batch.manifest.window.start.offset for piece in found.inputs] == [100, 200]
     assert found.guard
     assert found.marker == marker
 
 
 def test_a_table_of_which_there_is_nothing_is_left_alone(writer):
     """Not even a commit is made."""
-    assert work(writer, VIEWS, windows(writer, ORDERS), Marker(END)).pieces == ()
+    assert work(writer, VIEWS, windows(writer, ORDERS), Marker(END)).inputs == ()
 
 
 def test_a_lake_table_that_is_gone_is_not_made_of_a_part_of_its_rows(writer):
@@ -56,10 +63,10 @@ def test_a_lake_table_that_is_gone_is_not_made_of_a_part_of_its_rows(writer):
     keys = windows(writer, ORDERS)
     with pytest.raises(MergeError, match="do not hold all of its rows"):
         work(writer, ORDERS, keys, Marker())
-    for again in (replace(AGAIN, side=True), replace(AGAIN, whole=True)):
+    for again in (replace(AGAIN, is_copy=True), replace(AGAIN, from_start=True)):
         assert work(writer, ORDERS, keys, Marker(), again).marker == Marker(END)
     created = [writer.window(50, 100, {}, statements=[("create", "shop.orders", 60)]), *keys]
-    assert work(writer, ORDERS, created, Marker()).emptied == Point(1, 1, 60)
+    assert work(writer, ORDERS, created, Marker()).reset_before == Point(1, 1, 60)
     chunk = writer.chunk(ORDERS, 150, [{"id": 1}])
     assert work(writer, ORDERS, [chunk, *keys], Marker()).marker.snapshots[0].complete
 
@@ -67,14 +74,14 @@ def test_a_lake_table_that_is_gone_is_not_made_of_a_part_of_its_rows(writer):
 def test_a_list_of_changes_has_the_part_taken_out_that_comes_again(writer):
     """Rows of its snapshot stay, where the chunks do not come as well; then changes of before the snapshot are not brought."""
     keys = windows(writer, VIEWS)
-    assert work(writer, VIEWS, keys, Marker(END)).again == (BEGIN, END)
+    assert work(writer, VIEWS, keys, Marker(END)).rewrite == (BEGIN, END)
     low = Point(1, 1, 150)
     marker = Marker(END, (SnapshotMark("s", 1, True, low, low, low),))
     found = work(writer, VIEWS, keys, marker)
-    assert (found.again, found.again_reads) == ((low, END), False)
-    assert {piece.floor for piece in found.pieces} == {low}
+    assert (found.rewrite, found.rewrite_reads) == ((low, END), False)
+    assert {piece.floor for piece in found.inputs} == {low}
     chunk = writer.chunk(VIEWS, 150, [{"id": 1}])
-    assert work(writer, VIEWS, [chunk, *keys], Marker(END)).again_reads
+    assert work(writer, VIEWS, [chunk, *keys], Marker(END)).rewrite_reads
 
 
 def test_a_list_of_changes_gets_its_snapshot_once_when_nothing_came_behind_it(writer):
@@ -84,39 +91,49 @@ def test_a_list_of_changes_gets_its_snapshot_once_when_nothing_came_behind_it(wr
         END, (SnapshotMark(load_batches(writer.store, [chunk])[0].manifest.chunk.snapshot_id, 1, True, low, low, low),)
     )
     found = work(writer, VIEWS, [chunk], marker)
-    assert (found.again, found.again_reads) == ((low, Point(1, 1, 301)), True)
+    assert (found.rewrite, found.rewrite_reads) == ((low, Point(1, 1, 301)), True)
 
 
 def test_changes_of_before_a_snapshot_that_replaced_the_table_count_for_nothing(writer):
     """What was deleted while they were left out would come back."""
     low = Point(1, 1, 210)
     marker = Marker(END, (SnapshotMark("s2", 1, True, low, low, low),))
-    record = Aside(
-        "shop.orders", 1, at(110), at(110), at(110), None, None, DAWN, until=at(210), until_epoch=1, snapshot_id="s2"
+    record = QuarantineRecord(
+        "shop.orders",
+        1,
+        at(110),
+        at(110),
+        at(110),
+        None,
+        None,
+        DAWN,
+        released_position=at(210),
+        released_epoch=1,
+        snapshot_id="s2",
     )
     keys = windows(writer, ORDERS)
-    assert {piece.floor for piece in work(writer, ORDERS, keys, marker, aside=(record,)).pieces} == {low}
-    assert {piece.floor for piece in work(writer, ORDERS, keys, marker).pieces} == {None}
+    assert {piece.floor for piece in work(writer, ORDERS, keys, marker, aside=(record,)).inputs} == {low}
+    assert {piece.floor for piece in work(writer, ORDERS, keys, marker).inputs} == {None}
     older = writer.chunk(ORDERS, 120, [{"id": 1}])
-    assert all(p.batch.manifest.chunk is None for p in work(writer, ORDERS, [older, *keys], marker).pieces)
+    assert all(p.batch.manifest.chunk is None for p in work(writer, ORDERS, [older, *keys], marker).inputs)
 
 
 def test_a_table_that_moved_on_meanwhile_is_a_conflict(writer):
-    """Windows behind those at hand are needed: they may delete what comes again."""
+    """Windows after those at hand are needed: they may delete what comes again."""
     with pytest.raises(MergeConflict, match="another merge moved the table meanwhile"):
         work(writer, ORDERS, windows(writer, ORDERS), Marker(Point(1, 1, 301)))
 
 
-@pytest.mark.parametrize("mode", ["soft_delete", "history"])
+@pytest.mark.parametrize("mode", ["soft_delete", "scd2"])
 def test_statements_in_the_part_take_the_rows_again_where_they_stay_marked(writer, mode):
-    """Those that the table has behind it as well; of a history the whole stretch is made anew."""
+    """Those that the table has after it as well; of a history the whole stretch is made again."""
     keys = [*windows(writer, ORDERS), writer.window(300, 400, {}, statements=[("truncate", "shop.orders", 350)])]
     until = Point(1, 1, 400)
-    again = Again(BEGIN, END, (BEGIN, until), side=False, whole=False)
+    again = BackfillDecision(BEGIN, END, (BEGIN, until), is_copy=False, from_start=False)
     found = again("shop.orders", mode, load_batches(writer.store, keys), Marker(until), writer.plan(400, *keys))
-    assert [(gone.epoch, gone.file, gone.offset) for gone in found.gone] == [(1, 1, 350)]
-    assert found.again == ((BEGIN, until) if mode == "history" else None)
-    assert {piece.floor for piece in found.pieces} == {None}
+    assert [(gone.epoch, gone.file, gone.offset) for gone in found.resets] == [(1, 1, 350)]
+    assert found.rewrite == ((BEGIN, until) if mode == "scd2" else None)
+    assert {piece.floor for piece in found.inputs} == {None}
 
 
 def test_a_part_of_a_table_that_was_read_is_not_taken_for_all_of_it(writer):
@@ -127,21 +144,104 @@ def test_a_part_of_a_table_that_was_read_is_not_taken_for_all_of_it(writer):
     )
     keys = [whole, part, *windows(writer, ORDERS)]
     found = work(writer, ORDERS, keys, Marker())
-    assert [p.batch.manifest.chunk.snapshot_id for p in found.pieces if p.batch.manifest.chunk] == ["s1"]
+    assert [p.batch.manifest.chunk.snapshot_id for p in found.inputs if p.batch.manifest.chunk] == ["s1"]
     low = Point(1, 1, 150)
-    marker = Marker(END, (SnapshotMark("s2", 1, True, low, low, low, part=True),))
-    assert any(p.batch.manifest.chunk for p in work(writer, ORDERS, keys, marker).pieces)
+    marker = Marker(END, (SnapshotMark("s2", 1, True, low, low, low, partial=True),))
+    assert any(p.batch.manifest.chunk for p in work(writer, ORDERS, keys, marker).inputs)
     with pytest.raises(MergeError, match="do not hold all of its rows"):
         work(writer, ORDERS, [part, *windows(writer, ORDERS)], Marker())
 
 
 def test_the_end_of_an_online_schema_change_is_not_merged_again_without_its_beginning(writer):
-    """What it gave to the rows is told where it began; a list of changes does without."""
+    """What it gave to the rows is known where it began."""
     begun = writer.window(50, 100, {}, statements=[("shadow", "shop.orders", 60), ("shadow_fill", "shop.orders", 70)])
     keys = windows(writer, ORDERS, statements=[("swap", "shop.orders", 150)])[:1]
     with pytest.raises(MergeError, match="began it before"):
         work(writer, ORDERS, keys, Marker(END))
-    assert work(writer, ORDERS, [begun, *keys], Marker(END)).pieces
-    late = Again(Point(1, 1, 160), END, (BEGIN, END), side=False, whole=False)
-    assert work(writer, ORDERS, [begun, *keys], Marker(END), late).pieces
-    assert AGAIN("shop.orders", "append", load_batches(writer.store, keys), Marker(END), writer.plan(300, *keys)).pieces
+    assert work(writer, ORDERS, [begun, *keys], Marker(END)).inputs
+    late = BackfillDecision(Point(1, 1, 160), END, (BEGIN, END), is_copy=False, from_start=False)
+    assert work(writer, ORDERS, [begun, *keys], Marker(END), late).inputs
+    with pytest.raises(MergeError, match="began it before"):
+        AGAIN("shop.orders", "append", load_batches(writer.store, keys), Marker(END), writer.plan(300, *keys))
+
+
+def test_the_entry_in_front_of_a_snapshot_stays_where_the_snapshot_is_not_merged_again(writer):
+    """It is made of the snapshot's chunks; without it, rows of before would stand beside those of the snapshot."""
+    low = Point(1, 1, 210)
+    marker = Marker(END, (SnapshotMark("s2", 1, True, low, low, low),))
+    record = QuarantineRecord(
+        "shop.views",
+        1,
+        at(110),
+        at(110),
+        at(110),
+        None,
+        None,
+        DAWN,
+        released_position=at(210),
+        released_epoch=1,
+        snapshot_id="s2",
+    )
+    keys = windows(writer, VIEWS)
+    found = work(writer, VIEWS, keys, marker, aside=(record,))
+    assert (found.rewrite, found.list_start) == ((low.just_after(), END), None)
+    assert {piece.floor for piece in found.inputs} == {low}
+    chunk = writer.chunk(VIEWS, 210, [{"id": 1}], snapshot="s2")
+    name = load_batches(writer.store, [chunk])[0].manifest.chunk.snapshot_id
+    record = replace(record, snapshot_id=name)
+    marker = Marker(END, (SnapshotMark(name, 1, True, low, low, low),))
+    found = work(writer, VIEWS, [chunk, *keys], marker, aside=(record,))
+    assert found.rewrite[0] == low
+    assert found.list_start is not None
+
+
+def test_windows_of_another_key_are_left_out_up_to_the_newest_whole_snapshot(writer):
+    """Also one of which the lake has a part: it replaced the table with its first chunk. A part of a table replaced nothing."""
+    former, rows = (
+        table("shop.orders", {"id": BIGINT, "k": BIGINT}, key=("k", "id")),
+        [Row("c", 110, {"id": 1, "k": 1})],
+    )
+    now = table("shop.orders", {"id": BIGINT, "k": BIGINT})
+    old = writer.window(100, 200, {former: rows})
+    new = writer.window(200, 300, {now: [Row("c", 250, {"id": 1, "k": 1})]})
+    earlier = writer.chunk(former, 90, [{"id": 1, "k": 1}], snapshot="s1")
+    batches = load_batches(writer.store, [earlier, old, new])
+
+    def keys_of(batch):
+        return frozenset(schema.primary_key for schema in batch.manifest.schemas.values())
+
+    def found(low, *, complete=True, partial=False, key=("id",)):
+        mark = SnapshotMark("s2", 1, complete, low, low, low, partial=partial)
+        return AGAIN.under_one_key(batches, now.name, Marker(END, (mark,)), key, keys_of)
+
+    for complete in (True, False):
+        at_hand = found(Point(1, 1, 200), complete=complete)
+        assert ([one.key for one in at_hand.batches], [one.key for one in at_hand.windows]) == ([new], [old])
+        assert at_hand.former == {("k", "id")}
+    assert found(Point(1, 1, 199)).others == {("k", "id")}
+    assert not found(Point(1, 1, 250), partial=True).windows
+    late = BackfillDecision(Point(1, 1, 200), END, (BEGIN, END), is_copy=False, from_start=False)
+    assert late.under_one_key(batches[1:], now.name, Marker(END), ("id",), keys_of).batches == tuple(batches[2:])
+
+
+def test_a_refusal_names_the_time_that_can_be_asked_for():
+    """Or the snapshot that is wanted before; the command is one that a shell takes."""
+    name = TableName("shop", "or ders")
+    found = OneKey(("id",), (), others=frozenset({("k", "id")}))
+    until = DAWN + timedelta(hours=2)
+    request = BackfillRequest(Period(None, until), (), "copy", "__mine", "file:///data/again")
+    error = refusal(name, found, "shop", request, DAWN)
+    assert (
+        "has rows with the primary key (k, id), and a table beside the lake table keeps rows by the primary key (id)"
+        in error.message
+    )
+    command = error.hint.partition(": ")[2]
+    assert shlex.split(command) == [
+        "cdc", "backfill", "shop", "shop.`or ders`", "--since", "2026-01-01T00:00:00Z", "--until", "2026-01-01T02:00:00Z", "--into",
+        "copy", "--copy-suffix", "__mine", "--batches", "file:///data/again",
+    ]  # fmt: skip
+    assert "--until" not in refusal(name, found, "shop", request, until).hint
+    plain = refusal(name, found, "shop", BackfillRequest(Period(None, None)), None)
+    assert plain.hint.endswith("cdc snapshot shop 'shop.`or ders`'")
+    one = replace(found, others=frozenset(), windows=(Batch("w", None),), former=frozenset({()}))
+    assert left_out_line(name, one).startswith("shop.`or ders`: 1 window of rows with no primary key left out: ")

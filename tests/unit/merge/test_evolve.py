@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import IncompatibleSchema
-from cdc_lib.merge.evolve import AddColumn, WidenColumn, changes_for, holds, lake_columns, widens
-from cdc_lib.merge.modes import mode_of
-from cdc_lib.model.lake import LakeColumn, LakeTable, Marker
+from cdc_lib.lake.evolution import AddColumn, WidenColumn, changes_for, holds, lake_columns, widens
+from cdc_lib.lake.modes import mode_of
+from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.schema import SourceType
-from tests.support.batches import BIGINT, INT, TEXT, table
+from tests.harness.batches import BIGINT, INT, TEXT, table
 
 MONEY = SourceType("decimal", precision=10, scale=2)
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cdc_lib.config.reselect import ReselectConfig
-from cdc_lib.merge.lag import lag_of, reads_all
 from cdc_lib.merge.plan import Batch
-from cdc_lib.model.batch import Manifest
+from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.window import Window
-from tests.support.batches import IDENTITY, at
+from cdc_lib.reselect.policy import lag_of, reads_all
+from tests.harness.batches import IDENTITY, at
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -5,15 +5,15 @@ import pytest
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.config.routes import RouteRule
 from cdc_lib.errors import ConfigError, IncompatibleSchema, MergeError
-from cdc_lib.merge.evolve import lake_columns
-from cdc_lib.merge.modes import MODES, mode_change, mode_of, one_mode, refuse_change
+from cdc_lib.lake.evolution import lake_columns
+from cdc_lib.lake.modes import MODES, mode_change, mode_of, one_mode, refuse_change
+from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.plan import work_on
-from cdc_lib.merge.routing import lake_merges
-from cdc_lib.model.lake import MODE_COLUMNS, Marker
-from cdc_lib.store.local import LocalStore
-from spark_jobs.batches import load_batches
-from tests.support.batches import BIGINT, INT, BatchWriter, table
-from tests.support.lake import lake_config
+from cdc_lib.model.lake_table import MODE_COLUMNS, Marker
+from cdc_lib.store.objects.local import LocalStore
+from spark_jobs.changes.frames import load_batches
+from tests.harness.batches import BIGINT, INT, BatchWriter, table
+from tests.harness.lake import lake_config
 
 IN_PLACE = {("mirror", "soft_delete"), ("soft_delete", "mirror")}
 
@@ -21,11 +21,11 @@ IN_PLACE = {("mirror", "soft_delete"), ("soft_delete", "mirror")}
 @pytest.mark.parametrize("old", MODES)
 @pytest.mark.parametrize("new", MODES)
 def test_every_change_of_modes_is_decided_and_what_cannot_be_followed_is_refused(old, new):
-    """With a way out; the rest goes on."""
+    """With a way out; the rest continues."""
     change = mode_change(old, new)
-    assert change.told
-    assert change.how == ("none" if old == new else "in_place" if (old, new) in IN_PLACE else "anew")
-    if change.how == "anew":
+    assert change.description
+    assert change.how == ("none" if old == new else "in_place" if (old, new) in IN_PLACE else "rebuild")
+    if change.how == "rebuild":
         with pytest.raises(MergeError, match=f"has the mode {old}, and the source file says {new}") as caught:
             refuse_change(old, new, "shop.orders", "lake.shop.orders")
         assert "cdc snapshot" in caught.value.hint
@@ -38,7 +38,7 @@ def test_a_table_has_the_columns_of_its_mode_and_only_their_names_are_kept_from_
     """A column called _valid_from is a column like others in a mirror."""
     assert [c.name for c in lake_columns(table("shop.t", {"id": BIGINT}), mode)] == ["id", *MODE_COLUMNS[mode]]
     odd = table("shop.t", {"id": BIGINT, "_Valid_From": INT})
-    if mode == "history":
+    if mode == "scd2":
         with pytest.raises(IncompatibleSchema):
             lake_columns(odd, mode)
     else:
@@ -55,28 +55,28 @@ def test_the_first_rule_and_a_route_before_it_give_a_table_its_mode(tmp_path):
     rules = (ModeRule(tables="shop.o*", mode="soft_delete"), ModeRule(tables="shop.*", mode="append"))
     routes = (
         RouteRule(tables="shop.orders", into="shop.orders"),
-        RouteRule(tables="shop.orders", into="past.orders", mode="history"),
+        RouteRule(tables="shop.orders", into="past.orders", mode="scd2"),
     )
     config = lake_config(tmp_path).model_copy(update={"modes": rules, "routes": routes})
     found = {str(lake.name): lake.mode for lake in lake_merges(config, ["shop.orders", "shop.users", "crm.users"])}
     assert found == {
-        "lake.crm.users": "mirror", "lake.shop.orders": "soft_delete", "lake.past.orders": "history", "lake.shop.users": "append"
+        "lake.crm.users": "mirror", "lake.shop.orders": "soft_delete", "lake.past.orders": "scd2", "lake.shop.users": "append"
     }  # fmt: skip
 
 
 def test_tables_that_share_a_lake_table_must_have_one_mode():
     """Named with both."""
     assert one_mode("lake.a", [("a.x", None), ("b.x", "mirror")]) == "mirror"
-    with pytest.raises(ConfigError, match=r"a\.x mirror.*b\.x history"):
-        one_mode("lake.a", [("b.x", "history"), ("a.x", None)])
+    with pytest.raises(ConfigError, match=r"a\.x mirror.*b\.x scd2"):
+        one_mode("lake.a", [("b.x", "scd2"), ("a.x", None)])
 
 
-@pytest.mark.parametrize("mode", ["soft_delete", "history"])
+@pytest.mark.parametrize("mode", ["soft_delete", "scd2"])
 def test_where_rows_stay_a_statement_leaves_no_change_out_and_is_a_place_of_its_own(mode, tmp_path):
-    """Also a DROP, behind which a mirror stays as it is."""
+    """Also a DROP, after which a mirror stays as it is."""
     writer = BatchWriter(LocalStore(tmp_path))
     kinds = [("truncate", "shop.t", 50), ("drop", "shop.t", 70), ("create", "shop.t", 80)]
     key = writer.window(4, 100, {}, statements=kinds)
     work = work_on("shop.t", mode, load_batches(writer.store, [key]), Marker(), writer.plan(100, key))
-    assert [one.offset for one in work.gone] == [50, 70, 80]
-    assert (work.emptied, [piece.floor for piece in work.pieces]) == (None, [None])
+    assert [one.offset for one in work.resets] == [50, 70, 80]
+    assert (work.reset_before, [piece.floor for piece in work.inputs]) == (None, [None])

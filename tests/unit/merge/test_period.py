@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cdc_lib.errors import BatchesGone
-from cdc_lib.merge.period import TimedWindow, chosen, refuse_gaps, refuse_gone
+from cdc_lib.backfill.period import TimedWindow, chosen, refuse_gaps, refuse_gone
+from cdc_lib.errors import BatchesMissing
 from cdc_lib.model.backfill import ArchivedWindow, Period
-from cdc_lib.model.lake import Point
+from cdc_lib.model.position import Point
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -46,10 +46,10 @@ def test_a_period_that_begins_before_the_oldest_batch_is_refused():
     refuse_gone(Period(NOON - HOUR), NOON, from_the_start=True, source="shop")
     refuse_gone(Period(), NOON, from_the_start=False, source="shop")
     with pytest.raises(
-        BatchesGone, match=r"11:00:00 to now is no longer stored: the oldest batch begins at .* 12:00:00"
+        BatchesMissing, match=r"11:00:00 to now is no longer stored: the oldest batch begins at .* 12:00:00"
     ):
         refuse_gone(Period(NOON - HOUR), NOON, from_the_start=False, source="shop")
-    with pytest.raises(BatchesGone, match="there is no batch"):
+    with pytest.raises(BatchesMissing, match="there is no batch"):
         refuse_gone(Period(NOON - HOUR), None, from_the_start=False, source="shop")
 
 
@@ -59,5 +59,5 @@ def test_windows_with_a_gap_are_refused():
     refuse_gaps(stored, Point(1, 1, 50), Point(1, 1, 400), "shop")
     refuse_gaps([*stored, window(1, epoch=2).window], Point(1, 1, 0), Point(2, 1, 200), "shop")
     for left, low, high in ((stored[:1] + stored[2:], 0, 400), (stored, 0, 500), (stored[1:], 0, 400)):
-        with pytest.raises(BatchesGone, match="no longer stored"):
+        with pytest.raises(BatchesMissing, match="no longer stored"):
             refuse_gaps(left, Point(1, 1, low), Point(1, 1, high), "shop")

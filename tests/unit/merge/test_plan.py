@@ -6,14 +6,15 @@ import pytest
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.plan import replayed_windows, work_on
-from cdc_lib.model.aside import Aside
+from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.cursor import DRAIN, Cursor
-from cdc_lib.model.lake import Marker, Point
-from cdc_lib.model.part import Part
-from cdc_lib.model.place import Place
-from cdc_lib.store.local import LocalStore
-from spark_jobs.batches import load_batches, replayed_batches
-from tests.support.batches import BIGINT, DAWN, IDENTITY, BatchWriter, Row, at, table
+from cdc_lib.model.lake_table import Marker
+from cdc_lib.model.position import Point
+from cdc_lib.model.quarantine import QuarantineRecord
+from cdc_lib.model.row_selection import RowSelection
+from cdc_lib.store.objects.local import LocalStore
+from spark_jobs.changes.frames import load_batches, replayed_batches
+from tests.harness.batches import BIGINT, DAWN, IDENTITY, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 VIEWS = table("shop.views", {"id": BIGINT}, key=())
@@ -33,14 +34,14 @@ def test_a_window_up_to_the_marker_is_left_out(writer):
     """The table has it."""
     key = writer.window(4, 100, {ORDERS: [Row("c", 10, {"id": 1})]})
     plan = writer.plan(100, key)
-    assert work(writer, ORDERS, plan, Marker(Point(1, 1, 100))).pieces == ()
-    assert len(work(writer, ORDERS, plan, Marker(Point(1, 1, 99))).pieces) == 1
+    assert work(writer, ORDERS, plan, Marker(Point(1, 1, 100))).inputs == ()
+    assert len(work(writer, ORDERS, plan, Marker(Point(1, 1, 99))).inputs) == 1
 
 
 def test_a_window_of_a_new_epoch_is_merged_although_its_file_has_a_lower_number(writer):
-    """Binlogs of another server may begin anew."""
+    """Binlogs of another server may begin again."""
     key = writer.window(4, 100, {ORDERS: [Row("c", 10, {"id": 1})]}, epoch=2)
-    assert work(writer, ORDERS, writer.plan(100, key, epoch=2), Marker(Point(1, 900, 4))).pieces
+    assert work(writer, ORDERS, writer.plan(100, key, epoch=2), Marker(Point(1, 900, 4))).inputs
 
 
 def test_windows_in_their_order_need_no_guard(writer):
@@ -76,7 +77,7 @@ def test_changes_before_the_snapshot_are_left_out_of_a_table_without_a_key(write
     """They are in its rows, and no key tells that."""
     chunk = writer.chunk(VIEWS, 150, [{"id": 1}])
     key = writer.window(100, 200, {VIEWS: [Row("c", 110, {"id": 1}), Row("c", 160, {"id": 2})]})
-    pieces = work(writer, VIEWS, writer.plan(200, chunk, key)).pieces
+    pieces = work(writer, VIEWS, writer.plan(200, chunk, key)).inputs
     assert [piece.floor for piece in pieces] == [None, Point(1, 1, 150)]
 
 
@@ -113,9 +114,9 @@ def test_a_replay_does_without_windows_behind_the_end_of_their_epoch(writer):
     writer.window(200, 300, {ORDERS: [Row("c", 250, {"id": 2})]})
     there = writer.window(4, 50, {ORDERS: [Row("d", 20, {"id": 1})]}, epoch=2)
     writer.window(50, 90, {ORDERS: [Row("c", 60, {"id": 3})]}, epoch=2)
-    left, began = (Place(IDENTITY, at(offset), None, "", False, None) for offset in (200, 4))
-    drain = Cursor("shop", DRAIN, 1, 1, IDENTITY, at(200)).standing_at(left)
-    drain = drain.switched(began, "switch", at=DAWN, by="test", why="it answers")
+    left, began = (BinlogCheckpoint(IDENTITY, at(offset), None, "", False, None) for offset in (200, 4))
+    drain = Cursor("shop", DRAIN, 1, 1, IDENTITY, at(200)).at_checkpoint(left)
+    drain = drain.with_new_epoch(began, "failover", at=DAWN, by="test", why="it answers")
     drain = replace(drain, position=at(50))
     found = replayed_batches(writer.store, "shop", ORDERS.name, (Point(1, 1, 150), Point(2, 1, 50)), drain=drain)
     assert [batch.key for batch in found] == [counted, there]
@@ -135,18 +136,20 @@ def test_a_snapshot_that_a_newer_one_replaced_is_not_merged_any_more(writer):
     newer = work(writer, ORDERS, writer.plan(4, writer.chunk(ORDERS, 150, [{"id": 2}], snapshot="s2"))).marker
     for low in (120, 150):
         late = work(writer, ORDERS, writer.plan(4, writer.chunk(ORDERS, low, [{"id": 1}])), newer)
-        assert (late.pieces, late.marker) == ((), newer)
+        assert (late.inputs, late.marker) == ((), newer)
 
 
 def test_rows_give_way_to_a_new_snapshot_that_was_read_at_the_same_place_as_the_one_before(writer):
     """Unless the table has chunks of the new one: they stay."""
     first = work(writer, ORDERS, writer.plan(4, writer.chunk(ORDERS, 150, [{"id": 1}]))).marker
-    record = Aside("shop.orders", 1, at(100), at(100), at(100), None, None, DAWN, until=at(150), snapshot_id="s2")
+    record = QuarantineRecord(
+        "shop.orders", 1, at(100), at(100), at(100), None, None, DAWN, released_position=at(150), snapshot_id="s2"
+    )
     chunks = [writer.chunk(ORDERS, 150, [{"id": n}], snapshot="s2", number=n, last=n == 1) for n in (0, 1)]
-    plans = [replace(writer.plan(4, chunk), aside=(record,)) for chunk in chunks]
+    plans = [replace(writer.plan(4, chunk), quarantine=(record,)) for chunk in chunks]
     begun = work(writer, ORDERS, plans[0], first)
-    assert begun.anew == Point(1, 1, 151)
-    assert work(writer, ORDERS, plans[1], begun.marker).anew == Point(1, 1, 150)
+    assert begun.rebuild_before == Point(1, 1, 151)
+    assert work(writer, ORDERS, plans[1], begun.marker).rebuild_before == Point(1, 1, 150)
 
 
 def test_a_part_says_nothing_of_the_rows_beside_it(writer):
@@ -155,11 +158,11 @@ def test_a_part_says_nothing_of_the_rows_beside_it(writer):
     before = work(writer, ORDERS, writer.plan(4, whole)).marker
     key = writer.window(100, 200, {ORDERS: [Row("u", 110, {"id": 1})]})
     batches = load_batches(writer.store, [writer.chunk(ORDERS, 150, [{"id": 2}], snapshot="s2"), key])
-    part = Part(("id",), ("2",), ("9",))
-    chunk = replace(batches[0].manifest.chunk, part=part, high_watermark=at(190))
+    part = RowSelection(("id",), ("2",), ("9",))
+    chunk = replace(batches[0].manifest.chunk, selection=part, high_watermark=at(190))
     batches[0] = replace(batches[0], manifest=replace(batches[0].manifest, chunk=chunk))
     found = work_on(ORDERS.name, "mirror", batches, before, writer.plan(200, key))
     assert found.marker.reads == before.reads
-    assert found.ahead == Point(1, 1, 190)
-    assert (found.spans[0].part, found.spans[0].point) == (part, Point(1, 1, 150))
+    assert found.ahead_until == Point(1, 1, 190)
+    assert (found.ranges[0].selection, found.ranges[0].point) == (part, Point(1, 1, 150))
     assert Marker.from_json(found.marker.to_json(), "") == found.marker

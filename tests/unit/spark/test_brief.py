@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.batches import ONE_TASK_ROWS
-from spark_jobs.brief import SMALL_TABLE, brief_settings
+from spark_jobs.changes.frames import ONE_TASK_ROWS
+from spark_jobs.merging.small_merge import SMALL_TABLE, brief_settings
 
 ADAPTIVE, CODE = "spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage"
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException
 
-from cdc_lib.errors import CorruptBatch, MergeConflict, MergeError, StoreUnavailable
-from spark_jobs.side_by_side import all_failures
-from spark_jobs.tables.faults import fault_of
+from cdc_lib.errors import ConfigError, CorruptBatch, MergeConflict, MergeError, StoreUnavailable
+from spark_jobs.errors import fault_of
+from spark_jobs.runtime.parallel_tables import all_failures
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,8 @@ from spark_jobs.tables.faults import fault_of
         ("java.lang.IllegalArgumentException: Cannot fast-forward: main is not an ancestor of cdc_1", MergeConflict),
         ("[SQLITE_BUSY] The database file is locked", MergeConflict),
         ("software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request", StoreUnavailable),
+        ("[SQLITE_CANTOPEN] Unable to open the database file (unable to open database file)", ConfigError),
+        ("UncheckedSQLException: [SQLITE_READONLY] Attempt to write a readonly database", ConfigError),
         ("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file", CorruptBatch),
         ("[CAST_OVERFLOW] The value cannot be cast", MergeError),
     ],
@@ -24,6 +26,12 @@ def test_what_java_says_becomes_an_error_of_the_tree(text, kind):
     error = fault_of(AnalysisException(text), "merge", "shop.orders")
     assert type(error) is kind
     assert error.context["table"] == "shop.orders"
+
+
+def test_executors_without_keys_are_told_where_keys_are_looked_for():
+    """It passes for nobody who does not set them."""
+    text = "SdkClientException: Unable to load credentials from any of the providers in the chain"
+    assert "AWS_ACCESS_KEY_ID" in fault_of(AnalysisException(text), "merge", "shop.orders").hint
 
 
 def test_failures_of_several_tables_are_tried_again_only_when_each_may_be():

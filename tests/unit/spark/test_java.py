@@ -10,9 +10,9 @@ import pytest
 
 from cdc_lib.config.work import MergeConfig
 from cdc_lib.errors import ConfigError
-from spark_jobs.archive import archive_of, archive_options
-from spark_jobs.java import CODE_CACHE, QUICK_ROWS, java_options
-from spark_jobs.warm import make
+from spark_jobs.runtime.build_class_archive import make
+from spark_jobs.runtime.class_archive import archive_of, archive_options
+from spark_jobs.runtime.java_options import CODE_CACHE, QUICK_ROWS, java_options
 
 ONE_THREAD = "-XX:+UseSerialGC"
 QUICK = ("-XX:TieredStopAtLevel=1", CODE_CACHE)

@@ -2,8 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.session import MEASURED, catalog_settings, hadoop_settings, spark_settings
-from tests.support.lake import lake_config
+from spark_jobs.runtime.session import (
+    DEFAULTS,
+    JAVA_OPTIONS,
+    LOG_SETTINGS,
+    catalog_settings,
+    hadoop_settings,
+    spark_settings,
+)
+from tests.harness.lake import lake_config
 
 S3 = {
     "url": "s3://bucket/cdc",
@@ -18,7 +25,9 @@ S3 = {
 def keys(monkeypatch, tmp_path):
     monkeypatch.setenv("STORE_ACCESS", "the access key")
     monkeypatch.setenv("STORE_SECRET", "the secret key")
-    monkeypatch.setattr("spark_jobs.session.jar_paths", lambda names: [tmp_path / f"{name}.jar" for name in names])
+    monkeypatch.setattr(
+        "spark_jobs.runtime.session.jar_paths", lambda names: [tmp_path / f"{name}.jar" for name in names]
+    )
 
 
 def test_what_stands_on_the_command_line_of_java_holds_no_secret(tmp_path):
@@ -51,7 +60,7 @@ def test_a_cluster_has_the_jars_sent_to_it(tmp_path):
 def test_settings_of_the_source_file_go_over_the_measured_ones(tmp_path):
     """Whoever measures on another machine may know better."""
     name = "spark.sql.shuffle.partitions"
-    assert spark_settings(lake_config(tmp_path))[name] == MEASURED[name]
+    assert spark_settings(lake_config(tmp_path))[name] == DEFAULTS[name]
     assert spark_settings(lake_config(tmp_path, merge={"conf": {name: "64"}}))[name] == "64"
 
 
@@ -70,3 +79,21 @@ def test_batches_on_s3_are_read_by_the_stores_settings(tmp_path):
     assert settings["fs.s3a.endpoint"] == S3["endpoint_url"]
     assert settings["fs.s3a.connection.ssl.enabled"] == "true"
     assert hadoop_settings(lake_config(tmp_path).store) == {}
+
+
+def test_no_setting_lets_spark_put_variables_into_statements(tmp_path):
+    """Names and values of the source stand in them, and the environment holds secrets."""
+    merge = {"conf": {"spark.sql.variable.substitute": "true", "spark.sql.shuffle.partitions": "9"}}
+    settings = spark_settings(lake_config(tmp_path, merge=merge))
+    assert settings["spark.sql.variable.substitute"] == "false"
+    assert settings["spark.sql.shuffle.partitions"] == "9"
+
+
+def test_log_settings_of_the_source_file_win_and_other_options_of_java_leave_ours(tmp_path):
+    """Of two values of a property Java takes the later one."""
+    ours = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
+    theirs = "-Dlog4j2.configurationFile=file:///etc/log4j2.properties"
+    for given in (theirs, "-XX:+UseG1GC"):
+        settings = spark_settings(lake_config(tmp_path, merge={"conf": {JAVA_OPTIONS: given}}))
+        assert settings[JAVA_OPTIONS] == f"{ours} {given}"
+    assert spark_settings(lake_config(tmp_path))[JAVA_OPTIONS].startswith(ours)

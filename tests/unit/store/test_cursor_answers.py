@@ -6,10 +6,10 @@ import pytest
 
 from cdc_lib.errors import CorruptBatch, CursorMoved, StoreUnavailable
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.local import LocalStore
+from cdc_lib.store.objects.local import LocalStore
 
 FRESH = Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "uuid", 1), Position("binlog.000001", 4))
 
@@ -40,7 +40,7 @@ class IsAway(LocalStore):
 
 @pytest.mark.parametrize("how", ["error", "no"])
 def test_a_swap_that_was_done_is_recognised_by_its_writer(tmp_path, how):
-    """It returns what it wrote, and the next swap goes on from it."""
+    """It returns what it wrote, and the next swap continues from it."""
     store = LosesAnswers(tmp_path)
     cursors = ObjectCursorStore(store)
     store.lost = how
@@ -54,7 +54,7 @@ def test_a_swap_that_was_done_is_recognised_by_its_writer(tmp_path, how):
 
 
 def test_a_swap_that_was_not_done_raises_what_may_be_tried_again(tmp_path):
-    """And the cursor stands where it stood."""
+    """And the cursor is where it was."""
     first = ObjectCursorStore(LocalStore(tmp_path)).swap(None, FRESH)
     cursors = ObjectCursorStore(IsAway(tmp_path))
     with pytest.raises(StoreUnavailable):

@@ -7,12 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cdc_lib.model.lake import Point
-from cdc_lib.model.merge import Cut, TableCut
-from cdc_lib.model.position import Position
+from cdc_lib.model.merge_plan import Cut, TableCut
+from cdc_lib.model.position import Point, Position
 from cdc_lib.store import layout
-from cdc_lib.store.cuts import last_cut, publish
-from cdc_lib.store.local import LocalStore
+from cdc_lib.store.cuts import KEPT_CUTS, THIN_AT_ONCE, last_cut, last_cut_by, named_snapshots, publish, thin_cuts
+from cdc_lib.store.objects.local import LocalStore
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -50,19 +49,48 @@ def test_the_last_cut_is_the_furthest_whatever_the_clocks_said(store):
 
 
 def test_of_cuts_at_one_position_the_last_one_has_the_most_tables(store):
-    """Chunks of snapshots are merged while the position stands; a table that came is in every cut after it."""
+    """Chunks of snapshots are merged while the position is; a table that came is in every cut after it."""
     published(store, 100, "b", 5, ["orders"])
     last = published(store, 100, "a", 1, ["customers", "orders"])
     published(store, 100, "c", 0, ["customers", "orders"])
     assert last_cut(store, "shop") == last
 
 
+def test_a_lake_that_goes_back_is_compared_with_the_cut_of_that_time(store):
+    """At a position or before it, in this epoch or an earlier one."""
+    first = published(store, 100, "a", 1, ["orders"])
+    fewer = published(store, 200, "b", 3, ["orders"])
+    second = published(store, 200, "a", 2, ["customers", "orders"])
+    later = published(store, 50, "a", 4, ["orders"], epoch=2)
+
+    def found(epoch, offset):
+        return last_cut_by(store, "shop", epoch, Position("binlog.000009", offset))
+
+    assert fewer != second
+    assert [found(1, 99), found(1, 100), found(1, 199)] == [None, first, first]
+    assert [found(1, 200), found(1, 5000), found(2, 4)] == [second, second, second]
+    assert [found(2, 50), found(3, 4)] == [later, later]
+
+
 def test_a_cut_says_up_to_where_rows_that_were_read_back_are_ahead(store):
     """Cuts of before do without."""
     ahead = Point(1, 9, 777)
-    table = TableCut("shop.a", "lake.shop.a", 1, 0, ahead=ahead)
+    table = TableCut("shop.a", "lake.shop.a", 1, 0, ahead_until=ahead)
     publish(store, Cut("shop", "000001-000009.000000000005-a", 1, Position("binlog.000009", 5), None, NOON, (table,)))
     found = last_cut(store, "shop")
     assert found is not None
-    assert found.tables[0].ahead == ahead
-    assert isinstance(found.tables[0].ahead, Point)
+    assert found.tables[0].ahead_until == ahead
+    assert isinstance(found.tables[0].ahead_until, Point)
+
+
+def test_cuts_of_a_minutes_schedule_stay_few_and_the_last_is_as_it_was(store):
+    """A run lists as many after a week as after a day."""
+    counts = []
+    for number in range(4 * 24 * 30):
+        last = published(store, 100 + number, "a", number / 30, ["orders"])
+        if number % 10 == 9:
+            thin_cuts(store, "shop", last.at)
+            counts.append(sum(1 for _ in store.list(layout.cuts_prefix("shop"))))
+    assert max(counts) <= KEPT_CUTS + THIN_AT_ONCE + 24 + 4 + 10
+    assert last_cut(store, "shop") == last
+    assert named_snapshots(store, "shop") == {1}

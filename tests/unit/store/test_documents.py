@@ -8,8 +8,8 @@ import pytest
 
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.store.documents import dump, load, to_plain, unit_from_plain
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.folder import LONGEST_FOLDER
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.store import layout
-from cdc_lib.store.keys import check_key
+from cdc_lib.store.objects.keys import check_key
 
 WINDOW = Window("shop", 1, Position("binlog.000012", 4), Position("binlog.000013", 126))
 TASK = SnapshotTask("shop", 1, "000012.000000000004", "shop", "orders")
@@ -43,12 +44,14 @@ def test_cursors_and_cuts_are_one_document_each():
     ("table", "folder"),
     [
         ("shop.orders", "shop.orders"),
-        ("Shop-1.order_lines$x", "Shop-1.order_lines$x"),
+        ("Shop-1.order_lines$x", "Shop-1.order_lines$x@-1"),
         ("shop.a/b", "shop.a@002fb"),
         ("shop.a b", "shop.a@0020b"),
         ("shop.[ab]*?", "shop.@005bab@005d@002a@003f"),
         ("店.注文", "@5e97.@6ce8@6587"),
-        ("..", "@002e."),
+        ("shop.`..`", "shop.@002e@002e"),
+        ("w.`y.z`", "w.y@002ez"),
+        ("`w.y`.z", "w@002ey.z"),
         ("_hidden.t", "@005fhidden.t"),
         ("a@b.c", "a@0040b.c"),
     ],
@@ -63,7 +66,7 @@ def test_long_names_are_cut_and_stay_apart():
     """Sixty-four characters each, which no file name could hold when they are escaped."""
     one, other = (layout.table_folder("店" * 64 + "." + "注" * 63 + last) for last in "文章")
     assert one != other
-    assert len(one) <= layout.LONGEST_TABLE
+    assert len(one) <= LONGEST_FOLDER
     assert check_key(one) == one
 
 

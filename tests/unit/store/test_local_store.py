@@ -1,4 +1,4 @@
-"""What is particular to a local folder; what it has in common with S3 stands in tests/contract."""
+"""What is particular to a local folder; what it has in common with S3 is in tests/contract."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import resource
 import pytest
 
 from cdc_lib.errors import ConfigError, StoreError, StoreUnavailable
-from cdc_lib.store.local import LocalStore
-from tests.support.races import at_once
+from cdc_lib.store.objects.local import LocalStore
+from tests.harness.races import at_once
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_disk_that_takes_no_more_is_told_while_a_stream_is_written(store, file
 
 
 def test_a_file_system_that_may_come_back_is_retried(store, monkeypatch):
-    """Such as a network mount that was made anew."""
+    """Such as a network mount that was made again."""
 
     def stale(_):
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))

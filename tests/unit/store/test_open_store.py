@@ -6,9 +6,9 @@ import pytest
 
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.errors import ConfigError
-from cdc_lib.store.local import LocalStore
-from cdc_lib.store.open import open_store
-from cdc_lib.store.s3 import S3Store
+from cdc_lib.store.objects.local import LocalStore
+from cdc_lib.store.objects.open import open_store
+from cdc_lib.store.objects.s3 import S3Store
 
 
 def test_a_file_url_is_a_local_folder(tmp_path):

@@ -1,4 +1,4 @@
-"""Cursors in memory in front of their home: what is at home when, and what becomes of two holders."""
+"""Cursors in memory before their home: what is at home when, and what becomes of two holders."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from cdc_lib.errors import ConfigError, CursorMoved, StoreUnavailable
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
-from cdc_lib.model.identity import ServerIdentity
 from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.subscription import Lease
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.local import LocalStore
+from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.periodic import PeriodicCursorStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,11 +46,11 @@ def home(tmp_path):
 @pytest.mark.parametrize("name", [DRAIN, LAKE])
 def test_the_cursors_of_the_pipeline_are_refused_and_read_from_home(home, name):
     """What they say must be true at once."""
-    stands = home.swap(None, replace(FRESH, consumer=name))
+    state = home.swap(None, replace(FRESH, consumer=name))
     with PeriodicCursorStore(home, NEVER) as cursors:
-        assert cursors.load("shop", name) == stands
+        assert cursors.load("shop", name) == state
         with pytest.raises(ConfigError, match=name):
-            cursors.swap(stands, stands)
+            cursors.swap(state, state)
 
 
 def test_a_lease_is_at_home_at_once_and_an_ack_only_when_it_is_closed(home):
@@ -67,7 +67,7 @@ def test_a_lease_is_at_home_at_once_and_an_ack_only_when_it_is_closed(home):
 
 
 def test_what_moved_is_written_in_the_background(home):
-    """Whoever holds the cursor goes on from its own generation meanwhile."""
+    """Whoever holds the cursor continues from its own generation meanwhile."""
     with PeriodicCursorStore(home, 0.01) as cursors:
         held = cursors.swap(None, FRESH)
         for offset in range(100, 110):

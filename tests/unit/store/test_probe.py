@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.store.local import LocalStore
-from cdc_lib.store.probe import refuse_broken_conditions
+from cdc_lib.store.objects.local import LocalStore
+from cdc_lib.store.objects.probe import refuse_broken_conditions
 
 
 class WritesOver(LocalStore):

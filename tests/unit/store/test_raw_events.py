@@ -11,7 +11,7 @@ import zstandard
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.position import Position
 from cdc_lib.ports import RawEvent
-from cdc_lib.store.local import LocalStore
+from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.raw_events import RawEventWriter, read_events
 
 AT = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import ConfigError, StoreError, StoreUnavailable
-from cdc_lib.store.s3_faults import fault_of
+from cdc_lib.store.objects.s3_errors import fault_of
 
 
 @pytest.mark.parametrize(

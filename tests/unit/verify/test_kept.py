@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from cdc_lib.model.position import Position
 from cdc_lib.model.verify import Report, TableReport
-from cdc_lib.store.local import LocalStore
+from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.verified import keep, last_verified
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -13,7 +13,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 def report(day, offset, **found):
     at, position = AT + timedelta(days=day), Position("binlog.000001", offset)
     table = TableReport("shop.orders", "lake.shop.orders", source_rows=3, position=position, **found)
-    skipped = TableReport("shop.views", "lake.shop.views", skipped="it is set aside")
+    skipped = TableReport("shop.views", "lake.shop.views", skipped="it is quarantined")
     return Report("shop", 1, position, "a:1-5", at, at, (table, skipped))
 
 

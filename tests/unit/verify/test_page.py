@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 from cdc_lib.model.position import Position
-from cdc_lib.model.verify import CellDifference, LeftOut, Report, RowDifference, TableReport
-from cdc_lib.verify.page import page
+from cdc_lib.model.verify import CellDifference, Report, RowDifference, TableReport, UncomparedColumn
+from cdc_lib.verify.report_html import page
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 POSITION = Position("binlog.000007", 4)
@@ -13,11 +13,11 @@ CELLS = (CellDifference("note", "<script>alert(1)</script>", None), CellDifferen
 WRONG = TableReport(
     "shop.orders", "lake.shop.orders", source_rows=10, different=1, missing=1, position=POSITION,
     rows=(RowDifference("different", {"id": "5"}, CELLS), RowDifference("missing", {"id": "7"})),
-    left_out=(LeftOut("card", "the lake holds it behind a mask"),),
+    uncompared=(UncomparedColumn("card", "the lake holds it behind a mask"),),
 )  # fmt: skip
 REPORT = Report(
     "shop", 1, POSITION, "", AT, AT,
-    (WRONG, TableReport("shop.views", "lake.shop.views", skipped="it is set aside"), TableReport("a.b", "lake.a.b")),
+    (WRONG, TableReport("shop.views", "lake.shop.views", skipped="it is quarantined"), TableReport("a.b", "lake.a.b")),
 )  # fmt: skip
 
 
@@ -52,10 +52,10 @@ def test_the_page_is_whole_and_needs_nothing_beside_it():
 
 
 def test_the_page_says_which_rows_differ_and_what_was_left_out():
-    """Values are text, whatever stands in them."""
+    """Values are text, whatever is in them."""
     text = page(REPORT)
     for words in ("1 tables with drift", "id = <code>5</code>", "&lt;script&gt;", "<i>NULL</i>", "not in the lake",
-                  "behind a mask", "it is set aside", "binlog.000007:4"):  # fmt: skip
+                  "behind a mask", "it is quarantined", "binlog.000007:4"):  # fmt: skip
         assert words in text
 
 

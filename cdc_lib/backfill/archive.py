@@ -1,0 +1,303 @@
+"""What the archived batches hold of a time, and the plan that merges it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from cdc_lib.backfill.period import TimedWindow, chosen, refuse_gone, times_of
+from cdc_lib.config import SourceConfig
+from cdc_lib.config.patterns import exact_table, matches, problem
+from cdc_lib.config.start import timestamp
+from cdc_lib.errors import BatchesMissing, ConfigError
+from cdc_lib.merge.chunks import low_of, read_to_of
+from cdc_lib.merge.plan import Batch, tables_of
+from cdc_lib.model.backfill import ArchivedSnapshot, ArchivedWindow, Backfill, BackfillPreview, Period
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.model.xa import Decision, OpenTransaction
+from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, opened_before, settle
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.store import documents, layout
+from cdc_lib.store.cursors import begun
+from cdc_lib.store.windows import StoredWindow, stored_windows
+
+CLOCKS_DIFFER = timedelta(hours=1)
+"""So far the store's clock may be behind the source's: a batch is written after its last event was committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilling:
+    """Finds archived batches of one source.
+
+    Args:
+        config: of the source.
+        store: where batches lie.
+        cursors: where cursors lie.
+        known: manifests that were read, by key.
+    """
+
+    config: SourceConfig
+    store: ObjectStore
+    cursors: CursorStore
+    known: dict[str, Manifest] = field(default_factory=dict)
+
+    def found(self, period: Period) -> Backfill | None:
+        """Return what is to be merged for a period; None when nothing of it was ever merged.
+
+        Raises:
+            BatchesMissing: a part of the period is no longer stored.
+            CursorMoved: the source has not begun.
+            CorruptBatch: a manifest cannot be read.
+        """
+        drain, lake = self._cursor(DRAIN), self._cursor(LAKE)
+        state = Point.at(lake.epoch, lake.position)
+        stored = stored_windows(self.store, self.config.source)
+        windows = tuple(_acknowledged(stored, drain))
+        timed = self._timed(tuple(window for window in windows if window.stop <= state), stored, period)
+        firsts = {task: first for task in lake.snapshots if task.complete and (first := self._first(task)) is not None}
+        self._refuse_gone(period, drain, windows, firsts.values())
+        found = (self._snapshot(task) for task, first in firsts.items() if _in(period, first))
+        snapshots = tuple(one for one in found if one is not None)
+        mine = chosen(timed, period)
+        if not mine and not snapshots:
+            return None
+        points = [(one.window.start, one.window.stop) for one in mine] + [(one.low, one.read_to) for one in snapshots]
+        begin = min(low for low, _ in points)
+        began = _began(drain)
+        return Backfill(
+            source=self.config.source,
+            period=period,
+            begin=begin,
+            end=min(max(high for _, high in points), state),
+            lake=state,
+            windows=windows,
+            chosen=len(mine),
+            snapshots=snapshots,
+            quarantine=drain.quarantine,
+            from_start=self.config.start != "snapshot" and began == begin,
+        )
+
+    def plan(self, backfill: Backfill, low: Point, high: Point) -> MergePlan:
+        """Return the plan that holds all batches between two points, and the snapshots; it is kept nowhere.
+
+        Raises:
+            MergeError: a window commits an XA transaction whose rows are in no batch.
+        """
+        windows = backfill.between(low, high)
+        loaded = [(window.key, self._manifest(window.key)) for window in windows]
+        positions = [manifest.window for _, manifest in loaded if manifest.window is not None]
+        lake = self._cursor(LAKE)
+        start, stop = (positions[0].start, positions[-1].stop) if positions else (lake.position, lake.position)
+        keys = [key for one in backfill.snapshots for key in one.keys]
+        return MergePlan(
+            source=backfill.source,
+            epoch=high.epoch,
+            merge_id=f"backfill-{low.epoch:06d}-{low.file:06d}.{low.offset:012d}",
+            start=start,
+            stop=stop,
+            batches=(*keys, *(window.key for window in windows)),
+            prepared=self._opened(backfill, loaded),
+            quarantine=backfill.quarantine,
+            source_uuid=lake.source_uuid,
+        )
+
+    def last_snapshot(self, table: TableName) -> ArchivedSnapshot | None:
+        """Return the last whole snapshot of a table that the lake has; None where it is not stored."""
+        tasks = [task for task in self._cursor(LAKE).snapshots if task.name == table and task.complete and task.chunks]
+        found = (self._snapshot(task) for task in tasks if task.selection is None)
+        return max((one for one in found if one is not None), key=lambda one: one.low, default=None)
+
+    def first_chunk(self, snapshot: ArchivedSnapshot) -> Batch:
+        """Return the first chunk of a snapshot that is stored."""
+        return Batch(snapshot.keys[0], self._manifest(snapshot.keys[0]))
+
+    def told(self, period: Period, patterns: list[str]) -> BackfillPreview:
+        """Return what would be merged, as far as the store alone tells it.
+
+        Raises:
+            BatchesMissing: a part of the period is no longer stored.
+            ConfigError: a pattern is none, or names a table that is not captured.
+        """
+        found = self.found(period)
+        if found is None:
+            return BackfillPreview(str(period), 0, 0, ())
+        plan = self.plan(found, found.begin, found.end)
+        tables = tables_of(Batch(key, self._manifest(key)) for key in plan.batches)
+        return BackfillPreview(
+            str(period), found.chosen, len(found.snapshots), tuple(self.chosen_tables(tables, patterns))
+        )
+
+    def chosen_tables(self, tables: Iterable[str], patterns: Iterable[str]) -> list[str]:
+        """Return those of some tables that patterns name; all without a pattern.
+
+        Raises:
+            ConfigError: a pattern is none, or names a table that is not captured.
+        """
+        patterns = list(patterns)
+        for pattern in patterns:
+            if wrong := problem(pattern):
+                raise ConfigError(f"not a pattern of tables: {wrong}", hint="database.table, with * and ? for several.")
+            named = exact_table(pattern)
+            if named is not None and not self.config.tables.captures(*named.pair):
+                raise ConfigError(f"not captured: {pattern}", hint="tables: in the source file says what is.")
+        captured = [table for table in tables if self.config.tables.captures(*_parts(table))]
+        return [t for t in captured if not patterns or any(matches(pattern, *_parts(t)) for pattern in patterns)]
+
+    def _timed(
+        self, windows: tuple[ArchivedWindow, ...], stored: Iterable[StoredWindow], period: Period
+    ) -> tuple[TimedWindow, ...]:
+        """Read the times of windows that may lie in a period: one that was written before it has no event in it."""
+        if period.since is None:
+            wanted = windows
+        else:
+            since = period.since - CLOCKS_DIFFER
+            written = {one.key: one.modified for one in stored}
+            wanted = tuple(window for window in windows if window.key in written and written[window.key] >= since)
+        return times_of((window, self._manifest(window.key)) for window in wanted)
+
+    def _first(self, task: SnapshotTask) -> Manifest | None:
+        """Return the first chunk of a snapshot, where it is stored."""
+        return self._stored(layout.chunk_manifest_key(task, 0)) if task.chunks else None
+
+    def _snapshot(self, task: SnapshotTask) -> ArchivedSnapshot | None:
+        """Return a snapshot that the lake has whole; None where a chunk of it is no longer stored."""
+        keys = tuple(layout.chunk_manifest_key(task, number) for number in range(task.chunks))
+        chunks = [manifest for key in keys if (manifest := self._stored(key)) is not None]
+        return _snapshot(task, keys, chunks) if len(chunks) == len(keys) else None
+
+    def _refuse_gone(
+        self, period: Period, drain: Cursor, windows: tuple[ArchivedWindow, ...], firsts: Iterable[Manifest]
+    ) -> None:
+        times = [one.first_time for one in firsts]
+        for window in windows:  # the first that is not empty
+            time = self._manifest(window.key).first_time
+            if time is not None:
+                times.append(time)
+                break
+        began = _began(drain)
+        from_the_start = began is not None and (not windows or windows[0].start == began)
+        oldest = min((time for time in times if time is not None), default=None)
+        refuse_gone(period, oldest, from_the_start=from_the_start, source=self.config.source)
+
+    def _opened(self, backfill: Backfill, loaded: list[tuple[str, Manifest]]) -> tuple[OpenTransaction, ...]:
+        """Return the XA transactions that are prepared before the windows and committed in them."""
+        unknown = settle((), loaded).unknown
+        if not unknown:
+            return ()
+        wanted = {decision.xid for _, decision in unknown}
+        first = loaded[0][1]
+        older = [window.key for window in reversed(backfill.windows) if window.start < _start(first)]
+        opened = opened_before(((key, self._manifest(key)) for key in older), wanted, first)
+        drain = self._cursor(DRAIN)
+        unknown = not_replayed(settle(opened, loaded).unknown, drain.epoch_changes)
+        # A snapshot is read after the place that its id tells.
+        reads = [_asked(task) for task in drain.snapshots if task.chunks]
+        began = _began(drain)
+        if unknown and (began is None or not backfill.windows or backfill.windows[0].start != began):
+            self._refuse_without_rows(unknown, reads)
+        check_in_snapshots(unknown, reads if self.config.start == "snapshot" else (), self.config.source)
+        return opened
+
+    def _refuse_without_rows(self, unknown: Sequence[tuple[int, Decision]], reads: Sequence[Point]) -> None:
+        """Refuse transactions whose rows may have been removed, unless all snapshots were read after their commits."""
+        for epoch, decision in unknown:
+            if not reads or Point.at(epoch, decision.position) >= min(reads):
+                raise BatchesMissing(
+                    f"the XA transaction {decision.xid} is committed in this time, and its rows are in no batch that is stored",
+                    hint="Take a --since after its XA COMMIT; else cdc snapshot reads the tables again.",
+                    source=self.config.source,
+                    xid=decision.xid,
+                    file=decision.position.file,
+                    offset=decision.position.offset,
+                )
+
+    def _stored(self, key: str) -> Manifest | None:
+        if key not in self.known:
+            stored = self.store.get(key)
+            if stored is None:
+                return None
+            self.known[key] = documents.load(Manifest, stored.data, key)
+        return self.known[key]
+
+    def _manifest(self, key: str) -> Manifest:
+        found = self._stored(key)
+        if found is None:
+            raise BatchesMissing(
+                "a batch was removed while it was looked for",
+                hint="Retry: the command lists the batches that still exist.",
+                key=key,
+            )
+        return found
+
+    def _cursor(self, consumer: str) -> Cursor:
+        return begun(self.cursors, self.config.source, consumer)
+
+
+def _acknowledged(stored: Iterable[StoredWindow], drain: Cursor) -> Iterator[ArchivedWindow]:
+    """Yield the windows that are acknowledged, without those of an epoch that lie after its end.
+
+    Of windows one of which holds another, as when some were drained again over longer stretches, the longest counts.
+    """
+    covered = None
+    for window in sorted(stored, key=lambda one: (one.start, Point(-one.stop.epoch, -one.stop.file, -one.stop.offset))):
+        if covered is not None and window.start.epoch == covered.epoch and window.stop <= covered:
+            continue
+        covered = window.stop
+        end = drain.end_of_epoch(window.start.epoch)
+        if end is None or window.stop <= Point.at(window.start.epoch, end):
+            yield ArchivedWindow(window.key, window.start, window.stop)
+
+
+def _parts(table: str) -> tuple[str, str]:
+    return TableName.parse(table).pair
+
+
+def _in(period: Period, first: Manifest) -> bool:
+    """Whether a snapshot began to be read in a period."""
+    at = first.first_time
+    return at is not None and (period.since is None or at >= period.since) and (not period.until or at < period.until)
+
+
+def _began(drain: Cursor) -> Point | None:
+    """Return where the source began; None where the cursor's record does not go back so far."""
+    first = drain.moves[0] if drain.moves else None
+    epoch = min((switch.epoch - 1 for switch in drain.epoch_changes), default=drain.epoch)
+    return Point.at(epoch, first.stop) if first is not None and first.kind == "start" else None
+
+
+def _snapshot(task: SnapshotTask, keys: tuple[str, ...], chunks: list[Manifest]) -> ArchivedSnapshot:
+    return ArchivedSnapshot(task.name, keys, low_of(chunks[0]), max(map(read_to_of, chunks)))
+
+
+def _start(manifest: Manifest) -> Point:
+    if manifest.window is None:
+        raise AssertionError(manifest.id)
+    return Point.at(manifest.epoch, manifest.window.start)
+
+
+def _asked(task: SnapshotTask) -> Point:
+    """Return where the binlog ended when a snapshot was asked for; its id tells it."""
+    epoch, _, place = task.snapshot_id.partition("-")
+    file, _, offset = place.partition("-")[0].partition(".")  # after it, of a later one, the cursor's generation
+    return Point(int(epoch), int(file), int(offset))
+
+
+def period_of(since: str | None, until: str | None) -> Period:
+    """Return the period between two times as text.
+
+    Raises:
+        ConfigError: one is no time with a zone, or nothing lies between them.
+    """
+    try:
+        period = Period(timestamp(since) if since else None, timestamp(until) if until else None)
+    except ValueError as error:
+        raise ConfigError(f"--since and --until: {error}") from error
+    if period.since is not None and period.until is not None and period.since >= period.until:
+        raise ConfigError(f"nothing lies between --since and --until: {period}", hint="--until is the later one.")
+    return period

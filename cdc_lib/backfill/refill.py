@@ -1,0 +1,230 @@
+"""Batches that are missing between the lake and the drain cursor, drained once more in place; or left out, and recorded.
+
+A window is fixed by its bounds, so that draining it again gives the same rows under the same order keys. Where nobody has its
+binlog any more, the lake continues after it, and new snapshots bring every table as it is by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.drain.batch import Exclusions
+from cdc_lib.drain.window import Drainer
+from cdc_lib.errors import CdcError, ConfigError, CorruptBatch, SourceError
+from cdc_lib.model.cursor import DRAIN, KEPT_MOVES, LAKE, Cursor, Move
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Point, Position
+from cdc_lib.model.results import DrainResult
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.window import Window
+from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.server_facts import ServerFacts, facts_of
+from cdc_lib.plan.gaps import position_of, refuse_lost
+from cdc_lib.plan.start import Starter, address_of
+from cdc_lib.plan.windows import Limits, plan_windows
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.snapshot.request import Releaser
+from cdc_lib.store import layout
+from cdc_lib.store.cursors import begun
+from cdc_lib.store.manifests import find_manifest
+from cdc_lib.store.windows import chained, windows_among
+
+Told = Callable[[DrainResult], None]
+"""Takes what each window left."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingBatch:
+    """A window that the lake needs and whose batch is not whole.
+
+    Args:
+        window: its bounds.
+        lost: key of a file that its manifest names and that is not stored; empty where the manifest itself is missing.
+    """
+
+    window: Window
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRefill:
+    """Brings back what is missing of one source.
+
+    Args:
+        config: of the source.
+        credentials: log-in of the source.
+        store: where the batches lie.
+        cursors: where cursors lie.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+    cursors: CursorStore
+
+    def missing(self) -> list[MissingBatch]:
+        """Return the windows between the lake and the drain cursor whose batches are missing or not whole, in order.
+
+        Raises:
+            CursorMissing: a cursor is missing.
+        """
+        refuse_lost(self.store, self.cursors, self.config.source)
+        drain, lake = self._both()
+        return list(self._in_flight(lake)) + list(self._ahead(drain, lake))
+
+    def refill(self, *, told: Told) -> int:
+        """Drain what is missing again, each window with the bounds that it had where they are known; returns how many.
+
+        Raises:
+            SourceError: the server cannot be reached, is another one, or no longer has that binlog.
+            DecodeError: something is not understood.
+        """
+        drain, _ = self._both()
+        found = self.missing()
+        if not found:
+            return 0
+        here = self.config.at(*address_of(self.config, drain))
+        facts = facts_of(here.server, self.credentials)
+        drainer = Drainer(here, self.credentials, self.store)
+        count = 0
+        for one in found:
+            identity = _identity(drain, one.window.epoch)
+            self._check(here, facts, drain, one.window, identity)
+            for window in [one.window] if one.lost else self._windows(one.window, facts, drain):
+                excluded = Exclusions(drain.skipped_tables(window), drain.replaced(window))
+                told(self._again(drainer, window, identity, excluded))
+                count += 1
+        return count
+
+    def go_over(self, *, by: str, why: str) -> Move:
+        """Let the lake continue after what is missing, with new snapshots of all captured tables; returns the lake's move.
+
+        Raises:
+            ConfigError: nothing is missing, or a table cannot be read so.
+            SourceError: the server cannot be reached or is another one.
+            CursorMoved: somebody else moved a cursor at the same moment.
+        """
+        drain, lake = self._both()
+        found = self.missing()
+        if not found:
+            raise ConfigError("no batch is missing", hint="There is nothing to go over.", source=self.config.source)
+        here = self.config.at(*address_of(self.config, drain))
+        releaser, now = Releaser(here, self.credentials, self.store), datetime.now(UTC)
+        tables = self._tables(here, drain)
+        if tables:
+            self.cursors.swap(drain, releaser.anew(drain, lake, tables, why=why, at=now, by=by))
+        # The snapshots are asked for first: where this ends in between, the gap is still there.
+        stop = found[-1].window.stop
+        move = Move(now, "gap", lake.position, stop, by, why)
+        moves = (*lake.moves, move)[-KEPT_MOVES:]
+        self.cursors.swap(lake, replace(lake, position=stop, in_flight=(), in_flight_snapshots=(), moves=moves))
+        return move
+
+    def _both(self) -> tuple[Cursor, Cursor]:
+        source = self.config.source
+        return begun(self.cursors, source, DRAIN), begun(self.cursors, source, LAKE)
+
+    def _in_flight(self, lake: Cursor) -> Iterator[MissingBatch]:
+        for window in lake.in_flight:
+            key = layout.manifest_key(window)
+            manifest = find_manifest(self.store, key)
+            if manifest is None:
+                yield MissingBatch(window)
+            elif lost := self._lost(key, manifest):
+                yield MissingBatch(window, lost)
+
+    def _ahead(self, drain: Cursor, lake: Cursor) -> Iterator[MissingBatch]:
+        end = drain.end_of_epoch(lake.epoch)
+        at = lake.in_flight[-1].stop if lake.in_flight else lake.position
+        if end is None:
+            return
+        stored = windows_among(self.store.list(layout.batches_prefix(lake.source, lake.epoch)))
+        start, stop = Point.at(lake.epoch, at), Point.at(lake.epoch, end)
+        while start < stop:
+            chain = chained(stored, start, stop)
+            for one in chain.windows:
+                manifest = find_manifest(self.store, one.key)
+                if manifest is not None and manifest.window is not None and (lost := self._lost(one.key, manifest)):
+                    yield MissingBatch(manifest.window, lost)
+            if chain.gap is None:
+                return
+            begin, start = chain.gap
+            yield MissingBatch(Window(lake.source, lake.epoch, _at(lake, begin), _at(lake, start)))
+
+    def _lost(self, key: str, manifest: Manifest) -> str:
+        """Return a file that a manifest names and that is not stored as it was; empty where all are."""
+        sizes = {info.key: info.size for info in self.store.list(key.removesuffix(layout.MANIFEST))}
+        for file in (*manifest.files, *manifest.prepared_files):
+            name = layout.beside(key, file.path)
+            if sizes.get(name) != file.bytes:
+                return name
+        return ""
+
+    def _again(self, drainer: Drainer, window: Window, identity: ServerIdentity, excluded: Exclusions) -> DrainResult:
+        """Drain a window, also one whose manifest is there; that comes back where the window cannot be drained."""
+        key = layout.manifest_key(window)
+        before = self.store.get(key)
+        if before is None:
+            return drainer.window(window, identity, (), excluded)
+        self.store.delete([key])
+        try:
+            return drainer.window(window, identity, (), excluded)
+        except CdcError:
+            self.store.put_if_absent(key, before.data)
+            raise
+
+    def _check(
+        self, here: SourceConfig, facts: ServerFacts, drain: Cursor, window: Window, identity: ServerIdentity
+    ) -> None:
+        """Refuse a window that the server no longer has, before anything is read.
+
+        Raises:
+            SourceError: it does not have it.
+        """
+        cursor = replace(
+            drain, epoch=window.epoch, identity=identity, position=window.start, gtid_set="", gtids_known=False,
+            file_times={}, in_flight=(), event_time=None,
+        )  # fmt: skip
+        try:
+            Starter(here, self.credentials, facts).check_resumable(cursor)
+        except SourceError as error:
+            hint = (
+                f"cdc batches refill {self.config.source} --over continues after it, with new snapshots of all tables."
+            )
+            raise type(error)(error.message, hint=hint, **error.context) from error
+
+    def _windows(self, missing: Window, facts: ServerFacts, drain: Cursor) -> tuple[Window, ...]:
+        """Cut a stretch into windows as a plan does."""
+        cursor = replace(drain, epoch=missing.epoch, position=missing.start, in_flight=())
+        limits = Limits(int(self.config.drain.max_window_bytes), len(facts.files) + 1)
+        found = plan_windows(cursor, facts.files, missing.stop, limits)
+        if not found or found[-1].stop != missing.stop:
+            raise CorruptBatch(
+                f"the server's binlog does not lead from {missing.start} to {missing.stop}",
+                hint=f"cdc batches refill {self.config.source} --over continues after it.",
+                source=self.config.source,
+            )
+        return found
+
+    def _tables(self, here: SourceConfig, drain: Cursor) -> list[TableName]:
+        """Return the captured tables that are not quarantined: those are read again when they are released."""
+        with closing(connect(here.server, self.credentials)) as connection:
+            names = InformationSchema(connection).tables()
+        excluded = {one.table for one in drain.quarantined_tables}
+        captured = [TableName(database, name) for database, name in names if here.tables.captures(database, name)]
+        return [table for table in captured if table not in excluded]
+
+
+def _identity(drain: Cursor, epoch: int) -> ServerIdentity:
+    """Return the server to which an epoch's positions belong."""
+    return next((one.previous_end.identity for one in drain.epoch_changes if one.epoch == epoch + 1), drain.identity)
+
+
+def _at(lake: Cursor, point: Point) -> Position:
+    return position_of(lake.position, point)

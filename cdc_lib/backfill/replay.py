@@ -1,0 +1,207 @@
+"""Windows drained once more into a place of their own: from the server, or from the raw events that were kept.
+
+The live cursors and batches are read and never written. Windows have the bounds that they have there, where they are known, so
+that each live batch is either replaced whole by one of the other place or not touched by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cdc_lib.backfill.archive import Backfilling
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.start import StartAt
+from cdc_lib.drain.batch import Exclusions, WindowBatches
+from cdc_lib.drain.columns import shape_of
+from cdc_lib.drain.origin import ArchivedOrigin, archived_facts
+from cdc_lib.drain.window import Drainer
+from cdc_lib.errors import BatchesMissing, ConfigError
+from cdc_lib.model.backfill import Period
+from cdc_lib.model.cursor import DRAIN, Cursor, Move
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Point, Position
+from cdc_lib.model.results import DrainResult
+from cdc_lib.model.window import Window
+from cdc_lib.mysql.server_facts import ServerFacts, facts_of
+from cdc_lib.plan.ack import over_window
+from cdc_lib.plan.start import Starter, address_of
+from cdc_lib.plan.windows import Limits, plan_windows
+from cdc_lib.ports import ObjectStore
+from cdc_lib.schema_history.versions import ArchivedHistories
+from cdc_lib.store import documents, layout
+from cdc_lib.store.cursors import ObjectCursorStore, begun
+from cdc_lib.store.manifests import find_manifest
+from cdc_lib.store.objects.layered import LayeredStore
+from cdc_lib.store.raw_archive import read_facts
+from cdc_lib.store.windows import stored_windows
+
+Told = Callable[[DrainResult], None]
+"""Takes what each window left."""
+
+Bounds = list[tuple[Position, Position]]
+"""Where each live batch begins and ends, in the stream's order."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReplay:
+    """Drains windows of one source into another place.
+
+    Args:
+        config: of the source.
+        credentials: log-in of the source; not needed where raw events are read.
+        live: the source's store.
+        place: where the windows go.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    live: ObjectStore
+    place: ObjectStore
+
+    def from_server(self, period: Period, *, by: str, told: Told) -> Cursor:
+        """Drain a period from the server's binlog, and return the cursor of the place at its end.
+
+        A cursor in the place remembers how far it came: what is there is not drained again.
+
+        Raises:
+            SourceError: the server cannot be reached, is another one, or has purged the period.
+            ConfigError: the period lies before the cursor's epoch.
+            DecodeError: something is not understood.
+        """
+        live = self._live_cursor()
+        here = self.config.at(*address_of(self.config, live))
+        facts = facts_of(here.server, self.credentials)
+        starter = Starter(here, self.credentials, facts)
+        starter.check_resumable(live)
+        cursors, bounds = ObjectCursorStore(self.place), self._bounds(facts, live.epoch)
+        stop = self._stop(starter, live, period, bounds)
+        cursor = cursors.load(self.config.source, DRAIN)
+        cursor = cursor or cursors.swap(None, self._begun(starter, live, period, bounds, by))
+        if cursor.epoch != live.epoch:
+            raise self._other_epoch(cursor.position)
+        drainer = Drainer(here, self.credentials, self.place, self.live)
+        while cursor.position < stop:
+            planned = cursor if cursor.in_flight else cursor.with_windows(self._windows(cursor, facts, bounds, stop))
+            window = planned.in_flight[0]
+            excluded = Exclusions(live.skipped_tables(window), live.replaced(window))
+            told(drainer.window(window, live.identity, (), excluded))
+            manifest = find_manifest(self.place, layout.manifest_key(window))
+            cursor = cursors.swap(cursor, over_window(planned, window, manifest, at=datetime.now(UTC), by=by))
+        return cursor
+
+    def from_archive(self, period: Period, *, told: Told) -> int:
+        """Decode the windows of a period again from their raw events; returns how many there were.
+
+        Raises:
+            BatchesMissing: a part of the period, or its raw events, are not stored.
+            CorruptBatch: raw events are damaged.
+            DecodeError: something is not understood.
+        """
+        live = self._live_cursor()
+        found = Backfilling(self.config, self.live, ObjectCursorStore(self.live)).found(period)
+        windows = found.between(found.begin, found.end) if found is not None else ()
+        for one in windows:
+            manifest = self._manifest(one.key)
+            if manifest.window is None or manifest.raw is None:
+                raise BatchesMissing(
+                    "the raw events of a window were not kept",
+                    hint="raw_archive: true keeps those of windows that are drained from then on; without --from-archive "
+                    "the server is asked.",
+                    source=self.config.source,
+                    key=one.key,
+                )
+            if self.place.get(one.key) is None:
+                told(self._decoded(one.key, manifest, manifest.window, live))
+        return len(windows)
+
+    def _decoded(self, key: str, manifest: Manifest, window: Window, live: Cursor) -> DrainResult:
+        """Decode one window from its raw events, and publish its batch."""
+        if manifest.raw is None:
+            raise AssertionError(key)
+        began = datetime.now(UTC)
+        known = read_facts(self.live, key, manifest.raw)
+        config = self.config.model_copy(update={"raw_archive": False})
+        origin = ArchivedOrigin(self.live, key, manifest.raw, known)
+        versions = LayeredStore(self.place, self.live)
+        histories = ArchivedHistories(
+            config, self.credentials, versions, window.epoch, archived_facts(known), known.charsets
+        )
+        batches = WindowBatches(config, self.place, shape_of(config, self.credentials), origin)
+        again = batches.write(window, histories, (), Exclusions(live.skipped_tables(window), live.replaced(window)), {})
+        self.place.put_if_absent(key, documents.dump(again))
+        return DrainResult(
+            window.id, 1, again.rows, again.bytes, again.events, (datetime.now(UTC) - began).total_seconds()
+        )
+
+    def _manifest(self, key: str) -> Manifest:
+        stored = self.live.get(key)
+        if stored is None:
+            raise BatchesMissing(
+                "a batch was removed while it was read",
+                hint="Retry: the command lists the batches that still exist.",
+                key=key,
+            )
+        return documents.load(Manifest, stored.data, key)
+
+    def _live_cursor(self) -> Cursor:
+        return begun(ObjectCursorStore(self.live), self.config.source, DRAIN)
+
+    def _begun(self, starter: Starter, live: Cursor, period: Period, bounds: Bounds, by: str) -> Cursor:
+        """Return the first cursor of the place: where the period begins, or the live batch in which that lies."""
+        if period.since is None:
+            raise ConfigError("--since is missing: from when on the server's binlog is to be drained again")
+        place = starter.find(StartAt(timestamp=period.since))
+        around = _around(place.position, bounds)
+        if around is not None:
+            place = starter.find(StartAt(position=str(around[0])))
+        if live.epoch_changes and place.position < live.epoch_changes[-1].new_start.position:
+            raise self._other_epoch(place.position)
+        move = Move(datetime.now(UTC), "start", None, place.position, by, f"redrain of {period}")
+        cursor = Cursor(self.config.source, DRAIN, 0, live.epoch, live.identity, place.position, moves=(move,))
+        return cursor.at_checkpoint(place)
+
+    def _stop(self, starter: Starter, live: Cursor, period: Period, bounds: Bounds) -> Position:
+        """Return where the period ends, or the live batch in which that lies; never after what the drain acknowledged."""
+        if period.until is None or live.event_time is None or live.event_time < period.until:
+            return live.position
+        stop = starter.find(StartAt(timestamp=period.until)).position
+        around = _around(stop, bounds)
+        stop = around[1] if around is not None else stop
+        return min(live.position, stop)
+
+    def _bounds(self, facts: ServerFacts, epoch: int) -> Bounds:
+        """Return the bounds of the live batches of an epoch."""
+        stored = stored_windows(self.live, self.config.source, epoch)
+        return [(_position(facts, one.start), _position(facts, one.stop)) for one in stored]
+
+    def _windows(self, cursor: Cursor, facts: ServerFacts, bounds: Bounds, stop: Position) -> tuple[Window, ...]:
+        """Return the next windows: the live batch that begins here as it is, else what lies before the next one."""
+        at = cursor.position
+        known = [end for start, end in bounds if start == at and at < end]
+        if known:
+            return (Window(cursor.source, cursor.epoch, at, max(known, key=lambda end: (end.file_number, end.offset))),)
+        ahead = [start for start, _ in bounds if at < start < stop]
+        end = min(ahead, default=stop, key=lambda start: (start.file_number, start.offset))
+        limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
+        return plan_windows(cursor, facts.files, end, limits)
+
+    def _other_epoch(self, position: Position) -> ConfigError:
+        return ConfigError(
+            f"{position} lies before the place where the present epoch of the source began",
+            hint="What was read before a switch or a rewind has other order keys. cdc cursor show lists where it began; "
+            "batches that are still stored serve cdc backfill as they are.",
+            source=self.config.source,
+        )
+
+
+def _around(at: Position, bounds: Bounds) -> tuple[Position, Position] | None:
+    """Return the bounds of the live batch that begins before a position and ends after it."""
+    return next(((start, stop) for start, stop in bounds if start < at < stop), None)
+
+
+def _position(facts: ServerFacts, point: Point) -> Position:
+    """Return a point as a position in this server's files."""
+    base, _, digits = facts.files[0][0].rpartition(".")
+    return Position(f"{base}.{point.file:0{len(digits)}d}", point.offset)

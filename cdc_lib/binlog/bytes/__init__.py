@@ -1,0 +1,1 @@
+"""Bytes and integers: what every kernel of the decoder is made of."""

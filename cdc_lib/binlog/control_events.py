@@ -1,0 +1,300 @@
+"""Events that come once in a while: a new table, a new file, a statement, and all that nobody expects.
+
+Python looks at these, one at a time. What is not understood here stops the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from cdc_lib.binlog.bytes.crc32 import TABLES, crc32
+from cdc_lib.binlog.ddl.ddl import Effect, bare, meaning
+from cdc_lib.binlog.ddl.dml import written_tables
+from cdc_lib.binlog.ddl.effects import Naming
+from cdc_lib.binlog.ddl.redact import concealed
+from cdc_lib.binlog.ddl.statement import statement_of
+from cdc_lib.binlog.ddl.table_changes import TableChanges
+from cdc_lib.binlog.framing import event_types, packets
+from cdc_lib.binlog.framing.file_header import checksum_bytes
+from cdc_lib.binlog.framing.progress import Progress, WindowSummary
+from cdc_lib.binlog.framing.receiver import Bytes
+from cdc_lib.binlog.rows.mapped_tables import KnownTables, closes_statement
+from cdc_lib.binlog.rows.mariadb_compressed import inflate, inflated_size
+from cdc_lib.binlog.rows.rolled_back import RolledBackRows
+from cdc_lib.binlog.rows.xa import XaTransactions
+from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
+from cdc_lib.model.ddl_effect import TableStatement
+from cdc_lib.model.manifest import Ddl
+from cdc_lib.model.position import Position
+from cdc_lib.model.table_name import TableName
+
+
+class ControlEvents:
+    """Takes what the scan gives to Python.
+
+    Args:
+        progress: of the walk.
+        tables: learns and forgets.
+        xa: takes what is prepared and decided.
+        summary: takes the statements that touch a captured table, and what they do to its rows.
+        defines: takes position, body and text of the statements that define any table.
+        conceal: whether the values in statements are kept to themselves.
+        naming: how statements name tables.
+        charsets: character set name of each collation number of the server.
+        rolled_back: is told what is rolled back.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        tables: KnownTables,
+        xa: XaTransactions,
+        summary: WindowSummary,
+        defines: Callable[[Position, bytes, bytes], None] | None = None,
+        *,
+        conceal: bool = False,
+        naming: Naming | None = None,
+        charsets: Mapping[int, str] | None = None,
+        rolled_back: RolledBackRows | None = None,
+    ) -> None:
+        """Keep what events act upon."""
+        self._rolled_back = rolled_back or RolledBackRows()
+        self._inside = 0  # offset of the event at hand in a compressed transaction
+        self._defines = defines
+        self._progress = progress
+        self._tables = tables
+        self._xa = xa
+        self._summary = summary
+        self._conceal = conceal
+        self._naming = naming or Naming()
+        self._charsets = charsets or {}
+        mariadb = progress.flavor == "mariadb"
+        self._changes = TableChanges(self._naming, mariadb, tables.touches, tables.last)
+        self._stamp = 0  # of the event at hand
+        self._excluded_touched: list[tuple[str, str]] = []  # tables left out that the statement at hand is about
+
+    def take(self, data: Bytes, event: int, end: int, *, inside: int | None = None) -> None:
+        """Act on one event and step over it.
+
+        Args:
+            data: bytes off the wire.
+            event: where its header starts.
+            end: where it ends, without its checksum.
+            inside: offset in a compressed transaction that it is part of; it takes no bytes of the file automatically then.
+
+        Raises:
+            DecodeError: it is not understood.
+        """
+        self._inside = inside or 0
+        try:
+            length = self._take(data, event, end)
+            self._keep(data, event, end, inside or 0)
+        except (ValueError, IndexError, KeyError, OverflowError, ConfigError) as error:
+            if isinstance(error, ConfigError) and data[event + 4] == event_types.TABLE_MAP:
+                raise  # the bytes are right; the source file asks for what cannot be done to this table
+            # Bytes that are no text, a column that does not exist, a file without a number: what Python finds where a
+            # length lies.
+            raise DecodeError(
+                f"a {event_types.name(int(data[event + 4]))} event does not follow the format: {error}",
+                hint=event_types.LOOK_AT_FILE,
+                **self._progress.place(),
+            ) from error
+        self._progress.step_over(0 if inside is not None else length)
+
+    def _keep(self, data: Bytes, event: int, end: int, row: int) -> None:
+        """Keep an event of a table that is left out, or that speaks of some."""
+        excluded = self._tables.excluded
+        if excluded is None:
+            return
+        # Where some columns have masks, no statement is kept with its values.
+        told = [] if self._conceal else self._excluded_touched
+        body = data[event + packets.HEADER : end]
+        if data[event + 4] == event_types.TABLE_MAP or data[event + 4] in event_types.ROWS:
+            owner = excluded.table_of(body[:6].tobytes())
+            told = [owner] if owner is not None else []
+        for table in told:
+            excluded.keep(table, self._progress, data[event:end].tobytes(), row)
+        self._excluded_touched = []
+
+    def _take(self, data: Bytes, event: int, end: int) -> int:
+        """Act on one event and return how many bytes of the file it takes."""
+        kind = int(data[event + 4])
+        self._stamp = int.from_bytes(data[event : event + 4].tobytes(), "little")
+        flags = int.from_bytes(data[event + 17 : event + 19].tobytes(), "little")
+        length = int.from_bytes(data[event + 9 : event + 13].tobytes(), "little")
+        made_up = (
+            kind in (event_types.FORMAT_DESCRIPTION, event_types.ROTATE) and not data[event + 13 : event + 17].any()
+        )
+        in_file = flags & event_types.ARTIFICIAL == 0 and not made_up
+        body = data[event + packets.HEADER : end].tobytes()
+        if kind == event_types.FORMAT_DESCRIPTION:
+            self._format(data[event : event + length].tobytes())
+        elif kind == event_types.STOP or (kind == event_types.ROTATE and in_file):
+            self._progress.closed = True
+        elif kind == event_types.ROTATE:
+            self._progress.enter_file(body[8:].decode(), int.from_bytes(body[:8], "little"))
+        elif kind == event_types.TABLE_MAP:
+            self._tables.take(body)
+        elif kind == event_types.QUERY:
+            self._statement_of(body, body[_statement_at(body) :])
+        elif kind == event_types.QUERY_COMPRESSED:
+            self._statement_of(body, _inflated(body, _statement_at(body)))
+        elif kind == event_types.EXECUTE_LOAD_QUERY:
+            # Three numbers about the file and one for duplicates stand between the fixed part and the rest.
+            plain = body[:13] + body[26:]
+            self._statement_of(plain, plain[_statement_at(plain) :])
+        elif kind == event_types.XA_PREPARE:
+            self._xa.prepare(body)
+        elif kind in event_types.ROWS and self._is_passed(kind, body):
+            pass
+        elif kind in event_types.ROWS:
+            raise UnknownSchema(
+                "rows of a table that no table map came before",
+                hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
+                **self._progress.place(),
+            )
+        elif kind in event_types.NEVER_IGNORED or not flags & event_types.IGNORABLE:
+            told = f": {body[3 : 3 + body[2]].decode('utf-8', 'replace')!r}" if kind == event_types.INCIDENT else ""
+            raise UnknownEvent(
+                f"an event that is not read: {event_types.name(kind)}{told}",
+                hint=event_types.hint(kind),
+                **self._progress.place(),
+                event_type=kind,
+            )
+        return length if in_file else 0
+
+    def _format(self, event: bytes) -> None:
+        """Take the checksum algorithm of the file; table ids begin again."""
+        progress = self._progress
+        checksum = checksum_bytes(event, **progress.place())
+        if progress.state[packets.IN_TRANSACTION]:
+            raise DecodeError(
+                "a binlog file ends inside a transaction",
+                hint="The server crashed there; take a new snapshot of the tables.",
+                **progress.place(),
+            )
+        progress.state[packets.CHECKSUM_BYTES] = checksum
+        progress.file_times[progress.file] = datetime.fromtimestamp(int.from_bytes(event[:4], "little"), UTC)
+        stored = int.from_bytes(event[-4:], "little")
+        calculated = crc32(np.frombuffer(event, np.uint8), 0, len(event) - 4, TABLES)
+        if checksum and stored != calculated:
+            raise ChecksumMismatch("the checksum of the format description is wrong", hint="", **progress.place())
+        self._tables.forget()
+
+    def _statement_of(self, body: bytes, text: bytes) -> None:
+        """Look at the statement that is meant, if it is executed at all."""
+        if self._progress.state[packets.ANNOUNCED]:
+            # An ALTER that MariaDB logs in two parts counts when it commits, with the statement once more; or it failed.
+            packets.end_transaction(self._progress.state)
+            return
+        if self._progress.flavor == "mariadb":
+            # Character by character a byte, so that none is lost whatever the character set.
+            text = bare(text.decode("latin-1")).encode("latin-1")
+        self._query(body, text)
+
+    def _query(self, body: bytes, text: bytes) -> None:
+        """Look at a statement; DDL ends a transaction of its own.
+
+        Args:
+            body: of the event, up to the statement.
+            text: the statement.
+        """
+        at = _statement_at(body)
+        if at > len(body):
+            msg = "its statement starts after its end"
+            raise ValueError(msg)
+        database = body[at - body[8] - 1 : at - 1].decode("utf-8", "replace")
+        statement = text.decode("utf-8", "replace")
+        means = meaning(statement, database)
+        means = means.folded() if self._naming.fold else means
+        if means.effect == "xa":
+            self._xa.statement(statement)
+            return
+        if means.effect in ("savepoint", "rollback"):
+            self._rolled_back.statement(statement, self._progress, self._inside)
+        shown = concealed(statement) if self._conceal else statement
+        if means.effect == "rows":
+            self._statement(statement, database)
+            return
+        touched = [t for t in means.tables if self._tables.touches(*t)]
+        followed = self._followed(touched)
+        if means.tables:
+            progress, own = self._progress, statement_of(body, text, self._charsets)
+            found = self._changes.of(means, followed, own, progress.position, progress.place())
+            self._summary.statements += tuple(self._dated(one) for one in found)
+            if means.effect != "create":
+                self._tables.cascades.statement(statement, means.tables, progress.place())
+        if touched:
+            self._summary.ddl.append(Ddl(self._progress.position, database, shown))
+        if self._defines is not None and means.tables:
+            self._defines(self._progress.position, body, text)
+            self._tables.forget()  # rows after it come with a table map of the new definition
+        if self._ends_transaction(means.effect, opens=means.opens_transaction):
+            packets.end_transaction(self._progress.state)
+
+    def _dated(self, found: TableStatement) -> TableStatement:
+        """Say when a statement came; rows after one that renames columns make files of their own."""
+        found = replace(found, time=self._progress.commit_time, gtid=self._progress.gtid)
+        if found.kind != "rename_columns":
+            return found
+        self._tables.renamed(found.table)
+        return replace(found, stamp=self._stamp)
+
+    def _told(self, statement: str) -> str:
+        """Return a statement as errors show it: what may be quarantined is kept with its reason, which has no values."""
+        return concealed(statement) if self._conceal or self._tables.excluded is not None else statement
+
+    def _is_passed(self, kind: int, body: bytes) -> bool:
+        """Whether a rows event is of a table that is left out, or not captured and looked at all the same."""
+        parent = self._tables.cascades.event(kind, body, self._progress)
+        return parent or self._is_left_out(body) or closes_statement(body)
+
+    def _is_left_out(self, body: bytes) -> bool:
+        return self._tables.excluded is not None and self._tables.excluded.table_of(body) is not None
+
+    def _followed(self, touched: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the tables that are not left out; the others' events are kept with this one among them."""
+        excluded = self._tables.excluded
+        if excluded is None:
+            return touched
+        self._excluded_touched = [t for t in touched if excluded.holds(*t)]
+        return [t for t in touched if not excluded.holds(*t)]
+
+    def _statement(self, statement: str, database: str) -> None:
+        """Look at rows changed by a statement: they may pass when none of the tables that it writes is captured."""
+        written = written_tables(statement, database)
+        touched = self._followed([t for t in written or () if self._tables.touches(*t)])
+        if written is None or touched:
+            raise UnknownEvent(
+                f"a statement that changed rows without writing them to the binlog: {self._told(statement)[:120]!r}",
+                hint="Set binlog_format=ROW at the source, also in sessions. Then rewind the cursor "
+                "after this place and take a new snapshot of the tables that it changed.",
+                **self._progress.place(),
+                table=", ".join(TableName(*table) for table in touched) or None,
+            )
+
+    def _ends_transaction(self, effect: Effect, *, opens: bool) -> bool:
+        if effect == "savepoint" or opens:
+            return False
+        if self._progress.flavor == "mariadb" and effect != "rollback":
+            return bool(self._progress.state[packets.STANDALONE])
+        return True
+
+
+def _statement_at(body: bytes) -> int:
+    """Return where the statement of a QUERY body starts: after status variables, the database and a zero byte."""
+    return 13 + int.from_bytes(body[11:13], "little") + body[8] + 1
+
+
+def _inflated(body: bytes, at: int) -> bytes:
+    """Return the statement of a QUERY_COMPRESSED."""
+    data = np.frombuffer(body, np.uint8)
+    size, start = inflated_size(data, at, len(body))
+    if size < 0:
+        msg = "its statement is not compressed as it says"
+        raise ValueError(msg)
+    return inflate(data, int(start), len(body), int(size))

@@ -1,0 +1,1 @@
+"""What DDL statements do to the schemas of tables, read from their text."""

@@ -1,0 +1,59 @@
+"""What DDL says of character sets, in the names of information_schema."""
+
+from __future__ import annotations
+
+from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader
+
+LONGEST = {
+    "utf8mb4": 4, "utf8mb3": 3, "ucs2": 2, "utf16": 4, "utf16le": 4, "utf32": 4, "gbk": 2, "gb2312": 2, "gb18030": 4,
+    "big5": 2, "sjis": 2, "cp932": 2, "ujis": 3, "eucjpms": 3, "euckr": 2,
+    **dict.fromkeys((
+        "armscii8", "ascii", "binary", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "dec8", "geostd8",
+        "greek", "hebrew", "hp8", "keybcs2", "koi8r", "koi8u", "latin1", "latin2", "latin5", "latin7", "macce", "macroman",
+        "swe7", "tis620",
+    ), 1),
+}  # fmt: skip
+"""Most bytes of a character (information_schema.CHARACTER_SETS, MAXLEN)."""
+
+
+def longest(charset: str) -> int:
+    """Return the most bytes that a character takes.
+
+    Raises:
+        CannotFollow: the character set is not known.
+    """
+    if charset not in LONGEST:
+        raise CannotFollow(f"the character set {charset} is not known")
+    return LONGEST[charset]
+
+
+def normal(name: str) -> str:
+    """Return a character set's name as information_schema writes it."""
+    lower = name.lower()
+    return "utf8mb3" if lower == "utf8" else lower
+
+
+def of_collation(collation: str) -> str:
+    """Return the character set of a collation, or an empty text for one that fits several."""
+    lower = collation.lower()
+    if lower.startswith("uca1400"):
+        return ""
+    return normal(lower.partition("_")[0])
+
+
+def accept_charset(read: Reader, inherited: str) -> str | None:
+    """Step over ``CHARACTER SET x`` or ``COLLATE x``; returns the character set, or None if neither stands there.
+
+    Args:
+        read: the words.
+        inherited: what ``DEFAULT`` stands for, and what a collation that fits several leaves.
+    """
+    if read.accept("CHARACTER", "SET") or read.accept("CHAR", "SET") or read.accept("CHARSET"):
+        read.accept("=")
+        word = read.take()
+        return inherited if word.key == "DEFAULT" else normal(word.text)
+    if read.accept("COLLATE"):
+        read.accept("=")
+        word = read.take()
+        return inherited if word.key == "DEFAULT" else of_collation(word.text) or inherited
+    return None

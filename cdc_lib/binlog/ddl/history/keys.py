@@ -1,0 +1,99 @@
+"""Keys as DDL declares and drops them; only primary and unique ones are kept, for they tell rows apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, Word, parted
+from cdc_lib.model.schema_version import PRIMARY, Key
+
+_OTHERS = {"INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
+
+
+def tells_nothing(read: Reader) -> bool:
+    """Whether a key or a constraint stands next that tells no rows apart."""
+    if read.key() == "CONSTRAINT":
+        return bool({read.key(1), read.key(2)} & {"CHECK", "FOREIGN"})
+    return read.key() in _OTHERS or (read.key() == "VECTOR" and read.key(1) in ("INDEX", "KEY"))
+
+
+def is_key(read: Reader) -> bool:
+    """Whether a key or a constraint stands next, not a column."""
+    return read.key() in ("PRIMARY", "UNIQUE", "CONSTRAINT") or tells_nothing(read)
+
+
+def accept_key(read: Reader, taken: Sequence[Key]) -> Key | None:
+    """Read ``[CONSTRAINT [name]] PRIMARY KEY | UNIQUE ...``; None, and nothing read, for anything else.
+
+    Args:
+        read: words of one element of a definition.
+        taken: keys that are there already; a key without a name takes that of its first column, and a number if need be.
+    """
+    ahead = 0
+    if read.key() == "CONSTRAINT":
+        ahead = 1 if read.key(1) in ("PRIMARY", "UNIQUE") else 2
+    if read.key(ahead) not in ("PRIMARY", "UNIQUE"):
+        return None
+    constraint = ""
+    if read.accept("CONSTRAINT") and ahead == 2:
+        constraint = read.name()
+    if read.accept("PRIMARY", "KEY"):
+        return _key(read, PRIMARY, taken, stops=("(", "USING"))
+    read.accept("UNIQUE")
+    read.accept_any("KEY", "INDEX")
+    read.accept("IF", "NOT", "EXISTS")
+    return _key(read, constraint, taken, stops=("(", "USING", "TYPE"))
+
+
+def _key(read: Reader, name: str, taken: Sequence[Key], stops: tuple[str, ...]) -> Key:
+    if read.key() not in stops:
+        own = read.name()
+        name = name if name == PRIMARY else own
+    if read.accept_any("USING", "TYPE"):
+        read.take()
+    return key_of(name, read.inner(), taken)
+
+
+def key_of(name: str, parts: list[Word], taken: Sequence[Key]) -> Key:
+    """Return a key by the words between its parentheses."""
+    columns: list[str] = []
+    whole = True
+    for part in parted(parts):
+        read = Reader(part)
+        if read.key() == "(":
+            columns.append("")
+            whole = False
+            continue
+        columns.append(read.name())
+        if read.key() == "(":
+            read.inner()
+            whole = False
+        read.accept_any("ASC", "DESC")
+        if read.more:
+            raise CannotFollow("a key's part is not known here")
+    return Key(name or _free_name(columns[0] or "functional_index", taken), tuple(columns), whole)
+
+
+def _free_name(base: str, taken: Sequence[Key]) -> str:
+    names = {key.name.lower() for key in taken}
+    name, number = base, 1
+    while name.lower() in names:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def without_column(keys: Sequence[Key], column: str) -> list[Key]:
+    """Return the keys that are left when a column goes."""
+    left = []
+    for key in keys:
+        columns = tuple(c for c in key.columns if c.lower() != column.lower())
+        if columns:
+            left.append(replace(key, columns=columns))
+    return left
+
+
+def with_renamed(keys: Sequence[Key], names: dict[str, str]) -> list[Key]:
+    """Return the keys with new names of columns, given by the old ones in lower case."""
+    return [replace(key, columns=tuple(names.get(c.lower(), c) for c in key.columns)) for key in keys]

@@ -1,0 +1,105 @@
+"""Whether an ALTER TABLE that gives columns other types changes values of the rows that are there: pure.
+
+Servers rewrite such rows without an event for any of them: a fraction of a second is rounded, BINARY is padded, a TIME is shown
+with more digits. Where the lake's column holds the new type as well as the former, nothing else would tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cdc_lib.binlog.ddl.history.charsets import longest
+from cdc_lib.binlog.ddl.history.column import ColumnReader
+from cdc_lib.binlog.ddl.history.types import Spelled, spelled
+from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, clauses, words
+from cdc_lib.binlog.ddl.statement import Statement
+from cdc_lib.model.column_types import INTEGERS
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+
+_STRICT = 3 << 21
+"""STRICT_TRANS_TABLES and STRICT_ALL_TABLES: without them servers cut values to fit, and continue."""
+_FRACTION = 6
+_SUSPECTS = re.compile(
+    r"\b(AS|TIME|DATETIME|TIMESTAMP|DEC|DECIMAL|NUMERIC|FIXED|FLOAT4?|REAL|BINARY|CHAR\s+BYTE|SET)\b", re.IGNORECASE
+)
+"""Words of the types that are looked at, for statements of which not every word is known here."""
+
+
+def respelled(statement: Statement, known: TableSchema | None, *, mariadb: bool, as_text: bool) -> str:
+    """Return the first column whose values may be others after the statement; empty where all stay as they are.
+
+    Only such are meant as the lake cannot see by its own column's type.
+
+    Args:
+        statement: an ALTER TABLE.
+        known: the table as rows before the statement had it; None where there were none.
+        mariadb: whether the server is MariaDB.
+        as_text: whether the lake keeps dates as text.
+    """
+    before = {column.name.lower(): column for column in known.columns} if known is not None else {}
+    strict = bool(statement.sql_mode & _STRICT)
+    name = "?"
+    try:
+        for name, clause in _changed(statement):
+            kind = spelled(clause, mariadb=mariadb, sql_mode=statement.sql_mode)
+            column = ColumnReader(kind, "")
+            while clause.more:
+                column.take(clause)
+            if _differs(before.get(name.lower()), kind, column, strict=strict, as_text=as_text):
+                return name
+    except CannotFollow:
+        return name if _SUSPECTS.search(statement.text) else ""
+    return ""
+
+
+def _changed(statement: Statement) -> Iterator[tuple[str, Reader]]:
+    """Yield the columns that are declared again, by their names before the statement, and the words from the type on."""
+    for clause in clauses(Reader(words(statement))):
+        if key := clause.accept_any("MODIFY", "CHANGE"):
+            clause.accept("COLUMN")
+            clause.accept("IF", "EXISTS")
+            name = clause.name()
+            if key == "CHANGE":
+                clause.name()
+            yield name, clause
+
+
+def _differs(before: Column | None, kind: Spelled, column: ColumnReader, *, strict: bool, as_text: bool) -> bool:
+    if column.expression:
+        return True
+    if before is None:
+        shown = kind.name in ("time", "decimal", "float") or _is_padded(kind)
+        return shown or (kind.name in ("datetime", "timestamp") and (as_text or kind.scale < _FRACTION))
+    old = before.type
+    if not strict and (_is_cut(old, kind) or (before.nullable and column.not_null)):
+        return True
+    if kind.name == "time":
+        return old.kind == "time" and old.scale != kind.scale
+    if kind.name in ("datetime", "timestamp"):
+        return old.kind == kind.name and (kind.scale < old.scale or (as_text and kind.scale != old.scale))
+    if kind.name == "decimal":
+        shown = old.lake_type == "string" and kind.scale != old.scale
+        return old.kind == "decimal" and (kind.scale < old.scale or shown)
+    if kind.name == "float":
+        return old.kind == "double"
+    if kind.name == "set":
+        return old.kind == "set" and kind.members[: len(old.members)] != old.members
+    return _is_padded(kind) and old.kind == "bytes" and old.width != kind.length
+
+
+def _is_padded(kind: Spelled) -> bool:
+    return kind.name == "char" and kind.charset == "binary"
+
+
+def _is_cut(old: SourceType, kind: Spelled) -> bool:
+    """Whether values of the former type may not fit."""
+    if old.kind == "int":
+        return kind.name not in INTEGERS or INTEGERS[kind.name] < old.width or kind.unsigned != old.unsigned
+    if old.kind == "decimal":
+        return kind.name != "decimal" or kind.length - kind.scale < old.precision - old.scale
+    if old.kind in ("enum", "set"):
+        return kind.name != old.kind or not {*old.members} <= {*kind.members}
+    if old.kind in ("string", "bytes"):
+        return not kind.text and kind.length * longest(old.charset) < old.width
+    return False

@@ -1,0 +1,192 @@
+"""The definitions that are in force while a window is read.
+
+They begin with what the store knows at the window's start and continue with every statement that comes by. A definition is
+worked out when rows need it, not before: a table that nobody writes to costs nothing, and a statement that is not understood
+stops the window only when rows stand after it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cdc_lib.binlog.ddl.ddl import meaning
+from cdc_lib.binlog.ddl.history.advance import Entity, advance
+from cdc_lib.binlog.ddl.history.column import Rules
+from cdc_lib.binlog.ddl.history.words import CannotFollow
+from cdc_lib.binlog.ddl.statement import Statement
+from cdc_lib.errors import UnknownSchema
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema_version import Definition
+from cdc_lib.model.table_name import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownDefinition:
+    """A definition that is not known.
+
+    Args:
+        position: from after which on.
+        statement: what made it so; empty when it never was known.
+        why: a reason for people.
+    """
+
+    position: Position
+    statement: str
+    why: str
+
+
+State = Definition | UnknownDefinition | None
+"""None: there is no such table."""
+
+Base = Callable[[Entity], tuple[Position, State]]
+"""Gives what the store knows of a table at the window's start, and from where on that holds."""
+
+Reread = Callable[[Entity, UnknownDefinition], Definition]
+"""Reads a lost definition from the server, if it still is what it was; raises UnknownSchema."""
+
+Gap = Callable[[], list[tuple[Position, Statement]]]
+"""Gives the statements before the window that the store may not know yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a statement of the window made of a table."""
+
+    entity: Entity
+    position: Position
+    statement: str
+    state: State
+
+
+class WindowHistory:
+    """Follows definitions through one window.
+
+    Args:
+        base: see :data:`Base`.
+        gap: see :data:`Gap`.
+        reread: see :data:`Reread`.
+        rules: what decides about statements beside their words.
+    """
+
+    def __init__(self, base: Base, gap: Gap, reread: Reread, rules: Rules) -> None:
+        """Know nothing yet."""
+        self._base = base
+        self._gap = gap
+        self._reread = reread
+        self._rules = rules
+        self._before: list[tuple[Position, Statement]] | None = None
+        self._own: list[tuple[Position, Statement]] = []
+        self._all: list[tuple[Position, Statement]] = []  # those before the window and its own
+        self._numbers: dict[Entity, list[int]] = {}  # which of these a table or database is in
+        self._drops: dict[str, list[int]] = {}  # which of these drop a database
+        self._indexed = 0
+        self._states: dict[Entity, list[tuple[Position, State]]] = {}
+        self._done: dict[Entity, int] = {}
+
+    def took(self, position: Position, statement: Statement) -> None:
+        """Take a statement that defines something; its event starts at the position."""
+        self._own.append((position, statement))
+
+    def schema(self, database: str, table: str) -> TableSchema:
+        """Return the columns that are in force now.
+
+        Raises:
+            UnknownSchema: they are not known, and cannot be read any more.
+        """
+        entity = (database, table)
+        state = self._after(entity, len(self._statements()))
+        if isinstance(state, UnknownDefinition):
+            state = self._reread(entity, state)
+            self._states[entity].append((self._states[entity][-1][0], state))
+        if state is None:
+            raise UnknownSchema(
+                "rows of a table that was dropped before",
+                hint="Check the statements of the binlog before these rows.",
+                table=TableName(database, table),
+            )
+        return state.schema
+
+    def changes(self, wanted: Callable[[Entity], bool]) -> Iterator[Change]:
+        """Yield what the window's own statements made of tables, in the order of the stream."""
+        for position, statement in self._own:
+            for entity in touched(statement, fold=self._rules.fold):
+                if wanted(entity):
+                    self._after(entity, len(self._statements()))
+                    state = [state for at, state in self._states[entity] if at == position][-1]
+                    yield Change(entity, position, statement.text, state)
+
+    def _statements(self) -> list[tuple[Position, Statement]]:
+        if self._before is None:
+            self._before = self._gap()
+            self._all = list(self._before)
+        self._all += self._own[len(self._all) - len(self._before) :]
+        return self._all
+
+    def _in(self, entity: Entity) -> list[int]:
+        """Return the numbers of the statements that a table is in; each statement is read once, whatever asks."""
+        statements = self._statements()
+        for number in range(self._indexed, len(statements)):
+            statement = statements[number][1]
+            found = touched(statement, fold=self._rules.fold)
+            for one in found:
+                self._numbers.setdefault(one, []).append(number)
+            for database in (one[0] for one in found if not one[1] and _drops(statement)):
+                self._drops.setdefault(database, []).append(number)
+        self._indexed = len(statements)
+        return sorted({*self._numbers.get(entity, ()), *self._drops.get(entity[0], ())})
+
+    def _after(self, entity: Entity, count: int) -> State:
+        """Return the state after the first so many statements."""
+        statements = self._statements()
+        if entity not in self._states:
+            self._states[entity] = [self._base(entity)]
+            self._done[entity] = 0
+        states = self._states[entity]
+        numbers = self._in(entity)
+        for number in numbers[bisect_left(numbers, self._done[entity]) : bisect_left(numbers, count)]:
+            if number < self._done[entity]:
+                continue  # it was done on the way to another table's state
+            self._done[entity] = number + 1
+            position, statement = statements[number]
+            if states[0][0] < position:
+                states.append((position, self._advanced(entity, number, position, statement)))
+        self._done[entity] = max(self._done[entity], count)
+        first = states[0][0]
+        last = statements[count - 1][0] if count else first
+        return next(state for at, state in reversed(states) if at <= last or at == first)
+
+    def _advanced(self, entity: Entity, number: int, position: Position, statement: Statement) -> State:
+        def before(other: Entity) -> Definition | None:
+            state = self._states[other][-1][1] if other == entity else self._after(other, number)
+            if isinstance(state, UnknownDefinition):
+                name = TableName(*other) if other[1] else other[0]
+                raise CannotFollow(f"the definition of {name} before it is not known: {state.why}")
+            return state
+
+        try:
+            return advance(entity, statement, before, self._rules)
+        except CannotFollow as why:
+            return UnknownDefinition(position, statement.text, str(why))
+
+
+def touched(statement: Statement, *, fold: bool) -> list[Entity]:
+    """Return the tables and the database that a statement defines again.
+
+    Args:
+        statement: any.
+        fold: see :class:`cdc_lib.binlog.ddl.history.column.Rules`.
+    """
+    means = meaning(statement.text, statement.database)
+    if means.effect == "truncate":  # takes the rows and leaves the definition
+        return []
+    found = list(means.tables)
+    if fold:
+        found = [(database.lower(), table.lower()) for database, table in found]
+    return list(dict.fromkeys(found))
+
+
+def _drops(statement: Statement) -> bool:
+    return meaning(statement.text, statement.database).effect == "drop"

@@ -1,0 +1,188 @@
+"""The words of a DDL statement, with strings and names told apart.
+
+:mod:`cdc_lib.binlog.ddl.ddl` names the tables of any statement; here every word counts, and what is not understood is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from cdc_lib.binlog.ddl.statement import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, Statement
+
+WordKind = Literal["name", "string", "word", "sign"]
+
+_TOKEN = re.compile(
+    r"""
+      \s+ | --(?=\s|$)[^\n]* | \#[^\n]* | /\*(?!M?!).*?\*/ | /\*M?!(?P<version>\d*) | \*/   # nothing
+    | `(?P<name>(?:[^`]|``)*+)`
+    | "(?P<double>(?:[^"\\]|""|\\.)*+)"
+    | '(?P<single>(?:[^'\\]|''|\\.)*+)'
+    | (?P<word>[\w$]+(?:\.\d+)?(?:[eE][+-]\d+)?)
+    | (?P<sign>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_NEWEST = 90000
+"""Statements for versions from this one on stand in comments that not every server executes."""
+
+
+class CannotFollow(Exception):
+    """What a statement does to a definition is not certain; the text says why."""
+
+
+class Word(NamedTuple):
+    """A word: its text, what it is, and in upper case when it can be a keyword (else empty)."""
+
+    text: str
+    kind: WordKind
+    key: str
+
+
+def words(statement: Statement) -> list[Word]:
+    """Return the words of a statement.
+
+    Raises:
+        CannotFollow: it is written in a way that is not read.
+    """
+    if not statement.exact:
+        raise CannotFollow("its character set is not read")
+    if statement.sql_mode & (ORACLE | NO_BACKSLASH_ESCAPES) & ~(0 if "\\" in statement.text else NO_BACKSLASH_ESCAPES):
+        raise CannotFollow("it was given in an SQL mode that is not read")
+    return list(_words(statement.text, ansi=bool(statement.sql_mode & ANSI_QUOTES)))
+
+
+def _words(text: str, *, ansi: bool) -> Iterator[Word]:
+    for match in _TOKEN.finditer(text):
+        version, kind = match["version"], match.lastgroup
+        if version and int(version) >= _NEWEST:
+            raise CannotFollow("it has a comment that only some versions execute")
+        if kind == "name":
+            yield Word(match["name"].replace("``", "`"), "name", "")
+        elif kind == "double" and ansi:
+            yield Word(match["double"].replace('""', '"'), "name", "")
+        elif kind in ("single", "double"):
+            quote = "'" if kind == "single" else '"'
+            yield Word(_unescaped(match[kind], quote), "string", "")
+        elif kind == "word":
+            yield Word(match["word"], "word", match["word"].upper())
+        elif kind == "sign":
+            yield Word(match["sign"], "sign", match["sign"])
+
+
+def _unescaped(text: str, quote: str) -> str:
+    plain = text.replace(quote * 2, quote)
+    return re.sub(r"\\(.)", lambda m: _ESCAPED.get(m[1], m[1]), plain, flags=re.DOTALL)
+
+
+class Reader:
+    """Words from the left to the right.
+
+    Args:
+        found: the words.
+    """
+
+    def __init__(self, found: list[Word]) -> None:
+        """Stand before the first."""
+        self._words = found
+        self._at = 0
+
+    @property
+    def more(self) -> bool:
+        """Whether there is another word."""
+        return self._at < len(self._words)
+
+    def key(self, ahead: int = 0) -> str:
+        """Return the keyword that is next, or so many words ahead; empty for none."""
+        at = self._at + ahead
+        return self._words[at].key if at < len(self._words) else ""
+
+    def take(self) -> Word:
+        """Return the next word and step over it."""
+        if not self.more:
+            raise CannotFollow("it ends too early")
+        self._at += 1
+        return self._words[self._at - 1]
+
+    def accept(self, *keys: str) -> bool:
+        """Step over these keywords if they stand next, all of them."""
+        if all(self.key(i) == key for i, key in enumerate(keys)):
+            self._at += len(keys)
+            return True
+        return False
+
+    def accept_any(self, *keys: str) -> str:
+        """Step over the next word if it is one of these keywords; returns which, or an empty text."""
+        return self.take().key if self.key() in keys else ""
+
+    def name(self) -> str:
+        """Return the next word as a name."""
+        word = self.take()
+        if word.kind not in ("name", "word"):
+            raise CannotFollow(f"a name is expected where {word.text!r} stands")
+        return word.text
+
+    def table(self, database: str) -> tuple[str, str]:
+        """Return the next words as the name of a table."""
+        first = self.name()
+        return (first, self.name()) if self.accept(".") else (database, first)
+
+    def string(self) -> str:
+        """Return the next word as a string."""
+        word = self.take()
+        if word.kind != "string":
+            raise CannotFollow(f"a string is expected where {word.text!r} stands")
+        return word.text
+
+    def number(self) -> int:
+        """Return the next word as a number without a sign."""
+        word = self.take()
+        if not word.text.isdecimal():
+            raise CannotFollow(f"a number is expected where {word.text!r} stands")
+        return int(word.text)
+
+    def inner(self) -> list[Word]:
+        """Step over a pair of parentheses and return what is between them."""
+        if not self.accept("("):
+            raise CannotFollow("a parenthesis is missing")
+        begin, depth = self._at, 1
+        while depth:
+            key = self.take().key
+            depth += (key == "(") - (key == ")")
+        return self._words[begin : self._at - 1]
+
+    def left(self) -> list[Word]:
+        """Return all that is left and stand where it is."""
+        return self._words[self._at :]
+
+    def rest(self) -> list[Word]:
+        """Return all that is left and stand after it."""
+        begin, self._at = self._at, len(self._words)
+        return self._words[begin:]
+
+
+def parted(found: list[Word]) -> list[list[Word]]:
+    """Cut words at the commas that stand in no parentheses."""
+    parts: list[list[Word]] = [[]]
+    depth = 0
+    for word in found:
+        depth += (word.key == "(") - (word.key == ")")
+        if word.key == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
+
+
+def clauses(read: Reader) -> list[Reader]:
+    """Return the clauses of an ALTER TABLE, from its first word on."""
+    while read.more and not read.accept_any("TABLE", "TABLES"):
+        read.take()
+    read.accept("IF", "EXISTS")
+    read.table("")
+    if read.accept("WAIT"):
+        read.take()
+    read.accept("NOWAIT")
+    return [Reader(part) for part in parted(read.rest()) if part]

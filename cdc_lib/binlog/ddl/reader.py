@@ -1,0 +1,86 @@
+"""Reads a stretch of the binlog for its DDL alone: no table is learnt, no row decoded."""
+
+from __future__ import annotations
+
+from cdc_lib.binlog.control_events import ControlEvents
+from cdc_lib.binlog.ddl.ddl import meaning
+from cdc_lib.binlog.ddl.statement import Statement, statement_of
+from cdc_lib.binlog.framing import event_types, packets
+from cdc_lib.binlog.framing.progress import Progress, WindowSummary
+from cdc_lib.binlog.reader import StreamFacts, WindowReader
+from cdc_lib.binlog.rows.mapped_tables import KnownTables
+from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.rows.xa import XaTransactions
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.window import Window
+from cdc_lib.ports import BinlogStream
+
+Dated = tuple[Position, Statement]
+"""A statement and where its event starts."""
+
+
+def read_statements(window: Window, stream: BinlogStream, facts: StreamFacts) -> list[Dated]:
+    """Return the DDL of a stretch of the binlog.
+
+    Args:
+        window: the stretch; it may begin at any event.
+        stream: bytes of the server from there on.
+        facts: of the server.
+
+    Raises:
+        DecodeError: the bytes do not follow the format, or statements stand in events that are not read.
+        SourceUnavailable: the stream ended before the stretch did.
+    """
+    reader = _StatementReader(window, stream, facts)
+    reader.run()
+    return reader.found
+
+
+class _StatementReader(WindowReader):
+    def __init__(self, window: Window, stream: BinlogStream, facts: StreamFacts) -> None:
+        super().__init__(window, stream, facts, lambda *_: False, _Nowhere(), _Nowhere(), ReadOptions())
+        self.found: list[Dated] = []
+        self._rare = _ControlStatements(self._progress, self._tables, self._xa, facts, self.found)
+        for kinds in (self._kinds, self._inner_kinds):
+            kinds[kinds != packets.REFUSE] = packets.PASS
+        self._kinds[list(_ASKED)] = packets.ASK
+        self._kinds[list(_LOOKED_AT)] = packets.LOOK
+        self._inner_kinds[[event_types.QUERY, event_types.XID]] = packets.LOOK
+
+
+_ASKED = (
+    event_types.FORMAT_DESCRIPTION,
+    event_types.ROTATE,
+    event_types.QUERY_COMPRESSED,
+    event_types.TRANSACTION_PAYLOAD,
+)
+_LOOKED_AT = (
+    *(event_types.QUERY, event_types.XID),
+    *(event_types.GTID, event_types.ANONYMOUS_GTID, event_types.GTID_TAGGED, event_types.MARIADB_GTID),
+)
+
+
+class _Nowhere:
+    def write(self, key: str, schema: TableSchema, rows: object, renames: int = 0) -> None:
+        """Take nothing: no table is wanted."""
+        raise AssertionError((key, schema, rows, renames))
+
+
+class _ControlStatements(ControlEvents):
+    """Keeps statements instead of acting on them."""
+
+    def __init__(
+        self, progress: Progress, tables: KnownTables, xa: XaTransactions, facts: StreamFacts, found: list[Dated]
+    ) -> None:
+        super().__init__(progress, tables, xa, WindowSummary(), charsets=facts.charsets)
+        self._found = found
+
+    def _query(self, body: bytes, text: bytes) -> None:
+        statement = statement_of(body, text, self._charsets)
+        means = meaning(statement.text, statement.database)
+        if means.tables:
+            self._found.append((self._progress.position, statement))
+        # XA PREPARE is passed over, so that a group which ends in it is taken to end before.
+        if means.effect == "xa" or self._ends_transaction(means.effect, opens=means.opens_transaction):
+            packets.end_transaction(self._progress.state)

@@ -1,0 +1,85 @@
+"""A statement of the binlog with what decides about its meaning.
+
+QUERY: thread 4, seconds 4, schema length 1, error 2, status length 2, status, schema, a zero byte, the statement. The status
+is a row of variables, a code of one byte each (MySQL ``libs/mysql/binlog/event/statement_events.h``, Query_event; MariaDB
+``sql/log_event.h``); those looked at here come first in both servers, but for MariaDB's collations of character sets (131, from
+11.2 on: how many, then two numbers of two bytes for each), which stand before the character sets of the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
+"""Lengths of flags, SQL mode, auto-increment, character sets, month names, database collation, tables, data written."""
+_SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _DATABASE, _COLLATIONS = 1, 4, 5, 6, 8, 131
+_PYTHON = {"latin1": "cp1252", "utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8", "ascii": "ascii", "gbk": "gbk"}
+
+REAL_AS_FLOAT, ANSI_QUOTES, ORACLE, NO_BACKSLASH_ESCAPES = 1, 4, 512, 1 << 20
+"""Bits of the SQL mode that change what a statement says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement.
+
+    Args:
+        text: as it was typed.
+        database: its default database.
+        sql_mode: bits of the session's SQL mode.
+        server_charset: the server's default character set, for databases that name none; empty when it is not told.
+        exact: whether every character of the text is known.
+        database_charset: default of the database, where the session saw another one than the server; else empty.
+    """
+
+    text: str
+    database: str
+    sql_mode: int = 0
+    server_charset: str = ""
+    exact: bool = True
+    database_charset: str = ""
+
+
+def statement_of(body: bytes, raw: bytes, charsets: Mapping[int, str]) -> Statement:
+    """Return the statement of a QUERY event.
+
+    Args:
+        body: after the event's header and without its checksum; what is after the database does not matter.
+        raw: the statement itself.
+        charsets: character set name of each collation number of the server.
+    """
+    length = int.from_bytes(body[11:13], "little")
+    status = _variables(body[13 : 13 + length])
+    at = 13 + length
+    database = body[at : at + body[8]].decode("utf-8", "replace")
+    numbers = status.get(_CHARSET, b"")
+    client, server = (charsets.get(int.from_bytes(numbers[i : i + 2], "little"), "") for i in (0, 4))
+    codec = _PYTHON.get(client, "utf-8")
+    try:
+        text, exact = raw.decode(codec), client in _PYTHON or raw.isascii()
+    except UnicodeDecodeError:
+        text, exact = raw.decode("utf-8", "replace"), False
+    sql_mode = int.from_bytes(status.get(_SQL_MODE, b""), "little")
+    own = charsets.get(int.from_bytes(status[_DATABASE], "little"), "") if _DATABASE in status else ""
+    return Statement(text, database, sql_mode, server, exact, own)
+
+
+def _variables(status: bytes) -> dict[int, bytes]:
+    """Return the variables up to the first whose length is not known here."""
+    found: dict[int, bytes] = {}
+    at = 0
+    while at < len(status):
+        code = status[at]
+        at += 1
+        if code in (_TIME_ZONE, _CATALOG):
+            size = 1 + status[at] if at < len(status) else 0
+        elif code == _COLLATIONS:
+            size = 1 + 4 * status[at] if at < len(status) else 0
+        elif code in _FIXED:
+            size = _FIXED[code]
+        else:
+            break
+        found[code] = status[at : at + size]
+        at += size
+    return found

@@ -1,0 +1,214 @@
+"""What the statements of a stream do to captured tables, and which of them ask for reading a table again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cdc_lib.binlog.ddl.ddl import Meaning, Name
+from cdc_lib.binlog.ddl.effects import Naming, table_statements, taken_over
+from cdc_lib.binlog.ddl.history.added_defaults import added_defaults
+from cdc_lib.binlog.ddl.history.renames import renames
+from cdc_lib.binlog.ddl.history.retyped import respelled
+from cdc_lib.binlog.ddl.history.words import CannotFollow
+from cdc_lib.binlog.ddl.redact import concealed
+from cdc_lib.binlog.ddl.statement import Statement
+from cdc_lib.binlog.framing.progress import Place
+from cdc_lib.config.shadows import bases
+from cdc_lib.errors import TableReplaced, UnknownEvent
+from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_name import EVERY_TABLE, TableName
+
+_TOLD = 120
+"""Characters of a statement that an error shows."""
+
+
+def _unknown(_database: str, _table: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """Tells what a statement does.
+
+    Args:
+        naming: how statements name tables.
+        mariadb: whether the server is MariaDB.
+        captured: whether a table is.
+        known: a table as its last rows in the window have it.
+    """
+
+    naming: Naming
+    mariadb: bool
+    captured: Callable[[str, str], bool]
+    known: Callable[[str, str], TableSchema | None] = _unknown
+
+    def of(
+        self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, place: Place
+    ) -> tuple[TableStatement, ...]:
+        """Return what a statement does to captured tables, and to the shadows that tools make of them.
+
+        Args:
+            means: its meaning.
+            followed: the captured tables among those that it names.
+            statement: itself.
+            position: where its event starts.
+            place: context of an error there.
+
+        Raises:
+            TableReplaced: a table has rows, or values, that the binlog does not hold.
+            UnknownEvent: so it has, and no snapshot can bring them.
+        """
+        if means.effect == "lossy":
+            self._refuse_lost(followed, statement, place)
+            return ()
+        if found := {table: rows for table, rows in taken_over(means, self.naming).items() if table in followed}:
+            told = ", ".join(f"{TableName(*table)} has the rows of {TableName(*rows)}" for table, rows in found.items())
+            raise _replaced(f"a RENAME put another table's rows into a captured table: {told}", found, place)
+        statements = table_statements(means, followed, position, self.naming)
+        shadowed = tuple(self._shadowed(means))
+        if means.effect == "create":
+            return statements + tuple(TableStatement("shadow", table, position) for table in shadowed)
+        if means.effect not in ("alter", "columns") or not (followed or shadowed):
+            return statements
+        self._refuse_other_key(means, followed[:1], statement, place)
+        own = self._of_columns(means, followed[:1], statement, position, place)
+        return statements + own + tuple(self._of_shadows(means, shadowed, statement, position))
+
+    def _refuse_other_key(self, means: Meaning, followed: Sequence[Name], statement: Statement, place: Place) -> None:
+        """Ask for reading a table again that may have another primary key: the lake keeps its rows by the one of before.
+
+        Raises:
+            TableReplaced: it has.
+        """
+        if keyed := [table for table in followed if means.rekeys and self.naming.kept(*table) == "rows"]:
+            told = concealed(statement.text)[:_TOLD]
+            raise _replaced(f"a statement gave a captured table another primary key: {told!r}", keyed, place)
+
+    def _of_columns(
+        self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, place: Place
+    ) -> tuple[TableStatement, ...]:
+        """Return what an ALTER does to the columns of a captured table."""
+        renamed: tuple[TableStatement, ...] | None = () if means.effect == "alter" else None
+        self._refuse_respelled(followed, statement, place)
+        try:
+            if renamed is None:
+                renamed = tuple(self._renamed(table, statement, position, place) for table in followed)
+            added = self._added(statement, followed)
+        except CannotFollow as why:
+            if keyed := [table for table in followed if self._is_read_anew(table, loses=renamed is None)]:
+                told = concealed(statement.text)[:_TOLD]
+                message = f"a statement gave values to rows that it does not show ({why}): {told!r}"
+                raise _replaced(message, keyed, place) from why
+            added = ()
+        filled = [TableStatement("fill", TableName(*table), position, added) for table in followed if added]
+        return (*(one for one in renamed or () if one.names), *filled)
+
+    def _refuse_respelled(self, followed: Sequence[Name], statement: Statement, place: Place) -> None:
+        """Ask for reading a table again whose rows may show other values in a column of another type.
+
+        Raises:
+            TableReplaced: they may.
+        """
+        for table in followed:
+            column = self._respelled(statement, table)
+            if column and self.naming.kept(*table) == "rows":
+                told = concealed(statement.text)[:_TOLD]
+                message = f"a statement may have changed the values of column {column} in rows that it does not show: {told!r}"
+                raise _replaced(message, [table], place)
+
+    def _respelled(self, statement: Statement, table: Name) -> str:
+        """Return a column whose values a statement may have changed; empty for none."""
+        if "MODIFY" not in (text := statement.text.upper()) and "CHANGE" not in text:
+            return ""
+        known = self.known(*table)
+        return respelled(statement, known, mariadb=self.mariadb, as_text=self.naming.dates_as_text)
+
+    def _renamed(self, table: Name, statement: Statement, position: Position, place: Place) -> TableStatement:
+        """Return which columns of a table have other names after a statement, of those that are stored.
+
+        Raises:
+            CannotFollow: the statement does not tell, or another table's rows stand in the lake's column.
+            UnknownEvent: the source file stores a column otherwise under its new name.
+        """
+        found = renames(statement)
+        if found and self.naming.shares(*table):
+            raise CannotFollow("columns have other names, and other tables share the lake table")
+        for old, new in found:
+            if self.naming.stored(*table, old) != self.naming.stored(*table, new):
+                raise UnknownEvent(
+                    f"column {old} is called {new} from here on, and the source file stores {new} otherwise than {old}",
+                    hint="Name both under columns and masks in the source file, masks with a "
+                    f"wildcard ({old}*, {new}*), since an exact name must be there.",
+                    **place,
+                    table=TableName(*table),
+                    column=old,
+                )
+        names = tuple(pair for pair in found if self.naming.stored(*table, pair[0]) is not None)
+        return TableStatement("rename_columns", TableName(*table), position, names=names)
+
+    def _of_shadows(
+        self, means: Meaning, shadowed: Sequence[TableName], statement: Statement, position: Position
+    ) -> Iterator[TableStatement]:
+        """Yield what an ALTER does to the shadows of captured tables."""
+        added: tuple[AddedDefault, ...] = ()
+        unclear = "columns have other names" if means.effect == "columns" else ""
+        changed = "" if unclear or not shadowed else self._respelled(statement, _names(shadowed)[0])
+        unclear = f"values of column {changed} may be others" if changed else unclear
+        if not unclear:
+            try:
+                added = self._added(statement, _names(shadowed))
+            except CannotFollow as why:
+                unclear = str(why)
+        if added or unclear:
+            yield from (TableStatement("shadow_fill", table, position, added, unclear) for table in shadowed)
+
+    def _refuse_lost(self, followed: Sequence[Name], statement: Statement, place: Place) -> None:
+        """Ask for reading tables again whose partitions or files went or came without a row event.
+
+        Raises:
+            TableReplaced: the tables can be read again.
+            UnknownEvent: no snapshot can replace the rows of these.
+        """
+        kept = {table: self.naming.kept(*table) for table in followed}
+        told = concealed(statement.text)[:_TOLD]
+        if fixed := [TableName(*table) for table, how in kept.items() if how == "fixed"]:
+            raise UnknownEvent(
+                f"a statement whose effect on rows the binlog does not show: {told!r}",
+                hint="No snapshot can replace the rows of this table in the lake. Rewind the "
+                "cursor after the statement.",
+                **place,
+                table=", ".join(fixed),
+            )
+        if kept:
+            raise _replaced(f"a statement took or brought rows without telling which: {told!r}", list(kept), place)
+
+    def _shadowed(self, means: Meaning) -> Iterator[TableName]:
+        """Yield the captured tables of which a statement makes or changes the shadow."""
+        for database, name in means.tables[:1] if self.naming.swaps else ():
+            if name != EVERY_TABLE:
+                yield from (TableName(database, base) for base in bases(name) if self.captured(database, base))
+
+    def _is_read_anew(self, table: Name, *, loses: bool) -> bool:
+        """Whether a table must be read; where that cannot be, a column that is added stays null in older rows."""
+        kept = self.naming.kept(*table)
+        return kept == "rows" or loses
+
+    def _added(self, statement: Statement, tables: Sequence[Name]) -> tuple[AddedDefault, ...]:
+        if not tables or "ADD" not in statement.text.upper():
+            return ()
+        found = added_defaults(statement, mariadb=self.mariadb)
+        if any(one.value is not None for one in found) and any(self.naming.shaped(*table) for table in tables):
+            raise CannotFollow("columns of the table are left out or masked")
+        return found
+
+
+def _names(tables: Sequence[TableName]) -> list[Name]:
+    return [table.pair for table in tables]
+
+
+def _replaced(message: str, tables: Sequence[Name] | dict[Name, Name], place: Place) -> TableReplaced:
+    names = ", ".join(TableName(*table) for table in tables)
+    return TableReplaced(message, hint="The table is read again automatically.", **place, table=names)

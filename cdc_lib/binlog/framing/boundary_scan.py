@@ -1,0 +1,340 @@
+"""From a stream of binlog bytes to one transaction boundary, and what the files say of the place."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from cdc_lib.binlog.bytes.crc32 import TABLES
+from cdc_lib.binlog.framing import boundary_kernel as walk
+from cdc_lib.binlog.framing.event_types import LOOK_AT_FILE
+from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before, time_of
+from cdc_lib.binlog.framing.packets import HEADER, SID_SIZE
+from cdc_lib.binlog.framing.progress import gtid_sources
+from cdc_lib.binlog.framing.receiver import HEADROOM, Bytes, Receiver, extended
+from cdc_lib.binlog.framing.tagged_gtid import FIELDS
+from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, PositionNotFound, SourceError, SourceUnavailable
+from cdc_lib.model.commit import Commit
+from cdc_lib.model.gtid import GtidSet, Interval
+from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position, file_number
+from cdc_lib.model.server_identity import Flavor
+from cdc_lib.model.unclosed import Unclosed
+from cdc_lib.ports import BinlogStream
+
+Numbers = npt.NDArray[np.int64]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LASTS = (
+    (walk.LAST_TIME, walk.TIME),
+    (walk.LAST_ORIGINAL, walk.ORIGINAL),
+    (walk.LAST_ORIGIN, walk.ORIGIN),
+)
+"""What is known of the transaction before, and of that at hand."""
+SearchTarget = datetime | Commit | GtidSet | Position
+"""The first transaction of a time or later, by any clock or by that of one server; the first one not in a set; the one around a
+position."""
+
+LONGEST_STATEMENT = timedelta(hours=1)
+"""How long a statement may run whose transaction has no commit time in the binlog, so that a search by time still finds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A transaction boundary.
+
+    Args:
+        position: of it.
+        time: when the transaction before it committed; None when there is none in the files that were read.
+        file_time: when the file of the position was made.
+        gtids: those of all transactions before it.
+        found: whether a wanted transaction begins here; else it is where the walk was told to end.
+        last: commit of the transaction before it; None as for ``time``.
+        earlier: of a time: whether any transaction before it is known to be earlier.
+        doubt: of one server's clock: number of the file and offset of the first transaction after all that are known to be
+            earlier, if another server committed it; nobody knows whether it is earlier.
+        unclosed: files that were walked and end without saying so.
+    """
+
+    position: Position
+    time: datetime | None
+    file_time: datetime
+    gtids: GtidSet
+    found: bool
+    last: Commit | None = None
+    earlier: bool = False
+    doubt: tuple[int, int] | None = None
+    unclosed: tuple[Unclosed, ...] = ()
+
+
+class BoundaryScan:
+    """One walk from the beginning of a file.
+
+    Args:
+        source: name of the source, for messages.
+        flavor: of the server.
+        file: the file that the stream begins with, at its first event.
+        stop: where the walk ends; the end of the binlog when it began.
+        wanted: what is looked for.
+        checksum: whether events end in a CRC32 when the stream begins.
+    """
+
+    def __init__(
+        self, source: str, flavor: Flavor, file: str, stop: Position, wanted: SearchTarget, *, checksum: bool
+    ) -> None:
+        """Stand at the file's first event."""
+        self._source = source
+        self._flavor = flavor
+        self._stop = stop
+        self._wanted = wanted
+        self._state = np.zeros(walk.STATE_SIZE, np.int64)
+        self._state[[walk.WANTED, walk.SID, walk.CLOCK]] = -1
+        self._state[walk.CHECKSUM_BYTES] = 4 if checksum else 0
+        self._sids = np.zeros((walk.MOST_SIDS, SID_SIZE), np.uint8)
+        self._scratch = np.zeros(SID_SIZE, np.uint8)
+        self._fields = np.zeros(FIELDS, np.int64)
+        self._set = _laid_out(wanted if isinstance(wanted, GtidSet) else GtidSet(flavor, {}))
+        self._gtids: GtidSet | None = None
+        self._file_time = _EPOCH
+        self._file = file
+        self._closed = False
+        self._unclosed: list[Unclosed] = []
+        self._begin()
+        self._enter(file, FIRST_EVENT_OFFSET)
+
+    def run(self, stream: BinlogStream) -> Boundary:
+        """Walk to what is wanted, or to the end.
+
+        Raises:
+            DecodeError: the bytes do not follow the format.
+            PositionNotFound: the wanted position is not between two events.
+            SourceError: the server refused, or the stream ended before what is wanted and before the end.
+        """
+        rest: Bytes = np.empty(0, np.uint8)
+        with Receiver(stream) as receiver:
+            for buffer, end in receiver.buffers():
+                begin = HEADROOM - rest.shape[0]
+                if begin >= 0:
+                    buffer[begin:HEADROOM] = rest
+                    data, fill = buffer, end
+                else:
+                    data = extended(rest, buffer[HEADROOM:end], int(self._state[walk.NEEDED]))
+                    begin, fill = 0, data.shape[0]
+                at, boundary = self._walk(data, begin, fill)
+                rest = data[at:fill].copy()
+                receiver.release(buffer)
+                if boundary is not None:
+                    return boundary
+        raise SourceUnavailable(
+            "the server ended the binlog stream too early", hint="The task can be tried again.", **self._place()
+        )
+
+    # --- the walk
+
+    def _begin(self) -> None:
+        state = self._state
+        if isinstance(self._wanted, datetime):
+            state[walk.MODE] = walk.BY_TIME
+            state[walk.WANTED] = (self._wanted - _EPOCH) // timedelta(microseconds=1)
+            state[walk.ALLOWED] = LONGEST_STATEMENT // timedelta(microseconds=1)
+        elif isinstance(self._wanted, Commit):
+            state[walk.MODE] = walk.BY_TIME
+            state[walk.WANTED] = (self._wanted.time - _EPOCH) // timedelta(microseconds=1)
+            state[walk.CLOCK] = self._wanted.server_id
+        elif isinstance(self._wanted, GtidSet):
+            state[walk.MODE] = walk.BY_GTID
+            state[walk.MISSING] = self._wanted.count
+        else:
+            state[walk.MODE] = walk.BY_OFFSET
+
+    def _enter(self, file: str, offset: int) -> None:
+        state = self._state
+        if state[walk.BEGAN]:
+            for last, now in _LASTS:
+                state[last] = state[now]
+        state[walk.BEGAN] = 0
+        self._file, self._closed = file, False
+        state[walk.FILE] = file_number(file)
+        state[walk.OFFSET] = offset
+        state[walk.STOP_OFFSET] = -1
+        if isinstance(self._wanted, Position):
+            here = file_number(file) == self._wanted.file_number
+            state[walk.WANTED] = self._wanted.offset if here else -1
+        elif file_number(file) == self._stop.file_number:
+            state[walk.STOP_OFFSET] = self._stop.offset
+
+    def _walk(self, data: Bytes, begin: int, fill: int) -> tuple[int, Boundary | None]:
+        at = begin
+        while True:
+            status, at, event, end, behind = walk.walk(
+                data, at, fill, self._state, *self._set, self._sids, TABLES, self._scratch, self._fields
+            )
+            if status == walk.ASK:
+                boundary = self._take(data, event, end)
+                if boundary is not None:
+                    return int(at), boundary
+                at = behind
+            elif status == walk.FULL:
+                self._make_room()
+            elif status == walk.FOUND:
+                return int(at), self._found(found=int(event) != int(at))
+            elif status == walk.END_OF_STREAM:
+                return int(at), self._at_end()
+            elif status == walk.NEED_MORE:
+                return int(at), None
+            else:
+                raise self._fault(status, data, event, end)
+
+    def _take(self, data: Bytes, event: int, end: int) -> Boundary | None:
+        """Act on an event that tells of its file; a boundary when the wanted position was the end of the file before."""
+        kind = int(data[event + 4])
+        length = int.from_bytes(data[event + 9 : event + 13].tobytes(), "little")
+        place = int.from_bytes(data[event + 13 : event + 17].tobytes(), "little")
+        flags = int.from_bytes(data[event + 17 : event + 19].tobytes(), "little")
+        made_up = bool(flags & 0x20) or place == 0
+        body = data[event + HEADER : end].tobytes()
+        if kind == 4 and made_up:
+            return self._rotate(body)
+        if kind in (3, 4):
+            self._closed = True
+        elif kind == 15:
+            self._format(data[event : event + length].tobytes())
+        elif self._gtids is None:
+            self._gtids = gtids_before(self._flavor, kind, body)
+            if self._gtids is not None and isinstance(self._wanted, GtidSet):
+                self._state[walk.MISSING] = self._wanted.minus(self._gtids).count
+        if not made_up:
+            self._state[walk.OFFSET] += length
+        return None
+
+    def _rotate(self, body: bytes) -> Boundary | None:
+        try:
+            file, offset = body[8:].decode("utf-8"), int.from_bytes(body[:8], "little")
+            number = Position(file, offset).file_number
+        except (ValueError, ConfigError) as error:
+            raise DecodeError(f"a ROTATE event does not follow the format: {error}", hint=LOOK_AT_FILE) from error
+        if isinstance(self._wanted, Position) and number > self._wanted.file_number:
+            return self._at_end()
+        if number > self._stop.file_number:
+            return self._found(found=False)
+        if file != self._file:
+            if not self._closed:
+                self._unclosed.append(Unclosed(Position(self._file, int(self._state[walk.OFFSET])), file))
+            self._enter(file, offset)
+        return None
+
+    def _format(self, event: bytes) -> None:
+        self._state[walk.CHECKSUM_BYTES] = checksum_bytes(event, **self._place())
+        self._file_time = time_of(event)
+
+    def _make_room(self) -> None:
+        state = self._state
+        if state[walk.SID_COUNT] == walk.MOST_SIDS:
+            raise DecodeError("more sources of GTIDs than servers have", hint=LOOK_AT_FILE, **self._place())
+        self._gtids = self._seen()
+        state[walk.RUNS] = 0
+
+    # --- the end
+
+    def _seen(self) -> GtidSet:
+        state = self._state
+        runs = state[walk.SLOTS : walk.SLOTS + 3 * int(state[walk.RUNS])].reshape(-1, 3)
+        sources = gtid_sources(self._sids[: state[walk.SID_COUNT]], self._flavor)
+        found: list[tuple[str, Interval]] = [(sources[sid], (first, last)) for sid, first, last in runs.tolist()]
+        return (self._gtids or GtidSet(self._flavor, {})).union(GtidSet.of(self._flavor, found))
+
+    def _found(self, *, found: bool) -> Boundary:
+        state = self._state
+        offset, before = int(state[walk.OFFSET]), not state[walk.BEGAN]
+        gtids = self._seen()
+        if isinstance(self._wanted, Position):
+            if offset != self._wanted.offset:
+                raise self._not_there()
+            if state[walk.INSIDE]:
+                offset, before = int(state[walk.BEGAN]), True
+                if offset == 0:
+                    raise self._not_there()
+        if state[walk.SID] >= 0 and not state[walk.INSIDE]:
+            source = gtid_sources(self._sids[: state[walk.SID_COUNT]], self._flavor)[int(state[walk.SID])]
+            number = int(state[walk.GNO])
+            gtids = gtids.union(GtidSet.of(self._flavor, [(source, (number, number))]))
+        time, original, origin = (int(state[last if before else now]) for last, now in _LASTS)
+        doubt = (int(state[walk.DOUBT_FILE]), int(state[walk.DOUBT_OFFSET])) if state[walk.DOUBT_FILE] else None
+        return Boundary(
+            Position(self._file, offset),
+            _at(time) if time else None,
+            self._file_time,
+            gtids,
+            found,
+            Commit(origin, _at(original)) if time else None,
+            bool(state[walk.EARLIER]),
+            doubt,
+            tuple(self._unclosed),
+        )
+
+    def _at_end(self) -> Boundary:
+        """Return the end of the stream, or of the file that was to be walked."""
+        state = self._state
+        if isinstance(self._wanted, Position):
+            if state[walk.OFFSET] != self._wanted.offset or file_number(self._file) != self._wanted.file_number:
+                raise self._not_there()
+            return self._found(found=True)
+        raise SourceUnavailable(
+            "the server has no binlog up to the end that it reported",
+            hint="The task can be tried again.",
+            **self._place(),
+        )
+
+    def _not_there(self) -> PositionNotFound:
+        return PositionNotFound(
+            f"{self._wanted} is not the beginning of an event",
+            hint="Write a position that SHOW BINLOG EVENTS or mysqlbinlog shows, or seek by time: cdc cursor locate.",
+            **self._place(),
+        )
+
+    def _place(self) -> dict[str, str | int]:
+        return {"source": self._source, "file": self._file, "offset": int(self._state[walk.OFFSET])}
+
+    def _fault(self, status: int, data: Bytes, event: int, end: int) -> SourceError | DecodeError:
+        if status == walk.SERVER_ERROR:
+            payload = data[event:end].tobytes()
+            text = payload[2:].decode("utf-8", "replace").removeprefix("#HY000")
+            number = int.from_bytes(payload[:2], "little")
+            return SourceError(
+                f"the server refused to send the binlog: {text} (error {number})", hint="", **self._place()
+            )
+        if status == walk.NO_GTID:
+            return PositionNotFound(
+                "the file has transactions without GTID events, of a server before MySQL 5.6.5: times are not found in it",
+                hint="Name a position instead: mysqlbinlog shows positions and times. cdc cursor rewind {source} --position FILE:OFFSET.",
+                **self._place(),
+            )
+        if status == walk.BAD_CHECKSUM:
+            return ChecksumMismatch("the CRC32 of an event is wrong", hint=LOOK_AT_FILE, **self._place())
+        return DecodeError("the stream does not follow the format", hint=LOOK_AT_FILE, **self._place())
+
+
+def _at(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _laid_out(gtids: GtidSet) -> tuple[Bytes, Numbers, Numbers]:
+    """Return a set as the kernel takes it: sources, where the runs of each start, and runs."""
+    sids = np.zeros((len(gtids.runs), SID_SIZE), np.uint8)
+    starts = np.zeros(len(gtids.runs) + 1, np.int64)
+    runs: list[Interval] = []
+    for row, (source, found) in enumerate(gtids.runs.items()):
+        key = _key(gtids.flavor, source)
+        sids[row, : len(key)] = np.frombuffer(key, np.uint8)
+        runs += found
+        starts[row + 1] = len(runs)
+    return sids, starts, np.array(runs, np.int64).reshape(-1, 2)
+
+
+def _key(flavor: Flavor, source: str) -> bytes:
+    if flavor == "mariadb":
+        return b"".join(int(part).to_bytes(4, "little") for part in source.split("-"))
+    name, _, tag = source.partition(":")
+    return uuid.UUID(name).bytes + bytes([len(tag)]) + tag.encode()

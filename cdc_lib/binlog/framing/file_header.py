@@ -1,0 +1,246 @@
+"""What is at the beginning of a binlog file: when it was made, which GTIDs the files before it have, its first transaction."""
+
+from __future__ import annotations
+
+import re
+import struct
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from cdc_lib.binlog.framing.boundary_kernel import source_of, times_of
+from cdc_lib.binlog.framing.event_types import is_no_file
+from cdc_lib.binlog.framing.packets import SID_SIZE
+from cdc_lib.binlog.framing.tagged_gtid import FIELDS
+from cdc_lib.errors import DecodeError, SourceError, SourceUnavailable
+from cdc_lib.model.commit import Commit
+from cdc_lib.model.gtid import GtidSet, Interval
+from cdc_lib.model.server_identity import Flavor
+from cdc_lib.ports import BinlogStream
+
+_HEADER = 19
+_MAKES_NONE = (4, 27, 41)
+"""ROTATE and heartbeats, which the server makes up in front."""
+_BEGINS = (33, 34, 42, 162)
+"""GTID, ANONYMOUS_GTID, GTID_TAGGED, and that of MariaDB."""
+_BEFORE = (3, 161, 164)
+"""STOP, BINLOG_CHECKPOINT and START_ENCRYPTION, which tell nothing here."""
+_VERSION = re.compile(rb"(\d+)\.(\d+)\.(\d+)")
+_CREATED = _HEADER + 52
+"""Where a FORMAT_DESCRIPTION says when its server started, after the version of the binlog and that of the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileHeader:
+    """What the first events of a file tell.
+
+    Args:
+        time: of the header of its FORMAT_DESCRIPTION: when it was made, if the server's start made it; else when the statement
+            began whose commit made it, which may be long before, and on a standby by another server's clock.
+        gtids: of the transactions in the files before it; None where the server writes none.
+        at_start: whether a start of the server made it.
+        first: its first transaction; None without any.
+    """
+
+    time: datetime
+    gtids: GtidSet | None
+    at_start: bool = False
+    first: First | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first transaction of a file.
+
+    Args:
+        time: when it committed: the later of this server's time and the first server's.
+        known: whether that is so; else it is when a statement of it began.
+        commit: by the clock of the server that committed it first.
+    """
+
+    time: datetime
+    known: bool
+    commit: Commit
+
+
+def read_file_header(stream: BinlogStream, flavor: Flavor, file: str) -> FileHeader:
+    """Read the head of a file from a stream that begins at its first event.
+
+    Raises:
+        SourceUnavailable: the server has no such file any more.
+        SourceError: it refuses, or the stream ends.
+        DecodeError: the bytes do not follow the format.
+    """
+    made: bytes | None = None
+    checksum, gtids = 0, None
+    for event in _events(stream, file):
+        kind = event[4] if len(event) > _HEADER else -1
+        if kind == 4 and made is not None:  # the end of the file
+            break
+        if kind in _MAKES_NONE:
+            continue
+        if kind == 15:
+            made, checksum = event, checksum_bytes(event, file=file)
+        elif made is None:
+            raise _wrong("first", ValueError(f"it has type {kind}"))
+        elif kind in (35, 163) and gtids is None:
+            gtids = gtids_before(flavor, kind, event[_HEADER : len(event) - checksum])
+        elif kind not in _BEFORE:
+            return _head(made, gtids, _first(event, len(event) - checksum))
+    if made is None:
+        raise SourceUnavailable("the server ended the binlog stream too early", hint="The task can be tried again.")
+    return _head(made, gtids, None)
+
+
+def _head(made: bytes, gtids: GtidSet | None, first: First | None) -> FileHeader:
+    return FileHeader(time_of(made), gtids, made[_CREATED : _CREATED + 4] != bytes(4), first)
+
+
+def _first(event: bytes, end: int) -> First:
+    """Return the transaction that begins with an event: a GTID, or a statement before MySQL 5.6.5."""
+    data = np.frombuffer(event, np.uint8)
+    fields = np.zeros(FIELDS, np.int64)
+    if event[4] in _BEGINS:
+        if source_of(data, 0, end, np.zeros(SID_SIZE, np.uint8), fields) < 0:
+            raise _wrong("GTID", ValueError("its numbers lie"))
+        time, original, known = times_of(data, 0, end, fields)
+    else:
+        time = original = int.from_bytes(event[:4], "little") * 1_000_000
+        known = False
+    origin = int.from_bytes(event[5:9], "little")
+    return First(_at(max(time, original)), bool(known), Commit(origin, _at(original)))
+
+
+def _at(microseconds: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(microseconds))
+
+
+def checksum_bytes(event: bytes, **place: str | int) -> int:
+    """Return how many bytes of checksum the events after a FORMAT_DESCRIPTION end in; it ends in the algorithm and four itself.
+
+    Servers before MySQL 5.6.1 and MariaDB 5.3 know no checksums: the lengths of post-headers are its last bytes.
+    Source: MySQL ``libs/mysql/binlog/event/binlog_event.h``, checksum_version_split_mysql.
+
+    Raises:
+        DecodeError: the algorithm is not known, or it does not follow the format.
+    """
+    version = event[_HEADER + 2 : _HEADER + 52].rstrip(b"\0")
+    numbers = _VERSION.match(version)
+    if numbers is None or len(event) < _HEADER + 57 + 5:
+        raise _wrong("FORMAT_DESCRIPTION", ValueError(f"it is of server version {version[:50]!r}"), **place)
+    release = tuple(map(int, numbers.groups()))
+    if release < ((5, 3, 0) if b"MariaDB" in version else (5, 6, 1)):
+        return 0
+    if event[-5] not in (0, 1):
+        raise _wrong("FORMAT_DESCRIPTION", ValueError(f"checksum algorithm {event[-5]} is not known"), **place)
+    return 4 * event[-5]
+
+
+def _events(stream: BinlogStream, file: str) -> Iterator[bytes]:
+    """Yield the events of a stream, as long as they fit into one packet each."""
+    data = bytearray()
+    buffer = memoryview(bytearray(1 << 16))
+    while True:
+        while len(data) >= 4 and len(data) >= 4 + (size := int.from_bytes(data[:3], "little")):
+            payload = bytes(data[4 : 4 + size])
+            del data[: 4 + size]
+            if payload[:1] == b"\xfe" and size < 9:
+                return
+            if payload[:1] != b"\0":
+                raise _refused(payload, file)
+            yield payload[1:]
+        got = stream.read_into(buffer)
+        if got == 0:
+            return
+        data += buffer[:got]
+
+
+def _refused(payload: bytes, file: str) -> SourceError:
+    number, text = int.from_bytes(payload[1:3], "little"), payload[3:].decode("utf-8", "replace")
+    if is_no_file(number, text):
+        return SourceUnavailable(
+            "the server no longer has a binlog file that it listed",
+            hint="It was purged meanwhile, and the next attempt does without it. Where this comes again, the file is missing on the "
+            "server's disk: PURGE BINARY LOGS TO the file after it.",
+            file=file,
+        )
+    return SourceError(f"the server refused to send the binlog: {text} (error {number})", file=file)
+
+
+def time_of(event: bytes) -> datetime:
+    """Return when an event was made, by its header; of a FORMAT_DESCRIPTION: when its file was."""
+    return datetime.fromtimestamp(int.from_bytes(event[:4], "little"), UTC)
+
+
+def previous_gtids(body: bytes) -> GtidSet:
+    """Read a PREVIOUS_GTIDS: number of sources 8, of each its UUID 16, number of runs 8, first and after-last number of each.
+
+    Since MySQL 8.3 the last byte of the number of sources is a format: 1 when sources have tags (the first byte repeats it, and
+    the six between hold the number); then a tag, its length times two in one byte, is after each UUID. Source: MySQL
+    ``sql/rpl_gtid_set.cc``, Gtid_set::encode.
+
+    Raises:
+        DecodeError: it does not follow the format.
+    """
+    tagged = len(body) >= 8 and body[7] == 1
+    at = 8
+    found: list[tuple[str, Interval]] = []
+    try:
+        count = int.from_bytes(body[1:7] if tagged else body[:8], "little")
+        for _ in range(count):
+            source, at = str(uuid.UUID(bytes=body[at : at + 16])), at + 16
+            if tagged:
+                size, at = body[at] >> 1, at + 1
+                tag, at = body[at : at + size].decode("ascii"), at + size
+                source = f"{source}:{tag}" if tag else source
+            (runs,) = struct.unpack_from("<Q", body, at)
+            at += 8
+            for _ in range(runs):
+                first, behind = struct.unpack_from("<qq", body, at)
+                at += 16
+                found.append((source, _run(first, behind - 1)))
+    except (ValueError, IndexError, struct.error) as error:
+        raise _wrong("PREVIOUS_GTIDS", error) from error
+    return GtidSet.of("mysql", found)
+
+
+def gtid_list(body: bytes) -> GtidSet:
+    """Read a GTID_LIST: number of entries 4 (its upper four bits are flags), of each domain 4, server 4, number 8.
+
+    Source: MariaDB ``sql/log_event.cc``, Gtid_list_log_event.
+
+    Raises:
+        DecodeError: it does not follow the format.
+    """
+    try:
+        count = int.from_bytes(body[:4], "little") & 0x0FFFFFFF
+        entries = [struct.unpack_from("<IIq", body, 4 + 16 * i) for i in range(count)]
+        runs = [(f"{domain}-{server}", _run(1, number)) for domain, server, number in entries]
+    except (ValueError, struct.error) as error:
+        raise _wrong("GTID_LIST", error) from error
+    return GtidSet.of("mariadb", runs)
+
+
+def gtids_before(flavor: Flavor, kind: int, body: bytes) -> GtidSet | None:
+    """Return the GTIDs that the files before have, if an event of this type tells them."""
+    if flavor == "mysql" and kind == 35:
+        return previous_gtids(body)
+    return gtid_list(body) if flavor == "mariadb" and kind == 163 else None
+
+
+def _run(first: int, last: int) -> Interval:
+    if not 1 <= first <= last:
+        msg = f"{first} to {last} are no numbers of GTIDs"
+        raise ValueError(msg)
+    return first, last
+
+
+def _wrong(name: str, error: Exception, **place: str | int) -> DecodeError:
+    return DecodeError(
+        f"a {name} event does not follow the format: {error}",
+        hint="Check the file at the source: mysqlbinlog reads it?",
+        **place,
+    )

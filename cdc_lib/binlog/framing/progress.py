@@ -1,0 +1,198 @@
+"""Where a walk through a window stands, and what has gone by."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from cdc_lib.binlog.framing import packets
+from cdc_lib.errors import PositionNotFound
+from cdc_lib.model.commit import Commit
+from cdc_lib.model.ddl_effect import TableStatement
+from cdc_lib.model.gtid import GtidSet, Interval
+from cdc_lib.model.manifest import Ddl
+from cdc_lib.model.position import Position, file_number
+from cdc_lib.model.server_identity import Flavor
+from cdc_lib.model.unclosed import Unclosed
+from cdc_lib.model.window import Window
+from cdc_lib.model.xa import Decision, Prepared
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Place = dict[str, str | int]
+"""Context of an error: source, file and offset."""
+
+
+@dataclass(slots=True)
+class WindowSummary:
+    """What went by: GTIDs are empty and times None when the window holds no transaction.
+
+    ``unclosed`` are the files that end without a ROTATE or STOP.
+    """
+
+    events: int = 0
+    transactions: int = 0
+    rows: int = 0
+    first_time: datetime | None = None
+    last_time: datetime | None = None
+    last_commit: Commit | None = None
+    gtid_first: str = ""
+    gtid_last: str = ""
+    gtid_set: str = ""
+    file_times: dict[str, datetime] = field(default_factory=dict)
+    unclosed: tuple[Unclosed, ...] = ()
+    ddl: list[Ddl] = field(default_factory=list)
+    statements: tuple[TableStatement, ...] = ()
+    prepared: tuple[Prepared, ...] = ()
+    xa_decisions: tuple[Decision, ...] = ()
+
+
+class Progress:
+    """The state that the kernels keep from call to call, with names for what Python asks of it.
+
+    Args:
+        window: what is read.
+        flavor: MySQL or MariaDB.
+        checksum: whether events end in a CRC32 when the stream begins.
+    """
+
+    def __init__(self, window: Window, flavor: Flavor, *, checksum: bool) -> None:
+        """Stand at the window's start."""
+        self.window = window
+        self.flavor = flavor
+        self.file = window.start.file
+        self.state = np.zeros(packets.STATE_SIZE, np.int64)
+        self.state[packets.CHECKSUM_BYTES] = 4 if checksum else 0
+        self.state[packets.SID] = self.state[packets.FIRST_SID] = self.state[packets.LAST_SID] = -1
+        self.sids = np.zeros((packets.FIRST_SIDS, packets.SID_SIZE), np.uint8)
+        self.file_times: dict[str, datetime] = {}
+        self._noted = GtidSet(flavor, {})
+        self.closed = False
+        self.unclosed: tuple[Unclosed, ...] = ()
+        self.enter_file(window.start.file, window.start.offset)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the window's end is reached."""
+        state = self.state
+        return bool(state[packets.IN_TRANSACTION] == 0 and state[packets.OFFSET] == state[packets.STOP_OFFSET])
+
+    @property
+    def position(self) -> Position:
+        """Where the next event starts."""
+        return Position(self.file, int(self.state[packets.OFFSET]))
+
+    @property
+    def commit_time(self) -> datetime:
+        """When the current transaction was committed or prepared."""
+        return _EPOCH + timedelta(microseconds=int(self.state[packets.COMMIT_TIME]))
+
+    @property
+    def gtid(self) -> str:
+        """GTID of the current transaction; empty without one."""
+        return self._gtid(int(self.state[packets.SID]), int(self.state[packets.GNO]))
+
+    def place(self, offset: int | None = None) -> Place:
+        """Return the context of an error here, or at another offset of the file."""
+        at = int(self.state[packets.OFFSET]) if offset is None else offset
+        return {"source": self.window.source, "file": self.file, "offset": at}
+
+    def enter_file(self, file: str, offset: int) -> None:
+        """Continue in a file.
+
+        Raises:
+            PositionNotFound: the window's end lies in an earlier one.
+        """
+        stop = self.window.stop
+        if file_number(file) > stop.file_number:
+            raise PositionNotFound(
+                f"the file ended before the window's end {stop}",
+                hint="The server's file is shorter than when the window was planned. Put the whole file back at the server from a "
+                "backup and restart it; or cdc cursor failover to a standby. If nobody has it: "
+                f"cdc cursor rewind {self.window.source} --position {file}:4, then cdc snapshot {self.window.source} '*.*'.",
+                **self.place(),
+            )
+        if file != self.file and not self.closed:
+            self.unclosed += (Unclosed(self.position, file),)
+        self.file, self.closed = file, False
+        self.state[packets.FILE_NUMBER] = file_number(file)
+        self.state[packets.OFFSET] = offset
+        self.state[packets.STOP_OFFSET] = stop.offset if file_number(file) == stop.file_number else -1
+
+    def check_stop(self) -> None:
+        """Look whether the window's end was passed over.
+
+        Raises:
+            PositionNotFound: it was: it lies inside an event or a transaction.
+        """
+        if 0 <= self.state[packets.STOP_OFFSET] < self.state[packets.OFFSET]:
+            raise PositionNotFound(
+                f"the window's end {self.window.stop} is not a transaction boundary",
+                hint="Rewind the cursor to a position that SHOW BINARY LOG STATUS has shown.",
+                **self.place(),
+            )
+
+    def step_over(self, length: int) -> None:
+        """Continue after an event of so many bytes in the file; of none when the server made it up."""
+        self.state[packets.EVENTS] += 1
+        self.state[packets.OFFSET] += length
+
+    def make_room_for_gtids(self) -> None:
+        """Take up the runs of GTIDs, and let the table of GTID sources hold twice as many if it is full."""
+        self._noted = self.gtids
+        self.state[packets.RUNS] = 0
+        if self.state[packets.SID_COUNT] < self.sids.shape[0]:
+            return
+        wider = np.zeros((2 * self.sids.shape[0], packets.SID_SIZE), np.uint8)
+        wider[: self.sids.shape[0]] = self.sids
+        self.sids = wider
+
+    @property
+    def gtids(self) -> GtidSet:
+        """The GTIDs of all transactions that began so far."""
+        runs = self.state[packets.SLOTS : packets.SLOTS + 3 * int(self.state[packets.RUNS])].reshape(-1, 3)
+        sources = gtid_sources(self.sids[: self.state[packets.SID_COUNT]], self.flavor)
+        found: list[tuple[str, Interval]] = [(sources[sid], (first, last)) for sid, first, last in runs.tolist()]
+        return self._noted.union(GtidSet.of(self.flavor, found)) if found else self._noted
+
+    def gtid_prefixes(self) -> list[bytes]:
+        """Return what is before the number in the GTIDs of each source seen."""
+        between = ":" if self.flavor == "mysql" else "-"
+        sources = gtid_sources(self.sids[: self.state[packets.SID_COUNT]], self.flavor)
+        return [f"{source}{between}".encode() for source in sources]
+
+    def summarize(self, summary: WindowSummary) -> WindowSummary:
+        """Fill in counts, times and GTIDs."""
+        state = self.state
+        summary.events = int(state[packets.EVENTS])
+        summary.transactions = int(state[packets.TRANSACTIONS])
+        summary.file_times = self.file_times
+        summary.unclosed = self.unclosed
+        if summary.transactions:
+            summary.first_time = _EPOCH + timedelta(microseconds=int(state[packets.FIRST_TIME]))
+            summary.last_time = _EPOCH + timedelta(microseconds=int(state[packets.LAST_TIME]))
+            original = _EPOCH + timedelta(microseconds=int(state[packets.LAST_ORIGINAL]))
+            summary.last_commit = Commit(int(state[packets.LAST_ORIGIN]), original)
+            summary.gtid_first = self._gtid(int(state[packets.FIRST_SID]), int(state[packets.FIRST_GNO]))
+            summary.gtid_last = self._gtid(int(state[packets.LAST_SID]), int(state[packets.LAST_GNO]))
+            summary.gtid_set = str(self.gtids)
+        return summary
+
+    def _gtid(self, sid: int, number: int) -> str:
+        return f"{self.gtid_prefixes()[sid].decode()}{number}" if sid >= 0 else ""
+
+
+def gtid_sources(sids: npt.NDArray[np.uint8], flavor: Flavor) -> list[str]:
+    """Return each source of GTIDs as it is written; the tag of one of MySQL is after its UUID."""
+    if flavor == "mariadb":
+        return [f"{domain}-{server}" for domain, server in sids[:, :8].copy().view("<u4").tolist()]
+    return [_mysql_source(sid.tobytes()) for sid in sids]
+
+
+def _mysql_source(sid: bytes) -> str:
+    tag = sid[17 : 17 + sid[16]].decode("ascii", "replace")
+    return f"{uuid.UUID(bytes=sid[:16])}:{tag}" if tag else str(uuid.UUID(bytes=sid[:16]))

@@ -1,0 +1,178 @@
+"""TRANSACTION_PAYLOAD: a whole transaction of MySQL in one event, compressed (``binlog_transaction_compression``).
+
+Body (MySQL ``libs/mysql/binlog/event/control_events.h``, Transaction_payload_event): fields of a type, a length and a value, all
+as packed integers: 1 size of the payload, 2 compression (0 zstd, 255 none), 3 size when inflated; 0 ends them; then the
+payload, which takes the rest. Without compression field 3 is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import zstandard
+from numba import njit
+
+from cdc_lib.binlog.bytes.integers import little, u24, u32
+from cdc_lib.binlog.framing.event_types import LOOK_AT_FILE, TRANSACTION_PAYLOAD
+from cdc_lib.binlog.framing.progress import Place
+from cdc_lib.binlog.framing.receiver import Bytes
+from cdc_lib.errors import DecodeError, UnknownEvent
+
+_ZSTD, _NONE = 0, 255
+
+
+class _Source(Protocol):
+    def readinto(self, view: memoryview) -> int:
+        """Fill some of the view; 0 at the end."""
+        ...
+
+
+class _Plain:
+    """A payload that is not compressed."""
+
+    def __init__(self, data: Bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def readinto(self, view: memoryview) -> int:
+        piece = self._data[self._at : self._at + len(view)]
+        view[: piece.shape[0]] = piece.data
+        self._at += piece.shape[0]
+        return int(piece.shape[0])
+
+
+class Payload:
+    """The inflated bytes of one event, as many at a time as there is room for.
+
+    Args:
+        data: bytes off the wire.
+        at: start of the event's body.
+        end: its end.
+        inflater: serves one payload at a time.
+        place: gives the context of an error.
+
+    Raises:
+        DecodeError: it does not follow the format.
+    """
+
+    def __init__(
+        self, data: Bytes, at: int, end: int, inflater: zstandard.ZstdDecompressor, place: Callable[[], Place]
+    ) -> None:
+        """Look at the front."""
+        self._place = place
+        compression, start, size = _front(data, at, end)
+        if start < 0:
+            raise self._broken("")
+        body = data[start:end]
+        self._source: _Source
+        if compression == _ZSTD:
+            if not _is_whole(data, start, end):
+                raise self._broken(": its frames do not end where it ends")
+            self._source = inflater.stream_reader(body.data, read_across_frames=True)
+        elif compression == _NONE and size in (-1, end - start):
+            size = end - start
+            self._source = _Plain(body)
+        else:
+            raise UnknownEvent(
+                f"a transaction that is compressed in a way that is not known (type {compression})",
+                hint="This release does not know it; the window stays unread and nothing is lost.",
+                **place(),
+                event_type=TRANSACTION_PAYLOAD,
+            )
+        if size <= 0:
+            raise self._broken(": it does not contain its size")
+        self.left = int(size)
+
+    def read_into(self, buffer: Bytes) -> int:
+        """Fill the buffer, or as much of it as bytes are left; returns how many.
+
+        Raises:
+            DecodeError: the payload is broken, or holds less or more than it says.
+        """
+        view = buffer[: self.left].data
+        filled = 0
+        try:
+            while filled < len(view) and (got := self._source.readinto(view[filled:])):
+                filled += got
+            over = filled == self.left and self._source.readinto(memoryview(bytearray(1)))
+        except zstandard.ZstdError as error:
+            raise self._broken(f": {error}") from error
+        if filled < len(view) or over:
+            raise self._broken(f": it holds {'more' if over else 'less'} than it says")
+        self.left -= filled
+        return filled
+
+    def _broken(self, what: str) -> DecodeError:
+        message = f"the payload of a compressed transaction does not follow the format{what}"
+        return DecodeError(message, hint=LOOK_AT_FILE, **self._place(), event_type=TRANSACTION_PAYLOAD)
+
+
+@njit(cache=True, nogil=True)
+def _packed(b, p, end):
+    """Return a packed integer and the byte after it; the place is -1 when it leaves the event, or has more than 8 bytes."""
+    if p >= end:
+        return np.int64(0), np.int64(-1)
+    first = np.int64(b[p])
+    if first < 251:
+        return first, p + 1
+    width = 2 if first == 252 else 3 if first == 253 else 8
+    if first == 251 or first == 255 or p + 1 + width > end:
+        return np.int64(0), np.int64(-1)
+    return little(b, p + 1, width), p + 1 + width
+
+
+@njit(cache=True, nogil=True)
+def _front(b, p, end):
+    """Return compression, start of the payload (-1 when something is wrong) and inflated size (-1 when it is not told)."""
+    wrong = (np.int64(-1), np.int64(-1), np.int64(-1))
+    compression, size, inflated = np.int64(-1), np.int64(-1), np.int64(-1)
+    while True:
+        field, p = _packed(b, p, end)
+        if p < 0:
+            return wrong
+        if field == 0:
+            break
+        length, p = _packed(b, p, end)
+        if p < 0 or length < 0 or length > end - p:
+            return wrong
+        value, behind = _packed(b, p, p + length)
+        if field <= 3 and behind != p + length:
+            return wrong
+        if field == 1:
+            size = value
+        elif field == 2:
+            compression = value
+        elif field == 3:
+            inflated = value
+        p += length
+    if compression < 0 or size != end - p:
+        return wrong
+    return compression, p, inflated
+
+
+@njit(cache=True, nogil=True)
+def _is_whole(b, p, end):
+    """Whether ``b[p:end]`` is zstd frames to the last byte: the inflater does not tell what is after the last one.
+
+    Frame (RFC 8878): magic 4; a descriptor, whose bits give the sizes of window, dictionary id and content size after it;
+    blocks of 3 bytes (bit 0 last, bits 1-2 type, the rest size) and content; a checksum of 4 bytes if the descriptor says so.
+    """
+    while p < end:
+        if p + 5 > end or u32(b, p) != 0xFD2FB528:
+            return False
+        descriptor = np.int64(b[p + 4])
+        single = (descriptor >> 5) & 1
+        content = descriptor >> 6
+        p += 5 + (1 - single) + (0, 1, 2, 4)[descriptor & 3]
+        p += single if content == 0 else 1 << content
+        last = False
+        while not last:
+            if p + 3 > end:
+                return False
+            block = u24(b, p)
+            last = block & 1 == 1
+            p += 3 + (1 if (block >> 1) & 3 == 1 else block >> 3)
+        p += 4 * ((descriptor >> 2) & 1)
+    return p == end

@@ -1,0 +1,355 @@
+"""Reads one window: bytes in, row groups out, and a summary of what went by.
+
+The loop knows three speeds. Packets and frequent events are walked by one kernel; row images are decoded table by table, a
+kernel per column; whatever is rare (a new table, a new file, a statement) comes here, one event at a time. A compressed
+transaction is inflated portion by portion into a buffer of its own and walked there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import zstandard
+
+from cdc_lib.binlog.bytes.crc32 import TABLES
+from cdc_lib.binlog.control_events import ControlEvents
+from cdc_lib.binlog.ddl.history.window import WindowHistory
+from cdc_lib.binlog.ddl.statement import statement_of
+from cdc_lib.binlog.framing import event_types, packets
+from cdc_lib.binlog.framing.payload_events import scan_uncompressed
+from cdc_lib.binlog.framing.progress import Progress, WindowSummary
+from cdc_lib.binlog.framing.receiver import HEADROOM, Bytes, Receiver, extended
+from cdc_lib.binlog.framing.transaction_payload import Payload
+from cdc_lib.binlog.rows.cascades import CascadeWatch
+from cdc_lib.binlog.rows.errors import inflate_fault, payload_fault, scan_fault
+from cdc_lib.binlog.rows.inflate_buffer import BrokenRows, InflateBuffer
+from cdc_lib.binlog.rows.mapped_tables import KnownTables
+from cdc_lib.binlog.rows.masking import Shape
+from cdc_lib.binlog.rows.partial_rows import Untold, nothing_untold
+from cdc_lib.binlog.rows.quarantined import ExcludedTables
+from cdc_lib.binlog.rows.rolled_back import RolledBackRows
+from cdc_lib.binlog.rows.row_groups import ReadOptions, RowGroups
+from cdc_lib.binlog.rows.xa import XaTransactions
+from cdc_lib.errors import DecodeError, SourceUnavailable, TableUnreadable
+from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import Flavor
+from cdc_lib.model.window import Window
+from cdc_lib.ports import BinlogStream, RowGroupSink
+
+_RECORDS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """What has to be known of the server before its bytes make sense.
+
+    Args:
+        flavor: MySQL or MariaDB.
+        checksum: whether events end in a CRC32 when the stream begins.
+        charsets: character set name of each collation number.
+        untold: columns of a table whose changes an after image may leave out; asked for once per table, and only when an
+            image does not have all columns.
+    """
+
+    flavor: Flavor
+    checksum: bool
+    charsets: Mapping[int, str]
+    untold: Untold = nothing_untold
+
+
+Spare = Callable[[DecodeError | TableUnreadable], Collection[str]]
+"""Returns the tables, ``database.table``, that are left out for an error; none where it stops the reading."""
+
+
+class WindowReader:
+    """Reads one window from a stream that begins at its start.
+
+    Args:
+        window: what to read.
+        stream: bytes of the server, from the answer to the dump command on.
+        facts: of the server.
+        wanted: whether a table is captured.
+        sink: takes the row groups.
+        prepared: takes the row groups of XA transactions, which are decided elsewhere.
+        options: how to cut them.
+        history: knows the columns that the stream does not name.
+        shape: which columns are decoded, and their masks; all of them as they are without it.
+        excluded: tables that are left out; given, even without any, where a table at fault is going to be.
+        raw: takes the bytes of the stream up to the window's end, in pieces of any size; None where they are not kept.
+        rolled_back: what is known of rows that were taken back, from an earlier reading of the window.
+        cascades: collects tables that the server changed without writing it.
+        spare: returns the tables that are left out for an error, which are no longer wanted from then on; none to stop there.
+            All tables at fault are found in one reading, whose row groups count for nothing then.
+    """
+
+    def __init__(
+        self,
+        window: Window,
+        stream: BinlogStream,
+        facts: StreamFacts,
+        wanted: Callable[[str, str], bool],
+        sink: RowGroupSink,
+        prepared: RowGroupSink,
+        options: ReadOptions,
+        history: WindowHistory | None = None,
+        shape: Shape | None = None,
+        excluded: ExcludedTables | None = None,
+        raw: Callable[[memoryview], None] | None = None,
+        rolled_back: RolledBackRows | None = None,
+        cascades: CascadeWatch | None = None,
+        spare: Spare | None = None,
+    ) -> None:
+        """Stand at the window's start."""
+        self._window = window
+        self._stream = stream
+        self._raw = raw
+        self._spare = spare or (lambda _: ())
+        self._received = options.received
+        self._rolled_back = rolled_back or RolledBackRows()
+        self._rolled_back.begin()
+        self._summary = WindowSummary()
+        self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
+        self._shape = shape or Shape()
+        self._tables = KnownTables(
+            self._progress, wanted, facts.charsets, facts.untold, options.values,
+            history.schema if history else None, self._shape, excluded, cascades,
+        )  # fmt: skip
+        self._xa = XaTransactions(self._progress)
+        defines = _defines(history, facts.charsets)
+        self._rare = ControlEvents(
+            self._progress, self._tables, self._xa, self._summary, defines,
+            conceal=self._shape.masks, naming=options.naming, charsets=facts.charsets, rolled_back=self._rolled_back,
+        )  # fmt: skip
+        self._kinds = event_types.actions()
+        self._inner_kinds = event_types.actions_inside()
+        self._scratch = np.zeros(packets.SID_SIZE, np.uint8)
+        self._records = np.empty((_RECORDS, packets.RECORD_SIZE), np.int64)
+        self._count = 0  # records found and not decoded yet
+        self._moved = 0  # as many of them lie in the side buffer
+        self._side = InflateBuffer()
+        self._inflater = zstandard.ZstdDecompressor()
+        self._groups = RowGroups(
+            self._progress,
+            self._tables,
+            self._xa,
+            (sink, prepared),
+            options,
+            self._summary,
+            self._rolled_back,
+            self._spares,
+        )
+
+    def run(self) -> WindowSummary:
+        """Read to the window's end and give every row group to the sink.
+
+        Raises:
+            DecodeError: something is not understood; names file, offset, event type and table.
+            RowsRolledBack: the window is to be read once more with the same ``rolled_back``.
+            SourceUnavailable: the stream ended before the window did.
+            SourceError: the server refused.
+        """
+        if not self._progress.stopped:
+            with Receiver(self._stream) as receiver:
+                self._read(receiver)
+        self._rolled_back.check(self._progress)
+        try:
+            self._tables.cascades.check(self._tables.takes)
+        except DecodeError as error:
+            if not self._spares(error):
+                raise
+        self._groups.close()
+        self._xa.finish(self._summary)
+        return self._progress.summarize(self._summary)
+
+    def _read(self, receiver: Receiver) -> None:
+        rest: Bytes = np.empty(0, np.uint8)
+        for buffer, end in receiver.buffers():
+            begin = HEADROOM - rest.shape[0]
+            if begin >= 0 and self._progress.state[packets.NEEDED] <= end - begin:
+                buffer[begin:HEADROOM] = rest
+                data, fill = buffer, end
+            else:
+                # A long event: gathered once at its full size instead of being copied for every buffer.
+                rest = extended(rest, buffer[HEADROOM:end], int(self._progress.state[packets.NEEDED]))
+                receiver.release(buffer)
+                if rest.shape[0] < self._progress.state[packets.NEEDED]:
+                    continue
+                data, begin, fill = rest, 0, rest.shape[0]
+            at = self._walk(data, begin, fill)
+            if self._raw is not None:
+                self._raw(data[begin:at].data)
+            if self._received is not None:
+                self._received(at - begin)
+            rest = data[at:fill].copy()
+            if data is buffer:
+                receiver.release(buffer)
+            if self._progress.stopped:
+                return
+        raise SourceUnavailable(
+            "the server ended the binlog stream before the window's end",
+            hint="The task can be tried again.",
+            **self._progress.place(),
+            stop=str(self._window.stop),
+        )
+
+    def _walk(self, data: Bytes, begin: int, fill: int) -> int:
+        """Walk what was received; returns where the first packet starts that is not whole."""
+        progress, tables = self._progress, self._tables
+        at = begin
+        while True:
+            status, found, at, event, end, behind = packets.scan(
+                data, at, fill, progress.state, tables.ids, tables.slots, self._kinds, progress.sids,
+                self._records[self._count :], TABLES, self._scratch,
+            )  # fmt: skip
+            self._count += found
+            if status == packets.RARE:
+                if data[event + 4] == event_types.TRANSACTION_PAYLOAD:
+                    self._walk_payload(data, event, end)
+                else:
+                    self._look(data, event, end)
+                at = behind
+            elif status == packets.SIDS_FULL:
+                progress.make_room_for_gtids()
+            elif status in (packets.NEED_MORE, packets.STOPPED, packets.RECORDS_FULL):
+                self._flush(data)
+                if status != packets.RECORDS_FULL:
+                    progress.check_stop()
+                    return int(at)
+            else:
+                raise scan_fault(status, data, event, end, progress.place(), str(self._window.stop))
+
+    def _look(self, data: Bytes, event: int, end: int, inside: int | None = None) -> None:
+        """Act on an event that comes once in a while, as often as it is at fault for more tables."""
+        while True:
+            known = len(self._tables.spared)
+            try:
+                self._rare.take(data, event, end, inside=inside)
+            except (DecodeError, TableUnreadable) as error:
+                # A fault in rows of the table before it comes first, however the stream was cut.
+                if inside is None:
+                    self._flush(data)
+                else:
+                    self._decode_moved()
+                if not self._spares(error) or len(self._tables.spared) == known:
+                    raise
+            else:
+                return
+
+    def _spares(self, error: DecodeError | TableUnreadable) -> bool:
+        """Whether the reading continues without the tables that an error is about."""
+        names = self._spare(error)
+        self._tables.spare(names)
+        return bool(names)
+
+    # --- compressed transactions
+
+    def _walk_payload(self, data: Bytes, event: int, end: int) -> None:
+        """Inflate one transaction after what the side buffer holds, and walk its events."""
+        self._move(data)
+        side = self._side
+        payload = Payload(data, event + packets.HEADER, end, self._inflater, self._progress.place)
+        at, origin = side.fill, -side.fill
+        while payload.left:
+            if not side.room(0):
+                self._decode_moved()
+                side.keep_from(at)
+                origin, at = origin + at, 0
+                if not side.room(0):
+                    side.double()
+            room = side.room(0)
+            side.fill += payload.read_into(side.data[side.fill : side.fill + room])
+            at = self._walk_bare(at, origin, payload.left)
+        self._progress.step_over(int.from_bytes(data[event + 9 : event + 13].tobytes(), "little"))
+
+    def _walk_bare(self, at: int, origin: int, left: int) -> int:
+        """Walk what was inflated; returns where the first event starts that is not whole.
+
+        Args:
+            at: start of an event in the side buffer.
+            origin: offset in the payload of the side buffer's first byte.
+            left: bytes of the payload that were not inflated yet.
+        """
+        progress, tables, side = self._progress, self._tables, self._side
+        while True:
+            status, found, at, end = scan_uncompressed(
+                side.data, at, side.fill, origin, progress.state, tables.ids, tables.slots, self._inner_kinds,
+                progress.sids, self._records[self._count :], self._scratch,
+            )  # fmt: skip
+            self._count += found
+            self._moved = self._count
+            if status == packets.RARE:
+                self._look(side.data, at, end, origin + int(at))
+                at = end
+            elif status == packets.RECORDS_FULL:
+                self._decode_moved()
+            elif status == packets.NEED_MORE and self._can_come(left + side.fill - int(at)):
+                return int(at)
+            else:
+                raise payload_fault(progress.place(), origin + int(at))
+
+    def _can_come(self, rest: int) -> bool:
+        """Whether the rest of a payload is nothing, or enough for what the walk waits for."""
+        return rest == 0 or bool(self._progress.state[packets.NEEDED] <= rest)
+
+    # --- rows
+
+    def _flush(self, data: Bytes) -> None:
+        """Decode all that was found."""
+        if not self._moved and not self._records[: self._count, packets.PACKED].any():
+            self._decode(data, self._records[: self._count])
+            self._count = 0
+            return
+        self._move(data)
+        self._decode_moved()
+        self._side.fill = 0
+
+    def _decode(self, data: Bytes, records: npt.NDArray[np.int64]) -> None:
+        if self._tables.parents:
+            self._tables.cascades.records(data, records, self._tables.parents, self._progress)
+        self._groups.decode(data, records)
+
+    def _move(self, data: Bytes) -> None:
+        """Bring the rows that still lie in ``data`` to the side buffer, after those that came before them."""
+        while self._moved < self._count:
+            found = self._records[self._moved : self._count]
+            try:
+                taken = self._side.take(data, found)
+            except BrokenRows as broken:
+                record, what = broken.args
+                table = self._tables.columns[int(found[record, packets.SLOT])].layout.schema.name
+                fault = inflate_fault(what, table, self._progress.place(int(found[record, packets.START])))
+                if not isinstance(fault, DecodeError) or not self._spares(fault):
+                    raise fault from broken
+                self._forget_spared()
+                continue
+            self._moved += taken
+            if taken < found.shape[0]:
+                self._decode_moved()
+                self._side.fill = 0
+
+    def _forget_spared(self) -> None:
+        """Leave out records, of those that were not moved yet, of tables that are at fault."""
+        names = [columns.layout.schema.name for columns in self._tables.columns]
+        spared = [slot for slot, name in enumerate(names) if name in self._tables.spared]
+        left = self._records[self._moved : self._count]
+        kept = left[~np.isin(left[:, packets.SLOT], spared)].copy()
+        self._records[self._moved : self._moved + kept.shape[0]] = kept
+        self._count = self._moved + kept.shape[0]
+
+    def _decode_moved(self) -> None:
+        """Decode what lies in the side buffer; the records after become the first, and the buffer can be used again."""
+        self._decode(self._side.data, self._records[: self._moved])
+        rest = self._records[self._moved : self._count].copy()
+        self._records[: rest.shape[0]] = rest
+        self._count, self._moved = rest.shape[0], 0
+
+
+def _defines(
+    history: WindowHistory | None, charsets: Mapping[int, str]
+) -> Callable[[Position, bytes, bytes], None] | None:
+    if history is None:
+        return None
+    return lambda position, body, text: history.took(position, statement_of(body, text, charsets))

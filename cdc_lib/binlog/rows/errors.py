@@ -1,0 +1,121 @@
+"""What the kernels report by a number, as the error that a person reads."""
+
+from __future__ import annotations
+
+from cdc_lib.binlog.framing import event_types, packets
+from cdc_lib.binlog.framing.event_types import is_no_file
+from cdc_lib.binlog.framing.progress import Place
+from cdc_lib.binlog.framing.receiver import Bytes
+from cdc_lib.binlog.rows import locate, partial_images
+from cdc_lib.binlog.types.codec import ValueFault
+from cdc_lib.errors import (
+    CdcError,
+    ChecksumMismatch,
+    DecodeError,
+    SourceError,
+    SourceUnavailable,
+    UnsupportedValue,
+)
+
+_WRONG_IMAGES = {
+    locate.BAD_LENGTH: "a length leaves the event",
+    locate.BAD_COLUMNS: "another number of columns than declared",
+    partial_images.NO_COLUMNS: "it has no column",
+    partial_images.BAD_OPTIONS: "its value options are not known, or it changes a part of what is NULL",
+}
+
+
+def scan_fault(status: int, data: Bytes, event: int, end: int, place: Place, stop: str) -> CdcError:
+    """Return the error of a scan that ended badly.
+
+    Args:
+        status: of :func:`cdc_lib.binlog.framing.packets.scan`.
+        data: bytes off the wire.
+        event: start of the event.
+        end: its end without its checksum.
+        place: context.
+        stop: where the window ends.
+    """
+    match status:
+        case packets.BAD_CHECKSUM:
+            return ChecksumMismatch(
+                f"the CRC32 of a {event_types.name(int(data[event + 4]))} event is wrong",
+                hint="Check the file at the source: mysqlbinlog --verify-binlog-checksum.",
+                **place,
+            )
+        case packets.SERVER_ERROR:
+            payload = data[event:end].tobytes()
+            number = int.from_bytes(payload[:2], "little")
+            text = payload[2:].decode("utf-8", "replace").removeprefix("#HY000")
+            return _refusal(number, text, place)
+        case packets.END_OF_STREAM:
+            return SourceUnavailable(
+                "the server has no binlog up to the window's end yet",
+                hint="The task can be tried again.",
+                **place,
+                stop=stop,
+            )
+        case _:
+            return DecodeError(
+                "the stream does not follow the format: a length or a position is wrong",
+                hint="Check that the cursor is on an event of this server.",
+                **place,
+            )
+
+
+def rows_fault(status: int, table: str, place: Place) -> CdcError:
+    """Return the error of a row image that cannot be walked; ``status`` is that of locate.py or partial_images.py."""
+    if status == partial_images.NO_KEY:
+        return UnsupportedValue(
+            "a row image without the table's key",
+            hint="Set binlog_row_image=FULL at the source (also in sessions) and take a new snapshot of the table.",
+            **place,
+            table=table,
+        )
+    return DecodeError(f"a row image is wrong: {_WRONG_IMAGES[status]}", hint="", **place, table=table)
+
+
+def inflate_fault(what: str, table: str, place: Place) -> CdcError:
+    """Return the error of compressed rows that cannot be inflated."""
+    return DecodeError(f"compressed rows cannot be read: {what}", hint=event_types.LOOK_AT_FILE, **place, table=table)
+
+
+def payload_fault(place: Place, inside: int) -> CdcError:
+    """Return the error of a compressed transaction whose events are wrong; ``inside`` is the offset among them."""
+    return DecodeError(
+        "a compressed transaction does not follow the format: an event in it is wrong, or has no place in it",
+        hint=event_types.LOOK_AT_FILE,
+        **place,
+        event_type=event_types.TRANSACTION_PAYLOAD,
+        inside=inside,
+    )
+
+
+def value_fault(fault: ValueFault, table: str, place: Place) -> CdcError:
+    """Return the error of a cell that has no exact place in the lake."""
+    return UnsupportedValue(fault.what, hint=fault.hint, **place, table=table)
+
+
+_INTERRUPTED = {1053, 1317, 1927, 3169}
+"""ER_SERVER_SHUTDOWN, ER_QUERY_INTERRUPTED, MariaDB's ER_CONNECTION_KILLED, MySQL's ER_SESSION_WAS_KILLED."""
+
+_NO_FILE = (
+    "Where the file was purged, cdc step plan {source} says how to continue. Where the server lists it all the same, it is missing on its disk: "
+    "put it back from a backup, or PURGE BINARY LOGS TO the file after it."
+)
+"""Of a file that the server cannot find or open."""
+
+
+def _refusal(number: int, text: str, place: Place) -> SourceError:
+    """Return the error for one that the server sent in place of an event."""
+    message = f"the server refused to send the binlog: {text} (error {number})"
+    if "same server_uuid/server_id" in text:  # by which both flavors end the older of two dumps
+        hint = (
+            "Another attempt at this window has taken its place, or another replica has the same number: then set "
+            "server.server_id. The task can be tried again."
+        )
+        return SourceUnavailable(message, hint=hint, **place)
+    if number in _INTERRUPTED:
+        return SourceUnavailable(message, hint="The task can be tried again.", **place)
+    hint = _NO_FILE.format(source=place["source"]) if is_no_file(number, text) else ""
+    return SourceError(message, hint=hint, **place)

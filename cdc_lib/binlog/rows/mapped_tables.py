@@ -1,0 +1,218 @@
+"""The tables that a stream has introduced: which number stands for which layout, and whether it is wanted."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+import numpy as np
+
+from cdc_lib.binlog.framing import packets
+from cdc_lib.binlog.framing.progress import Progress
+from cdc_lib.binlog.rows.cascades import CascadeWatch
+from cdc_lib.binlog.rows.columns import TableColumns
+from cdc_lib.binlog.rows.masking import Shape
+from cdc_lib.binlog.rows.partial_columns import PartialColumns
+from cdc_lib.binlog.rows.partial_rows import PartialRows, Untold
+from cdc_lib.binlog.rows.quarantined import ExcludedTables
+from cdc_lib.binlog.rows.table_map import History, TableLayout, parse, refuse_unreadable, table_name
+from cdc_lib.errors import ConfigError, DecodeError, UnsupportedValue
+from cdc_lib.model.projection import Projection
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_name import EVERY_TABLE
+from cdc_lib.model.value_policy import ValuePolicy
+
+_DUMMY_TABLE = 0xFFFFFF
+_STATEMENT_ENDS = 1
+
+
+def closes_statement(body: bytes) -> bool:
+    """Whether a rows event of an unknown table only closes a statement: its table id, which a table may have too, and flag."""
+    return int.from_bytes(body[:6], "little") == _DUMMY_TABLE and bool(body[6] & _STATEMENT_ENDS)
+
+
+class KnownTables:
+    """Table ids of the current binlog file, and the columns of every layout seen in the window.
+
+    Args:
+        progress: of the walk.
+        wanted: whether a table is captured; with ``*`` for the table, whether one of the database may be.
+        charsets: character set name of each collation number of the server.
+        untold: columns of a table whose changes may be left out of an after image.
+        values: what becomes of values that the lake cannot hold as they are.
+        history: knows the columns that the stream does not name.
+        shape: which columns of a table are decoded, and their masks.
+        excluded: the tables that are left out.
+        cascades: is told of tables whose changes may change others.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        wanted: Callable[[str, str], bool],
+        charsets: Mapping[int, str],
+        untold: Untold,
+        values: ValuePolicy,
+        history: History | None,
+        shape: Shape,
+        excluded: ExcludedTables | None = None,
+        cascades: CascadeWatch | None = None,
+    ) -> None:
+        """Know no table yet."""
+        self._history = history
+        self.columns: list[TableColumns] = []
+        self.renames: list[int] = []  # by slot: how many statements renamed columns of the table before
+        self.prepared: dict[int, TableColumns] = {}
+        self._progress = progress
+        self._wanted = wanted
+        self._charsets = charsets
+        self._values = values
+        self._untold = untold
+        self._partial: dict[tuple[int, bool], PartialRows] = {}
+        self._shape = shape
+        self.excluded = excluded
+        self.cascades = cascades or CascadeWatch()
+        self.spared: set[str] = set()  # tables at fault: the reading continues to find all of them
+        self.parents: dict[int, TableLayout] = {}  # by slot, of tables whose changes may change others
+        self._by_layout: dict[tuple[object, ...], int] = {}
+        self._last: dict[tuple[str, str], int] = {}
+        self._slots_by_name: defaultdict[str, list[int]] = defaultdict(list)
+        self._renames: Counter[str] = Counter()  # statements on a table that renamed columns
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin a file: table ids are given again; the layouts stay."""
+        self.ids = np.full(1024, -1, np.int64)
+        self.slots = np.zeros(1024, np.int64)
+        self._known = 0
+        self.cascades.forget()
+        if self.excluded is not None:
+            self.excluded.forget()
+
+    def take(self, body: bytes) -> None:
+        """Learn the table that a TABLE_MAP introduces.
+
+        Args:
+            body: the event after its header and without its checksum.
+
+        Raises:
+            DecodeError: the table is captured and cannot be read.
+            ConfigError: the source file's columns or masks cannot be followed on it.
+        """
+        table_id = int.from_bytes(body[:6], "little")
+        try:
+            name = table_name(body)
+            if not self._wanted(*name):
+                if self.cascades.holds(name):
+                    self.cascades.introduce(table_id, name)
+                else:
+                    self._learn(table_id, packets.UNWANTED)
+                return
+            if self.excluded is not None and self.excluded.holds(*name):
+                self.excluded.introduce(table_id, *name)
+                if self.cascades.holds(name):
+                    self.cascades.introduce(table_id, name)
+                return
+            layout = parse(body, self._charsets, self._progress.flavor, self._history)
+            renames = self._renames[layout.schema.name]
+            key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes(), renames)
+            if key not in self._by_layout:
+                self.columns.append(self._columns(layout))
+                self.renames.append(renames)
+                self._by_layout[key] = len(self.columns) - 1
+                self._slots_by_name[layout.schema.name].append(len(self.columns) - 1)
+                if self.cascades.holds(name):
+                    self.parents[self._by_layout[key]] = layout
+        except (DecodeError, ConfigError) as error:
+            error.context = {**self._progress.place(), **error.context}
+            raise
+        self._last[name] = self._by_layout[key]
+        self._learn(table_id, self._by_layout[key])
+
+    def _columns(self, layout: TableLayout) -> TableColumns:
+        """Return what collects the rows of a layout, with the columns and types that the lake keeps."""
+        projection = self._shape.of(self._values.applied(layout.schema))
+        self._refuse_unreadable(projection)
+        return TableColumns(layout, projection, self._shape.masker, self._progress.window.epoch, self._values)
+
+    def _refuse_unreadable(self, projection: Projection) -> None:
+        for column in projection.source.columns:
+            refuse_unreadable(projection.source.name, column)
+        old = [column.name for column in projection.source.columns if column.type.form == "old"]
+        if old and self._progress.flavor == "mariadb" and self._values.legacy_temporals == "error":
+            raise UnsupportedValue(
+                f"column {old[0]} is kept in the format before MySQL 5.6, and MariaDB's binlog does not contain its fraction",
+                hint="Set mysql56_temporal_format=ON at the source and ALTER TABLE ... FORCE; or set legacy_temporals: no_fraction "
+                "in the source file if no such column (COLUMN_TYPE ends in /* mariadb-5.3 */) has a fraction.",
+                table=projection.source.name,
+            )
+
+    def takes(self, database: str, table: str) -> bool:
+        """Whether rows of a table are decoded."""
+        return self._wanted(database, table) and not (
+            self.excluded is not None and self.excluded.holds(database, table)
+        )
+
+    def spare(self, names: Collection[str]) -> None:
+        """Decode no more rows of tables, which ``wanted`` says from now on as well."""
+        new = set(names) - self.spared
+        self.spared |= new
+        gone = [slot for name in new for slot in self._slots_by_name.get(name, ())]
+        self.slots[np.isin(self.slots, gone) & (self.ids != -1)] = packets.UNWANTED
+
+    def last(self, database: str, table: str) -> TableSchema | None:
+        """Return a table as its last rows in the window have it; None where there were none."""
+        slot = self._last.get((database, table))
+        return self.columns[slot].layout.schema if slot is not None else None
+
+    def renamed(self, table: str) -> None:
+        """Take note that columns of a table have other names from here on."""
+        self._renames[table] += 1
+
+    def partial(self, slot: int, *, prepared: bool) -> PartialRows:
+        """Return what decodes the events of a layout whose images need not have all columns; those of XA apart."""
+        if (slot, prepared) not in self._partial:
+            like, epoch = self.columns[slot], self._progress.window.epoch
+            untold = self._untold(like.layout.schema.database, like.layout.schema.table)
+            columns = PartialColumns(
+                like.layout, like.projection, self._shape.masker, epoch, self._values, prepared=prepared
+            )
+            self._partial[slot, prepared] = PartialRows(columns, untold)
+        return self._partial[slot, prepared]
+
+    def partials(self) -> Iterator[tuple[int, bool]]:
+        """Yield the slots that such events were seen of, and whether in XA transactions."""
+        yield from sorted(self._partial)
+
+    def prepared_columns(self, slot: int) -> TableColumns:
+        """Return the columns that collect a layout's rows of XA transactions."""
+        if slot not in self.prepared:
+            like, epoch = self.columns[slot], self._progress.window.epoch
+            self.prepared[slot] = TableColumns(
+                like.layout, like.projection, self._shape.masker, epoch, self._values, prepared=True
+            )
+        return self.prepared[slot]
+
+    def touches(self, database: str, table: str) -> bool:
+        """Whether a table that a statement names is captured; EVERY_TABLE for all of its database."""
+        if table != EVERY_TABLE:
+            return self._wanted(database, table)
+        seen = any(columns.layout.schema.database == database for columns in self.columns)
+        return seen or self._wanted(database, EVERY_TABLE)
+
+    def _learn(self, table_id: int, slot: int) -> None:
+        """Enter a table id; the hash table grows before it is half full."""
+        if 2 * (self._known + 1) > self.ids.shape[0]:
+            old = [(int(i), int(s)) for i, s in zip(self.ids, self.slots, strict=True) if i != -1]
+            self.ids = np.full(2 * self.ids.shape[0], -1, np.int64)
+            self.slots = np.zeros(self.ids.shape[0], np.int64)
+            self._known = 0
+            for known, known_slot in old:
+                self._learn(known, known_slot)
+        mask = self.ids.shape[0] - 1
+        index = (table_id * 0x9E3779B1) & mask
+        while self.ids[index] != -1:
+            index = (index + 1) & mask
+        self.ids[index] = table_id
+        self.slots[index] = slot
+        self._known += 1

@@ -1,0 +1,176 @@
+"""What a window tells of XA transactions: which are prepared in it, and which are decided.
+
+The group of a prepared transaction ends in an XA_PREPARE event: one phase 1 (1: committed right there), format 4, length of
+gtrid 4, length of bqual 4, both (MySQL ``libs/mysql/binlog/event/control_events.h``, XA_prepare_event; MariaDB
+``sql/log_event.h``, XA_prepare_log_event). It begins with the statement XA START on MySQL, and with a flag of the GTID event
+on MariaDB. XA COMMIT and XA ROLLBACK are statements, each a group of its own, in a spelling that the server makes.
+
+MySQL takes formats of up to 63 bits; its statements have all of them, the event the lower 32. So the id of a transaction is that
+of its XA START, where there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import numpy as np
+
+from cdc_lib.binlog.framing import packets
+from cdc_lib.binlog.framing.progress import Progress, WindowSummary
+from cdc_lib.errors import DecodeError, UnknownEvent
+from cdc_lib.model.position import Position
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.xa import Decision, Prepared, xid_text
+
+_LONGEST_PART = 64
+"""Bytes of gtrid and of bqual at most, by the XA specification."""
+_PART = rf"X'((?:[0-9a-fA-F]{{2}}){{0,{_LONGEST_PART}}})'"
+_STATEMENT = re.compile(rf"XA (START|END|COMMIT|ROLLBACK) {_PART},{_PART},([0-9]{{1,19}})\s*")
+_LARGEST_FORMAT = (1 << 63) - 1
+_Id = tuple[bytes, bytes, int]
+"""gtrid, bqual and format."""
+
+
+class XaTransactions:
+    """Collects prepared and decided transactions in the order of the stream.
+
+    Args:
+        progress: of the walk.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        """Know no transaction yet."""
+        self._progress = progress
+        self._started: dict[tuple[str, int], _Id] = {}
+        self._events: list[Prepared | Decision] = []
+        self._tables: defaultdict[tuple[int, int], set[TableName]] = defaultdict(set)
+
+    def statement(self, text: str) -> None:
+        """Take an XA statement.
+
+        Raises:
+            DecodeError: it does not read as servers write it, or stands where none does.
+        """
+        read = _read(text)
+        if read is None or not self._fits(*read):
+            raise UnknownEvent(
+                f"an XA statement that is not understood: {text[:120]!r}",
+                hint="Start the source again with a snapshot to continue after it.",
+                **self._progress.place(),
+            )
+        verb, told = read
+        state = self._progress.state
+        if verb == "START":
+            state[packets.XA] = state[packets.OFFSET]
+            self._started = {self._place(): told}
+        elif verb != "END":
+            self._decide(_text(told), committed=verb == "COMMIT")
+            packets.end_transaction(state)
+
+    def _fits(self, verb: str, told: _Id) -> bool:
+        """Whether a statement can stand here: only XA END is in a transaction, which must be its own."""
+        # A decision inside the transaction itself would say something of its rows that is not known here.
+        return self._begun(told) == told if verb == "END" else self._progress.state[packets.XA] == 0
+
+    def _begun(self, told: _Id) -> _Id:
+        """Return the id that the transaction began with, or ``told`` when its beginning does not say."""
+        return self._started.get(self._place(), told)
+
+    def _place(self) -> tuple[str, int]:
+        return self._progress.file, int(self._progress.state[packets.XA])
+
+    def prepare(self, body: bytes) -> None:
+        """Take an XA_PREPARE event, which ends its group; ``body`` is without header and checksum.
+
+        Raises:
+            DecodeError: a length is wrong, or the beginning of the transaction was not seen.
+        """
+        state, place = self._progress.state, self._progress.place()
+        gtrid, bqual = (int.from_bytes(body[at : at + 4], "little") for at in (5, 9))
+        if len(body) < 13 or max(gtrid, bqual) > _LONGEST_PART or len(body) != 13 + gtrid + bqual or body[0] > 1:
+            raise DecodeError(
+                "an XA_PREPARE event does not follow the format",
+                hint="Check the file at the source: mysqlbinlog reads it?",
+                **place,
+            )
+        told = (body[13 : 13 + gtrid], body[13 + gtrid :], int.from_bytes(body[1:5], "little"))
+        begun = self._begun(told)
+        xid = _text(begun)
+        if state[packets.XA] == 0:
+            raise DecodeError(
+                f"an XA PREPARE of {xid} without the beginning of its transaction",
+                hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
+                **place,
+            )
+        if told != (*begun[:2], begun[2] & 0xFFFFFFFF):
+            raise DecodeError(
+                f"an XA PREPARE of another transaction than {xid}, which began",
+                hint="Check the file at the source: mysqlbinlog reads it?",
+                **place,
+            )
+        began = Position(self._progress.file, int(state[packets.XA]))
+        self._events.append(Prepared(xid, began, self._progress.position))
+        if body[0] == 1:
+            self._decide(xid, committed=True)
+        packets.end_transaction(state)
+
+    def touch(self, table: TableName, records: np.ndarray) -> None:
+        """Take note of the transactions that row events of a captured table belong to; ``records`` is of frame.scan."""
+        for number, began in np.unique(records[:, [packets.FILE, packets.BEGAN]], axis=0):
+            self._tables[int(number), int(began)].add(table)
+
+    def finish(self, summary: WindowSummary) -> None:
+        """Put what has to be remembered of the window into its summary.
+
+        A transaction that is prepared and decided in this window is left out when nothing follows from it: because it was
+        rolled back, or has no row of a captured table.
+
+        Raises:
+            DecodeError: rows belong to an XA transaction that ended in another way.
+        """
+        self._check_all_ended()
+        opened: dict[str, tuple[int, Prepared]] = {}
+        kept: dict[int, Prepared | Decision] = {}
+        for index, event in enumerate(self._events):
+            if isinstance(event, Prepared):
+                tables = self._tables.get((event.start.file_number, event.start.offset), ())
+                prepared = Prepared(event.xid, event.start, event.position, tuple(sorted(tables)))
+                opened[event.xid] = (index, prepared)
+                kept[index] = prepared
+                continue
+            here = opened.pop(event.xid, None)
+            if here is not None and not (event.committed and here[1].tables):
+                del kept[here[0]]
+            else:
+                kept[index] = event
+        summary.prepared = tuple(event for event in kept.values() if isinstance(event, Prepared))
+        summary.xa_decisions = tuple(event for event in kept.values() if isinstance(event, Decision))
+
+    def _decide(self, xid: str, *, committed: bool) -> None:
+        progress = self._progress
+        self._events.append(Decision(xid, progress.position, progress.commit_time, progress.gtid, committed))
+
+    def _check_all_ended(self) -> None:
+        ended = {(e.start.file_number, e.start.offset) for e in self._events if isinstance(e, Prepared)}
+        for number, began in self._tables:
+            if (number, began) not in ended:
+                place = {**self._progress.place(), "file": number, "offset": began}
+                raise DecodeError(
+                    "an XA transaction that does not end in XA PREPARE",
+                    hint="Start the source again with a snapshot to continue after it.",
+                    **place,
+                )
+
+
+def _read(text: str) -> tuple[str, _Id] | None:
+    """Return verb and id of a statement; None when no server writes it like this."""
+    match = _STATEMENT.fullmatch(text)
+    if match is None or int(match[4]) > _LARGEST_FORMAT:
+        return None
+    return match[1], (bytes.fromhex(match[2]), bytes.fromhex(match[3]), int(match[4]))
+
+
+def _text(told: _Id) -> str:
+    gtrid, bqual, number = told
+    return xid_text(number, gtrid, bqual)

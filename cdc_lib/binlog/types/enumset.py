@@ -1,0 +1,96 @@
+"""ENUM and SET.
+
+Row image: ENUM is the member's number from 1 in one or two bytes, 0 being the empty string of an invalid value; SET is a bit
+per member in 1, 2, 3, 4 or 8 bytes; both little-endian. The lake holds labels. Text row: labels already.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from cdc_lib.binlog.bytes.integers import copy, little
+from cdc_lib.binlog.types.builders import TextBuilder
+from cdc_lib.binlog.types.codec import Bytes, Cells, Kernel, ValueFault
+from cdc_lib.model.schema import SourceType
+
+
+@njit(cache=True, nogil=True)
+def enum(b, pos, length, n, offsets, data, valid, at, labels, starts):
+    """Write the label of each number; returns the row of a number without a label, else -1."""
+    o = np.int64(offsets[at])
+    members = starts.shape[0] - 1
+    for i in range(n):
+        valid[at + i] = length[i] >= 0
+        if length[i] > 0:
+            member = little(b, pos[i], length[i])
+            if member > members:
+                return i
+            if member > 0:
+                size = starts[member] - starts[member - 1]
+                copy(labels, starts[member - 1], data, o, size)
+                o += size
+        offsets[at + i + 1] = o
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def set_(b, pos, length, n, offsets, data, valid, at, labels, starts):
+    """Write the labels of each bit mask with commas between; returns the row of a bit without a label, else -1."""
+    o = np.int64(offsets[at])
+    members = starts.shape[0] - 1
+    for i in range(n):
+        valid[at + i] = length[i] >= 0
+        if length[i] > 0:
+            mask = np.uint64(little(b, pos[i], length[i]))
+            if members < 64 and mask >> np.uint64(members) != 0:
+                return i
+            first = True
+            for m in range(members):
+                if (mask >> np.uint64(m)) & np.uint64(1) == 0:
+                    continue
+                if not first:
+                    data[o] = 44
+                    o += 1
+                first = False
+                size = starts[m + 1] - starts[m]
+                copy(labels, starts[m], data, o, size)
+                o += size
+        offsets[at + i + 1] = o
+    return -1
+
+
+class MemberCodec:
+    """Codec of ENUM and SET out of row images.
+
+    Args:
+        source_type: of kind ``enum`` or ``set``, with its members.
+    """
+
+    def __init__(self, source_type: SourceType) -> None:
+        """Lay the labels out one after another."""
+        encoded = [member.encode() for member in source_type.members]
+        self.arrow_type = pa.string()
+        self._column = TextBuilder(self.arrow_type)
+        self._labels = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
+        self._starts = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+        self._kernel: Kernel = enum if source_type.kind == "enum" else set_
+        if source_type.kind == "enum":
+            self._longest = max(map(len, encoded), default=0)
+        else:
+            self._longest = sum(map(len, encoded)) + len(encoded)
+
+    def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
+        """Append cells."""
+        column = self._column
+        column.reserve(rows, rows * self._longest)
+        target = (column.offsets, column.data, column.validity.bytes, column.rows)
+        fault = self._kernel(data, pos, length, rows, *target, self._labels, self._starts)
+        if fault >= 0:
+            raise ValueFault(int(fault), "the number is not a member of the column's type")
+        column.rows += rows
+
+    def finish(self) -> pa.Array:
+        """Return the column."""
+        return self._column.finish()

@@ -1,0 +1,148 @@
+"""TINYINT to BIGINT, BIT and YEAR.
+
+Row image: little-endian, 1, 2, 3, 4 or 8 bytes; two's complement when signed. BIT(n): ``(n + 7) // 8`` bytes, big-endian.
+YEAR: one byte, 0 for 0000, else 1900 more. Text row: decimal digits; BIT as in the row image.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from cdc_lib.binlog.bytes.integers import big, little
+from cdc_lib.binlog.types.builders import FixedBuilder
+from cdc_lib.binlog.types.codec import Bytes, Cells, Kernel, ValueFault
+from cdc_lib.model.schema import SourceType
+
+
+@njit(cache=True, nogil=True)
+def signed(b, pos, length, n, values, valid, at):
+    """Sign-extend little-endian integers of 1 to 8 bytes."""
+    for i in range(n):
+        width = length[i]
+        if width < 0:
+            valid[at + i] = 0
+            values[at + i] = 0
+            continue
+        valid[at + i] = 1
+        shift = 64 - 8 * width
+        values[at + i] = (little(b, pos[i], width) << shift) >> shift
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def unsigned(b, pos, length, n, values, valid, at):
+    """Zero-extend little-endian integers of 1 to 8 bytes."""
+    for i in range(n):
+        width = length[i]
+        valid[at + i] = width >= 0
+        values[at + i] = little(b, pos[i], max(width, 0))
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def bits(b, pos, length, n, values, valid, at):
+    """Big-endian bit strings of up to 64 bits."""
+    for i in range(n):
+        width = length[i]
+        valid[at + i] = width >= 0
+        values[at + i] = big(b, pos[i], max(width, 0))
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def year(b, pos, length, n, values, valid, at):
+    """One byte, years since 1900; 0 is the year 0000."""
+    for i in range(n):
+        value = np.int64(b[pos[i]]) if length[i] > 0 else np.int64(0)
+        values[at + i] = 1900 + value if value > 0 else 0
+        valid[at + i] = length[i] >= 0
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def text(b, pos, length, n, values, valid, at):
+    """Decimal digits with an optional minus; returns the row of a cell that is not one, else -1.
+
+    Numbers without a sign may have 64 bits: the sum wraps to the same bits.
+    """
+    for i in range(n):
+        if length[i] < 0:
+            valid[at + i] = 0
+            values[at + i] = 0
+            continue
+        valid[at + i] = 1
+        p = pos[i]
+        end = p + length[i]
+        negative = p < end and b[p] == 45
+        if negative:
+            p += 1
+        if p == end:
+            return i
+        value = np.int64(0)
+        while p < end:
+            digit = np.int64(b[p]) - 48
+            if digit < 0 or digit > 9:
+                return i
+            value = value * 10 + digit
+            p += 1
+        values[at + i] = -value if negative else value
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def short_year(b, pos, length, n, values, valid, at):
+    """Two digits of MariaDB's YEAR(2): 70 to 99 are of the last century, 00 to 69 of this one; the binlog has all four."""
+    fault = text(b, pos, length, n, values, valid, at)
+    for i in range(n):
+        if valid[at + i]:
+            values[at + i] += 2000 if values[at + i] < 70 else 1900
+    return fault
+
+
+class IntegerCodec:
+    """Codec of every whole number.
+
+    Args:
+        source_type: of kind ``int``, ``bit`` or ``year``.
+        from_text: the cells are those of a text result set, not of a row image.
+    """
+
+    def __init__(self, source_type: SourceType, *, from_text: bool) -> None:
+        """Choose the kernel and the column's width in the lake."""
+        lake_type = source_type.lake_type
+        self._kernel: Kernel = _kernel(source_type, from_text=from_text)
+        if lake_type.startswith("decimal"):
+            # Spark reads it as the decimal(20,0) that the lake holds.
+            self.arrow_type = pa.uint64()
+            self._column = FixedBuilder(self.arrow_type, np.int64)
+        elif lake_type == "int":
+            self.arrow_type = pa.int32()
+            self._column = FixedBuilder(self.arrow_type, np.int32)
+        else:
+            self.arrow_type = pa.int64()
+            self._column = FixedBuilder(self.arrow_type, np.int64)
+
+    def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
+        """Append cells."""
+        column = self._column
+        column.reserve(rows)
+        fault = self._kernel(data, pos, length, rows, column.values, column.validity.bytes, column.rows)
+        if fault >= 0:
+            raise ValueFault(int(fault), "the server's text is not a whole number")
+        column.rows += rows
+
+    def finish(self) -> pa.Array:
+        """Return the column."""
+        return self._column.finish()
+
+
+def _kernel(source_type: SourceType, *, from_text: bool) -> Kernel:
+    if source_type.kind == "bit":
+        return bits
+    if from_text:
+        return short_year if source_type.is_short_year else text
+    if source_type.kind == "year":
+        return year
+    return unsigned if source_type.unsigned else signed

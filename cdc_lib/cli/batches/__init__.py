@@ -1,0 +1,1 @@
+"""``cdc batches``: what drained windows left in the store."""

@@ -1,0 +1,65 @@
+"""``cdc batches gc``: remove batches that nobody needs any more, and what no manifest names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.output import print_json, say, size, table
+from cdc_lib.retention.garbage_collector import carry_out, plan_collection, prune_cursors
+from cdc_lib.retention.removal import Collection
+
+
+def gc(
+    context: typer.Context,
+    source: SourceName,
+    yes: Annotated[bool, typer.Option("--yes/--dry-run", help="Remove it; without, only show what would go.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove batches that every consumer has acknowledged and that are older than store.keep_batches_for.
+
+    Goes along: what no manifest names and nobody has touched for a day (files of drains that died, unfinished writes), cuts that
+    are older than the snapshots of the tables but for the last hundred, and records of cursors that have no more to say.
+
+    Example:
+        cdc batches gc shop
+        cdc batches gc shop --yes
+    """
+    config = config_of(find(context, source))
+    pipeline = open_store_pipeline(config)
+    keep_for = config.store.keep_batches_for
+    cuts_for = config.maintenance.keep_snapshots_for
+    planned = plan_collection(pipeline.store, pipeline.cursors, source, keep_for, datetime.now(UTC), cuts_for)
+    if yes:
+        carry_out(pipeline.store, planned)
+        prune_cursors(pipeline.store, pipeline.cursors, source)
+    if as_json:
+        print_json({"removed": yes, "size": planned.size, "planned": planned})
+    else:
+        show(planned, removed=yes)
+
+
+def show(planned: Collection, *, removed: bool) -> None:
+    """Print what goes and why the rest stays."""
+    counts = Counter(one.what for one in planned.removals)
+    sizes: Counter[str] = Counter()
+    for one in planned.removals:
+        sizes[one.what] += one.size
+    rows = [(what, str(count), size(sizes[what])) for what, count in sorted(counts.items())]
+    if planned.unfinished:
+        unfinished = sum(one.size for one in planned.unfinished)
+        rows.append(("unfinished write", str(len(planned.unfinished)), size(unfinished)))
+    if rows:
+        table(("removed" if removed else "would go", "how many", "bytes"), rows)
+    else:
+        say("nothing to collect")
+    for why, count in sorted(planned.kept.items()):
+        say(f"{count} windows stay: {why}")
+    for name, count in sorted(planned.holding.items()):
+        say(f"{name} holds back {count} windows that are old enough to go", style="yellow")
+    if rows and not removed:
+        say("--yes removes it")

@@ -1,0 +1,51 @@
+"""``cdc batches refill``: batches that are missing between the lake and the drain cursor."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lib.backfill.refill import BatchRefill
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.output import say, size
+from cdc_lib.model.results import DrainResult
+
+
+def refill(
+    context: typer.Context,
+    source: SourceName,
+    over: Annotated[
+        bool,
+        typer.Option("--over", help="Continue after them, with new snapshots of all tables; the server lost them."),
+    ] = False,
+    why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the lake cursor's move.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Drain acknowledged batches again that are missing or damaged, in place, so that the lake can continue.
+
+    Example:
+        cdc batches refill shop
+        cdc batches refill shop --over --why "the server purged it"
+    """
+    pipeline = open_pipeline(config_of(find(context, source)))
+    refilling = BatchRefill(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
+    found = refilling.missing()
+    for one in found:
+        say(f"{one.window.id}: {f'{one.lost} is missing or damaged' if one.lost else 'its batch is missing'}")
+    if not found:
+        say(f"no batch is missing between the cursors of {source}")
+        return
+    if not over:
+        count = refilling.refill(told=_told)
+        say(f"{count} windows are drained again; the next merge continues")
+        return
+    if not yes and not typer.confirm(f"Continue after them, and read every table of {source} again?"):
+        say("nothing was changed")
+        return
+    move = refilling.go_over(by=caller("batches refill"), why=why or "batches were lost")
+    say(f"the lake cursor went from {move.start} to {move.stop}; the next runs read every table again")
+
+
+def _told(result: DrainResult) -> None:
+    say(f"{result.unit_id}: {result.rows} rows, {size(result.bytes)}")

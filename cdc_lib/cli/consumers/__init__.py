@@ -1,0 +1,1 @@
+"""``cdc consumers``: who reads the batches of a source."""

@@ -1,0 +1,1 @@
+"""``cdc cursor``: where the cursors of a source are, and moving them."""

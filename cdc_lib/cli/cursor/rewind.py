@@ -1,0 +1,41 @@
+"""``cdc cursor rewind``: let the drain continue at another place in the binlog."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.cursor.locate import At, Gtid, Time, show_located, start_of
+from cdc_lib.cli.output import say
+
+
+def rewind(
+    context: typer.Context,
+    source: SourceName,
+    time: Time = None,
+    gtid: Gtid = None,
+    at: At = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Back to where the cursor was before its last move.")] = False,
+    why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the move.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Move the drain cursor to a time, a set of GTIDs or a position; asks first, and records where it was.
+
+    Example:
+        cdc cursor rewind shop --time 2026-11-21T06:00:00Z --why "drained with a wrong mask"
+        cdc cursor rewind shop --undo
+    """
+    pipeline = open_pipeline(config_of(find(context, source)))
+    wanted = None if undo and (time, gtid, at) == (None, None, None) else start_of(time, gtid, at)
+    if wanted is not None:
+        found = pipeline.locate(wanted)
+        show_located(found)
+        if found.bytes_to_cursor is not None and found.bytes_to_cursor < 0:
+            say("The changes in between will never be in the lake.", style="bold yellow")
+    if not yes and not typer.confirm(f"Move the drain cursor of {source}?"):
+        say("nothing was moved")
+        return
+    moved = pipeline.rewind(wanted, by=caller("cursor rewind"), why=why)
+    say(f"drain cursor at {moved.position} in epoch {moved.epoch}; cdc cursor rewind {source} --undo takes it back")

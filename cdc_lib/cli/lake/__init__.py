@@ -1,0 +1,1 @@
+"""``cdc lake``: the lake tables of a source."""

@@ -1,0 +1,28 @@
+"""``cdc lake maintain``: keep lake tables small and quick to read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli import spark
+from cdc_lib.cli.context import SourceName, config_of, find
+
+
+def maintain(
+    context: typer.Context,
+    source: SourceName,
+    tables: Annotated[list[str] | None, typer.Argument(metavar="TABLE...", help="database.table; all without.")] = None,
+) -> None:
+    """Rewrite small files, and files with many deleted rows, in key order; remove old snapshots and orphan files.
+
+    Safe beside merges. What is kept and rewritten is set under maintenance: in the source file.
+
+    Example:
+        cdc lake maintain shop
+        cdc lake maintain shop shop.orders
+    """
+    loaded = find(context, source)
+    config_of(loaded)
+    spark.run_job("spark_jobs.maintain", loaded.path, *(f"--table={table}" for table in tables or ()))

@@ -1,0 +1,71 @@
+"""``cdc lake preview``: some rows of a lake table, read without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
+from cdc_lib.cli.lake.reader import lake_reader
+from cdc_lib.cli.output import print_json, say, table, width
+
+_WIDEST = 40
+"""Characters of a cell that a table shows; JSON has all of them."""
+
+
+def preview(
+    context: typer.Context,
+    source: SourceName,
+    table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many rows.")] = 10,
+    every_column: Annotated[bool, typer.Option("--all", help="Also the columns that begin with _.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show some rows of a lake table, in no particular order: a line each, with the columns that fit.
+
+    Example:
+        cdc lake preview shop shop.orders --limit 3
+    """
+    config = config_of(find(context, source))
+    lake = lake_reader("catalog")
+    rows = lake.shown(lake.preview(config, table_name, limit))
+    names = [name for name in rows if every_column or not name.startswith("_")]
+    if as_json:
+        print_json([{name: rows[name][number] for name in names} for number in range(_count(rows))])
+        return
+    columns = {name: [_cell(value) for value in rows[name]] for name in names}
+    fitting = fit(columns, width())
+    table(fitting, zip(*(columns[name] for name in fitting), strict=True), whole_lines=True)
+    if left := names[len(fitting) :]:
+        say(f"{len(left)} more columns: {', '.join(left)}; --json shows everything")
+    say(f"{_count(rows)} rows")
+
+
+def fit(columns: dict[str, list[str]], room: int) -> Sequence[str]:
+    """Return the first columns that fit into a line, one at least.
+
+    Args:
+        columns: cells by name.
+        room: characters of a line.
+    """
+    taken = 1
+    fitting: list[str] = []
+    for name, cells in columns.items():
+        taken += max(map(len, (name, *cells))) + 3  # a border and a blank on both sides
+        if fitting and taken > room:
+            break
+        fitting.append(name)
+    return fitting
+
+
+def _count(rows: dict[str, list[Any]]) -> int:
+    return max(map(len, rows.values()), default=0)
+
+
+def _cell(value: object) -> str:
+    """Write a value on one line."""
+    text = "NULL" if value is None else str(value)
+    text = "".join(char if char.isprintable() else "·" for char in text[: _WIDEST + 1])
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

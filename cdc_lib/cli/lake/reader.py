@@ -1,0 +1,25 @@
+"""The parts of the library that read the lake without Spark: an optional part of the installation."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+from cdc_lib.errors import ConfigError
+
+
+def lake_reader(module: str) -> Any:
+    """Import a module of ``cdc_lib.lake`` that imports pyiceberg, which the other commands must not need.
+
+    Args:
+        module: its name in that folder.
+
+    Raises:
+        ConfigError: pyiceberg is not installed.
+    """
+    if importlib.util.find_spec("pyiceberg") is None:
+        raise ConfigError(
+            "reading the lake needs pyiceberg, which is not installed", hint='pip install "lakecdc[read]"'
+        )
+    return importlib.import_module(f"cdc_lib.lake.{module}")

@@ -1,0 +1,1 @@
+"""``cdc quarantine``: tables that are left out of the lake until they are resumed."""

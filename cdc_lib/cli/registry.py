@@ -1,0 +1,188 @@
+"""Which commands there are; each is imported when it is used, and by nothing else.
+
+The module of a command is its path: ``cdc cursor show`` is ``cdc_lib/cli/cursor/show.py``. A list of commands imports none of
+them. The lines here are those of their own help, which a test compares.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One command.
+
+    Args:
+        help: the first paragraph of its help.
+        function: in its module; empty where it has the name of the command.
+    """
+
+    help: str
+    function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEntry:
+    """Commands under one name.
+
+    Args:
+        help: the line about the group.
+        commands: by name.
+    """
+
+    help: str
+    commands: Mapping[str, Entry | GroupEntry]
+
+
+_ACK = {
+    "drain": Entry("Move the drain cursor over the windows and chunks whose batches are durable.", "ack_drain"),
+    "lake": Entry("Move the lake cursor to the cut that the last merge published.", "ack_lake"),
+}
+
+_STEP: dict[str, Entry | GroupEntry] = {
+    "plan": Entry(
+        "Show the units to drain: those in flight, or else new windows and snapshots, which then are in flight."
+    ),
+    "drain": Entry("Read units and write their batches; a unit that is already drained is not read again."),
+    "ack": GroupEntry("Move a cursor over the work that is found done in the store.", _ACK),
+    "merge": Entry("Merge what is drained into the lake tables, in Spark."),
+    "rollback": Entry(
+        "Forget the merge in flight; the next merge is planned again from the lake cursor. The lake keeps its rows."
+    ),
+}
+
+_CURSOR = {
+    "show": Entry("Show the cursors of a source, what is in flight, and their last moves."),
+    "locate": Entry("Show where a time, a set of GTIDs or a position lies in the server's binlog; no cursor moves."),
+    "rewind": Entry(
+        "Move the drain cursor to a time, a set of GTIDs or a position; asks first, and records where it was."
+    ),
+    "failover": Entry(
+        "Continue at another server of the source, exactly by GTIDs or a little earlier, in a new epoch."
+    ),
+    "export": Entry("Print cursors as a JSON list of documents, which restore takes."),
+    "restore": Entry("Replace cursors by exported ones; a copy of what is replaced stays in the store."),
+}
+
+_QUARANTINE = {
+    "list": Entry("List the quarantined tables of a source, with the error and what to do.", "list_tables"),
+    "resume": Entry("Follow a quarantined table again from here, with a new snapshot that the next run takes."),
+}
+
+_BATCHES = {
+    "list": Entry("List the last batches of a source, in the order of the binlog.", "list_batches"),
+    "gc": Entry("Remove batches that every consumer has acknowledged and that are older than store.keep_batches_for."),
+    "replay": Entry(
+        "Drain a part of the binlog again into another place; the source's cursors and batches do not change."
+    ),
+    "refill": Entry(
+        "Drain acknowledged batches again that are missing or damaged, in place, so that the lake can continue."
+    ),
+}
+
+_LAKE = {
+    "preview": Entry("Show some rows of a lake table, in no particular order: a line each, with the columns that fit."),
+    "maintain": Entry(
+        "Rewrite small files, and files with many deleted rows, in key order; remove old snapshots and orphan files."
+    ),
+    "cuts": Entry("List the last cuts of a source: positions at which all its lake tables are consistent."),
+    "tables": Entry("List the lake tables of a source, with mode, key and number of rows."),
+    "schema": Entry("Show the columns of a lake table."),
+}
+
+_CONSUMERS = {
+    "list": Entry("List the consumers of a source's batches, the lake included.", "list_consumers"),
+    "drop": Entry("Remove the cursor of a consumer; a copy of it stays in the store."),
+}
+
+COMMANDS: dict[str, Entry | GroupEntry] = {
+    "doctor": Entry("Check every source file, server, store, lake and Java; exits with 0 only when a run can work."),
+    "run": Entry("Plan, drain, ack, merge and ack again: what the DAG of a source does in one run."),
+    "status": Entry("Show the state of each source: cursors, end of the binlog, lag, what waits."),
+    "verify": Entry(
+        "Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do."
+    ),
+    "snapshot": Entry("Take a new snapshot of captured tables, or of a part of one; the lake then equals the source."),
+    "backfill": Entry("Merge stored batches again: repairs lake tables, or builds new tables beside them."),
+    "tail": Entry("Print changes and statements as JSON, one entry of alibaba canal's shape on each line."),
+    "version": Entry("Print the installed version."),
+    "step": GroupEntry("One step of cdc run at a time.", _STEP),
+    "cursor": GroupEntry("Show and move the cursors of a source.", _CURSOR),
+    "quarantine": GroupEntry("Tables that are left out of the lake because of an error.", _QUARANTINE),
+    "batches": GroupEntry("The batches of a source in the store.", _BATCHES),
+    "lake": GroupEntry("The lake tables of a source.", _LAKE),
+    "consumers": GroupEntry("Who reads the batches of a source.", _CONSUMERS),
+}
+"""Daily commands first, then groups, in the order in which they are shown."""
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are imported when they are used, and not when they are listed."""
+
+    entries: Mapping[str, Entry | GroupEntry] = COMMANDS
+    path: tuple[str, ...] = ()
+    _listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name all commands, in the order in which they are shown."""
+        return list(self.entries)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
+        """Import a command; for a list of them its line will do."""
+        entry = self.entries.get(cmd_name)
+        if entry is None:
+            return None
+        return TyperCommand(cmd_name, help=entry.help) if self._listing else load(*self.path, cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the options and a line for each command."""
+        self._listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
+
+
+def load(*path: str) -> Any:
+    """Import a command and return it.
+
+    Args:
+        path: the words after ``cdc``, such as ``cursor`` and ``show``; they name a command or a group.
+    """
+    entries: Mapping[str, Entry | GroupEntry] = COMMANDS
+    for word in path[:-1]:
+        outer = entries[word]
+        entries = outer.commands if isinstance(outer, GroupEntry) else {}
+    entry = entries[path[-1]]
+    if isinstance(entry, GroupEntry):
+        group = LazyGroup(name=path[-1], help=entry.help, no_args_is_help=True)
+        group.entries, group.path = entry.commands, path
+        return group
+    module = importlib.import_module(".".join(("cdc_lib.cli", *_module_of(path))))
+    function = getattr(module, entry.function or path[-1])
+    alone = typer.Typer(add_completion=False)
+    text, examples = divided(function.__doc__ or "")
+    alone.command(path[-1], help=text, epilog="\n\n".join(f"Example: {one}" for one in examples))(function)
+    command = get_command(alone)
+    command.name = path[-1]
+    return command
+
+
+def _module_of(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the module of a command below ``cdc_lib.cli``; ``ack drain`` and ``ack lake`` share that of ``ack``."""
+    return path[:2]
+
+
+def divided(docstring: str) -> tuple[str, list[str]]:
+    """Divide the docstring of a command into its help and the lines of its ``Example:``."""
+    text, _, examples = inspect.cleandoc(docstring).partition("\n\nExample:\n")
+    return text, [line.strip() for line in examples.splitlines() if line.strip()]

@@ -1,0 +1,46 @@
+"""``cdc run``: the whole main job of one source, once."""
+
+from __future__ import annotations
+
+import typer
+
+from cdc_lib.cli import spark
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.output import say
+from cdc_lib.cli.step.ack import show_ack
+from cdc_lib.cli.step.drain import drain_units
+from cdc_lib.cli.step.plan import show_units
+
+
+def run(context: typer.Context, source: SourceName) -> None:
+    """Plan, drain, ack, merge and ack again: what the DAG of a source does in one run.
+
+    Every step continues what an earlier run left: run a run that was stopped again.
+
+    Example:
+        cdc run shop
+    """
+    loaded = find(context, source)
+    config = config_of(loaded)
+    by = caller("run")
+    pipeline = open_pipeline(config)
+    _step(1, "plan")
+    units = pipeline.plan(by=by)
+    show_units(pipeline, units)
+    _step(2, "drain")
+    drain_units(config, units)
+    _step(3, "ack drain")
+    show_ack(pipeline.ack_drain(by=by))
+    _step(4, "merge")
+    plan = pipeline.plan_merge(by=by)
+    if plan is None:
+        say("nothing to merge")
+        return
+    say(f"{len(plan.batches)} batches up to {plan.stop}")
+    spark.run_job("spark_jobs.merge", loaded.path)
+    _step(5, "ack lake")
+    show_ack(pipeline.ack_lake(by=by))
+
+
+def _step(number: int, name: str) -> None:
+    say(f"[{number}/5] {name}", style="bold cyan")

@@ -1,0 +1,94 @@
+"""``cdc snapshot``: a lake table read again from its source."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.output import say
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.results import ResnapshotPreview
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.snapshot.partial import PartialRequest
+
+
+def snapshot(
+    context: typer.Context,
+    source: SourceName,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TABLE...", help="Captured tables as database.table, with * and ? for several."),
+    ] = None,
+    lower: Annotated[
+        str, typer.Option("--key-from", help="Only rows from this key on; a JSON list for a key of several columns.")
+    ] = "",
+    upper: Annotated[str, typer.Option("--key-to", help="Only rows up to this key, itself among them.")] = "",
+    where: Annotated[
+        str, typer.Option("--where", help="Only rows of a condition, such as \"created >= '2026-01-01'\".")
+    ] = "",
+    cancel: Annotated[
+        str | None, typer.Option("--cancel", metavar="TABLE", help="Give up the snapshot of a part of this table.")
+    ] = None,
+    why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the record.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Take a new snapshot of captured tables, or of a part of one; the lake then equals the source.
+
+    Example:
+        cdc snapshot shop 'shop.*'
+        cdc snapshot shop shop.orders --key-from 500 --key-to 599
+        cdc snapshot shop --cancel shop.orders
+    """
+    pipeline = open_pipeline(config_of(find(context, source)))
+    part = bool(lower or upper or where)
+    if bool(tables) is (cancel is not None) or (part and (len(tables or ()) != 1 or (where and (lower or upper)))):
+        raise ConfigError(
+            "what is to be read is not clear",
+            hint="Name tables; or one table with --key-from and --key-to, or with --where; or --cancel TABLE alone.",
+        )
+    if cancel is not None:
+        pipeline.cancel_snapshot(cancel)
+        say(f"the snapshot of a part of {cancel} is given up")
+    elif part:
+        _ask_part(pipeline, source, PartialRequest((tables or [""])[0], lower, upper, where, why), yes=yes)
+    else:
+        _ask_whole(pipeline, source, tables or [], why, yes=yes)
+
+
+def _ask_part(pipeline: Pipeline, source: str, wanted: PartialRequest, *, yes: bool) -> None:
+    if wanted.where:
+        say(
+            f"{wanted.text}: they are read again, and go over what the lake holds; rows that the source no longer has stay"
+        )
+    else:
+        say(
+            f"{wanted.text}: they are read again, and rows of the lake between these keys that the source no longer has go"
+        )
+    say("Until they are read, the lake of this source does not change; draining continues.")
+    if not yes and not typer.confirm("Read them?"):
+        say("nothing was changed")
+        return
+    task = pipeline.snapshot_rows(wanted, by=caller("snapshot"))
+    say(
+        f"{task.id} is read and merged by the next runs; cdc snapshot {source} --cancel {task.name.in_shell} gives it up"
+    )
+
+
+def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, yes: bool) -> None:
+    wanted = pipeline.preview_resnapshot(tables)
+    for one in wanted:
+        say(_described(one))
+    say("Until they are read, the lake of this source does not change; draining continues.")
+    if not yes and not typer.confirm(f"Read {len(wanted)} tables of {source} again?"):
+        say("nothing was changed")
+        return
+    for record in pipeline.resnapshot([one.table for one in wanted], by=caller("snapshot"), why=why):
+        say(f"{record.table} is read again after {record.released_position}; the next runs merge that")
+
+
+def _described(one: ResnapshotPreview) -> str:
+    what = "rows" if one.keyed else "changes (it has no key: the list of its changes begins again)"
+    given_up = "; the snapshot that is going on is given up" if one.reading else ""
+    return f"{one.table}: the {what} that the lake holds are replaced by the source's rows{given_up}"

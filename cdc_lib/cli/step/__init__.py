@@ -1,0 +1,1 @@
+"""``cdc step``: one step of the main job at a time."""

@@ -1,0 +1,42 @@
+"""``cdc step ack``: moving a cursor over the work that is found done in the store."""
+
+from __future__ import annotations
+
+import typer
+
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline, open_store_pipeline
+from cdc_lib.cli.output import say
+from cdc_lib.pipeline import AckResult
+
+
+def ack_drain(context: typer.Context, source: SourceName) -> None:
+    """Move the drain cursor over the windows and chunks whose batches are durable.
+
+    Example:
+        cdc step ack drain shop
+    """
+    show_ack(open_pipeline(config_of(find(context, source))).ack_drain(by=caller("step ack drain")))
+
+
+def ack_lake(context: typer.Context, source: SourceName) -> None:
+    """Move the lake cursor to the cut that the last merge published.
+
+    Example:
+        cdc step ack lake shop
+    """
+    show_ack(open_store_pipeline(config_of(find(context, source))).ack_lake(by=caller("step ack lake")))
+
+
+def show_ack(result: AckResult) -> None:
+    """Print how far a cursor moved."""
+    moved = f"{result.start} → {result.stop}" if result.start != result.stop else f"at {result.stop}"
+    waiting = f", {result.waiting} still waiting" if result.waiting else ""
+    say(f"{result.consumer} cursor {moved}: {result.windows} windows, {result.chunks} chunks{waiting}")
+    for one in result.quarantined:
+        if one.fault is None:
+            say(f"to be read again: {one.table}: {one.why}")
+            continue
+        say(
+            f"quarantined: {one.table}, which is as of {one.as_of}: {one.fault.reason} [{one.fault.position}]",
+            "yellow",
+        )

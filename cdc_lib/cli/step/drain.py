@@ -1,0 +1,98 @@
+"""``cdc step drain``: several units at once, with a bar that shows how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.output import console, say, show_error, size
+from cdc_lib.config import SourceConfig
+from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.model.window import DrainUnit
+from cdc_lib.pipeline import DrainResult
+
+
+def drain(
+    context: typer.Context,
+    source: SourceName,
+    unit: Annotated[
+        list[str] | None, typer.Argument(help="Ids of units, as cdc step plan shows them; all without.")
+    ] = None,
+) -> None:
+    """Read units and write their batches; a unit that is already drained is not read again.
+
+    Example:
+        cdc step drain shop
+    """
+    config = config_of(find(context, source))
+    units = open_pipeline(config).plan(by=caller("step drain"))
+    drain_units(config, _chosen(units, unit or []))
+
+
+def _chosen(units: list[DrainUnit], ids: list[str]) -> list[DrainUnit]:
+    if not ids:
+        return units
+    known = {unit.id: unit for unit in units}
+    unknown = [one for one in ids if one not in known]
+    if unknown:
+        raise ConfigError(
+            f"not in flight: {', '.join(unknown)}",
+            hint=f"In flight: {', '.join(known) or 'nothing'}. See cdc step plan.",
+        )
+    return [known[one] for one in ids]
+
+
+def drain_units(config: SourceConfig, units: Sequence[DrainUnit]) -> None:
+    """Drain units, ``drain.parallelism`` at a time, each over a connection of its own.
+
+    Raises:
+        CdcError: the first that a unit raised, after the others have come to their end.
+    """
+    if not units:
+        say("nothing to drain")
+        return
+    failed: list[CdcError] = []
+    with _progress() as progress, ThreadPoolExecutor(config.drain.parallelism) as pool:
+        bar = progress.add_task(f"drain {config.source}", total=len(units))
+        futures = {pool.submit(_drain, config, unit): unit for unit in units}
+        try:
+            for future in as_completed(futures):
+                _tell(progress, future, futures[future], failed)
+                progress.advance(bar)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    for other in failed[1:]:
+        show_error(other)
+    if failed:
+        raise failed[0]
+
+
+def _drain(config: SourceConfig, unit: DrainUnit) -> DrainResult:
+    return open_pipeline(config).drain(unit)
+
+
+def _tell(progress: Progress, future: Future[DrainResult], unit: DrainUnit, failed: list[CdcError]) -> None:
+    try:
+        result = future.result()
+    except CdcError as error:
+        failed.append(error)
+        progress.console.print(Text(f"{unit.id}: failed", style="red"), soft_wrap=True)
+        return
+    amount = f"{result.rows:,} rows, {size(result.bytes)}, {result.events:,} events in {result.seconds:.1f} s"
+    progress.console.print(Text(f"{result.unit_id}: {amount}"), soft_wrap=True)
+    for one in result.quarantined:
+        if one.fault is not None:
+            told = f"{result.unit_id}: {one.table} is left out: {one.fault.reason} [{one.fault.position}]"
+            progress.console.print(Text(told, style="yellow"), soft_wrap=True)
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console(), transient=True)

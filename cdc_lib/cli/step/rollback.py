@@ -1,0 +1,35 @@
+"""``cdc step rollback``: forget the merge that the lake has in flight."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli.context import SourceName, caller, config_of, find, open_store_pipeline
+from cdc_lib.cli.output import say
+from cdc_lib.merge.planner import plan_of
+from cdc_lib.model.cursor import LAKE
+
+
+def rollback(
+    context: typer.Context,
+    source: SourceName,
+    why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the move.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Forget the merge in flight; the next merge is planned again from the lake cursor. The lake keeps its rows.
+
+    Example:
+        cdc step rollback shop --why "a batch was restored"
+    """
+    pipeline = open_store_pipeline(config_of(find(context, source)))
+    lake = pipeline.cursors.load(source, LAKE)
+    if lake is not None and lake.is_merging:
+        plan = plan_of(lake)
+        say(f"in flight: {len(plan.batches)} batches from {plan.start} to {plan.stop}")
+        if not yes and not typer.confirm(f"Forget this merge of {source}?"):
+            say("nothing was changed")
+            return
+    moved = pipeline.rollback(by=caller("step rollback"), why=why)
+    say(f"the lake cursor is at {moved.position} with nothing in flight; cdc step merge {source} plans the next merge")

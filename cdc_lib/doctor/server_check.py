@@ -1,0 +1,108 @@
+"""What a run needs of the server that preflight does not look at: grants, names, keys, predicates, and the first place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.patterns import database_of, exact_table
+from cdc_lib.config.shape import projection_of, targets_of
+from cdc_lib.config.start import StartAt
+from cdc_lib.doctor.tables_check import key_findings, pattern_findings
+from cdc_lib.errors import CdcError
+from cdc_lib.lake.predicates import fault_of
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.finding import Finding
+from cdc_lib.model.route import routed_schema
+from cdc_lib.model.table_name import TableName
+from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.grants import judge_grants
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.server_facts import facts_of, read_variables
+from cdc_lib.plan.start import Starter
+
+MOST_LOOKED_AT = 200
+"""Tables without a primary key whose other keys are looked at."""
+
+
+def check_grants(config: SourceConfig, credentials: Credentials) -> Iterator[Finding]:
+    """Yield the GRANT statements that are missing; this needs no privilege, and so goes before what does.
+
+    Raises:
+        SourceError: the server cannot be reached.
+    """
+    with closing(connect(config.server, credentials)) as connection:
+        flavor = "mariadb" if "mariadb" in read_variables(connection)["version"].lower() else "mysql"
+        seen = [table for table in InformationSchema(connection).tables() if config.tables.captures(*table)]
+        yield from judge_grants(connection, flavor, [*_named(config.tables.include), *seen])
+
+
+def _named(include: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield what patterns name by a database's whole name: a table that the user may not read is not to be seen."""
+    for pattern in include:
+        one, database = exact_table(pattern), database_of(pattern)
+        if database is not None:
+            yield database, one.table if one is not None else None
+
+
+def check_tables(config: SourceConfig, credentials: Credentials) -> Iterator[Finding]:
+    """Yield patterns that name nothing, tables without a key, and predicates that cannot be evaluated.
+
+    Raises:
+        SourceError: the server cannot be reached.
+    """
+    with closing(connect(config.server, credentials)) as connection:
+        reader = InformationSchema(connection)
+        found = reader.tables()
+        yield from pattern_findings(config.tables, found)
+        tables = [table for table in found if config.tables.captures(*table)]
+        bare = sorted(set(tables) - set(reader.with_primary_key()))[:MOST_LOOKED_AT]
+        without = [table for table in bare if (one := reader.schema(*table)) is not None and not one.primary_key]
+        appended = [table for table in without if all(t.mode == "append" for t in targets_of(config, *table))]
+        yield from key_findings([TableName(*table) for table in without], [TableName(*table) for table in appended])
+        yield from _predicates(config, reader, tables)
+
+
+def _predicates(
+    config: SourceConfig, reader: InformationSchema, tables: Sequence[tuple[str, str]]
+) -> Iterator[Finding]:
+    for database, table in tables:
+        targets = [target for target in targets_of(config, database, table) if target.where]
+        schema = reader.schema(database, table) if targets else None
+        if schema is None:
+            continue
+        try:
+            stored = projection_of(config, schema).schema
+        except CdcError:  # preflight says what is wrong with its columns and masks
+            continue
+        for target in targets:
+            columns = [column.name for column in routed_schema(stored, target).columns]
+            for predicate in target.where:
+                if fault := fault_of(predicate, columns):
+                    what = f"{schema.name}: the predicate {predicate!r} cannot be used: {fault}"
+                    yield Finding("error", what, "Correct it under filters or routes in the source file.")
+
+
+def check_place(config: SourceConfig, credentials: Credentials, cursor: Cursor | None) -> Iterator[Finding]:
+    """Yield whether the server has the place where the source begins, or continues.
+
+    Raises:
+        SourceError: the server cannot be reached.
+    """
+    starter = Starter(config, credentials, facts_of(config.server, credentials))
+    if cursor is not None:
+        if (refused := starter.refusal(cursor)) is not None:
+            yield Finding("error", refused.message, refused.hint)
+        return
+    if not isinstance(config.start, StartAt):
+        return
+    try:
+        place = starter.find(config.start)
+    except CdcError as error:
+        yield Finding("error", f"the source cannot begin at {config.start}: {error.message}", error.hint or _BEGIN)
+        return
+    yield Finding("ok", f"the source begins at {place.position}")
+
+
+_BEGIN = "Write start: snapshot, or a place that SHOW BINARY LOGS still has."

@@ -1,0 +1,30 @@
+"""Whether the store can be written to: a probe is written, replaced, read and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdc_lib.config import StoreConfig
+from cdc_lib.errors import CdcError
+from cdc_lib.model.finding import Finding
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store.objects.probe import refuse_broken_conditions
+
+
+def check_store(config: StoreConfig, store: ObjectStore) -> Iterator[Finding]:
+    """Yield whether a run can write its batches and cursors."""
+    try:
+        refuse_broken_conditions(store, config.url)
+    except CdcError as error:
+        yield Finding("error", f"the store {config.url} cannot be used: {error.message}", _way(config, error))
+        return
+    yield Finding("ok", f"the store {config.url} takes and gives back what is written")
+
+
+def _way(config: StoreConfig, error: CdcError) -> str:
+    if config.scheme == "file":
+        folder = config.folder
+        return (
+            f'mkdir -p "{folder}" && chown "$(id -un)" "{folder}", on a disk that is mounted for writing and not full.'
+        )
+    return error.hint or "Give the key s3:GetObject, PutObject, DeleteObject and ListBucket there."

@@ -1,0 +1,45 @@
+"""Which patterns of the source file name nothing, and which tables have no key: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from cdc_lib.config import TablesConfig
+from cdc_lib.config.patterns import database_of, is_exact
+from cdc_lib.model.finding import Finding
+
+_SHOWN = 5
+
+
+def pattern_findings(config: TablesConfig, tables: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    """Yield a finding for each pattern that names nothing: a table by its full name is missed, others may be still to come.
+
+    Args:
+        config: ``tables:`` of the source file.
+        tables: every table that the user sees at the source.
+    """
+    for pattern in config.unmatched(tables):
+        database = database_of(pattern)
+        see = f"GRANT SELECT ON `{database}`.* TO the user" if database else "GRANT SELECT on them"
+        hint = f"Correct it, or make the table; where it is there: {see}."
+        if is_exact(pattern):
+            yield Finding("error", f"the table {pattern} under tables.include does not exist, or cannot be seen", hint)
+        else:
+            yield Finding("warning", f"the pattern {pattern} under tables.include names no table", hint)
+
+
+def key_findings(without: Collection[str], appended: Collection[str]) -> Iterator[Finding]:
+    """Say which tables have no key.
+
+    Args:
+        without: names of captured tables without a primary or other key that tells rows apart.
+        appended: those of them of which the source file says that the list of changes is kept.
+    """
+    names = sorted(set(without) - set(appended))
+    if names:
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        yield Finding(
+            "warning",
+            f"without a key the lake keeps the list of changes, not the rows: {shown}",
+            f"ALTER TABLE {names[0]} ADD PRIMARY KEY (...); or say mode: append for it under modes.",
+        )

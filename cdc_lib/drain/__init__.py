@@ -1,0 +1,1 @@
+"""One window of the binlog to one durable batch."""

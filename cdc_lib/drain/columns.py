@@ -1,0 +1,206 @@
+"""What the source file makes of tables on their way into the lake: settled before anything is read, shown by the doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cdc_lib.binlog.rows.hidden_columns import VERSIONED
+from cdc_lib.binlog.rows.masking import Masker, Shape
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.patterns import matches
+from cdc_lib.config.shape import is_shaped, projection_of, targets_of
+from cdc_lib.errors import CdcError, ConfigError, IncompatibleSchema, TableUnreadable
+from cdc_lib.lake.routing import refuse_collisions
+from cdc_lib.lake.union import Shard, union
+from cdc_lib.model.cascades import Cascades
+from cdc_lib.model.finding import Finding
+from cdc_lib.model.projection import Projection, refuse_masked_keys
+from cdc_lib.model.route import routed_schema
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_name import TableName
+from cdc_lib.ports import SchemaReader
+
+_SHOWN = 5
+"""Tables that a line names before it counts the others."""
+
+
+def shape_of(config: SourceConfig, credentials: Credentials) -> Shape:
+    """Return which columns of a source's tables are stored, and with which masks."""
+
+    def project(schema: TableSchema) -> Projection:
+        return projection_of(config, schema)
+
+    return Shape(project, Masker(credentials.mask_key.encode()), masks=bool(config.masks))
+
+
+def check_tables(config: SourceConfig, shape: Shape, reader: SchemaReader, tables: Iterable[tuple[str, str]]) -> None:
+    """Look whether columns and masks can be followed on the captured tables, and whether each has a lake table of its own.
+
+    Raises:
+        ConfigError: they cannot, or it has not; names table and column.
+        TableUnreadable: the server refuses to read a table, and that stops the source.
+    """
+    tables = list(tables)
+    refuse_collisions(config, tables)
+    for database, table in tables:
+        if not is_shaped(config, database, table):
+            continue
+        try:
+            schema = reader.schema(database, table)
+        except TableUnreadable:
+            if config.on_error != "quarantine":
+                raise
+            continue  # its snapshot, or the window that has rows of it, is left out for that
+        if schema is not None:
+            _settled(config, shape, schema)
+
+
+def _settled(config: SourceConfig, shape: Shape, schema: TableSchema) -> Projection:
+    projection = shape.of(schema)
+    if config.start == "snapshot":
+        refuse_masked_keys(projection)
+    return projection
+
+
+@dataclass(frozen=True, slots=True)
+class _RoutedColumns:
+    """What one source table gives to a lake table, and what tells its rows from those of others."""
+
+    routed: bool
+    constants: tuple[tuple[str, str], ...]
+    shard: Shard
+
+
+def left_to_tools(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Name the tables that are left out because they look like those of an online schema change tool."""
+    if names := [TableName(*table) for table in tables if config.tables.leaves_to_tools(*table)]:
+        yield Finding(
+            "warning",
+            f"left out, as gh-ost and pt-online-schema-change name their tables so: {', '.join(names)}",
+            "Name those that are tables of your own under tables.include in full, or set tables.online_schema_change: false.",
+        )
+
+
+def versioned(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Name the captured ones among tables WITH SYSTEM VERSIONING; with quarantine they are quarantined when rows of them come."""
+    if names := [TableName(*table) for table in tables if config.tables.captures(*table)]:
+        yield Finding(
+            "warning" if config.on_error == "quarantine" else "error",
+            f"tables that are not read: {', '.join(names)}: {VERSIONED}",
+            "Exclude them under tables in the source file.",
+        )
+
+
+def cascade_findings(config: SourceConfig, cascades: Cascades) -> Iterator[Finding]:
+    """Name the captured tables that foreign keys change without the binlog, and what becomes of them."""
+    if cascades.logged:
+        return
+    if hidden := [TableName(*table) for table in cascades.unseen]:
+        what = f"it is unknown which foreign keys change tables, because SHOW CREATE TABLE is refused for {', '.join(hidden)}"
+        yield Finding("warning", what, "GRANT SELECT on them, or repair them.")
+    told: dict[TableName, set[TableName]] = {}
+    for key in cascades.keys:
+        for table in sorted(cascades.reached([key.child])):
+            if config.tables.captures(*table):
+                told.setdefault(TableName(*table), set()).add(TableName(*key.parent))
+    if not told:
+        return
+    names = ", ".join(f"{table} (with {', '.join(sorted(parents))})" for table, parents in sorted(told.items()))
+    becomes = {
+        "snapshot": "each such table is read again when rows of the other are deleted or get another key",
+        "stop": "the window stops when rows of the other are deleted or get another key (cascades: stop)",
+        "ignore": "rows of theirs stay wrong in the lake (cascades: ignore)",
+    }[config.cascades]
+    yield Finding(
+        "warning",
+        f"foreign keys with CASCADE, SET NULL or SET DEFAULT change tables, and this server's binlog does not show it: "
+        f"{names}; {becomes}",
+        "Delete the rows of these tables by statements of their own before those that they refer to.",
+    )
+
+
+def collisions(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Name the source tables that would become one lake table without a route that says so."""
+    try:
+        refuse_collisions(config, tables)
+    except ConfigError as error:
+        yield _wrong(error)
+
+
+def findings(
+    config: SourceConfig, shape: Shape, reader: SchemaReader, tables: Sequence[tuple[str, str]]
+) -> Iterator[Finding]:
+    """Yield what columns, masks and routes do to the captured tables, and what is wrong with them."""
+    if not (config.columns or config.masks or config.routes or config.filters):
+        return
+    shared: dict[str, list[_RoutedColumns]] = {}
+    names: list[tuple[TableSchema, tuple[str, str]]] = []
+    for database, table in tables:
+        schema = reader.schema(database, table)
+        if schema is None:
+            continue
+        names.append((schema, (database, table)))
+        try:
+            projection = _settled(config, shape, schema)
+            for target in targets_of(config, database, table):
+                constants = tuple(target.constants(config.source, database, table).items())
+                shard = (schema.name, routed_schema(projection.schema, target))
+                shared.setdefault(target.name, []).append(_RoutedColumns(target.routed, constants, shard))
+        except CdcError as error:
+            yield _wrong(error)
+            continue
+        if projection.masked:
+            yield Finding("ok", f"{schema.name}: masks on {', '.join(sorted(projection.masked))}")
+    yield from _without_effect(config, names)
+    for name, shares in shared.items():
+        yield from _judge_shared(name, shares)
+
+
+def _judge_shared(name: str, shares: Sequence[_RoutedColumns]) -> Iterator[Finding]:
+    """Say what goes into one lake table."""
+    if len(shares) == 1 and not shares[0].routed:
+        return
+    tables = [share.shard[0] for share in shares]
+    shown = ", ".join(tables[:_SHOWN]) + (f" and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else "")
+    try:
+        made = union(name, [share.shard for share in shares])
+    except IncompatibleSchema as error:
+        yield _wrong(error)
+        return
+    key = ", ".join(made.primary_key)
+    yield Finding("ok", f"{shown} → {name}, {f'by {key}' if key else 'every change a row'}")
+    if len({share.constants for share in shares}) < len(shares):
+        yield Finding(
+            "warning",
+            f"{len(tables)} tables share {name} without a column that tells them apart: rows of one {key or 'table'} "
+            "overwrite those of another unless no two tables have the same key",
+            "Add keys: [schema] or keys: [table] to the route, or make sure that their keys are disjoint.",
+        )
+
+
+def _without_effect(config: SourceConfig, names: Sequence[tuple[TableSchema, tuple[str, str]]]) -> Iterator[Finding]:
+    """Say which rules name nothing that is there: a mask that misses its column hides nothing."""
+    for rule in config.masks:
+        for pattern in rule.columns:
+            one = rule.model_copy(update={"columns": (pattern,)})
+            if not any(one.covers(*t) and any(one.masks(c.name) for c in schema.columns) for schema, t in names):
+                yield Finding(
+                    "warning",
+                    f"the mask {rule.mask} of {rule.tables} names the column {pattern}, which no captured table has",
+                    "Correct the pattern, or leave it for a table that is still to come.",
+                )
+    others = [
+        *(("columns", rule.tables) for rule in config.columns),
+        *(("routes", rule.tables) for rule in config.routes),
+        *(("filters", rule.tables) for rule in config.filters),
+    ]
+    for kind, pattern in others:
+        if not any(matches(pattern, *table) for _, table in names):
+            what = f"{pattern} under {kind} names no captured table"
+            yield Finding("warning", what, "Correct the pattern, or leave it for a table that is still to come.")
+
+
+def _wrong(error: CdcError) -> Finding:
+    place = error.context.get("table")
+    return Finding("error", f"{place}: {error.message}" if place else error.message, error.hint)

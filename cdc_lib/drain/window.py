@@ -1,0 +1,127 @@
+"""One window of the binlog from the server to a durable batch: server, decoder and store wired together."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+
+from cdc_lib.binlog.rows.masking import Shape
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.drain.batch import Exclusions, WindowBatches
+from cdc_lib.drain.columns import shape_of
+from cdc_lib.drain.origin import ServerOrigin
+from cdc_lib.errors import (
+    BatchMismatch,
+)
+from cdc_lib.model.cascades import Cascades
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.results import DrainResult, result_of
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.model.window import Window
+from cdc_lib.mysql.connection import Session, connect
+from cdc_lib.mysql.foreign_keys import cascades_of, logs_cascades
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.server_facts import ServerFacts, facts_of_planned, read_charsets
+from cdc_lib.ports import ObjectStore
+from cdc_lib.schema_history.versions import Histories
+from cdc_lib.store import layout
+from cdc_lib.store.manifests import find_manifest, publish_manifest
+from cdc_lib.store.objects.layered import LayeredStore
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Drainer:
+    """Drains the windows of one source.
+
+    Args:
+        config: of the source.
+        credentials: log-in of the source.
+        store: where batches go.
+        versions: where versions of schemas are read from that the store does not have; None where it has all.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+    versions: ObjectStore | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """Which columns are stored, and with which masks."""
+        return shape_of(self.config, self.credentials)
+
+    def window(
+        self,
+        window: Window,
+        identity: ServerIdentity,
+        earlier: Sequence[Window] = (),
+        leaving: Exclusions | None = None,
+        file_times: Mapping[str, datetime] | None = None,
+    ) -> DrainResult:
+        """Read one window and write its batch, unless it is there already.
+
+        Args:
+            window: what to read.
+            identity: server that the window's positions belong to.
+            earlier: windows in flight before it; what those without a batch hold of DDL is read as well if need be.
+            leaving: tables that the window does without, or may.
+            file_times: when binlog files were made, of those that are known.
+
+        Raises:
+            ServerChanged: another server answers.
+            PositionNotFound: a file was made at another time: the server's binlog was reset meanwhile.
+            BatchMismatch: somebody else wrote the same window with other contents.
+        """
+        began = time.monotonic()
+        key = layout.manifest_key(window)
+        if (manifest := find_manifest(self.store, key)) is not None:
+            return result_of(window.id, [manifest], time.monotonic() - began, written=0)
+        connection = connect(self.config.server, self.credentials)
+        try:
+            facts = facts_of_planned(connection, self.config.server, identity, self.config.source)
+            charsets = read_charsets(connection)
+            cascades = self._cascades(connection, facts)
+        finally:
+            connection.close()
+        versions = LayeredStore(self.store, self.versions) if self.versions is not None else self.store
+        histories = Histories(self.config, self.credentials, versions, window.epoch, facts, charsets)
+        undrained = [before for before in earlier if find_manifest(self.store, layout.manifest_key(before)) is None]
+        with closing(ServerOrigin(self.config, self.credentials, self.shape, cascades=cascades)) as origin:
+            batches = WindowBatches(self.config, self.store, self.shape, origin)
+            manifest = batches.write(window, histories, undrained, leaving or Exclusions(), file_times or {})
+        state = publish_manifest(self.store, key, manifest)
+        if contents_of(state) != contents_of(manifest):
+            raise BatchMismatch(
+                "the window was drained before with other contents",
+                hint="Its files may be written over: rewind the cursor to the window's start and drain it again.",
+                source=window.source,
+                key=key,
+            )
+        return result_of(window.id, [manifest], time.monotonic() - began, written=1)
+
+    def _cascades(self, connection: Session, facts: ServerFacts) -> Cascades:
+        """Return what foreign keys change in captured tables without the binlog, where that matters."""
+        if self.config.cascades == "ignore" or logs_cascades(facts):
+            return Cascades()
+        return cascades_of(connection, facts, self.config.tables.select(InformationSchema(connection).tables()))
+
+
+def contents_of(manifest: Manifest) -> tuple[object, ...]:
+    """Return what two drains of one window must agree on."""
+    quarantined = tuple((one.table, one.events) for one in manifest.quarantined)
+    raw = manifest.raw and manifest.raw.sha256
+    return (
+        manifest.files,
+        manifest.prepared_files,
+        manifest.prepared,
+        manifest.xa_decisions,
+        manifest.statements,
+        quarantined,
+        raw,
+    )

@@ -1,0 +1,49 @@
+"""Conditions under which a table in scd2 mode shows what was at a moment: by time, by place, by GTID.
+
+Each is Spark SQL for WHERE, and leaves one version of each row at most. Two changes of one second are told apart by place and by
+GTID; at a time there is what stood when all changes of that time were done.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.manifest import GTID
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_mode import TO_GTID, TO_ORDER, VALID_FROM, VALID_TO
+
+_FROM, _TO = f"struct({', '.join(ORDER)})", f"struct({', '.join(TO_ORDER)})"
+
+
+def at_time(at: datetime) -> str:
+    """Return the condition of what was at a time.
+
+    Args:
+        at: with its time zone.
+    """
+    literal = f"TIMESTAMP '{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
+    return f"{VALID_FROM} <= {literal} AND ({VALID_TO} IS NULL OR {VALID_TO} > {literal})"
+
+
+def before_point(point: Point) -> str:
+    """Return the condition of what stood before the event at a point: all that was committed before it, as in a cut."""
+    place = f"struct({point.epoch}, {point.file}, {point.offset}L)"
+    began, ended = f"struct({', '.join(ORDER[:-1])})", f"struct({', '.join(TO_ORDER[:-1])})"
+    return f"{began} < {place} AND ({TO_ORDER[0]} IS NULL OR {ended} >= {place})"
+
+
+def after_gtid(gtid: str, table: str) -> str:
+    """Return the condition of what stood when a transaction was committed.
+
+    Args:
+        gtid: of the transaction, as in ``_gtid``.
+        table: a table in scd2 mode that the transaction changed, ready for SQL; it need not be the one that is asked.
+    """
+    text = gtid.replace("\\", "\\\\").replace("'", "\\'")
+    places = (
+        f"SELECT {_FROM} AS place FROM {table} WHERE {GTID} = '{text}'"
+        f" UNION ALL SELECT {_TO} AS place FROM {table} WHERE {TO_GTID} = '{text}'"
+    )
+    place = f"(SELECT max(place) FROM ({places}) AS places)"
+    return f"{_FROM} <= {place} AND ({TO_ORDER[0]} IS NULL OR {_TO} > {place})"

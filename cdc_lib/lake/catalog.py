@@ -1,0 +1,170 @@
+"""The lake's tables read by PyIceberg, without Spark. Needs the ``read`` extra of the installation.
+
+Rows are handed to other engines as Arrow tables from here. DuckDB's own reader of Iceberg needs an extension from its makers' server;
+`tests/integration/spark/test_duckdb_reader.py` compares what it reads where the extension can be installed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table
+from requests.exceptions import RequestException
+from sqlalchemy.exc import OperationalError
+
+from cdc_lib.config import LakeConfig, SourceConfig, StoreConfig, store_keys_from_environment
+from cdc_lib.config.shape import targets_of
+from cdc_lib.errors import CdcError, ConfigError, StoreError, StoreUnavailable
+from cdc_lib.model.table_name import TableName
+
+_SPARK_ONLY = frozenset({"io-impl", "type", "catalog-impl", "uri", "warehouse"})
+"""Properties that name Java classes, or that are said elsewhere in the source file."""
+
+
+def preview(config: SourceConfig, table: str, limit: int) -> pa.Table:
+    """Return some rows of a table, in no particular order.
+
+    Args:
+        config: the source.
+        table: ``database.table`` at the source.
+        limit: how many rows at most.
+
+    Raises:
+        ConfigError: there is no such lake or no such table, or the catalog's type cannot be read without Spark.
+    """
+    opened = open_table(config, table)
+    with explained(table):
+        return opened.scan(limit=limit).to_arrow()
+
+
+def shown(rows: pa.Table) -> dict[str, list[Any]]:
+    """Return the cells of each column as people and JSON read them.
+
+    Numbers and truth values stay what they are, bytes are hex digits, everything else is text: a date of the lake may be one
+    that Python does not have, such as those of the year 0.
+    """
+    return {name: list(map(_shown, _readable(rows.column(name)).to_pylist())) for name in rows.column_names}
+
+
+def _readable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.string()) if pa.types.is_temporal(column.type) else column
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def open_table(config: SourceConfig, table: str) -> Table:
+    """Open the lake table of ``database.table``.
+
+    Raises:
+        ConfigError: as in :func:`preview`.
+    """
+    database, name = TableName.parse(table).pair
+    # A table of several routes is looked at in the lake table of the first.
+    target = targets_of(config, database, name)[0]
+    namespace = config.lake.namespace_of(config.source, target.database)
+    try:
+        with explained(table):
+            return open_catalog(config).load_table((*namespace, target.table))
+    except NoSuchTableError as error:
+        raise ConfigError(
+            f"the lake has no table {'.'.join(namespace)}.{target.table}",
+            hint="It is made by the first merge that has rows of it. See cdc status.",
+            source=config.source,
+            table=table,
+        ) from error
+
+
+@contextmanager
+def explained(table: str) -> Iterator[None]:
+    """Turn what the libraries below raise into one error of this project; their texts may hold a log-in and go no further.
+
+    Raises:
+        StoreUnavailable: no answer.
+        StoreError: something else.
+    """
+    try:
+        yield
+    except (CdcError, NoSuchTableError):
+        raise
+    except (RequestException, OperationalError, ConnectionError, TimeoutError) as error:
+        hint = "Start it, or correct lake.uri in the source file: cdc doctor looks at it."
+        raise StoreUnavailable(f"the lake's catalog cannot be reached: {_kind(error)}", hint=hint) from None
+    except Exception as error:  # noqa: BLE001 - four libraries lie below, each with errors of its own
+        hint = "Read it with Spark: a location that holds # or ? cannot be opened without it. Else restore its files."
+        raise StoreError(f"the lake table of {table} cannot be read: {_kind(error)}", hint=hint) from None
+
+
+def _kind(error: BaseException) -> str:
+    """Name an error, and say what an operating system or SQLite said of it."""
+    cause = getattr(error, "orig", None) or error
+    said = str(cause) if isinstance(cause, sqlite3.Error | OSError) and "@" not in str(cause) else ""
+    return f"{type(cause).__name__}: {said}" if said else type(cause).__name__
+
+
+def open_catalog(config: SourceConfig) -> Catalog:
+    """Open the catalog of a source's lake for reading.
+
+    Raises:
+        ConfigError: there is no lake yet, or its type cannot be read without Spark.
+    """
+    return load_catalog(config.lake.catalog, **catalog_properties(config))
+
+
+def catalog_properties(config: SourceConfig) -> dict[str, str]:
+    """Write the lake's settings as PyIceberg wants them."""
+    lake = config.lake
+    properties = _storage(config.store, lake)
+    properties |= {name: value for name, value in lake.properties.items() if name not in _SPARK_ONLY}
+    if lake.warehouse is not None:
+        properties["warehouse"] = lake.warehouse
+    return properties | _catalog(lake)
+
+
+def _catalog(lake: LakeConfig) -> dict[str, str]:
+    if lake.type == "jdbc" and lake.uri is not None:
+        return {"type": "sql", "uri": sqlalchemy_url(lake.uri), "init_catalog_tables": "false"}
+    if lake.type == "hadoop":
+        raise ConfigError("a lake of type hadoop cannot be read without Spark", hint="Use a jdbc or rest catalog.")
+    return {"type": lake.type} | ({"uri": lake.uri} if lake.uri is not None else {})
+
+
+def sqlalchemy_url(jdbc: str) -> str:
+    """Turn a JDBC address into SQLAlchemy's for the same database.
+
+    Raises:
+        ConfigError: the file of a SQLite catalog is not there, or the address is no JDBC one.
+    """
+    if not jdbc.startswith("jdbc:"):
+        raise ConfigError("lake.uri of a jdbc catalog begins with jdbc:", hint="For example jdbc:sqlite:/data/cat.db")
+    address = jdbc.removeprefix("jdbc:")
+    if not address.startswith("sqlite:"):
+        return address
+    file = Path(unquote(address.removeprefix("sqlite:").removeprefix("file:").partition("?")[0]))
+    if not file.is_file():
+        # SQLite would make an empty one.
+        raise ConfigError(f"there is no lake yet: {file} is not there", hint="The first merge makes it.")
+    return f"sqlite:///{file.absolute()}"
+
+
+def _storage(store: StoreConfig, lake: LakeConfig) -> dict[str, str]:
+    """A lake in S3 is reached as the store is, unless ``lake.properties`` say otherwise; the merge job does the same."""
+    if lake.warehouse is None or urlsplit(lake.warehouse).scheme not in {"s3", "s3a"}:
+        return {}
+    settings = {"s3.endpoint": store.endpoint_url, "s3.region": store.region}
+    settings["s3.force-virtual-addressing"] = str(not store.path_style).lower()
+    keys = store_keys_from_environment(store) if store.scheme == "s3" else None
+    if keys is not None:
+        settings |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
+    return {name: value for name, value in settings.items() if value is not None}

@@ -1,0 +1,162 @@
+"""Which columns a lake table needs before rows of a source schema fit into it.
+
+A lake table only grows: columns are added and widened, never dropped. What would lose a value stops the table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cdc_lib.errors import IncompatibleSchema
+from cdc_lib.lake.modes import mode_of
+from cdc_lib.model.lake_table import MODE_COLUMNS, LakeColumn, LakeTable, lake_type, reserved
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_mode import Mode
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_DIGITS = {"int": 10, "bigint": 19}
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """A column that the lake table does not have yet; ``after`` is None for the first place."""
+
+    name: str
+    type: str
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WidenColumn:
+    """A column whose type must hold more."""
+
+    name: str
+    type: str
+
+
+ColumnChange = AddColumn | WidenColumn
+
+
+def lake_columns(schema: TableSchema, wanted: Mode | None = None) -> tuple[LakeColumn, ...]:
+    """Return the columns of a new lake table of a mode.
+
+    Raises:
+        IncompatibleSchema: a column has a name that the lake keeps for itself.
+    """
+    mode = mode_of(schema, wanted)
+    _refuse_reserved(schema, mode)
+    own = tuple(LakeColumn(column.name, column.type.lake_type) for column in schema.columns)
+    change = tuple(LakeColumn(name, lake_type(name)) for name in MODE_COLUMNS[mode])
+    return own + change
+
+
+def identifier_fields(schema: TableSchema, mode: Mode) -> tuple[str, ...]:
+    """Return the columns that identify a row of a new lake table, as Iceberg's specification has it; empty without such.
+
+    They are required, so that all of the key must be values that never become null in the lake: a zero date does. Iceberg allows
+    no floating point numbers. Where versions or changes are kept, the source's key is in many rows.
+    """
+    types = {column.name: column.type.lake_type for column in schema.columns}
+    if mode not in ("mirror", "soft_delete") or any(types.get(name) in _NO_IDENTIFIERS for name in schema.primary_key):
+        return ()
+    return schema.primary_key
+
+
+_NO_IDENTIFIERS = frozenset({"float", "double", "date", "timestamp", "timestamp_ntz", None})
+
+
+def changes_for(table: LakeTable, schema: TableSchema) -> tuple[ColumnChange, ...]:
+    """Return what must be done before rows of the schema are written, in order; nothing when they fit already.
+
+    Raises:
+        IncompatibleSchema: the rows cannot be held without loss, or the primary key is another one.
+    """
+    _refuse_reserved(schema, table.mode)
+    _refuse_other_key(table, schema)
+    have = {column.name.lower(): column for column in table.columns}
+    changes: list[ColumnChange] = []
+    before: str | None = None
+    for column in schema.columns:
+        old, needs = have.get(column.name.lower()), column.type.lake_type
+        if old is None:
+            changes.append(AddColumn(column.name, needs, before))
+        elif not holds(old.type, needs):
+            if not widens(old.type, needs):
+                raise _incompatible(schema, column.name, old.type, needs)
+            changes.append(WidenColumn(old.name, needs))
+        before = old.name if old is not None else column.name
+    return tuple(changes)
+
+
+def holds(lake: str, rows: str) -> bool:
+    """Whether a column of type ``lake`` holds every value of type ``rows`` exactly."""
+    if lake == rows or (lake, rows) in {("bigint", "int"), ("double", "float"), ("double", "int")}:
+        return True
+    outer, inner = _digits(lake), _digits(rows)
+    if outer is None or inner is None or not lake.startswith("decimal"):
+        return False
+    return outer[0] - outer[1] >= inner[0] - inner[1] and outer[1] >= inner[1]
+
+
+def widens(old: str, new: str) -> bool:
+    """Whether Iceberg can turn a column of type ``old`` into ``new`` without rewriting a file."""
+    if (old, new) in {("int", "bigint"), ("float", "double")}:
+        return True
+    before, after = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)
+    if before is None or after is None:
+        return False
+    return before[2] == after[2] and int(before[1]) < int(after[1])
+
+
+def _digits(name: str) -> tuple[int, int] | None:
+    """Return precision and scale of an exact number."""
+    if name in _DIGITS:
+        return _DIGITS[name], 0
+    match = _DECIMAL.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _refuse_reserved(schema: TableSchema, mode: Mode) -> None:
+    names = reserved(mode)
+    taken = [column.name for column in schema.columns if column.name.lower() in names]
+    if taken:
+        raise IncompatibleSchema(
+            f"column {taken[0]} has a name that the lake keeps for itself",
+            hint="Rename the column at the source, or exclude the table under tables.exclude.",
+            table=schema.name,
+            column=taken[0],
+        )
+
+
+def _refuse_other_key(table: LakeTable, schema: TableSchema) -> None:
+    old, new = ([name.lower() for name in key] for key in (table.primary_key, schema.primary_key))
+    if old != new:
+        raise IncompatibleSchema(
+            f"the primary key changed from ({', '.join(old)}) to ({', '.join(new)}): the rows in the lake are kept by "
+            "the old one",
+            hint="Take a new snapshot of this table (cdc snapshot); its rows are kept by the new key then."
+            if can_be_rekeyed(table, schema.primary_key)
+            else "Drop the lake table and take a new snapshot of this table.",
+            table=schema.name,
+        )
+
+
+def can_be_rekeyed(table: LakeTable, key: tuple[str, ...]) -> bool:
+    """Whether a snapshot that replaces all rows of a lake table may bring another key along.
+
+    Where deleted rows or old versions stay, these are kept by the key of before.
+    """
+    return table.mode in ("mirror", "append") and bool(table.primary_key) and bool(key)
+
+
+def _incompatible(schema: TableSchema, column: str, old: str, new: str) -> IncompatibleSchema:
+    return IncompatibleSchema(
+        f"column {column} is {old} in the lake and {new} at the source: that cannot be changed without loss",
+        hint=f"Rename the lake's column (ALTER TABLE {{lake_table}} RENAME COLUMN {column} TO {column}_old), so that a new one of "
+        "the right type is added, and take a new snapshot of this table; then merge again.",
+        table=schema.name,
+        column=column,
+        lake_type=old,
+        source_type=new,
+    )

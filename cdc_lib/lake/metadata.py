@@ -1,0 +1,98 @@
+"""What the catalog tells of lake tables, without their rows and without Spark. Needs the ``read`` extra of the installation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table
+
+from cdc_lib.config import SourceConfig
+from cdc_lib.lake.catalog import explained, open_catalog, open_table
+from cdc_lib.lake.routing import lake_merges
+from cdc_lib.model.lake_table import KEY_PROPERTY, MODE_PROPERTY
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """One lake table.
+
+    Args:
+        lake_table: full name, for example ``lake.shop.orders``.
+        tables: ``database.table`` of the source tables whose rows go into it.
+        mode: how it keeps rows; ``missing`` where the catalog does not have the table.
+        key: names of the key's columns; empty without a key.
+        rows: how many it has; None where its metadata do not tell.
+    """
+
+    lake_table: str
+    tables: tuple[str, ...]
+    mode: str
+    key: tuple[str, ...]
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a lake table; ``type`` is spelled as Iceberg does."""
+
+    name: str
+    type: str
+    nullable: bool
+    is_key: bool
+
+
+def described(config: SourceConfig, tables: Iterable[str]) -> list[TableDescription]:
+    """Return the lake tables of source tables.
+
+    Args:
+        config: the source.
+        tables: ``database.table`` of each.
+
+    Raises:
+        ConfigError: there is no lake yet, or its type cannot be read without Spark.
+        StoreError: the catalog or a table cannot be read.
+    """
+    catalog = None
+    found = []
+    for lake in lake_merges(config, tables):
+        try:
+            with explained(str(lake.name)):
+                catalog = catalog or open_catalog(config)
+                table = catalog.load_table((*lake.name.namespace, lake.name.name))
+        except NoSuchTableError:
+            found.append(TableDescription(str(lake.name), lake.tables, "missing", (), None))
+            continue
+        mode = table.properties.get(MODE_PROPERTY, "unknown")
+        found.append(TableDescription(str(lake.name), lake.tables, mode, _key(table), _rows(table)))
+    return found
+
+
+def columns_of(config: SourceConfig, table: str) -> list[Column]:
+    """Return the columns of the lake table of ``database.table``, in order.
+
+    Raises:
+        ConfigError: there is no such lake or no such table, or the catalog's type cannot be read without Spark.
+        StoreError: the catalog or the table cannot be read.
+    """
+    opened = open_table(config, table)
+    key = _key(opened)
+    return [Column(one.name, str(one.field_type), not one.required, one.name in key) for one in opened.schema().fields]
+
+
+def _key(table: Table) -> tuple[str, ...]:
+    return tuple(json.loads(table.properties.get(KEY_PROPERTY, "[]")))
+
+
+def _rows(table: Table) -> int | None:
+    """Return the rows that are not deleted, as the current snapshot counts them."""
+    snapshot = table.current_snapshot()
+    if snapshot is None:
+        return 0
+    summary = snapshot.summary
+    records = summary["total-records"] if summary is not None else None
+    if summary is None or records is None or int(summary["total-equality-deletes"] or 0):
+        return None
+    return int(records) - int(summary["total-position-deletes"] or 0)

@@ -1,0 +1,234 @@
+"""What the lake merges next, and when it has: the lake cursor's side of the pipeline."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from cdc_lib.config import SourceConfig
+from cdc_lib.errors import MergeConflict
+from cdc_lib.model.cursor import LAKE, Cursor
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.position import Point
+from cdc_lib.model.quarantine import QuarantineRecord, excluded_tables, lagging_tables, to_reach
+from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, settle
+from cdc_lib.plan.ack import over_window
+from cdc_lib.plan.gaps import as_gap, chain_of
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.quarantine.tables import Quarantine
+from cdc_lib.store import layout
+from cdc_lib.store.cuts import cut_of
+from cdc_lib.store.manifests import find_manifest, load_manifest
+from cdc_lib.store.windows import stored_windows
+
+_MERGE_WINDOWS = 64
+"""Most windows in one merge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """Plans the merges of one source.
+
+    Args:
+        config: the source.
+        store: where batches and cuts lie.
+        quarantine: knows what a merge waits for.
+        cursors: where cursors lie.
+    """
+
+    config: SourceConfig
+    store: ObjectStore
+    quarantine: Quarantine
+    cursors: CursorStore
+
+    def planned(self, drain: Cursor, lake: Cursor) -> Cursor:
+        """Return the lake cursor with the next merge in flight; as it was when there is nothing to merge.
+
+        Raises:
+            CursorMoved: somebody else planned at the same moment.
+            MergeError: a window commits an XA transaction whose rows are in no batch.
+            BatchesMissing: the batch that comes next is not stored.
+        """
+        lake = self._in_its_epoch(drain, lake)
+        held = self.quarantine.held(drain, lake)
+        manifests = [] if held else list(self._durable(drain, lake))
+        self._check_prepared(drain, lake, manifests)
+        windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
+        ready = [task for task in _new_chunks(drain, lake) if task.id not in held]
+        chunks, windows = in_order(drain, lake, ready, windows)
+        planned = replace(lake, in_flight_snapshots=chunks, in_flight=windows)
+        return lake if planned == lake else self.cursors.swap(lake, replace(planned, quarantine=drain.quarantine))
+
+    def withdrawn(self, drain: Cursor, lake: Cursor, by: str) -> Cursor:
+        """Return the lake cursor without a merge in flight that would bring what a new snapshot replaces; else as it was.
+
+        Such a merge may be one that cannot be done, and what it would bring of other tables is planned again. A merge whose
+        cut is there is done.
+
+        Raises:
+            CursorMoved: somebody else moved the cursor at the same moment.
+        """
+        tables = outdated(drain, lake)
+        if not tables or cut_of(self.store, lake.source, plan_of(lake).merge_id) is not None:
+            return lake
+        why = f"a new snapshot of {', '.join(sorted(tables))} replaces what was in flight"
+        return self.cursors.swap(lake, lake.rolled_back(at=datetime.now(UTC), by=by, why=why))
+
+    def oldest_batch(self) -> Manifest | None:
+        """Return the manifest of the first window that is stored."""
+        stored = stored_windows(self.store, self.config.source)
+        return load_manifest(self.store, stored[0].key) if stored else None
+
+    def acknowledged(self, lake: Cursor, by: str) -> Cursor:
+        """Return the lake cursor after the merge in flight, if its cut is published; else as it was."""
+        if not lake.is_merging:
+            return lake
+        if cut_of(self.store, lake.source, plan_of(lake).merge_id) is None:
+            return lake
+        moved = lake
+        merged: list[tuple[str, Manifest]] = []
+        for window in lake.in_flight:
+            key = layout.manifest_key(window)
+            manifest = find_manifest(self.store, key)
+            moved = over_window(moved, window, manifest, at=datetime.now(UTC), by=by)
+            merged += [(key, manifest)] if manifest else []
+        moved = replace(moved, prepared=settle(lake.prepared, merged).open)
+        return replace(moved.with_snapshots(lake.in_flight_snapshots), in_flight_snapshots=())
+
+    def _in_its_epoch(self, drain: Cursor, lake: Cursor) -> Cursor:
+        """Let the lake cursor follow into the next epoch when all that was acknowledged before it is merged."""
+        while (followed := lake.following(drain)) is not lake:
+            lake = self.cursors.swap(lake, followed)
+        return lake
+
+    def _check_prepared(self, drain: Cursor, lake: Cursor, manifests: list[Manifest]) -> None:
+        """Refuse commits of XA transactions that were prepared before the source began, unless snapshots have them."""
+        unknown = settle(lake.prepared, [(layout.key_of(manifest), manifest) for manifest in manifests]).unknown
+        unknown = not_replayed(unknown, drain.epoch_changes)
+        if unknown:
+            firsts = [
+                find_manifest(self.store, layout.chunk_manifest_key(task, 0))
+                for task in drain.snapshots
+                if task.chunks and task.selection is None
+            ]
+            reads = [Point.at(m.epoch, m.chunk.low_watermark) for m in firsts if m is not None and m.chunk is not None]
+            # Where tables begin without a snapshot, that of some says nothing of the others.
+            all_read = len(reads) == len(firsts) and self.config.start == "snapshot"
+            check_in_snapshots(unknown, reads if all_read else (), self.config.source)
+
+    def _durable(self, drain: Cursor, lake: Cursor) -> Iterator[Manifest]:
+        """Yield the manifests of acknowledged windows that follow the lake cursor; none while a snapshot is unfinished.
+
+        A row that a snapshot still has to bring could otherwise come back after its delete was merged. What lies before a gap
+        is merged first.
+
+        Raises:
+            BatchesMissing: the one that comes next is not stored.
+        """
+        end = drain.end_of_epoch(lake.epoch)
+        if drain.open_snapshots or end is None or lake.position == end:
+            return
+        chain = chain_of(self.store, drain, lake)
+        if not chain.windows and (gap := as_gap(lake, chain)) is not None:
+            raise gap.error()
+        for window in chain.windows[:_MERGE_WINDOWS]:
+            yield load_manifest(self.store, window.key)
+
+
+def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
+    """Return, per table, how far its snapshot is durable, where the lake has less."""
+    merged = {task.id: task for task in lake.snapshots}
+    return tuple(task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0))
+
+
+def in_order(
+    drain: Cursor, lake: Cursor, tasks: Iterable[SnapshotTask], windows: Sequence[Window]
+) -> tuple[tuple[SnapshotTask, ...], tuple[Window, ...]]:
+    """Return what a merge takes of snapshots and windows, so that no change comes later than a snapshot that has it.
+
+    A snapshot in the place of what is left out waits until the lake has come to where that begins, and the windows after
+    there wait for it.
+
+    Args:
+        drain: the drain cursor.
+        lake: the lake cursor, with nothing in flight.
+        tasks: snapshots of which chunks are there to be merged.
+        windows: those that could be merged, in order.
+    """
+    records: dict[str, list[QuarantineRecord]] = {}
+    for one in drain.quarantine:
+        records.setdefault(one.table, []).append(one)
+    ahead = {
+        task: to_reach(records.get(task.name, ()), task.name, task.snapshot_id, lake.epoch, lake.position)
+        for task in tasks
+    }
+    ends = [one.start for one in ahead.values() if one is not None and one.epoch == lake.epoch]
+    return (
+        tuple(task for task, record in ahead.items() if record is None),
+        tuple(window for window in windows if all(window.stop <= end for end in ends)),
+    )
+
+
+def refuse_withdrawn(cursors: CursorStore, plan: MergePlan) -> None:
+    """Refuse to publish the cut of a plan that the lake cursor has forgotten: tables may stand further than it says.
+
+    Raises:
+        MergeConflict: another plan is in flight, or none.
+    """
+    lake = cursors.load(plan.source, LAKE)
+    if lake is None or (lake.is_merging and plan_of(lake).merge_id == plan.merge_id):
+        return
+    raise MergeConflict(
+        "the merge was planned again while it ran",
+        hint="What it brought is in the tables, and their markers show it. The next merge continues from there.",
+        source=plan.source,
+        merge=plan.merge_id,
+    )
+
+
+def outdated(drain: Cursor, lake: Cursor) -> frozenset[str]:
+    """Return the tables of which the merge in flight would bring what is left out since, or a snapshot that was given up."""
+    left = [
+        excluded_tables(drain.quarantine, window.epoch, window.start)
+        - excluded_tables(lake.quarantine, window.epoch, window.start)
+        for window in lake.in_flight
+    ]
+    dropped = {task.id for task in drain.snapshots if task.given_up}
+    return frozenset().union(*left, (task.name for task in lake.in_flight_snapshots if task.id in dropped))
+
+
+def plan_of(lake: Cursor) -> MergePlan:
+    """Return the plan that a lake cursor has in flight; a function of the cursor alone."""
+    merged = {task.id: task.chunks for task in lake.snapshots}
+    batches = [
+        layout.chunk_manifest_key(task, number)
+        for task in lake.in_flight_snapshots
+        for number in range(merged.get(task.id, 0), task.chunks)
+    ]
+    batches.extend(layout.manifest_key(window) for window in lake.in_flight)
+    stop = lake.in_flight[-1].stop if lake.in_flight else lake.position
+    brought = {task.snapshot_id for task in (*lake.snapshots, *lake.in_flight_snapshots) if task.chunks}
+    behind = lagging_tables(lake.quarantine, brought)
+    left = [
+        f"{w.id} without {t}"
+        for w in lake.in_flight
+        for t in sorted(excluded_tables(lake.quarantine, w.epoch, w.start))
+    ]
+    digest = hashlib.sha256("\n".join([*batches, *left]).encode()).hexdigest()[:12]
+    merge_id = f"{lake.epoch:06d}-{stop.file_number:06d}.{stop.offset:012d}-{digest}"
+    return MergePlan(
+        lake.source,
+        lake.epoch,
+        merge_id,
+        lake.position,
+        stop,
+        tuple(batches),
+        lake.prepared,
+        lake.quarantine,
+        behind,
+        lake.source_uuid,
+    )

@@ -1,0 +1,1 @@
+"""Tables that keep every version of a row: which versions a change opens and closes."""

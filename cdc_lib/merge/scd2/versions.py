@@ -1,0 +1,150 @@
+"""The rule by which the changes of a row become its versions, each from one change to the next.
+
+All changes of a key make a timeline, in which the lake's standing versions are events at their own places: each begins one, and
+ends it where nothing began. What comes out follows from the events alone, whatever stood before: so a window that is merged
+again, or a chunk that comes late, changes nothing. The rule is written as SQL with nothing of one engine in it, so that Spark runs
+it and a quicker engine checks it.
+
+Commit times may go back where clocks do. A version is never given an earlier time than one before it, so that exactly one version of
+a row is at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_lib.merge.collapse import DELETE, Quote
+from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.manifest import GTID, OP
+from cdc_lib.model.table_mode import IS_CURRENT, TO_GTID, TO_ORDER, VALID_FROM, VALID_TO
+
+EXISTING = "cdc_existing"
+"""Whether an event is of a version that the lake has."""
+
+CUT = "cdc_cut"
+"""What takes a row without a change of its own: a statement, a snapshot that does not have it; empty for changes."""
+
+BY_STATEMENT, BY_SNAPSHOT = "statement", "snapshot"
+
+SAME = "cdc_same"
+"""Whether a version is in the lake just so already."""
+
+READ = "r"
+
+
+def versions_sql(events: str, key: Sequence[str], own: Sequence[str], quote: Quote, *, replayed: bool) -> str:
+    """Return a SELECT of the versions of each key: key, own columns, those of the mode, and :data:`SAME`.
+
+    Args:
+        events: relation of the changes, of those that began and ended standing versions, and of cuts, ready to stand in SQL: with
+            key, own columns, ``_op``, the order columns by the lake's names, ``_gtid``, ``_valid_from`` for the time of each,
+            :data:`EXISTING`, :data:`CUT`, and where a version ended: ``_to_*`` and ``_valid_to``.
+        key: names of the primary key's columns.
+        own: names of the others of the row.
+        quote: quotes a name for the engine.
+        replayed: whether some of the changes may be known already from an earlier epoch.
+    """
+    rule = _Rule(key, own, quote)
+    steps = {"cdc_due": rule.due(events), "cdc_ends": rule.ends("cdc_due")}
+    steps["cdc_new"] = rule.new("cdc_ends") if replayed else "SELECT * FROM cdc_ends"
+    steps |= {"cdc_once": rule.once("cdc_new"), "cdc_chain": rule.chain("cdc_once")}
+    named = ", ".join(f"{name} AS ({sql})" for name, sql in steps.items())
+    return f"WITH {named} {rule.versions('cdc_chain')}"
+
+
+class _Rule:
+    """The steps, each a SELECT over the one before."""
+
+    def __init__(self, key: Sequence[str], own: Sequence[str], quote: Quote) -> None:
+        self.key = ", ".join(map(quote, key))
+        self.row = [quote(name) for name in (*key, *own)]
+        self.own = [quote(name) for name in own]
+        self.order = [quote(name) for name in ORDER]
+        self.op, self.gtid, self.time = quote(OP), quote(GTID), quote(VALID_FROM)
+        self.gone = f"({self.op} = '{DELETE}')"
+        # What is gone by an event comes before what is by it.
+        self.place = ", ".join((*self.order, f"CASE WHEN {self.gone} THEN 0 ELSE 1 END"))
+        self.quote = quote
+
+    def due(self, events: str) -> str:
+        """Leave out the rows that a snapshot has among those that it ends."""
+        read = f"(NOT {EXISTING} AND {CUT} = '' AND {self.op} = '{READ}')"
+        counted = f"max(CASE WHEN {read} THEN 1 ELSE 0 END) OVER (PARTITION BY {self.key}) AS cdc_read"
+        return (
+            f"SELECT * FROM (SELECT *, {counted} FROM {events}) AS e"
+            f" WHERE NOT ({CUT} = '{BY_SNAPSHOT}' AND cdc_read = 1)"
+        )
+
+    def ends(self, events: str) -> str:
+        """Leave out the ends of standing versions where the next one begins."""
+        begins = f"CASE WHEN {EXISTING} AND NOT {self.gone} THEN 1 ELSE 0 END"
+        at = ", ".join((self.key, *self.order))
+        return (
+            f"SELECT * FROM (SELECT *, max({begins}) OVER (PARTITION BY {at}) AS cdc_begins FROM {events}) AS e"
+            f" WHERE NOT ({EXISTING} AND {self.gone} AND cdc_begins = 1)"
+        )
+
+    def new(self, events: str) -> str:
+        """Leave out changes of a later epoch that an earlier one brought: the same transaction did the same to the row.
+
+        Without a GTID the time of the commit tells it. That holds from the first such change of the row up to one that is not
+        known, as those are that a snapshot made good before: it brings an older state of the row, after which all must come
+        again. So it is with what ended in the later epoch: after a TRUNCATE that is read again, rows must come again as well.
+        """
+        epoch, ended = self.order[0], self.quote(TO_ORDER[0])
+        latest = f"max(CASE WHEN NOT {EXISTING} THEN {epoch} END) OVER (PARTITION BY {self.key}) AS cdc_epoch"
+        sides = (
+            f"SELECT *, CASE WHEN {EXISTING} AND {epoch} < cdc_epoch AND coalesce({ended}, 0) < cdc_epoch THEN 1"
+            f" WHEN {EXISTING} OR {CUT} <> ''"
+            f" OR {self.op} = '{READ}' THEN 2 ELSE 3 END AS cdc_side FROM (SELECT *, {latest} FROM {events}) AS e"
+        )
+        cells = [f"CASE WHEN {self.gone} THEN NULL ELSE {name} END" for name in self.own]
+        time = f"CASE WHEN {self.gtid} IS NULL THEN {self.time} END"
+        deed = ", ".join((self.key, self.gtid, time, self.gone, *cells))
+        numbered = (
+            f"SELECT *, row_number() OVER (PARTITION BY {deed}, cdc_side ORDER BY {self.place}) AS cdc_number"
+            f" FROM ({sides}) AS e"
+        )
+        found = f"max(CASE WHEN cdc_side = 1 THEN 1 ELSE 0 END) OVER (PARTITION BY {deed}, cdc_number) AS cdc_known"
+        known = f"SELECT *, {found} FROM ({numbered}) AS e"
+        until = f"OVER (PARTITION BY {self.key} ORDER BY {self.place} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        news = f"(cdc_side = 3 AND cdc_known = 0) OR ({EXISTING} AND {epoch} = cdc_epoch)"
+        news = f"max(CASE WHEN {news} THEN 1 ELSE 0 END) {until} AS cdc_behind"
+        cuts = f"max(CASE WHEN {CUT} <> '' THEN 1 ELSE 0 END) {until} AS cdc_cleared"
+        return (
+            f"SELECT * FROM (SELECT *, {news}, {cuts} FROM ({known}) AS e) AS e"
+            f" WHERE cdc_side <> 3 OR cdc_known = 0 OR cdc_cleared = 1 OR cdc_behind = 1"
+        )
+
+    def once(self, events: str) -> str:
+        """Leave out what is already; a row that is read once more is taken as it is now."""
+        at = ", ".join((self.key, *self.order, self.gone))
+        fresh = f"CASE WHEN {EXISTING} THEN 1 WHEN {self.op} = '{READ}' THEN 0 ELSE 2 END"
+        rank = f"row_number() OVER (PARTITION BY {at} ORDER BY {fresh}) AS cdc_rank"
+        return f"SELECT * FROM (SELECT *, {rank} FROM {events}) AS e WHERE cdc_rank = 1"
+
+    def chain(self, events: str) -> str:
+        """Let each event last until the next."""
+        over = f"OVER (PARTITION BY {self.key} ORDER BY {self.place})"
+        running = (
+            f"max({self.time}) OVER (PARTITION BY {self.key} ORDER BY {self.place} ROWS BETWEEN UNBOUNDED PRECEDING"
+        )
+        timed = f"SELECT *, {running} AND CURRENT ROW) AS cdc_at FROM {events}"
+        ends = [f"lead({name}) {over} AS cdc_to_{i}" for i, name in enumerate(self.order)]
+        ends += [f"lead({self.gtid}) {over} AS cdc_to_gtid", f"lead(cdc_at) {over} AS cdc_until"]
+        return f"SELECT *, {', '.join(ends)} FROM ({timed}) AS e"
+
+    def versions(self, chain: str) -> str:
+        """Name the columns as the lake does."""
+        ends = [f"cdc_to_{i}" for i in range(len(ORDER))]
+        same = [EXISTING, _alike(self.time, "cdc_at"), _alike(self.quote(VALID_TO), "cdc_until")]
+        same += [_alike(self.quote(name), end) for name, end in zip(TO_ORDER, ends, strict=True)]
+        found = dict(zip((*TO_ORDER, TO_GTID), (*ends, "cdc_to_gtid"), strict=True))
+        found |= {VALID_FROM: "cdc_at", VALID_TO: "cdc_until", IS_CURRENT: "(cdc_to_0 IS NULL)"}
+        named = [f"{value} AS {self.quote(name)}" for name, value in found.items()]
+        kept = (*self.row, self.op, *self.order, self.gtid, *named, f"coalesce({' AND '.join(same)}, false) AS {SAME}")
+        return f"SELECT {', '.join(kept)} FROM {chain} WHERE NOT {self.gone}"
+
+
+def _alike(one: str, other: str) -> str:
+    return f"({one} = {other} OR ({one} IS NULL AND {other} IS NULL))"

@@ -1,0 +1,159 @@
+"""Every column type that is read, in one list that the others ask.
+
+Two levels: a :class:`ColumnType` is what a server calls a type; a :class:`Family` is what all types of one kind have in common. A
+type of a known kind is one entry here. `tests/unit/model/test_column_types.py` holds that each place which decides by types knows
+every entry, and that ARCHITECTURE.md names each such place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal[
+    "int", "decimal", "float", "double", "bit", "string", "bytes", "date", "time", "datetime", "timestamp", "year",
+    "enum", "set", "json", "unsupported",
+]  # fmt: skip
+
+Form = Literal["", "old", "compressed", "inet4", "inet6", "uuid"]
+"""How a value is written, where its kind alone does not say it; see :class:`cdc_lib.model.schema.SourceType`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What the types of one kind have in common.
+
+    Args:
+        lake_type: the lake's type; those that depend on sign, width or digits are in ``SourceType.lake_type``.
+        jdbc: number in java.sql.Types; of integers it depends on the width.
+        has_charset: texts in a character set.
+        is_date: has a day, which may be one that no date type holds.
+        has_fraction: has a declared number of fractional digits of a second.
+        has_point: its text may have a decimal point, and zeros at its end say nothing.
+        walks: ORDER BY and a comparison with a literal agree at the source, so that a key of it can be read in chunks.
+        orders_alike: the lake orders its values as the source does.
+    """
+
+    lake_type: str
+    jdbc: int
+    has_charset: bool = False
+    is_date: bool = False
+    has_fraction: bool = False
+    has_point: bool = False
+    walks: bool = False
+    orders_alike: bool = False
+
+
+FAMILIES: dict[Kind, Family] = {
+    "int": Family("int", 4, walks=True, orders_alike=True),
+    "decimal": Family("string", 3, has_point=True, walks=True, orders_alike=True),
+    "float": Family("float", 7, has_point=True),
+    "double": Family("double", 8, has_point=True, walks=True, orders_alike=True),
+    "bit": Family("bigint", -7),
+    "string": Family("string", 12, has_charset=True, walks=True),
+    "bytes": Family("binary", 2004, walks=True, orders_alike=True),
+    "date": Family("date", 91, is_date=True, walks=True, orders_alike=True),
+    "time": Family("string", 92, has_fraction=True, has_point=True, walks=True),
+    "datetime": Family(
+        "timestamp_ntz", 93, is_date=True, has_fraction=True, has_point=True, walks=True, orders_alike=True
+    ),
+    "timestamp": Family(
+        "timestamp", 93, is_date=True, has_fraction=True, has_point=True, walks=True, orders_alike=True
+    ),
+    "year": Family("int", 12, walks=True, orders_alike=True),
+    "enum": Family("string", 1, has_charset=True),
+    "set": Family("string", 1, has_charset=True),
+    "json": Family("string", 12),
+    "unsupported": Family("binary", 1111),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A type as servers declare it.
+
+    Args:
+        name: DATA_TYPE of information_schema.COLUMNS.
+        kind: its family.
+        codes: type bytes of a TABLE_MAP, the one of today first; for ENUM and SET those that a STRING hides.
+        words: how DDL spells it.
+        width: integers, and types that the binlog declares as BINARY(n): bytes of a value; else 0.
+        prefix: TEXT and BLOB: bytes of the length before a value; else 0.
+        measured: whether CHARACTER_OCTET_LENGTH is its width.
+        form: of the types that the binlog declares as BINARY(n).
+    """
+
+    name: str
+    kind: Kind
+    codes: tuple[int, ...]
+    words: tuple[str, ...] = ()
+    width: int = 0
+    prefix: int = 0
+    measured: bool = False
+    form: Form = ""
+
+
+_STRING, _VARCHAR, _BLOB = (254,), (15, 253, 141), (252, 140)
+
+COLUMN_TYPES = (
+    ColumnType("tinyint", "int", (1,), ("TINYINT", "INT1", "BOOL", "BOOLEAN"), width=1),
+    ColumnType("smallint", "int", (2,), ("SMALLINT", "INT2"), width=2),
+    ColumnType("mediumint", "int", (9,), ("MEDIUMINT", "INT3", "MIDDLEINT"), width=3),
+    ColumnType("int", "int", (3,), ("INT", "INTEGER", "INT4"), width=4),
+    ColumnType("bigint", "int", (8,), ("BIGINT", "INT8", "SERIAL"), width=8),
+    ColumnType("decimal", "decimal", (246,), ("DECIMAL", "DEC", "NUMERIC", "FIXED")),
+    ColumnType("float", "float", (4,), ("FLOAT", "FLOAT4")),
+    ColumnType("double", "double", (5,), ("DOUBLE", "FLOAT8", "REAL")),
+    ColumnType("bit", "bit", (16,), ("BIT",)),
+    ColumnType("char", "string", _STRING, ("CHAR", "CHARACTER"), measured=True),
+    ColumnType("varchar", "string", _VARCHAR, ("VARCHAR", "VARCHARACTER"), measured=True),
+    ColumnType("tinytext", "string", _BLOB, ("TINYTEXT",), prefix=1, measured=True),
+    ColumnType("text", "string", _BLOB, ("TEXT",), prefix=2, measured=True),
+    ColumnType("mediumtext", "string", _BLOB, ("MEDIUMTEXT", "LONG"), prefix=3, measured=True),
+    ColumnType("longtext", "string", _BLOB, ("LONGTEXT",), prefix=4, measured=True),
+    ColumnType("binary", "bytes", _STRING, ("BINARY",), measured=True),
+    ColumnType("varbinary", "bytes", _VARCHAR, ("VARBINARY",), measured=True),
+    ColumnType("tinyblob", "bytes", _BLOB, ("TINYBLOB",), prefix=1, measured=True),
+    ColumnType("blob", "bytes", _BLOB, ("BLOB",), prefix=2, measured=True),
+    ColumnType("mediumblob", "bytes", _BLOB, ("MEDIUMBLOB",), prefix=3, measured=True),
+    ColumnType("longblob", "bytes", _BLOB, ("LONGBLOB",), prefix=4, measured=True),
+    ColumnType("date", "date", (10,), ("DATE",)),
+    ColumnType("time", "time", (19, 11), ("TIME",)),
+    ColumnType("datetime", "datetime", (18, 12), ("DATETIME",)),
+    ColumnType("timestamp", "timestamp", (17, 7), ("TIMESTAMP",)),
+    ColumnType("year", "year", (13,), ("YEAR",)),
+    ColumnType("enum", "enum", (247,), ("ENUM",)),
+    ColumnType("set", "set", (248,), ("SET",)),
+    ColumnType("json", "json", (245,), ("JSON",)),
+    # SELECT gives the bytes of these: SRID (4 bytes, little-endian) and WKB; floats.
+    ColumnType("geometry", "bytes", (255,), ("GEOMETRY",)),
+    ColumnType("point", "bytes", (255,), ("POINT",)),
+    ColumnType("linestring", "bytes", (255,), ("LINESTRING",)),
+    ColumnType("polygon", "bytes", (255,), ("POLYGON",)),
+    ColumnType("multipoint", "bytes", (255,), ("MULTIPOINT",)),
+    ColumnType("multilinestring", "bytes", (255,), ("MULTILINESTRING",)),
+    ColumnType("multipolygon", "bytes", (255,), ("MULTIPOLYGON",)),
+    ColumnType("geomcollection", "bytes", (255,), ("GEOMCOLLECTION", "GEOMETRYCOLLECTION")),
+    ColumnType("geometrycollection", "bytes", (255,)),  # MariaDB's name
+    ColumnType("vector", "bytes", (242,), ("VECTOR",)),
+    # MariaDB's binlog declares these as BINARY(n), so that the lake holds bytes.
+    ColumnType("inet4", "bytes", _STRING, ("INET4",), width=4, form="inet4"),
+    ColumnType("inet6", "bytes", _STRING, ("INET6",), width=16, form="inet6"),
+    ColumnType("uuid", "bytes", _STRING, ("UUID",), width=16, form="uuid"),
+    # DDL with it can be followed; a captured column of it is refused.
+    ColumnType("xmltype", "unsupported", (), ("XMLTYPE",)),
+)
+"""The list."""
+
+BY_NAME = {one.name: one for one in COLUMN_TYPES}
+BY_WORD = {word: one for one in COLUMN_TYPES for word in one.words}
+
+INTEGERS = {one.name: one.width for one in COLUMN_TYPES if one.kind == "int"}
+"""Bytes of a value."""
+
+LONG_TEXTS = {one.name: one.prefix for one in COLUMN_TYPES if one.kind == "string" and one.prefix}
+LONG_BYTES = {one.name: one.prefix for one in COLUMN_TYPES if one.kind == "bytes" and one.prefix}
+"""TEXT and BLOB: bytes of the length before a value."""
+
+CAST_FORMS = frozenset(one.form for one in COLUMN_TYPES if one.form)
+"""Forms whose values SELECT shows in a way of their own; CAST AS BINARY gives what the binlog has."""

@@ -1,0 +1,19 @@
+"""When the lake of a source was last seen to have everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The lake had every change and every row.
+
+    Args:
+        source: name of the source.
+        at: when the server was asked (UTC).
+    """
+
+    source: str
+    at: datetime

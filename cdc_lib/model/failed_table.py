@@ -1,0 +1,44 @@
+"""What the last merge could not do, so that it can be asked for without its log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cdc_lib.model.table_name import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedTable:
+    """A lake table that could not be merged, for a reason that trying again does not repair.
+
+    Args:
+        tables: ``database.table`` of the source tables whose rows go there.
+        lake_table: its full name.
+        code: of the error, see :mod:`cdc_lib.errors`; a newer release may have written one that is not known here.
+        what: what is wrong.
+        hint: what to do.
+    """
+
+    tables: tuple[TableName, ...]
+    lake_table: str
+    code: str
+    what: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The tables that stopped in the last merge of a source.
+
+    Args:
+        source: name of the source.
+        merge_id: of the merge.
+        at: when it ended (UTC).
+        tables: those that stopped.
+    """
+
+    source: str
+    merge_id: str
+    at: datetime
+    tables: tuple[StoppedTable, ...]

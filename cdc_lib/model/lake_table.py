@@ -1,0 +1,422 @@
+"""What the lake knows of a table: its name, its columns, and how far it has been merged.
+
+A lake table holds the row's own columns and after them the order key of the change that wrote the row. The batch column
+``_file`` is called ``_binlog`` there, because Iceberg keeps ``_file`` for itself. Further columns depend on the table's mode.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cdc_lib.errors import MergeError
+from cdc_lib.model.column_rename import ColumnRename
+from cdc_lib.model.ddl_effect import AddedDefault
+from cdc_lib.model.manifest import ABSENT, EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, MODE_TYPES, TO_GTID, TO_ORDER, VALID_FROM, VALID_TO, Mode
+from cdc_lib.model.table_name import TableName, quoted_part
+
+LAKE_FILE = "_binlog"
+"""Number of the binlog file in a lake table; ``_file`` in a batch."""
+
+ORDER = (EPOCH, LAKE_FILE, OFFSET, ROW)
+"""The order key's columns in a lake table, first the most significant."""
+
+CHANGE_TYPES = {
+    OP: "string",
+    EPOCH: "int",
+    FILE: "int",
+    OFFSET: "bigint",
+    ROW: "bigint",
+    TS: "timestamp",
+    GTID: "string",
+}
+"""Lake types of the columns that stand before a batch's rows."""
+
+LAKE_NAMES = {name: LAKE_FILE if name == FILE else name for name in CHANGE_TYPES}
+"""What a batch's change columns are called in the lake."""
+
+MODE_COLUMNS: dict[Mode, tuple[str, ...]] = {
+    "mirror": (*ORDER, TS),
+    "soft_delete": (IS_DELETED, *ORDER, TS, GTID),
+    "append": (OP, *ORDER, TS, GTID),
+    "scd2": (OP, *ORDER, GTID, VALID_FROM, VALID_TO, IS_CURRENT, *TO_ORDER, TO_GTID),
+}
+"""The columns that stand after the row's own in a lake table."""
+
+ICEBERG_NAMES = frozenset(
+    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number", "_change_type",
+     "_change_ordinal", "_commit_snapshot_id"}
+)  # fmt: skip
+"""Names that Iceberg gives a meaning of its own; a column of that name breaks its MERGE."""
+
+RESERVED = frozenset(LAKE_NAMES) | frozenset(LAKE_NAMES.values()) | {ABSENT} | ICEBERG_NAMES
+"""Names, in lower case, that a column of a source table cannot have."""
+
+
+def lake_type(name: str) -> str:
+    """Return the type of a column that is after the row's own."""
+    return MODE_TYPES.get(name) or CHANGE_TYPES[FILE if name == LAKE_FILE else name]
+
+
+def reserved(mode: Mode) -> frozenset[str]:
+    """Return the names that no column of a source table can have in a lake table of a mode."""
+    return RESERVED | frozenset(MODE_COLUMNS[mode])
+
+
+MARKER_PROPERTY = "cdc.merged-to"
+"""Snapshot summary property that holds the :class:`Marker` of the source table of the same name.
+
+Tables that routes send into a lake table have one each: ``cdc.merged-to.<source>/<database.table>``.
+"""
+
+KEY_PROPERTY = "cdc.primary-key"
+"""Table property: the primary key's columns as a JSON list."""
+
+MODE_PROPERTY = "cdc.mode"
+"""Table property: the :data:`Mode`."""
+
+SOURCE_PROPERTY = "cdc.source"
+"""Table property: name of the source."""
+
+TABLE_PROPERTY = "cdc.table"
+"""Table property: ``database.table`` at the source."""
+
+
+_MARKER_KEYS = frozenset(
+    {
+        "format_version",
+        "merged_to",
+        "snapshots",
+        "dropped",
+        "shadow",
+        "pending_defaults",
+        "reselected",
+        "source_uuid",
+    }
+)
+
+KEPT_SNAPSHOTS = 20
+"""How many snapshots of a source table its marker remembers."""
+
+
+def marker_property(source: str, table: str, *, routed: bool) -> str:
+    """Return the snapshot summary property that holds the marker of a source table."""
+    return f"{MARKER_PROPERTY}.{source}/{table}" if routed else MARKER_PROPERTY
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotMark:
+    """How far a snapshot has been merged into its table.
+
+    Args:
+        snapshot_id: the snapshot.
+        chunks: how many of its chunks are in the table: numbers 0 to ``chunks - 1``.
+        complete: whether the last one is among them.
+        low: low watermark of the first chunk.
+        high: greatest low watermark of the merged chunks.
+        read_to: greatest high watermark of the merged chunks: the rows hold no change after it.
+        partial: whether it read a part of the table: of the other rows it says nothing.
+    """
+
+    snapshot_id: str
+    chunks: int
+    complete: bool
+    low: Point
+    high: Point
+    read_to: Point
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedDefault:
+    """What rows of before a point have in a column that was added."""
+
+    before: Point
+    added: AddedDefault
+
+    def to_plain(self) -> list[object]:
+        """Return it as JSON has it."""
+        return [list(self.before), self.added.column, self.added.value]
+
+    @classmethod
+    def from_plain(cls, plain: tuple[list[int], str, str | None]) -> PlacedDefault:
+        """Read it back."""
+        before, column, value = plain
+        return cls(Point(*before), _fill(column, value))
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """What an online schema change tool did to the table that it is going to put in the place of one.
+
+    Args:
+        added_defaults: the values that all rows get in columns that it adds.
+        unclear: why these are not known; empty when they are.
+    """
+
+    added_defaults: tuple[AddedDefault, ...] = ()
+    unclear: str = ""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {"added_defaults": [[fill.column, fill.value] for fill in self.added_defaults], "unclear": self.unclear}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Shadow:
+        """Read it back."""
+        return cls(tuple(_fill(*one) for one in plain["added_defaults"]), str(plain["unclear"]))
+
+
+def _fill(column: str, value: str | None) -> AddedDefault:
+    return AddedDefault(str(column), None if value is None else str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Reselected:
+    """Between which points rows of a table were re-selected from the source.
+
+    Args:
+        low: greatest low watermark: no such row has an order key after it.
+        high: greatest position after such a read: once everything before it is merged, nothing of them is ahead.
+    """
+
+    low: Point
+    high: Point
+
+    def is_ahead(self, merged_to: Point | None) -> bool:
+        """Whether rows may show changes that are not merged yet."""
+        return merged_to is None or self.high > merged_to
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Which batches a table holds; travels in the summary of the commit that brought them.
+
+    Args:
+        merged_to: every change before it is in the table; None before the first window.
+        snapshots: the snapshots of the table, by id.
+        dropped: where the table was dropped at the source and not created since.
+        shadow: what an online schema change tool has done so far; None for nothing.
+        waiting: values for columns that the lake table gets with the first row that has them.
+        reselected: what is while rows that were re-selected are ahead of ``merged_to``; None when none is.
+        source_uuid: of the source whose merge wrote it.
+    """
+
+    merged_to: Point | None = None
+    snapshots: tuple[SnapshotMark, ...] = ()
+    dropped: Point | None = None
+    shadow: Shadow | None = None
+    waiting: tuple[PlacedDefault, ...] = ()
+    reselected: Reselected | None = None
+    source_uuid: str = ""
+
+    def snapshot(self, snapshot_id: str) -> SnapshotMark | None:
+        """Return the mark of a snapshot, or None before its first chunk."""
+        return next((mark for mark in self.snapshots if mark.snapshot_id == snapshot_id), None)
+
+    def with_snapshot(self, mark: SnapshotMark) -> Marker:
+        """Put a later mark in the place of an earlier one. Chunks of snapshots begun before those that are kept are not taken."""
+        marks = (*(old for old in self.snapshots if old.snapshot_id != mark.snapshot_id), mark)
+        newest = sorted(marks, key=lambda one: (one.low, one.snapshot_id))[-KEPT_SNAPSHOTS:]
+        return replace(self, snapshots=tuple(sorted(newest, key=lambda s: s.snapshot_id)))
+
+    def with_reselected(self, rows: Reselected) -> Marker:
+        """Count rows that were re-selected as well."""
+        old = self.reselected or rows
+        found = Reselected(max(old.low, rows.low), max(old.high, rows.high))
+        return replace(self, reselected=found if found.is_ahead(self.merged_to) else None)
+
+    def with_merged_to(self, point: Point) -> Marker:
+        """Move on; rows that were re-selected before the point are ahead no longer."""
+        ahead = self.reselected is not None and self.reselected.is_ahead(point)
+        return replace(self, merged_to=point, reselected=self.reselected if ahead else None)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was ever merged."""
+        return self.merged_to is None and not self.snapshots
+
+    @property
+    def reads(self) -> tuple[Point, Point] | None:
+        """Between which points the rows of the snapshots were read; None without a snapshot of the whole table.
+
+        A row that was read holds every change before the first point and none after the second; which of those between them,
+        is not known.
+        """
+        whole = [mark for mark in self.snapshots if not mark.partial]
+        return (max(mark.low for mark in whole), max(mark.read_to for mark in whole)) if whole else None
+
+    @property
+    def ahead_until(self) -> Point | None:
+        """Some rows were read by themselves, and may hold changes before this point already; None where none may."""
+        points = [mark.read_to for mark in self.snapshots if mark.partial]
+        points += [self.reselected.high] if self.reselected is not None else []
+        return max(points, default=None)
+
+    @property
+    def top(self) -> Point | None:
+        """No row of the table has an order key after this point."""
+        points = [mark.high for mark in self.snapshots]
+        if self.merged_to is not None:
+            points.append(self.merged_to)
+        if self.reselected is not None:
+            points.append(self.reselected.low)
+        return max(points, default=None)
+
+    def to_json(self) -> str:
+        """Return the text that the snapshot summary holds."""
+        snapshots = {
+            mark.snapshot_id: {
+                "chunks": mark.chunks,
+                "complete": mark.complete,
+                "low": mark.low,
+                "high": mark.high,
+                "read_to": mark.read_to,
+                **({"partial": True} if mark.partial else {}),
+            }
+            for mark in self.snapshots
+        }
+        plain: dict[str, Any] = {"format_version": 1, "merged_to": self.merged_to, "snapshots": snapshots}
+        plain |= {"source_uuid": self.source_uuid} if self.source_uuid else {}
+        plain |= {"dropped": self.dropped} if self.dropped is not None else {}
+        plain |= {"pending_defaults": [one.to_plain() for one in self.waiting]} if self.waiting else {}
+        plain |= {"shadow": self.shadow.to_plain()} if self.shadow is not None else {}
+        if self.reselected is not None:
+            plain |= {"reselected": [self.reselected.low, self.reselected.high]}
+        return json.dumps(plain, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str, table: str) -> Marker:
+        """Read it back.
+
+        Raises:
+            MergeError: it is not what :meth:`to_json` wrote.
+        """
+        try:
+            plain: dict[str, Any] = json.loads(text)
+            version, merged_to = plain["format_version"], plain["merged_to"]
+            marks = [_mark(name, mark) for name, mark in plain["snapshots"].items()]
+            point = Point(*merged_to) if merged_to is not None else None
+            dropped = Point(*plain["dropped"]) if plain.get("dropped") is not None else None
+            shadow = Shadow.from_plain(plain["shadow"]) if "shadow" in plain else None
+            waiting = tuple(PlacedDefault.from_plain(one) for one in plain.get("pending_defaults", ()))
+            points = [Point(*one) for one in plain.get("reselected", ())]
+            reselected = Reselected(*points) if points else None
+            source_uuid = str(plain.get("source_uuid", ""))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _unreadable(text, table, repr(error)) from error
+        if unknown := plain.keys() - _MARKER_KEYS:  # what a later release wrote may change what the other fields mean
+            raise _unreadable(text, table, f"it has the unknown field {min(unknown)}")
+        if version != 1:
+            raise _unreadable(text, table, f"its format_version is {version}")
+        marks = sorted(marks, key=lambda m: m.snapshot_id)
+        return cls(point, tuple(marks), dropped, shadow, waiting, reselected, source_uuid)
+
+
+def _mark(snapshot_id: str, plain: Mapping[str, Any]) -> SnapshotMark:
+    low, high = Point(*plain["low"]), Point(*plain["high"])
+    read_to = Point(*plain["read_to"])
+    return SnapshotMark(snapshot_id, plain["chunks"], plain["complete"], low, high, read_to, bool(plain.get("partial")))
+
+
+def _unreadable(text: str, table: str, fault: str) -> MergeError:
+    return MergeError(
+        f"the marker {MARKER_PROPERTY} in the table's snapshot cannot be read: {fault}",
+        hint="Another version of this library wrote it; merge with that version or a newer one.",
+        table=table,
+        marker=text[:200],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LakeName:
+    """Full name of a lake table.
+
+    Args:
+        catalog: name of the catalog in Spark.
+        namespace: its levels.
+        name: name of the table.
+    """
+
+    catalog: str
+    namespace: tuple[str, ...]
+    name: str
+
+    def __str__(self) -> str:
+        """For people and documents: ``lake.shop.orders``; a part that holds a dot is in backticks."""
+        return ".".join(map(quoted_part, (self.catalog, *self.namespace, self.name)))
+
+
+@dataclass(frozen=True, slots=True)
+class LakeColumn:
+    """A column of a lake table; ``type`` is spelled as Spark SQL does."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableFingerprint:
+    """How a merge left a lake table for one source table, by which the next merge knows the table again.
+
+    Args:
+        uuid: of the lake table.
+        schema_id: of its columns.
+        sequence: Iceberg's sequence number of the newest commit that holds the marker; it grows with each commit and is never
+            given twice, also after a rollback.
+        merged_to: of the marker.
+    """
+
+    uuid: str
+    schema_id: int
+    sequence: int
+    merged_to: Point | None
+
+
+@dataclass(frozen=True, slots=True)
+class LakeTable:
+    """A lake table as it is.
+
+    Args:
+        columns: all of them, the row's own first.
+        primary_key: names of the key's columns; empty where the source table has none.
+        mode: how changes are written.
+        marker: what has been merged of the first source table.
+        snapshot_id: the current snapshot; None while the table has none.
+        records: rows in its data files, with those that are deleted since; None when nobody counted them.
+        markers: what has been merged of each source table that was asked for.
+        carried: markers of other source tables, as text by their property: every commit repeats them.
+        renames: the renames whose names the columns have, in order.
+        uuid: of the table; empty where the catalog does not tell it.
+        schema_id: of the columns.
+        sequences: by source table, Iceberg's sequence number of the newest commit that holds its marker.
+        last_sequence: the greatest number that a commit of the table ever had.
+    """
+
+    columns: tuple[LakeColumn, ...]
+    primary_key: tuple[str, ...]
+    mode: Mode
+    marker: Marker
+    snapshot_id: int | None
+    records: int | None
+    markers: Mapping[TableName, Marker] = field(default_factory=dict)
+    carried: Mapping[str, str] = field(default_factory=dict)
+    renames: tuple[ColumnRename, ...] = ()
+    uuid: str = ""
+    schema_id: int = 0
+    sequences: Mapping[str, int] = field(default_factory=dict)
+    last_sequence: int = 0
+
+    def fingerprint(self, table: TableName) -> TableFingerprint:
+        """Return by what the next merge knows the table again."""
+        marker = self.markers.get(table, Marker())
+        return TableFingerprint(self.uuid, self.schema_id, self.sequences.get(table, 0), marker.merged_to)
+
+    @property
+    def empty(self) -> bool:
+        """Whether the table has no rows for certain."""
+        return self.records == 0

@@ -1,0 +1,196 @@
+"""What a drained unit left on object storage, as its manifest tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from cdc_lib.model.commit import Commit
+from cdc_lib.model.ddl_effect import TableStatement
+from cdc_lib.model.position import Position
+from cdc_lib.model.quarantine import QuarantinedTable
+from cdc_lib.model.raw_event import RawArchive
+from cdc_lib.model.row_selection import RowSelection
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.window import Window
+from cdc_lib.model.xa import Decision, Prepared
+
+Op = Literal["c", "u", "d", "r"]
+"""Insert, update, delete, and row read by a snapshot; the value of the ``_op`` column."""
+
+OP, EPOCH, FILE, OFFSET, ROW, TS, GTID = CHANGE_COLUMNS = (
+    "_op",
+    "_epoch",
+    "_file",
+    "_offset",
+    "_row",
+    "_ts",
+    "_gtid",
+)
+"""Columns that stand before the row's own in every Parquet file of a batch.
+
+``_op`` string (see :data:`Op`); ``_epoch`` int32, ``_file`` int32, ``_offset`` int64 and ``_row`` int64 are the order
+key (rows of a compressed transaction share its offset; their ``_row`` continues through all of it); ``_ts`` timestamp in microseconds, UTC, of the commit (of the SELECT for snapshot rows); ``_gtid`` string or null.
+"""
+
+ABSENT = "_absent"
+"""Column after the change columns in files of rows that may lack cells (see :attr:`DataFile.partial_rows`).
+
+string: null for a row that is whole, else a character for each of the table's columns, in the order of the file's schema.
+"""
+
+CELL_HERE, CELL_ABSENT, CELL_UNKNOWN = "+", "-", "?"
+"""Characters of ``_absent``: the cell is in the row (and may be NULL); the change did not touch it (an insert: it took its
+default); the change gave it a value that the binlog does not tell. Cells of the latter two are null."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One Parquet file of a batch.
+
+    Args:
+        path: key below the manifest's own folder, for example ``shop.orders/part-00000.parquet``.
+        table: ``database.table`` at the source.
+        schema_id: key into :attr:`Manifest.schemas`.
+        rows: number of rows.
+        bytes: size of the file.
+        sha256: hex digest of the file.
+        partial_rows: how many of the rows lack cells; only where there are some need ``_absent`` be looked at.
+        renames: how many of the window's statements that rename columns of the table come before the rows.
+    """
+
+    path: str
+    table: TableName
+    schema_id: str
+    rows: int
+    bytes: int
+    sha256: str
+    partial_rows: int = 0
+    renames: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ddl:
+    """A statement seen in the window that touches a captured table.
+
+    Args:
+        position: where its event starts.
+        database: the statement's default database.
+        statement: its text.
+    """
+
+    position: Position
+    database: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChunk:
+    """Which part of which snapshot a batch holds.
+
+    Args:
+        snapshot_id: the snapshot it belongs to.
+        table: ``database.table``.
+        number: 0, 1, 2, ... in key order.
+        low_watermark: position read before the SELECT; every change before it is in the rows.
+        after_key: text form of the key after which the chunk begins; None for the first chunk.
+        last_key: text form of the last key read; None when the chunk is empty or the table has no key.
+        upper_key: text form of the greatest key when the snapshot began; fixed in the first chunk; None without a key.
+        last: whether the table ends here.
+        high_watermark: position read after the SELECT; no change after it is in the rows. None where it was not kept.
+        selection: the rows that the snapshot reads; None for the whole table.
+    """
+
+    snapshot_id: str
+    table: TableName
+    number: int
+    low_watermark: Position
+    after_key: tuple[str, ...] | None
+    last_key: tuple[str, ...] | None
+    upper_key: tuple[str, ...] | None
+    last: bool
+    high_watermark: Position | None = None
+    selection: RowSelection | None = None
+
+    @property
+    def read_to(self) -> Position:
+        """No change after it is in the rows, as far as that was kept."""
+        return self.high_watermark or self.low_watermark
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The document that makes a batch exist; written last, put-if-absent, never changed.
+
+    Exactly one of ``window`` and ``chunk`` is set.
+
+    Args:
+        source: name of the source.
+        epoch: epoch of every order key in the batch.
+        identity: server that the rows were read from.
+        window: bounds, for a batch of the binlog.
+        chunk: part of a snapshot, for a batch of SELECTed rows.
+        gtid_first: GTID of the window's first transaction; empty when it has none.
+        gtid_last: GTID of the window's last transaction; empty when it has none.
+        first_time: earliest commit time of its events (UTC); None when the window is empty.
+        last_time: latest commit time of its events (UTC); None when the window is empty.
+        transactions: transactions in the window.
+        events: events in the window, of every kind.
+        files: the Parquet files.
+        schemas: by schema id, every version that a file refers to, and each table's last version in the window.
+        ddl: statements on captured tables, in order.
+        prepared: XA transactions that are prepared in the window, in order.
+        xa_decisions: XA transactions that are committed or rolled back in the window, in order.
+        prepared_files: the rows of ``prepared``; they count only where a window commits them.
+        quarantined: tables whose rows are left out.
+        gtid_set: GTIDs of all of the window's transactions; empty when it has none, and in batches of older releases.
+        statements: what statements did to the rows of captured tables, in order.
+        raw: the window's raw events; None where they are not kept.
+        last_commit: commit of the last transaction by the clock of the server that committed it first; None when it has none.
+    """
+
+    source: str
+    epoch: int
+    identity: ServerIdentity
+    window: Window | None
+    chunk: SnapshotChunk | None
+    gtid_first: str
+    gtid_last: str
+    first_time: datetime | None
+    last_time: datetime | None
+    transactions: int
+    events: int
+    files: tuple[DataFile, ...]
+    schemas: dict[str, TableSchema]
+    ddl: tuple[Ddl, ...] = ()
+    prepared: tuple[Prepared, ...] = ()
+    xa_decisions: tuple[Decision, ...] = ()
+    prepared_files: tuple[DataFile, ...] = ()
+    quarantined: tuple[QuarantinedTable, ...] = ()
+    gtid_set: str = ""
+    statements: tuple[TableStatement, ...] = ()
+    raw: RawArchive | None = None
+    last_commit: Commit | None = None
+
+    @property
+    def id(self) -> str:
+        """The batch's id: the window's, or ``snapshot-<id>-<table>-<number>``."""
+        if self.window is not None:
+            return self.window.id
+        if self.chunk is None:
+            msg = "a manifest has a window or a chunk"
+            raise AssertionError(msg)
+        return f"snapshot-{self.chunk.snapshot_id}-{self.chunk.table}-{self.chunk.number:06d}"
+
+    @property
+    def rows(self) -> int:
+        """Rows in all files, without those of ``prepared_files``."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(file.bytes for file in (*self.files, *self.prepared_files))

@@ -1,0 +1,102 @@
+"""The history of a table's definition: what was in force from which position on.
+
+A version is written once and never changed. It holds for everything after its position, up to the next version of the same
+table. A database has versions too (their table is empty): its character set decides about tables that name none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
+
+PRIMARY = "PRIMARY"
+"""Name of every primary key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A primary or unique key.
+
+    Args:
+        name: of the key.
+        columns: in key order.
+        whole: whether its parts are columns as a whole, neither prefixes nor expressions.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A table, or a database, as it is defined at one moment.
+
+    Args:
+        schema: columns and key; without columns for a database.
+        charset: default character set.
+        keys: primary and unique keys in the order of the server.
+    """
+
+    schema: TableSchema
+    charset: str
+    keys: tuple[Key, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """One version, as the store keeps it.
+
+    Args:
+        source: name of the source.
+        epoch: epoch of the position.
+        database: schema at the source.
+        table: name at the source; empty for the database itself.
+        position: the version holds for everything after it: start of the statement that made it, or where it was read for.
+        definition: None when it is not known from here on.
+        statement: what changed it; empty when it was read from the server.
+    """
+
+    source: str
+    epoch: int
+    database: str
+    table: str
+    position: Position
+    definition: Definition | None
+    statement: str = ""
+
+
+def sorted_keys(keys: tuple[Key, ...], nullable: frozenset[str]) -> tuple[Key, ...]:
+    """Return keys in the order in which servers keep them: primary, unique without NULL, unique.
+
+    Args:
+        keys: in the order of their making.
+        nullable: names of the columns that allow NULL, in lower case.
+    """
+
+    def rank(key: Key) -> int:
+        if key.name == PRIMARY:
+            return 0
+        return 2 if any(column.lower() in nullable for column in key.columns) else 1
+
+    return tuple(sorted(keys, key=rank))
+
+
+def row_key(keys: tuple[Key, ...], nullable: frozenset[str]) -> Key | None:
+    """Return the key that tells rows apart, by the servers' own rule.
+
+    Without a primary key the first unique key of whole columns that allow no NULL stands for it, in the table maps of both
+    servers (MySQL ``sql/dd_table_share.cc``, MariaDB ``sql/table.cc``).
+
+    Args:
+        keys: primary and unique keys.
+        nullable: names of the columns that allow NULL, in lower case.
+    """
+    for key in sorted_keys(keys, nullable):
+        if key.name == PRIMARY:
+            return key
+        if key.whole and not any(column.lower() in nullable for column in key.columns):
+            return key
+    return None

@@ -1,0 +1,31 @@
+"""What a decision about a cursor has to know of the server that answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cdc_lib.model.server_identity import ServerIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """A server's binlog at one moment.
+
+    Args:
+        identity: which server it is.
+        files: binlog files and their sizes in bytes, oldest first.
+        gtids_on: whether every new transaction has a GTID.
+        gtid_set: executed GTIDs.
+        gtid_purged: those of them that are in no binlog file.
+        file_time: when the file of the cursor's position was made; None when the server has no file of that name.
+        oldest_time: when the oldest file was made; None without files.
+    """
+
+    identity: ServerIdentity
+    files: tuple[tuple[str, int], ...]
+    gtids_on: bool
+    gtid_set: str
+    gtid_purged: str
+    file_time: datetime | None
+    oldest_time: datetime | None

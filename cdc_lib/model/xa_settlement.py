@@ -1,0 +1,186 @@
+"""Which prepared XA transactions the windows of a merge commit, and which stay open after it.
+
+A commit finds its rows by the id of its transaction: at the newest place before it that prepared that id, in the same window
+or in one that was merged long ago. An id can be used again after its decision, and never by two open transactions at once. Where
+an epoch goes back in the same binlog, what was prepared after its beginning is prepared again, and is not open until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cdc_lib.errors import MergeError
+from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
+from cdc_lib.model.cursor import EpochChange
+from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Point, Position
+from cdc_lib.model.xa import Decision, OpenTransaction, Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """An XA COMMIT and where the rows of its transaction lie.
+
+    Args:
+        decision: the XA COMMIT.
+        epoch: of its window.
+        prepared: the transaction.
+        manifest: key of the manifest of the batch that holds the rows.
+    """
+
+    decision: Decision
+    epoch: int
+    prepared: Prepared
+    manifest: str
+
+    @property
+    def point(self) -> Point:
+        """BinlogCheckpoint of the rows in the order of changes."""
+        return Point.at(self.epoch, self.decision.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What becomes of prepared transactions in a run of windows.
+
+    Args:
+        commits: by key of the window's manifest, the transactions that it commits, in order.
+        open: what is prepared and not decided at the end, by xid.
+        unknown: commits, with the epoch, of transactions that are prepared neither here nor among those open before.
+    """
+
+    commits: Mapping[str, tuple[Commit, ...]]
+    open: tuple[OpenTransaction, ...]
+    unknown: tuple[tuple[int, Decision], ...]
+
+
+def settle(before: Iterable[OpenTransaction], windows: Iterable[tuple[str, Manifest]]) -> Settlement:
+    """Match the decisions of windows with what is prepared.
+
+    Args:
+        before: transactions that are open where the first window starts.
+        windows: key and manifest of each window, in the stream's order.
+    """
+    opened = {transaction.prepared.xid: transaction for transaction in before}
+    commits: dict[str, tuple[Commit, ...]] = {}
+    unknown: list[tuple[int, Decision]] = []
+    for key, manifest in windows:
+        found: list[Commit] = []
+        opened = {xid: one for xid, one in opened.items() if not _is_read_again(one, manifest)}
+        for event in _in_order(manifest):
+            if isinstance(event, Prepared):
+                opened[event.xid] = OpenTransaction(key, event, manifest.epoch, manifest.identity)
+                continue
+            transaction = opened.pop(event.xid, None)
+            if not event.committed:
+                continue
+            if transaction is None:
+                unknown.append((manifest.epoch, event))
+            elif transaction.prepared.tables:
+                found.append(Commit(event, manifest.epoch, transaction.prepared, transaction.manifest))
+        if found:
+            commits[key] = tuple(found)
+    return Settlement(commits, tuple(opened[xid] for xid in sorted(opened)), tuple(unknown))
+
+
+def not_replayed(
+    unknown: Sequence[tuple[int, Decision]], switches: Iterable[EpochChange]
+) -> tuple[tuple[int, Decision], ...]:
+    """Leave out commits that were merged in an epoch before.
+
+    An epoch begins before the place where the one before it ended, so that a transaction whose commit was merged is committed
+    again; its prepare may lie before the beginning. Its GTID tells, or without one its time.
+
+    Args:
+        unknown: of a :class:`Settlement`.
+        switches: of the drain cursor.
+    """
+    lefts = [(switch.epoch, switch.previous_end) for switch in switches]
+    return tuple(
+        (epoch, decision)
+        for epoch, decision in unknown
+        if not any(began <= epoch and _is_before(decision, left) for began, left in lefts)
+    )
+
+
+def _is_before(decision: Decision, left: BinlogCheckpoint) -> bool:
+    if decision.gtid and left.gtid_set:
+        flavor = left.identity.flavor
+        own = GtidSet.parse(flavor, decision.gtid)
+        return not GtidSet.parse(flavor, left.gtid_set).lacks(own)
+    return left.time is not None and decision.time <= left.time
+
+
+def check_in_snapshots(unknown: Sequence[tuple[int, Decision]], first_reads: Sequence[Point], source: str) -> None:
+    """Refuse a commit whose rows are neither in a batch nor in a snapshot.
+
+    The rows of a transaction that was prepared before the source began are in no batch. They are in the lake all the same
+    when every snapshot began to read after the commit.
+
+    Args:
+        unknown: commits of transactions that no batch holds, each with its epoch.
+        first_reads: per snapshot of a table, the low watermark of its first chunk; none when there is no snapshot.
+        source: name of the source.
+
+    Raises:
+        MergeError: a commit lies after the beginning of a snapshot, or there is no snapshot.
+    """
+    for epoch, decision in unknown:
+        if not first_reads or Point.at(epoch, decision.position) >= min(first_reads):
+            raise MergeError(
+                f"the XA transaction {decision.xid} is committed, but it was prepared before this source began, so that "
+                "its rows are in no batch",
+                hint="Start the source again with `start: snapshot`; its first plan waits until no prepared transaction "
+                "(XA RECOVER) is left from before.",
+                source=source,
+                xid=decision.xid,
+                file=decision.position.file,
+                offset=decision.position.offset,
+            )
+
+
+def _in_order(manifest: Manifest) -> Iterator[Prepared | Decision]:
+    """Yield what is prepared and decided in the stream's order; a commit in one phase is both at one place."""
+    events: list[tuple[Position, int, Prepared | Decision]] = [(p.position, 0, p) for p in manifest.prepared]
+    events += [(d.position, 1, d) for d in manifest.xa_decisions]
+    for _, _, event in sorted(events, key=lambda event: event[:2]):
+        yield event
+
+
+def _is_read_again(one: OpenTransaction, manifest: Manifest) -> bool:
+    window = manifest.window
+    return window is not None and one.is_read_again(manifest.epoch, manifest.identity, window.start)
+
+
+def _not_read_again(manifest: Manifest, first: Manifest) -> Manifest:
+    """Return a manifest without what the epoch of a later window reads again from that window's start on."""
+    again = manifest.epoch != first.epoch and manifest.identity.is_same_server(first.identity)
+    if first.window is None or not again:
+        return manifest
+    start = first.window.start
+    prepared = tuple(one for one in manifest.prepared if one.position < start)
+    return replace(
+        manifest, prepared=prepared, xa_decisions=tuple(one for one in manifest.xa_decisions if one.position < start)
+    )
+
+
+def opened_before(
+    newest_first: Iterable[tuple[str, Manifest]], wanted: Collection[str], first: Manifest
+) -> tuple[OpenTransaction, ...]:
+    """Look back for transactions that are open where a run of windows starts.
+
+    Args:
+        newest_first: key and manifest of the windows before; no more of them are taken than is needed.
+        wanted: ids of the transactions.
+        first: the first window of the run.
+    """
+    found: dict[str, OpenTransaction] = {}
+    for key, manifest in newest_first if wanted else ():
+        for one in settle((), [(key, _not_read_again(manifest, first))]).open:
+            if one.prepared.xid in wanted:
+                found.setdefault(one.prepared.xid, one)
+        if len(found) == len(wanted):
+            break
+    return tuple(found[xid] for xid in sorted(found))

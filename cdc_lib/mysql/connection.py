@@ -1,0 +1,180 @@
+"""Log-in to a MySQL or MariaDB server, with TLS where the source file asks for it."""
+
+from __future__ import annotations
+
+import functools
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias
+
+import pymysql
+from pymysql.connections import Connection
+
+from cdc_lib.config import Credentials, ServerConfig
+from cdc_lib.config.start import FailoverConfig
+from cdc_lib.errors import ConfigError, Context, SourceError, SourceUnavailable, UnsupportedServer
+from cdc_lib.model.refusals import is_of_connection, is_passing, refused_for
+
+_ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
+_AUTHENTICATION_ERRORS = {2059, 2061}
+Session: TypeAlias = "Connection[Any]"
+"""A session on the source."""
+
+LOCK_SECONDS = 60
+"""How long a statement waits for a table that somebody locks; shorter than the silence that counts as a broken connection."""
+
+_SESSION = f"SET time_zone = '+00:00', lock_wait_timeout = {LOCK_SECONDS} /*!80030 , SESSION show_gipk_in_create_table_and_information_schema = ON */"
+"""A primary key that MySQL made automatically is in the binlog, so it must be in sight here too; MariaDB skips the comment."""
+
+SILENCE_SECONDS = 120
+"""How long the server may say nothing before the connection counts as broken."""
+
+
+def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
+    """Open a session in UTC, utf8mb4, autocommit.
+
+    Raises:
+        SourceUnavailable: no answer, or too many connections.
+        UnsupportedServer: the log-in or the TLS handshake is refused.
+        ConfigError: a file of ``server.tls`` cannot be read.
+    """
+    tls = _tls(server)
+    try:
+        return _Connection(
+            host=server.host,
+            port=server.port,
+            user=credentials.user,
+            password=credentials.password,
+            charset="utf8mb4",
+            connect_timeout=int(server.connect_timeout.total_seconds()),
+            read_timeout=SILENCE_SECONDS,
+            write_timeout=SILENCE_SECONDS,
+            autocommit=True,
+            init_command=_SESSION,
+            ssl=tls,
+            program_name="lakecdc",
+        )
+    except (pymysql.MySQLError, OSError) as error:
+        raise translated(error, server) from error
+
+
+def can_be_reached(server: ServerConfig, credentials: Credentials, rules: FailoverConfig) -> bool:
+    """Whether one of as many log-ins as the rules say succeeds.
+
+    Raises:
+        UnsupportedServer: the log-in is refused, which no other try will change.
+    """
+    for attempt in range(rules.attempts):
+        if attempt:
+            time.sleep(rules.retry_delay.total_seconds())
+        try:
+            connect(server, credentials).close()
+        except SourceUnavailable:
+            continue
+        return True
+    return False
+
+
+class _Connection(Connection):
+    """A connection that is encrypted where the server offers it, also when the source file says nothing of TLS.
+
+    The driver does the same, and loads all of the system's authorities for it, which nothing is checked against: that takes
+    longer than the log-in.
+    """
+
+    def _create_ssl_ctx(self, options: object) -> ssl.SSLContext:
+        return options if isinstance(options, ssl.SSLContext) else _unchecked()
+
+
+@functools.cache
+def _unchecked() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _tls(server: ServerConfig) -> ssl.SSLContext | None:
+    if server.tls is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=str(server.tls.ca) if server.tls.ca else None)
+        if server.tls.cert and server.tls.key:
+            context.load_cert_chain(str(server.tls.cert), str(server.tls.key))
+    except OSError as error:  # one that holds no certificate too: it says nothing about the server
+        raise ConfigError(
+            f"a file of server.tls cannot be read: {error.strerror or error}",
+            hint="Check server.tls.ca, server.tls.cert and server.tls.key in the source file.",
+            host=server.host,
+            port=server.port,
+        ) from error
+    if not server.tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _refused_by_tls(cause: object) -> bool:
+    # A connection that breaks in the middle of the handshake is an SSLError too, and says nothing about the settings.
+    return isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+
+
+class _Address(Protocol):
+    """Where a server is: a source's settings, or a connection."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+
+@contextmanager
+def answering(connection: Session) -> Iterator[None]:
+    """Tell a connection that breaks from a statement that the server refuses, whose error goes to the caller as it is.
+
+    Raises:
+        SourceUnavailable: the connection broke, or the server ended it.
+    """
+    try:
+        yield
+    except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
+        if not error.args or not is_of_connection(error.args[0]):
+            raise
+        raise translated(error, connection) from error
+
+
+def translated(error: Exception, server: _Address, table: str = "") -> SourceError:
+    """Return the error of this project that a driver's error means.
+
+    Args:
+        error: of the driver.
+        server: where it came from.
+        table: ``database.table`` that the statement reads; empty where it reads none that is captured.
+    """
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    place: dict[str, Context] = {"host": server.host, "port": server.port}
+    if table and isinstance(error, pymysql.MySQLError) and not is_of_connection(number):
+        return refused_for(table, number, text)
+    if number in _ACCESS_DENIED:
+        return UnsupportedServer(
+            f"the server refuses: {text}", hint="Check user, password and grants; cdc doctor prints them.", **place
+        )
+    # The driver keeps what broke a connection in an attribute of its own.
+    causes = (error, error.__cause__, getattr(error, "original_exception", None))
+    if number in _AUTHENTICATION_ERRORS or any(map(_refused_by_tls, causes)):
+        return UnsupportedServer(f"log-in or TLS failed: {text}", hint="Check server.tls in the source file.", **place)
+    if not isinstance(error, pymysql.MySQLError) or is_of_connection(number):
+        return SourceUnavailable(
+            f"the server cannot be reached: {text}",
+            hint="Check server.host and server.port, and that it runs.",
+            **place,
+        )
+    if is_passing(number):
+        return SourceUnavailable(
+            f"the server answers with an error: {text} ({number})", hint="The task can be tried again.", **place
+        )
+    return SourceError(f"the server answers with an error: {text} ({number})", hint="", **place)

@@ -1,0 +1,102 @@
+"""Foreign keys by which the server itself changes rows, and whether its binlog shows these changes.
+
+MariaDB shows them in information_schema to nobody who may only SELECT, so they are read from SHOW CREATE TABLE: of the captured
+tables, of those that they refer to, and so on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import pymysql
+
+from cdc_lib.errors import SourceError, SourceUnavailable
+from cdc_lib.model.cascades import Cascades, ForeignKey, TableName
+from cdc_lib.mysql.connection import Session, translated
+from cdc_lib.mysql.server_facts import ServerFacts, rows_of
+from cdc_lib.mysql.show_index import quoted
+
+_LOGS_CASCADES = (9, 6)
+"""From this MySQL on foreign keys are the server's own, and not the storage engine's, unless it is started otherwise."""
+_ACTING = r"CASCADE|SET NULL|SET DEFAULT"
+_NAME = r"`(?:[^`]|``)+`"
+_KEY = re.compile(
+    rf"^\s*CONSTRAINT {_NAME} FOREIGN KEY \(.*?\) REFERENCES (?:(?P<database>{_NAME})\.)?(?P<table>{_NAME})"
+    rf" \((?P<columns>{_NAME}(?:, ?{_NAME})*)\)(?P<rules>.*)$",
+    re.MULTILINE,
+)
+
+
+def logs_cascades(facts: ServerFacts) -> bool:
+    """Whether the binlog has the rows that foreign keys change."""
+    native = facts.variables.get("innodb_native_foreign_keys", "OFF").upper() in ("ON", "1")
+    return facts.identity.flavor == "mysql" and facts.version[:2] >= _LOGS_CASCADES and not native
+
+
+def cascades_of(connection: Session, facts: ServerFacts, captured: Iterable[TableName]) -> Cascades:
+    """Return the foreign keys that change rows of captured tables over any levels, where the binlog does not show that.
+
+    Args:
+        connection: on which the SQL mode is changed.
+        facts: of the server.
+        captured: tables that are.
+
+    Raises:
+        SourceUnavailable: the connection broke.
+        SourceError: the server refuses.
+    """
+    if logs_cascades(facts):
+        return Cascades()
+    try:
+        rows_of(connection, "SET SESSION sql_mode = '', sql_quote_show_create = 1")
+    except pymysql.MySQLError as error:
+        raise translated(error, connection) from error
+    keys: list[ForeignKey] = []
+    unseen: list[TableName] = []
+    seen: set[TableName] = set()
+    left = list(captured)
+    while left:
+        table = left.pop()
+        if table in seen:
+            continue
+        seen.add(table)
+        text = _definition(connection, table)
+        if text is None:
+            unseen.append(table)
+            continue
+        own = list(keys_in(text, table))
+        keys += own
+        left += (key.parent for key in own)
+    return Cascades(logged=False, keys=tuple(sorted(keys, key=repr)), unseen=tuple(sorted(unseen)))
+
+
+def _definition(connection: Session, table: TableName) -> str | None:
+    """Return the statement that would make a table; None where the server does not show it."""
+    try:
+        ((_, text, *_),) = rows_of(connection, f"SHOW CREATE TABLE {quoted(table[0])}.{quoted(table[1])}")
+    except SourceUnavailable:
+        raise
+    except (pymysql.MySQLError, SourceError):
+        return None  # what is wrong with a captured table is said where it is read
+    return str(text)
+
+
+def keys_in(definition: str, table: TableName) -> Iterator[ForeignKey]:
+    """Yield the foreign keys of a table that change its rows.
+
+    Args:
+        definition: of SHOW CREATE TABLE.
+        table: its database and name.
+    """
+    for found in _KEY.finditer(definition):
+        rules = found["rules"]
+        deletes, updates = (bool(re.search(rf"ON {event} (?:{_ACTING})\b", rules)) for event in ("DELETE", "UPDATE"))
+        if deletes or updates:
+            parent = (_plain(found["database"]) if found["database"] else table[0], _plain(found["table"]))
+            columns = tuple(map(_plain, re.findall(_NAME, found["columns"])))
+            yield ForeignKey(table, parent, columns, deletes, updates)
+
+
+def _plain(name: str) -> str:
+    return name[1:-1].replace("``", "`")

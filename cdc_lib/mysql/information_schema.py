@@ -1,0 +1,195 @@
+"""Table definitions out of information_schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from cdc_lib.errors import SourceError
+from cdc_lib.model.column_types import BY_NAME, Kind
+from cdc_lib.model.refusals import NO_SUCH_TABLE
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.schema_version import Key, row_key
+from cdc_lib.model.table_name import TableName
+from cdc_lib.mysql.connection import translated
+from cdc_lib.mysql.server_facts import rows_of
+from cdc_lib.mysql.show_index import quoted, unique_keys
+
+_SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+_MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPED = re.compile(r"''|\\(.)", re.DOTALL)
+_ESCAPES = {"0": "\0", "n": "\n", "r": "\r"}
+"""What the servers write of a label in a column's type, whatever the SQL mode (both: append_unescaped)."""
+
+
+class InformationSchema:
+    """Reads the definitions that are in force now.
+
+    Args:
+        connection: a session on the source.
+    """
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        """Ask nothing yet."""
+        self._connection = connection
+
+    def tables(self) -> Sequence[tuple[str, str]]:
+        """Return (database, table) of every base table, without the server's own databases."""
+        rows = self._rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
+            "AND TABLE_SCHEMA NOT IN %s ORDER BY TABLE_SCHEMA, TABLE_NAME",
+            (_SYSTEM,),
+        )
+        return [(str(database), str(table)) for database, table in rows]
+
+    def with_primary_key(self) -> Sequence[tuple[str, str]]:
+        """Return (database, table) of every table with a primary key, without the server's own databases."""
+        rows = self._rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLE_CONSTRAINTS "
+            "WHERE CONSTRAINT_TYPE = 'PRIMARY KEY' AND TABLE_SCHEMA NOT IN %s",
+            (_SYSTEM,),
+        )
+        return [(str(database), str(table)) for database, table in rows]
+
+    def estimated_rows(self) -> dict[tuple[str, str], int]:
+        """Return about how many rows each base table has, as the server's own statistics tell now."""
+        # Else MySQL tells for a day what it once told; MariaDB skips the comment.
+        self._rows("SET @fresh = 1 /*!80003 , SESSION information_schema_stats_expiry = 0 */", ())
+        rows = self._rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
+            "AND TABLE_SCHEMA NOT IN %s",
+            (_SYSTEM,),
+        )
+        return {(str(database), str(table)): int(count or 0) for database, table, count in rows}
+
+    def estimated_rows_of(self, schema: TableSchema) -> int:
+        """Return about how many rows one table has, as the server's statistics tell; 0 where they say nothing."""
+        rows = self._rows(
+            "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            (schema.database, schema.table),
+        )
+        return int(rows[0][0] or 0) if rows else 0
+
+    def versioned(self) -> Sequence[tuple[str, str]]:
+        """Return (database, table) of every table WITH SYSTEM VERSIONING, of MariaDB."""
+        rows = self._rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = %s "
+            "ORDER BY TABLE_SCHEMA, TABLE_NAME",
+            ("SYSTEM VERSIONED",),
+        )
+        return [(str(database), str(table)) for database, table in rows]
+
+    def schema(self, database: str, table: str) -> TableSchema | None:
+        """Return a table's columns and key, or None when there is no such table."""
+        columns = self._rows(
+            "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, NUMERIC_PRECISION, NUMERIC_SCALE, "
+            "DATETIME_PRECISION, CHARACTER_SET_NAME, CHARACTER_OCTET_LENGTH FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+            (database, table),
+            TableName(database, table),
+        )
+        if not columns:
+            self._refuse_hidden(database, table)
+            return None
+        own = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:]), row[3] == "YES") for row in columns)
+        key = row_key(self._keys(database, table), frozenset(c.name.lower() for c in own if c.nullable))
+        return TableSchema(database, table, own, key.columns if key else ())
+
+    def _refuse_hidden(self, database: str, table: str) -> None:
+        """Tell a table that does not exist from one that information_schema leaves out because nobody can open or see it.
+
+        Raises:
+            TableUnreadable: there is such a table.
+        """
+        try:
+            rows_of(self._connection, f"SELECT 1 FROM {quoted(database)}.{quoted(table)} LIMIT 0")
+        except pymysql.MySQLError as error:
+            if error.args[0] not in NO_SUCH_TABLE:
+                raise translated(error, self._connection, TableName(database, table)) from error
+
+    def collations(self, schema: TableSchema) -> dict[str, str]:
+        """Return the collations of the columns that hold texts."""
+        rows = self._rows(
+            "SELECT COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND COLLATION_NAME IS NOT NULL",
+            (schema.database, schema.table),
+            schema.name,
+        )
+        return {str(name): str(collation) for name, collation in rows}
+
+    def key_name(self, schema: TableSchema) -> str:
+        """Return the name of the key that tells a table's rows apart; empty when it has none any more."""
+        keys = self._keys(schema.database, schema.table)
+        return next((key.name for key in keys if key.whole and key.columns == schema.primary_key), "")
+
+    def _keys(self, database: str, table: str) -> tuple[Key, ...]:
+        try:
+            return unique_keys(self._connection, database, table)
+        except pymysql.MySQLError as error:
+            if error.args[0] in NO_SUCH_TABLE:  # it was dropped meanwhile
+                return ()
+            raise translated(error, self._connection, TableName(database, table)) from error
+
+    def virtual_columns(self, database: str, table: str) -> frozenset[str]:
+        """Return the names of a table's generated columns that are not stored."""
+        rows = self._rows(
+            "SELECT COLUMN_NAME FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND EXTRA LIKE %s",
+            (database, table, "%VIRTUAL GENERATED%"),
+            TableName(database, table),
+        )
+        return frozenset(str(name) for (name,) in rows)
+
+    def _rows(self, sql: str, arguments: Sequence[object], table: str = "") -> list[tuple[Any, ...]]:
+        try:
+            return rows_of(self._connection, sql, arguments)
+        except pymysql.MySQLError as error:
+            if table:
+                raise translated(error, self._connection, table) from error
+            raise SourceError(f"the table definitions cannot be read: {error}") from error
+
+
+def source_type(  # noqa: PLR0911 - one return per family
+    data_type: str,
+    column_type: str,
+    precision: int | None,
+    scale: int | None,
+    fraction: int | None,
+    charset: str | None,
+    octets: int | None,
+) -> SourceType:
+    """Return the type that a row of information_schema.COLUMNS declares."""
+    found = BY_NAME.get(data_type.lower())
+    kind: Kind = found.kind if found is not None else "unsupported"
+    text = column_type
+    width = 0 if found is None else int(octets or 0) if found.measured else found.width
+    match kind:
+        case "int":
+            return SourceType(kind, width=width, unsigned="unsigned" in column_type.lower(), text=text)
+        case "string":
+            return SourceType(kind, width=width, charset=charset or "", text=text)
+        case "bytes":
+            return SourceType(
+                kind, width=width, charset="binary", text=text, form=found.form if found is not None else ""
+            )
+        case "decimal":
+            return SourceType(kind, precision=int(precision or 0), scale=int(scale or 0), text=text)
+        case "float" | "double" | "date" | "year" | "json":
+            return SourceType(kind, text=text)
+        case "time" | "datetime" | "timestamp":
+            return SourceType(kind, scale=int(fraction or 0), text=text)
+        case "bit":
+            return SourceType(kind, width=int(precision or 1), text=text)
+        case "enum" | "set":
+            members = tuple(map(_label, _MEMBER.findall(column_type)))
+            return SourceType(kind, charset=charset or "binary", members=members, text=text)
+    return SourceType("unsupported", text=text)
+
+
+def _label(text: str) -> str:
+    """Return a label of ENUM or SET as it is."""
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]) if found[1] else "'", text)

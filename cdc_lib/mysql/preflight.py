@@ -1,0 +1,95 @@
+"""What a server and its user need for change data capture, each with the statement that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdc_lib.model.finding import Finding, Level
+from cdc_lib.mysql.binlog_retention import keeping_of, lengthen
+from cdc_lib.mysql.server_facts import ServerFacts
+
+_MYSQL_OLDEST = (8, 0, 1)
+_MARIADB_OLDEST = (10, 5, 0)
+
+
+def judge(facts: ServerFacts) -> Iterator[Finding]:
+    """Yield a finding for each requirement on the server."""
+    mariadb = facts.identity.flavor == "mariadb"
+    persist = "SET GLOBAL" if mariadb else "SET PERSIST"
+    oldest = _MARIADB_OLDEST if mariadb else _MYSQL_OLDEST
+    version = ".".join(map(str, facts.version))
+    if facts.version >= oldest:
+        yield Finding("ok", f"{facts.identity.flavor} {version}")
+    else:
+        yield Finding(
+            "error", f"{facts.identity.flavor} {version}", f"Upgrade to {'.'.join(map(str, oldest))} or newer."
+        )
+    if facts.binlog_end is None:
+        yield Finding("error", "the binlog is off", "Start the server with --log-bin and a --server-id.")
+        return
+    yield Finding("ok", f"binlog at {facts.binlog_end}, {len(facts.files)} files")
+    written = facts.variables.get("binlog_format", "")
+    if written.upper() == "ROW":
+        yield Finding("ok", f"binlog_format is {written}")
+    else:
+        yield Finding("error", f"binlog_format is {written or 'unknown'}", f"{persist} binlog_format = 'ROW';")
+    yield _metadata(facts, persist)
+    if facts.variables.get("encrypt_binlog", "OFF").upper() in ("ON", "1"):
+        yield Finding(
+            "error", "encrypt_binlog is ON: encrypted binlogs are not read", "Restart it with encrypt_binlog=OFF."
+        )
+    yield from _row_image(facts, persist)
+    yield from _retention(facts)
+
+
+def _metadata(facts: ServerFacts, persist: str) -> Finding:
+    value = facts.variables.get("binlog_row_metadata", "")
+    if facts.names_columns:
+        return Finding("ok", f"binlog_row_metadata is {value}")
+    if not value:
+        return Finding("error", "binlog_row_metadata is unknown", "Upgrade the server.")
+    return Finding(
+        "warning",
+        f"binlog_row_metadata is {value}: columns are named by a schema history that follows every DDL statement; one that "
+        "it cannot follow stops the source unless the table is still as it left it",
+        f"{persist} binlog_row_metadata = 'FULL';",
+    )
+
+
+def _row_image(facts: ServerFacts, persist: str) -> Iterator[Finding]:
+    image = facts.variables.get("binlog_row_image", "").upper()
+    hint = f"{persist} binlog_row_image = 'FULL';"
+    if image in ("FULL", "FULL_NODUP"):
+        yield Finding("ok", f"binlog_row_image is {image}")
+    elif image in ("MINIMAL", "NOBLOB"):
+        yield Finding(
+            "warning",
+            f"binlog_row_image is {image}: merges read rows back from the lake, and a row whose insert left columns to "
+            "their defaults stops its table",
+            hint,
+        )
+    else:
+        yield Finding("error", f"binlog_row_image is {image or 'unknown'}", hint)
+    if facts.variables.get("binlog_row_value_options"):
+        level: Level = "ok" if image == "FULL" else "warning"
+        what = "binlog_row_value_options is set: JSON documents come as differences"
+        more = "" if image == "FULL" else f", which cannot be applied where {image} leaves out the document"
+        yield Finding(level, what + more, "" if image == "FULL" else hint)
+
+
+def _retention(facts: ServerFacts) -> Iterator[Finding]:
+    keeping = keeping_of(facts)
+    if keeping.unknown:
+        hint = "Ask who runs the server how long it keeps binlog files."
+        yield Finding("warning", f"it is unknown how long binlog files are kept: {keeping.unknown}", hint)
+    elif keeping.seconds is None:
+        yield Finding("ok", "the server keeps binlog files until they are purged by hand, whatever their age")
+    elif keeping.seconds < 86_400:  # a day
+        what = f"the server purges binlog files after {keeping.seconds / 3600:.1f} hours"
+        yield Finding("warning", what, lengthen(facts, keeping.seconds))
+    else:
+        yield Finding("ok", f"the server keeps binlog files for {keeping.seconds / 86_400:.1f} days")
+    if keeping.total_bytes is not None:
+        yield Finding(
+            "ok", f"the server purges binlog files beyond {keeping.total_bytes / 2**20:.0f} MiB, whatever their age"
+        )

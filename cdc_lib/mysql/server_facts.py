@@ -1,0 +1,210 @@
+"""What a server says of itself: who it is, how it writes its binlog, and what it still has of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from cdc_lib.config import Credentials, ServerConfig
+from cdc_lib.errors import ServerChanged, SourceError, UnsupportedServer
+from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.mysql.connection import answering, connect, translated
+
+_VARIABLES = (
+    "version", "server_uuid", "server_id", "gtid_domain_id", "log_bin", "binlog_format", "binlog_row_image",
+    "binlog_row_metadata", "binlog_checksum", "gtid_mode", "binlog_expire_logs_seconds", "expire_logs_days",
+    "binlog_row_value_options", "lower_case_table_names", "encrypt_binlog",
+    "innodb_native_foreign_keys", "binlog_expire_logs_auto_purge", "max_binlog_total_size", "binlog_space_limit",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """A server at one moment.
+
+    Args:
+        identity: which server it is.
+        version: numbers of its version, for example ``(9, 7, 4)``.
+        variables: global variables that matter here, in lower case; absent ones the server does not know.
+        binlog_end: end of the binlog; None when the binlog is off or must not be looked at.
+        gtid_set: executed GTIDs at the end of the binlog; empty when the server has none.
+        files: binlog files and their sizes in bytes, oldest first.
+        gtid_purged: executed GTIDs that are in no binlog file any more; MySQL only, else empty.
+        clock: the server's time (UTC), read before the end of the binlog.
+    """
+
+    identity: ServerIdentity
+    version: tuple[int, ...]
+    variables: Mapping[str, str]
+    binlog_end: Position | None
+    gtid_set: str
+    files: tuple[tuple[str, int], ...]
+    gtid_purged: str = ""
+    clock: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+
+    @property
+    def checksum(self) -> bool:
+        """Whether new events end in a CRC32."""
+        return self.variables.get("binlog_checksum", "NONE").upper() == "CRC32"
+
+    @property
+    def gtids_on(self) -> bool:
+        """Whether every new transaction has a GTID."""
+        return self.identity.flavor == "mariadb" or self.variables.get("gtid_mode", "OFF").upper() == "ON"
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether the binlog names columns, members of ENUM and SET, and keys."""
+        return self.variables.get("binlog_row_metadata", "").upper() == "FULL"
+
+    @property
+    def folds_names(self) -> bool:
+        """Whether names of databases and tables are kept in lower case, however statements write them."""
+        return self.variables.get("lower_case_table_names", "0") == "1"
+
+
+def facts_of(server: ServerConfig, credentials: Credentials) -> ServerFacts:
+    """Log in, ask the server, and leave again.
+
+    Raises:
+        SourceError: it cannot be reached, or a statement fails.
+        UnsupportedServer: the user may not look at the binlog.
+    """
+    connection = connect(server, credentials)
+    try:
+        return read_facts(connection, server)
+    finally:
+        connection.close()
+
+
+def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts:
+    """Ask the server.
+
+    Raises:
+        SourceError: a statement fails.
+        UnsupportedServer: the user may not look at the binlog.
+    """
+    try:
+        variables = read_variables(connection)
+        mariadb = "mariadb" in variables["version"].lower()
+        version = tuple(int(part) for part in variables["version"].split("-")[0].split("."))
+        clock = rows_of(connection, "SELECT UTC_TIMESTAMP(6)")[0][0].replace(tzinfo=UTC)
+        # Before the end of the binlog is read: a set that lacks what lies before a position does no harm.
+        purged = (
+            "" if mariadb else str(rows_of(connection, "SELECT @@GLOBAL.gtid_purged")[0][0] or "").replace("\n", "")
+        )
+        binlog_end, gtid_set = _head(connection, version, mariadb=mariadb)
+        files = (
+            tuple((str(row[0]), int(row[1])) for row in rows_of(connection, "SHOW BINARY LOGS")) if binlog_end else ()
+        )
+    except pymysql.MySQLError as error:
+        raise translated(error, server) from error
+    identity = _identity(variables, server)
+    return ServerFacts(identity, version, variables, binlog_end, gtid_set, files, purged, clock)
+
+
+def read_identity(connection: Connection[Any], server: ServerConfig) -> ServerIdentity:
+    """Ask the server who it is, and nothing else.
+
+    Raises:
+        SourceError: it cannot be reached, or refuses.
+    """
+    try:
+        return _identity(read_variables(connection), server)
+    except pymysql.MySQLError as error:
+        raise translated(error, server) from error
+
+
+def _identity(variables: Mapping[str, str], server: ServerConfig) -> ServerIdentity:
+    mariadb = "mariadb" in variables["version"].lower()
+    return ServerIdentity(
+        flavor="mariadb" if mariadb else "mysql",
+        server_uuid="" if mariadb else variables.get("server_uuid", ""),
+        server_id=int(variables.get("server_id", "0")),
+        gtid_domain=int(variables.get("gtid_domain_id", "0")),
+        host=server.host,
+        port=server.port,
+    )
+
+
+def rows_of(connection: Connection[Any], sql: str, arguments: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
+    """Run one statement and return all of its rows.
+
+    Raises:
+        SourceUnavailable: the connection broke.
+    """
+    with answering(connection), connection.cursor() as cursor:
+        cursor.execute(sql, arguments)
+        return list(cursor.fetchall())
+
+
+def read_variables(connection: Connection[Any]) -> dict[str, str]:
+    """Return the global variables that matter here."""
+    names = ", ".join(f"'{name}'" for name in _VARIABLES)
+    rows = rows_of(connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")  # constants
+    return {str(name).lower(): str(value) for name, value in rows}
+
+
+def _head(connection: Connection[Any], version: tuple[int, ...], *, mariadb: bool) -> tuple[Position | None, str]:
+    statement = "SHOW MASTER STATUS" if mariadb or version < (8, 2) else "SHOW BINARY LOG STATUS"
+    gtid_set = str(rows_of(connection, "SELECT @@GLOBAL.gtid_binlog_state")[0][0] or "") if mariadb else ""
+    rows = rows_of(connection, statement)
+    if not rows:
+        return None, ""
+    file, offset = rows[0][0], rows[0][1]
+    if not mariadb:
+        gtid_set = (rows[0][4] or "").replace("\n", "") if len(rows[0]) > 4 else ""  # fifth column
+    return Position(file, int(offset)), str(gtid_set)
+
+
+def read_binlog_end(connection: Connection[Any], facts: ServerFacts) -> Position:
+    """Return the end of the binlog now.
+
+    Raises:
+        UnsupportedServer: the binlog is off.
+    """
+    try:
+        binlog_end, _ = _head(connection, facts.version, mariadb=facts.identity.flavor == "mariadb")
+    except pymysql.MySQLError as error:
+        raise SourceError(f"the end of the binlog cannot be read: {error}") from error
+    if binlog_end is None:
+        raise UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.")
+    return binlog_end
+
+
+def read_charsets(connection: Connection[Any]) -> dict[int, str]:
+    """Return the character set name of each collation number."""
+    columns = rows_of(
+        connection,
+        "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema' "
+        "AND TABLE_NAME = 'COLLATION_CHARACTER_SET_APPLICABILITY'",
+    )
+    # MariaDB 10.10 and newer number collations there; MySQL and older MariaDB in COLLATIONS.
+    numbered = any(str(row[0]).upper() == "ID" for row in columns)
+    table = "COLLATION_CHARACTER_SET_APPLICABILITY" if numbered else "COLLATIONS"
+    rows = rows_of(connection, f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}")  # constants
+    return {int(number): str(name) for number, name in rows if number is not None and name is not None}
+
+
+def facts_of_planned(
+    connection: Connection[Any], server: ServerConfig, identity: ServerIdentity, source: str
+) -> ServerFacts:
+    """Return the facts of the server that work was planned for.
+
+    Raises:
+        ServerChanged: another server answers.
+    """
+    facts = read_facts(connection, server)
+    if not facts.identity.is_same_server(identity):
+        raise ServerChanged(
+            f"the work was planned for {identity}, but {facts.identity} answers",
+            hint="Point the source file at the former server, or start a new source with a snapshot.",
+            source=source,
+        )
+    return facts

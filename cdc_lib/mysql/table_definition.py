@@ -1,0 +1,82 @@
+"""Definitions out of information_schema, with what later statements build on: keys and default character sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from cdc_lib.config import ServerConfig
+from cdc_lib.model.refusals import NO_SUCH_TABLE
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema_version import Definition
+from cdc_lib.model.table_name import TableName
+from cdc_lib.mysql.connection import translated
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.server_facts import rows_of
+from cdc_lib.mysql.show_index import quoted, unique_keys
+
+
+class Definitions:
+    """Reads what is in force while nobody can change it.
+
+    Args:
+        connection: a session on the source, used by nothing else.
+        server: for messages.
+    """
+
+    def __init__(self, connection: Connection[Any], server: ServerConfig) -> None:
+        """Ask nothing yet."""
+        self._connection = connection
+        self._server = server
+
+    @contextmanager
+    def held(self, database: str, table: str) -> Iterator[Definition | None]:
+        """Give a table's definition, or None when there is no such table.
+
+        While the block runs the server lets no statement change the table: what the binlog says of it up to its end of that
+        moment is in the definition, and nothing else.
+        """
+        try:
+            rows_of(self._connection, "START TRANSACTION")
+            there = self._open(database, table)
+            yield self._read(database, table) if there else None
+            rows_of(self._connection, "ROLLBACK")
+        except pymysql.MySQLError as error:
+            raise translated(error, self._server, TableName(database, table)) from error
+
+    def database(self, database: str) -> Definition | None:
+        """Return a database's default character set, or None when there is no such database."""
+        rows = rows_of(
+            self._connection,
+            "SELECT DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
+            (database,),
+        )
+        return Definition(TableSchema(database, "", ()), str(rows[0][0])) if rows else None
+
+    def _open(self, database: str, table: str) -> bool:
+        """Take the metadata lock of a reader, which lasts to the transaction's end; False when there is no such table."""
+        try:
+            rows_of(self._connection, f"SELECT 1 FROM {quoted(database)}.{quoted(table)} LIMIT 0")
+        except pymysql.MySQLError as error:
+            if error.args[0] in NO_SUCH_TABLE:
+                return False
+            raise
+        return True
+
+    def _read(self, database: str, table: str) -> Definition | None:
+        schema = InformationSchema(self._connection).schema(database, table)
+        if schema is None:
+            return None
+        charset = rows_of(
+            self._connection,
+            "SELECT c.CHARACTER_SET_NAME FROM information_schema.TABLES t "
+            "JOIN information_schema.COLLATIONS c ON c.COLLATION_NAME = t.TABLE_COLLATION "
+            "WHERE t.TABLE_SCHEMA = %s AND t.TABLE_NAME = %s",
+            (database, table),
+        )
+        keys = unique_keys(self._connection, database, table)
+        return Definition(schema, str(charset[0][0]) if charset else "", keys)

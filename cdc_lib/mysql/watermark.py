@@ -1,0 +1,76 @@
+"""A position before which every change is visible to the SELECT that follows.
+
+The end of the binlog is not that yet: a transaction is written to the binlog first and committed in the engine a moment
+later (with semi-synchronous replication up to its time-out later), and a SELECT in between does not see it although its
+position lies before the end. A row read then would carry a watermark after a change that it lacks, and that change would
+be taken for an old one. So the end is read first, and then:
+
+- MariaDB: a consistent snapshot names its exact binlog position (``binlog_snapshot_file`` and ``_position``).
+- MySQL with GTIDs: ``gtid_owned`` names the transactions that are written but not committed; the SELECT waits for those.
+- MySQL without GTIDs: nothing names them; the SELECT waits ``settle`` seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from cdc_lib.errors import SourceError, SourceUnavailable
+from cdc_lib.model.position import Position
+from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end, rows_of
+
+SETTLE_SECONDS = 3.0
+_WAIT_SECONDS = 60
+
+
+def low_watermark(connection: Connection[Any], facts: ServerFacts, *, settle: float = SETTLE_SECONDS) -> Position:
+    """Return the low watermark for a SELECT on the same connection.
+
+    On MariaDB a transaction with a consistent snapshot is left open; the SELECT must run in it.
+
+    Raises:
+        SourceUnavailable: transactions that are written do not get committed.
+    """
+    try:
+        if facts.identity.flavor == "mariadb":
+            return _mariadb(connection)
+        binlog_end = read_binlog_end(connection, facts)
+        if facts.variables.get("gtid_mode", "OFF").upper() == "ON":
+            _wait_for_owned(connection)
+        else:
+            time.sleep(settle)
+    except pymysql.MySQLError as error:
+        raise SourceError(f"the watermark cannot be read: {error}") from error
+    return binlog_end
+
+
+def _mariadb(connection: Connection[Any]) -> Position:
+    rows_of(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    rows_of(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    values = dict(rows_of(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
+    found = {str(name).lower(): str(value) for name, value in values.items()}
+    return Position(found["binlog_snapshot_file"], int(found["binlog_snapshot_position"]))
+
+
+def _wait_for_owned(connection: Connection[Any]) -> None:
+    owned = str(rows_of(connection, "SELECT @@GLOBAL.gtid_owned")[0][0] or "")
+    if not owned:
+        return
+    # Each owner is after its GTID as "#thread".
+    gtids = ",".join(_without_owners(part) for part in owned.replace("\n", "").split(","))
+    timed_out = rows_of(connection, "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (gtids, _WAIT_SECONDS))[0][0]
+    if timed_out:
+        raise SourceUnavailable(
+            f"transactions that are in the binlog are not committed after {_WAIT_SECONDS} seconds",
+            hint="SHOW FULL PROCESSLIST shows commits that wait. Where they wait for a semi-synchronous replica: start it, or SET "
+            "GLOBAL rpl_semi_sync_source_enabled = OFF.",
+            gtids=gtids,
+        )
+
+
+def _without_owners(part: str) -> str:
+    """``uuid:7#31:9#32`` as ``uuid:7:9``."""
+    return ":".join(piece.split("#")[0] for piece in part.strip().split(":"))

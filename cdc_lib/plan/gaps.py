@@ -1,0 +1,150 @@
+"""What is missing between the cursors of a source: windows that were acknowledged and are not stored, and cursors themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_lib.errors import BatchesMissing, CursorMissing
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.position import Point, Position
+from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.store import layout
+from cdc_lib.store.windows import Chain, chained, stored_windows
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stretch of the binlog that was acknowledged, and of which the lake finds no batch.
+
+    Args:
+        source: name of the source.
+        epoch: of the stretch.
+        start: where it begins.
+        stop: where the next batch begins, or the acknowledged stretch ends.
+    """
+
+    source: str
+    epoch: int
+    start: Position
+    stop: Position
+
+    @property
+    def window(self) -> Window:
+        """The window that the batch would have."""
+        return Window(self.source, self.epoch, self.start, self.stop)
+
+    @property
+    def what(self) -> str:
+        """For people."""
+        return f"the batch of window {self.window.id} is acknowledged and no longer stored, so the lake cannot continue"
+
+    @property
+    def hint(self) -> str:
+        """What to do about it."""
+        return (
+            f"cdc batches refill {self.source} drains it again in place. If the server no longer has that binlog: cdc batches refill "
+            f"{self.source} --over continues after it with new snapshots of all tables."
+        )
+
+    def error(self) -> BatchesMissing:
+        """Return it as an error."""
+        return BatchesMissing(self.what, hint=self.hint, source=self.source, start=str(self.start), stop=str(self.stop))
+
+
+def chain_of(store: ObjectStore, drain: Cursor, lake: Cursor) -> Chain:
+    """Return the batches that the lake merges next, in its epoch, up to the first that is missing."""
+    end = drain.end_of_epoch(lake.epoch)
+    at = lake.in_flight[-1].stop if lake.in_flight else lake.position
+    if end is None or end <= at:
+        return Chain((), None)
+    stored = stored_windows(store, lake.source, lake.epoch)
+    return chained(stored, Point.at(lake.epoch, at), Point.at(lake.epoch, end))
+
+
+def gap_of(store: ObjectStore, drain: Cursor | None, lake: Cursor | None) -> Gap | None:
+    """Return the first stretch that is missing; None where the lake finds everything."""
+    if drain is None or lake is None:
+        return None
+    for window in lake.in_flight:
+        if store.get(layout.manifest_key(window)) is None:
+            return Gap(lake.source, window.epoch, window.start, window.stop)
+    return as_gap(lake, chain_of(store, drain, lake))
+
+
+def lost_chunk(store: ObjectStore, task: SnapshotTask) -> BatchesMissing | None:
+    """Return the error of a snapshot that was acknowledged as whole, and whose last chunk is not stored."""
+    if not task.complete or not task.chunks:
+        return None
+    if store.get(layout.chunk_manifest_key(task, task.chunks - 1)) is not None:
+        return None
+    return BatchesMissing(
+        f"chunk {task.chunks - 1} of the snapshot of {task.name} is acknowledged and no longer stored, so the lake cannot continue",
+        hint=f"cdc snapshot {task.source} {task.name} reads the table again.",
+        source=task.source,
+        snapshot=task.snapshot_id,
+    )
+
+
+def lost_chunks(store: ObjectStore, drain: Cursor, lake: Cursor) -> list[BatchesMissing]:
+    """Return the errors of all snapshots that the lake does not have and whose last chunk is not stored."""
+    merged = {task.id: task.chunks for task in lake.snapshots}
+    waiting = (task for task in drain.snapshots if task.chunks > merged.get(task.id, 0))
+    return [error for task in waiting if (error := lost_chunk(store, task)) is not None]
+
+
+def as_gap(lake: Cursor, chain: Chain) -> Gap | None:
+    """Return the stretch that a chain lacks; None where it lacks none."""
+    if chain.gap is None:
+        return None
+    start, stop = (position_of(lake.position, point) for point in chain.gap)
+    return Gap(lake.source, lake.epoch, start, stop)
+
+
+def position_of(like: Position, point: Point) -> Position:
+    """Return a point as a position, its file named as that of another."""
+    base, _, digits = like.file.rpartition(".")
+    return Position(f"{base}.{point.file:0{len(digits)}d}", point.offset)
+
+
+def lost_cursor(store: ObjectStore, cursors: CursorStore, source: str) -> CursorMissing | None:
+    """Return the error of a cursor that is missing although the source has begun; None where all is as it should be.
+
+    A new cursor would begin somewhere else in the binlog, and what lies between would be in no lake table.
+    """
+    drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
+    if drain is not None and lake is not None:
+        return None
+    if drain is None and lake is not None:
+        return _lost(source, DRAIN, "the lake cursor is there", f"cdc cursor restore {source} drain --rebuild")
+    cuts = _any(store, layout.cuts_prefix(source))
+    if lake is None and drain is not None:
+        hint = f"cdc cursor restore {source} lake --rebuild"
+        return _lost(source, LAKE, "cuts of the lake are there", hint) if cuts else None
+    if cuts or _any(store, layout.batches_prefix(source)) or _any(store, layout.snapshots_prefix(source)):
+        hint = "Without an export the source must begin again under a new name: see Start a source again"
+        return _lost(source, DRAIN, "batches or cuts are there", hint)
+    return None
+
+
+def refuse_lost(store: ObjectStore, cursors: CursorStore, source: str) -> None:
+    """Refuse to continue where a cursor is missing.
+
+    Raises:
+        CursorMissing: one is.
+    """
+    if (error := lost_cursor(store, cursors, source)) is not None:
+        raise error
+
+
+def _lost(source: str, consumer: str, beside: str, otherwise: str) -> CursorMissing:
+    return CursorMissing(
+        f"the {consumer} cursor is missing, and {beside}",
+        hint=f"cdc cursor restore {source} {consumer} --file FILE puts an exported one back; versions of the bucket have it "
+        f"as well. {'Without an export: ' if otherwise.startswith('cdc') else ''}{otherwise}.",
+        source=source,
+    )
+
+
+def _any(store: ObjectStore, prefix: str) -> bool:
+    return next(iter(store.list(prefix)), None) is not None

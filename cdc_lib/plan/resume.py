@@ -1,0 +1,210 @@
+"""Where to continue with a cursor at the server that answers: a pure decision, total over what servers do.
+
+The server may be the one that the cursor belongs to or another one after the same address; it may have been restored from a
+backup or have had its binlog reset, which is another binlog under the same name; it may have purged what is needed; and it may
+have GTIDs, which tell the place exactly, or none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Literal
+
+from cdc_lib.errors import PositionNotFound, PositionPurged, ServerChanged, SourceError
+from cdc_lib.model.commit import Commit
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.position import file_number
+from cdc_lib.model.server_facts import ServerState
+
+OnMissingTransactions = Literal["fail", "ignore"]
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """There is no cursor: begin as the source file says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Continue where the cursor is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByGtid:
+    """A new epoch from the first transaction on that is not in the set; ``why`` is for people."""
+
+    gtids: GtidSet
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """A new epoch before everything that was not read; ``why`` is for people.
+
+    Args:
+        last: a commit that was read, or a time before one: by the clock of the server that committed the last transaction read.
+        gtids: those of the cursor that the new server has; None where GTIDs do not tell what was read.
+        why: the reason.
+    """
+
+    last: Commit
+    gtids: GtidSet | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The cursor cannot continue at this server."""
+
+    error: SourceError
+
+
+Decision = Initial | Resume | ByGtid | Fallback | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverRules:
+    """What the source file says of failovers.
+
+    Args:
+        fallback: how far to go back where no GTIDs tell the place.
+        on_missing_transactions: what to do when the new server never had some of the transactions that were read.
+    """
+
+    fallback: timedelta
+    on_missing_transactions: OnMissingTransactions
+
+
+def decide(cursor: Cursor | None, server: ServerState, rules: FailoverRules) -> Decision:
+    """Decide where to continue.
+
+    Args:
+        cursor: the drain cursor; None before the first plan.
+        server: the server that answers.
+        rules: of the source file.
+    """
+    if cursor is None:
+        return Initial()
+    if cursor.identity.flavor != server.identity.flavor:
+        return Refuse(_another(cursor, server, "Positions, GTIDs and row images of MySQL and MariaDB differ."))
+    if not cursor.identity.is_same_server(server.identity):
+        return _at_another_server(cursor, server, rules)
+    fault = _another_binlog(cursor, server)
+    if fault:
+        return _at_another_binlog(cursor, server, fault)
+    if cursor.position.file not in dict(server.files):
+        return Refuse(_purged(cursor, server, "the server no longer has the cursor's binlog file"))
+    return Resume()
+
+
+def _another_binlog(cursor: Cursor, server: ServerState) -> str:
+    """Return what shows that the server's binlog is not the one that the cursor is in; empty when nothing does."""
+    at = cursor.position
+    sizes = dict(server.files)
+    numbers = [file_number(name) for name, _ in server.files]
+    if at.file not in sizes:
+        if at.file_number in numbers or not numbers:
+            return f"its files are called otherwise than {at.file}" if numbers else "it has no files"
+        return f"it ends at {server.files[-1][0]}, before {at.file}" if at.file_number > max(numbers) else ""
+    if at.offset > sizes[at.file]:
+        return f"{at.file} has only {sizes[at.file]} bytes"
+    made = cursor.file_times.get(at.file)
+    if made is not None and server.file_time is not None and made != server.file_time:
+        return f"{at.file} was made at {server.file_time:%Y-%m-%d %H:%M:%S}, not at {made:%Y-%m-%d %H:%M:%S} UTC"
+    return ""
+
+
+def _at_another_binlog(cursor: Cursor, server: ServerState, fault: str) -> Refuse:
+    """The same server with another binlog: not even GTIDs tell the place, because it may have given their numbers twice."""
+    return Refuse(
+        PositionNotFound(
+            f"the server's binlog is not the one that the cursor is in: {fault}",
+            hint="The server was restored from a backup, or its binlog was reset, and changes may be missing on either side. "
+            "Take a new snapshot: a new source. Or, if you know that none are, cdc cursor rewind to a place that you choose.",
+            **_context(cursor, server),
+        )
+    )
+
+
+def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules) -> Decision:
+    told = _by_gtids(cursor, server)
+    what = f"{server.identity} answers instead of {cursor.identity}"
+    if isinstance(told, Refuse):
+        return told
+    if told is not None and not told:
+        return ByGtid(GtidSet.parse(server.identity.flavor, cursor.gtid_set), what)
+    if told is not None and rules.on_missing_transactions == "fail":
+        return Refuse(
+            ServerChanged(
+                f"{what}, and it never had transactions that were read: {str(told)[:200]}",
+                hint="A standby that still catches up gets them, and the next plan continues. Else set failover.on_missing_transactions: ignore "
+                "in the source file: the lake may hold rows of them that no server has any more, and once a plan has gone over, "
+                f"cdc snapshot {cursor.source} '*.*' replaces those.",
+                **_context(cursor, server),
+            )
+        )
+    if cursor.event_time is None:
+        return Refuse(_another(cursor, server, "Nobody knows when the last transaction before the cursor committed."))
+    why = what if told is None else f"{what}; accepted that it never had {str(told)[:200]}"
+    # The place of a cursor that has read no transaction: when its file was made, by its server's clock.
+    last = cursor.last or Commit(cursor.identity.server_id, cursor.event_time)
+    gtids = (
+        None
+        if told is None
+        else GtidSet.parse(server.identity.flavor, cursor.gtid_set).common(
+            GtidSet.parse(server.identity.flavor, server.gtid_set)
+        )
+    )
+    return Fallback(replace(last, time=last.time - rules.fallback), gtids, why)
+
+
+def _by_gtids(cursor: Cursor, server: ServerState) -> GtidSet | Refuse | None:
+    """Return which transactions of the cursor the server never had, by GTIDs; None when they cannot tell.
+
+    An empty set says that the place is known exactly.
+    """
+    if not (cursor.gtids_known and cursor.gtid_set and server.gtids_on):
+        return None
+    flavor = server.identity.flavor
+    mine, executed = GtidSet.parse(flavor, cursor.gtid_set), GtidSet.parse(flavor, server.gtid_set)
+    lost = executed.lacks(mine)
+    if lost:
+        return lost
+    missing = mine.lacks(GtidSet.parse(flavor, server.gtid_purged))
+    if missing:
+        what = f"transactions after the cursor are in no binlog file of {server.identity}: {str(missing)[:200]}"
+        return Refuse(_purged(cursor, server, what))
+    return lost
+
+
+def _purged(cursor: Cursor, server: ServerState, what: str) -> PositionPurged:
+    oldest = server.files[0][0] if server.files else "none"
+    missed = ""
+    if server.oldest_time is not None and cursor.event_time is not None:
+        hours = (server.oldest_time - cursor.event_time).total_seconds() / 3600
+        missed = f", made {hours:.1f} hours after the last change that was read" if hours > 0 else ""
+    return PositionPurged(
+        f"{what}; its oldest is {oldest}{missed}",
+        hint="Changes in between are gone. Either take a new snapshot: a new source; or leave them out knowingly: "
+        f"cdc cursor rewind {cursor.source} --position {oldest}:4. And raise the server's retention (binlog_expire_logs_seconds).",
+        **_context(cursor, server),
+    )
+
+
+def _another(cursor: Cursor, server: ServerState, why: str) -> ServerChanged:
+    return ServerChanged(
+        f"the cursor belongs to {cursor.identity}, but {server.identity} answers",
+        hint=f"{why} Point the source file at the former server, start a new source with a snapshot, or cdc cursor rewind.",
+        **_context(cursor, server),
+    )
+
+
+def _context(cursor: Cursor, server: ServerState) -> dict[str, str | None]:
+    return {
+        "source": cursor.source,
+        "position": str(cursor.position),
+        "last_change": cursor.event_time.isoformat() if cursor.event_time else None,
+        "oldest": server.files[0][0] if server.files else None,
+    }

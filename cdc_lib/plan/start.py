@@ -1,0 +1,251 @@
+"""Where a source begins, and where it continues when the server is not what its cursor remembers."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from cdc_lib.binlog.framing.file_header import FileHeader
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.start import StartAt
+from cdc_lib.errors import ConfigError, PositionNotFound, PositionPurged, ServerChanged, SourceError
+from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
+from cdc_lib.model.commit import Commit
+from cdc_lib.model.cursor import DRAIN, Cursor, Move
+from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.position import Position
+from cdc_lib.model.results import LocatedPosition
+from cdc_lib.model.server_facts import ServerState
+from cdc_lib.mysql.connection import can_be_reached
+from cdc_lib.mysql.server_facts import ServerFacts
+from cdc_lib.plan.locate import BinlogSearch
+from cdc_lib.plan.resume import ByGtid, FailoverRules, Fallback, Refuse, Resume, decide
+from cdc_lib.plan.windows import bytes_between
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """Decides, and finds the place that was decided for.
+
+    Args:
+        config: of the source.
+        credentials: log-in.
+        facts: of the server that answers.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    facts: ServerFacts
+    _heads: dict[str, FileHeader] = field(default_factory=dict)
+
+    @property
+    def search(self) -> BinlogSearch:
+        """What finds places on the server."""
+        return BinlogSearch(self.config.source, self.config.server, self.credentials, self.facts, self._heads)
+
+    def begin(self, by: str) -> Cursor:
+        """Return the drain cursor of a source that has none.
+
+        Raises:
+            SourceError: the server does not have the place that the source file names.
+        """
+        place = self._first_place()
+        move = Move(datetime.now(UTC), "start", None, place.position, by, f"start: {self.config.start}")
+        life = secrets.token_hex(8)
+        cursor = Cursor(
+            self.config.source, DRAIN, 0, 1, place.identity, place.position, moves=(move,), source_uuid=life
+        )
+        return cursor.at_checkpoint(place)
+
+    def _first_place(self) -> BinlogCheckpoint:
+        search, start = self.search, self.config.start
+        if isinstance(start, StartAt):
+            return self.find(start)
+        return search.first() if start == "earliest" else search.at(search.end)
+
+    def find(self, start: StartAt) -> BinlogCheckpoint:
+        """Return the place that somebody named.
+
+        Raises:
+            SourceError: the server does not have it.
+            ConfigError: it is no set of GTIDs of this server.
+        """
+        if start.timestamp is not None:
+            return self.search.by_time(start.timestamp)
+        if start.gtid is not None:
+            return self.search.by_gtid(GtidSet.parse(self.facts.identity.flavor, start.gtid))
+        return self.search.at(Position.parse(start.position or ""))
+
+    def found(self, start: StartAt, cursor: Cursor | None) -> LocatedPosition:
+        """Return the place that somebody named, and how far it is from the cursor and from the end of the binlog."""
+        place, files, binlog_end = self.find(start), self.facts.files, self.search.end
+        if cursor is None or not cursor.identity.is_same_server(place.identity):
+            return LocatedPosition(place, binlog_end, bytes_between(place.position, files, binlog_end), None, None)
+        here = cursor.position
+        back = bytes_between(place.position, files, here) - bytes_between(here, files, place.position)
+        return LocatedPosition(place, binlog_end, bytes_between(place.position, files, binlog_end), here, back)
+
+    def left_by(self, cursor: Cursor) -> StartAt:
+        """Return the place that a cursor left at its last switch.
+
+        Raises:
+            ConfigError: there was none, or it lies on another server, or half of what lies before it was read again.
+        """
+        last = cursor.epoch_changes[-1] if cursor.epoch_changes else None
+        left = last.previous_end if last else None
+        if last is None or left is None or not left.identity.is_same_server(self.facts.identity):
+            raise ConfigError(
+                f"the cursor left its last place on {left.identity}" if left else "the cursor was never moved by hand",
+                hint="Name a place: --time, --gtid or --position; cdc cursor show lists all moves.",
+                source=cursor.source,
+            )
+        if (
+            last.new_start.identity.is_same_server(left.identity)
+            and last.new_start.position < cursor.position < left.position
+        ):
+            raise ConfigError(
+                f"the changes up to {left.position} are read again, and so far only those up to {cursor.position} were",
+                hint="Rows that changed on both sides of that would stay as the first half left them. Let the runs continue: "
+                "they reach that position without help.",
+                source=cursor.source,
+            )
+        return StartAt(position=str(left.position))
+
+    def go_on(self, cursor: Cursor, acknowledged: Callable[[Cursor], Cursor], by: str) -> Cursor:
+        """Return the cursor as it continues at this server: itself, or in a new epoch.
+
+        Args:
+            cursor: the drain cursor.
+            acknowledged: moves it over what is durable of what it has in flight; called before an epoch ends.
+            by: who asks.
+
+        Raises:
+            ServerChanged: another server answers, and the cursor cannot continue there.
+            PositionPurged: the server no longer has what comes next.
+            PositionNotFound: its binlog is not the one that the cursor is in.
+        """
+        rules, state = self._rules, self._state(cursor)
+        if not isinstance(decide(cursor, state, rules), Resume):
+            cursor = acknowledged(cursor)
+        match decide(cursor, state, rules):
+            case Refuse(error):
+                raise error
+            case ByGtid(gtids, why):
+                place, how = self.search.by_gtid(gtids), "found by GTIDs"
+            case Fallback(last, gtids, why):
+                place, how = self._fallback(cursor, last, gtids)
+            case _:
+                return self._known(replace(cursor, identity=self.facts.identity))
+        return cursor.with_new_epoch(place, "failover", at=datetime.now(UTC), by=by, why=f"{why}; {how}")
+
+    def check_resumable(self, cursor: Cursor) -> None:
+        """Refuse a cursor that cannot continue where it is, in its epoch.
+
+        Raises:
+            ServerChanged: another server answers.
+            PositionPurged: the server no longer has what comes next.
+            PositionNotFound: its binlog is not the one that the cursor is in.
+        """
+        decision = decide(cursor, self._state(cursor), self._rules)
+        if isinstance(decision, Refuse):
+            raise decision.error
+        if not isinstance(decision, Resume):
+            raise ServerChanged(
+                f"the cursor belongs to {cursor.identity}, but {self.facts.identity} answers",
+                hint=f"cdc step plan {cursor.source} goes over to it, and comes first.",
+                source=cursor.source,
+            )
+
+    def refusal(self, cursor: Cursor) -> SourceError | None:
+        """Return why a cursor cannot continue at this server, not even in a new epoch; None when it can."""
+        decision = decide(cursor, self._state(cursor), self._rules)
+        return decision.error if isinstance(decision, Refuse) else None
+
+    @property
+    def _rules(self) -> FailoverRules:
+        failover = self.config.failover
+        return FailoverRules(failover.fallback_interval, failover.on_missing_transactions)
+
+    def _fallback(self, cursor: Cursor, last: Commit, gtids: GtidSet | None) -> tuple[BinlogCheckpoint, str]:
+        """Return a place before everything that was not read, and how it was found.
+
+        GTIDs tell the place where there are any; to go back further only mends rows that lost transactions changed.
+        """
+        exact = self.search.by_gtid(gtids) if gtids is not None else None
+        clock = f"before {last.time:%Y-%m-%d %H:%M:%S} UTC by the clock of server {last.server_id}"
+        try:
+            place = self.search.by_commit(last)
+        except PositionNotFound as error:
+            if exact is not None:
+                return exact, "found by GTIDs"
+            raise PositionPurged(
+                f"another server answers, and its binlog does not go back to the cursor: {error.message}",
+                hint=f"Take a new snapshot: a new source; or leave changes out knowingly: cdc cursor rewind {cursor.source}.",
+                source=cursor.source,
+                position=str(cursor.position),
+            ) from error
+        if exact is not None and exact.position < place.position:
+            return exact, "found by GTIDs"
+        return place, f"found by commit times, {clock}"
+
+    def _known(self, cursor: Cursor) -> Cursor:
+        """Fill in what the cursor does not know of its place: documents of older releases, and transactions without GTIDs."""
+        on = self._gtids_on
+        if cursor.in_flight or (cursor.file_times.get(cursor.position.file) and (cursor.gtids_known or not on)):
+            return cursor
+        place = self.search.at(cursor.position)
+        if place.position != cursor.position:
+            return cursor
+        known = cursor.at_checkpoint(place)
+        return known if cursor.event_time is None else _with_time(known, cursor.event_time)
+
+    def with_file_times(self, cursor: Cursor, files: Iterable[str]) -> Cursor:
+        """Note when files were made, so that a reset binlog is known by it."""
+        times = {file: self.search.header_of(file).time for file in files if file not in cursor.file_times}
+        return cursor.with_file_times(times) if times else cursor
+
+    @property
+    def _gtids_on(self) -> bool:
+        return self.facts.gtids_on
+
+    def _state(self, cursor: Cursor) -> ServerState:
+        search, facts = self.search, self.facts
+        names = search.files
+        same = facts.identity.is_same_server(cursor.identity)
+        has_file = same and cursor.position.file in names
+        purged = facts.gtid_purged
+        if facts.identity.flavor == "mariadb" and names and not same:
+            purged = str(search.before(names[0]))
+        return ServerState(
+            facts.identity,
+            facts.files,
+            self._gtids_on,
+            facts.gtid_set,
+            purged,
+            search.header_of(cursor.position.file).time if has_file else None,
+            None if has_file or not names else search.header_of(names[0]).time,
+        )
+
+
+def _with_time(cursor: Cursor, time: datetime) -> Cursor:
+    return cursor.at_checkpoint(cursor.checkpoint.with_time(time))
+
+
+def address_of(config: SourceConfig, cursor: Cursor | None) -> tuple[str, int]:
+    """Return where the cursor's server is, if the source file still names it, else the first one there."""
+    known = (cursor.identity.host, cursor.identity.port) if cursor else None
+    return known if known is not None and known in config.addresses else config.addresses[0]
+
+
+def reachable(config: SourceConfig, credentials: Credentials, address: tuple[str, int]) -> tuple[str, int]:
+    """Return the first server that can be reached, from one on; never one before it.
+
+    A server that was given up may have changes of its own: going back to it is for a person to say.
+    """
+    candidates = config.addresses[config.addresses.index(address) :]
+    for candidate in candidates[:-1]:
+        if can_be_reached(config.at(*candidate).server, credentials, config.failover):
+            return candidate
+    return candidates[-1]

@@ -1,0 +1,28 @@
+"""Which tables of a merge are re-selected whole, because the windows lag behind the source: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from cdc_lib.config.reselect import ReselectRule
+from cdc_lib.merge.plan import Batch
+
+
+def lag_of(batches: Iterable[Batch], now: datetime) -> timedelta | None:
+    """Return how long ago the last transaction of a merge's windows was committed; None when it has none."""
+    times = (batch.manifest.last_time for batch in batches if batch.manifest.window is not None)
+    last = max(filter(None, times), default=None)
+    return None if last is None else now - last
+
+
+def reads_all(rule: ReselectRule, lag: timedelta | None) -> bool:
+    """Whether every changed row of a table is re-selected, not just those that the log leaves incomplete.
+
+    The clock goes into it, so that two attempts at one plan may decide otherwise. That does no harm: what is in the
+    table's commit is the marker, and an attempt after it finds the table merged and decides nothing. Before it nothing was
+    written, and both ways lead to the same table once the marker has passed the watermark.
+    """
+    if rule.mode == "auto":
+        return lag is not None and rule.when_lag_exceeds is not None and lag > rule.when_lag_exceeds
+    return rule.mode == "always" and lag is not None

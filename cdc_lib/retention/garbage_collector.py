@@ -1,0 +1,156 @@
+"""Collecting garbage: batches that nobody needs any more, and what no manifest names.
+
+A batch goes manifest first: what is left of it when the collector dies in between is what no manifest names, and goes with
+the next collection. Nothing here holds a lock: a consumer that comes while batches go finds a gap and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Point
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.retention.listing import Listing, list_batches
+from cdc_lib.retention.orphans import is_still_unnamed, unnamed
+from cdc_lib.retention.policy import Facts, Verdict, ended_snapshots, judge_windows, laggards
+from cdc_lib.retention.pruning import pruned_drain, pruned_lake
+from cdc_lib.retention.removal import Collection, Removal, removal
+from cdc_lib.store import documents, layout
+from cdc_lib.store.cuts import KEPT_CUTS, place_of
+from cdc_lib.store.windows import stored_windows
+
+ORPHANS_STAY = timedelta(days=1)
+"""How old something that no manifest names must be: a drain may be about to name it."""
+
+
+def plan_collection(
+    store: ObjectStore,
+    cursors: CursorStore,
+    source: str,
+    keep_for: timedelta,
+    now: datetime,
+    cuts_for: timedelta = timedelta(),
+) -> Collection:
+    """Decide what may go; nothing is removed.
+
+    Args:
+        store: where batches lie.
+        cursors: where cursors lie.
+        source: name of the source.
+        keep_for: how long a batch stays after it was written, whoever has read it.
+        now: the time.
+        cuts_for: how long a cut stays at least; the last :data:`KEPT_CUTS` always do.
+
+    Raises:
+        CorruptBatch: a manifest cannot be read: what it names is not known then.
+        StoreUnavailable: the store gives no answer.
+    """
+    # Listed before the cursors are read: what is written in between is not among it.
+    listing = list_batches(store, source)
+    loaded = (cursors.load(source, name) for name in cursors.consumers(source))
+    known = [cursor for cursor in loaded if cursor is not None]
+    manifests = {window.key: listing.manifests[_folder(window.key)] for window in listing.windows}
+    facts = Facts(listing.windows, manifests, known, _watermark(store), now - keep_for)
+    verdicts = judge_windows(facts)
+    windows = [_folder(verdict.window.key) for verdict in verdicts if not verdict.why]
+    removals = [removal(folder, "window", listing.folders[folder]) for folder in windows]
+    removals += _chunks(listing, known, facts.older_than)
+    going = {one.folder for one in removals}
+    removals += _cuts(store, source, now - max(keep_for, cuts_for))
+    removals += unnamed(listing, known, going, now - ORPHANS_STAY)
+    unfinished = store.unfinished(f"{source}/", now - ORPHANS_STAY)
+    holding = laggards(facts.windows, known, facts.older_than)
+    return Collection(source, tuple(removals), tuple(unfinished), _reasons(verdicts), holding)
+
+
+def carry_out(store: ObjectStore, planned: Collection) -> None:
+    """Remove what was planned: the oldest first, so that what is left is the end of the stream.
+
+    Raises:
+        StoreError: something cannot be removed; what is left goes with the next collection.
+    """
+    for one in planned.removals:
+        manifest = layout.manifest_in(one.folder)
+        if manifest in one.keys:
+            store.delete([manifest])
+        elif not is_still_unnamed(store, one):
+            continue
+        store.delete(key for key in one.keys if key != manifest)
+    store.discard(planned.unfinished)
+
+
+def prune_cursors(store: ObjectStore, cursors: CursorStore, source: str) -> int:
+    """Let the cursors forget records that nobody looks at any more; returns how many went.
+
+    Raises:
+        CursorMoved: somebody moved a cursor at the same moment; the next collection does it.
+    """
+    drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
+    if drain is None or lake is None:
+        return 0
+    others = [one for name in cursors.consumers(source) if (one := cursors.load(source, name)) is not None]
+    points = [Point.at(one.epoch, one.position) for one in (drain, lake, *others)]
+    floor = min([*points, *(window.start for window in stored_windows(store, source)[:1])])
+    before = _records(drain) + _records(lake)
+    # The drain first: what it has forgotten can never be planned for the lake again.
+    shorter = pruned_drain(drain, lake, floor)
+    drain = cursors.swap(drain, shorter) if shorter != drain else drain
+    forgotten = pruned_lake(lake, drain)
+    lake_after = cursors.swap(lake, forgotten) if forgotten != lake else lake
+    return before - _records(drain) - _records(lake_after)
+
+
+def _records(cursor: Cursor) -> int:
+    return len(cursor.quarantine) + len(cursor.snapshots)
+
+
+def _folder(manifest_key: str) -> str:
+    return manifest_key.rpartition("/")[0]
+
+
+def _watermark(store: ObjectStore) -> Callable[[SnapshotTask, int], Point | None]:
+    def of_chunk(task: SnapshotTask, number: int) -> Point | None:
+        key = layout.chunk_manifest_key(task, number)
+        found = store.get(key)
+        manifest = documents.load(Manifest, found.data, key) if found is not None else None
+        if manifest is None or manifest.chunk is None:
+            return None
+        return Point.at(manifest.epoch, manifest.chunk.low_watermark)
+
+    return of_chunk
+
+
+def _chunks(listing: Listing, cursors: Sequence[Cursor], older_than: datetime) -> Iterator[Removal]:
+    """Yield the chunks of snapshots that are merged whole, or given up, and old enough."""
+    chunks = {folder: one.chunk for folder, one in sorted(listing.manifests.items()) if one.chunk is not None}
+    tasks = {folder: f"snapshot-{chunk.snapshot_id}-{chunk.table}" for folder, chunk in chunks.items()}
+    ended = ended_snapshots(cursors, tasks.values())
+    for folder, task in tasks.items():
+        objects = listing.folders[folder]
+        if task not in ended:
+            continue
+        if max(info.modified for info in objects) < older_than:
+            yield removal(folder, "snapshot chunk", objects)
+
+
+def _cuts(store: ObjectStore, source: str, older_than: datetime) -> Iterator[Removal]:
+    """Yield the cuts that are old and not among the last; all of the furthest place stay."""
+    found = sorted(store.list(layout.cuts_prefix(source)), key=lambda info: place_of(info.key))
+    last = {place_of(info.key) for info in found[-KEPT_CUTS:]}
+    old = [info for info in found if info.modified < older_than and place_of(info.key) not in last]
+    if old:
+        yield Removal(
+            layout.cuts_prefix(source).rstrip("/"), "cut", tuple(i.key for i in old), sum(i.size for i in old)
+        )
+
+
+def _reasons(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for verdict in verdicts:
+        if verdict.why:
+            counts[verdict.why] = counts.get(verdict.why, 0) + 1
+    return counts

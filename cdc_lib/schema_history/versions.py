@@ -1,0 +1,299 @@
+"""The schema history of one source: read from the server at first, followed by the DDL of the binlog, kept in the store.
+
+Law: a version is true for everything after its position up to the next one. It is read while the server lets nobody change
+the table, and it holds from the last statement on that table which the binlog has before that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from cdc_lib.binlog.ddl.history.advance import Entity
+from cdc_lib.binlog.ddl.history.column import Rules
+from cdc_lib.binlog.ddl.history.window import State, UnknownDefinition, WindowHistory, touched
+from cdc_lib.binlog.ddl.reader import Dated, read_statements
+from cdc_lib.binlog.ddl.redact import concealed
+from cdc_lib.binlog.reader import StreamFacts
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.errors import TableUnreadable, UnknownSchema
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema_version import Definition, SchemaVersion
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.window import Window
+from cdc_lib.mysql.binlog_stream import binlog_dump
+from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.information_schema import source_type
+from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
+from cdc_lib.mysql.table_definition import Definitions
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import layout
+from cdc_lib.store.schemas import SchemaVersions
+
+WAYS_OUT = (
+    "Set binlog_row_metadata=FULL at the source, so that new rows name their columns; for the "
+    "rows in between move the cursor after them and take a new snapshot of the table."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A definition and the end of the binlog when nobody could change it."""
+
+    definition: Definition | None
+    binlog_end: Position
+
+
+@dataclass(slots=True)
+class _StatementRange:
+    """The statements of a stretch of the binlog, read once and made longer where more of it is asked for.
+
+    Args:
+        read: reads a stretch.
+        named: tells which table each statement names.
+    """
+
+    read: Callable[[Position, Position], list[Dated]]
+    named: Callable[[Sequence[Dated]], dict[Entity, list[Dated]]]
+    start: Position | None = None
+    stop: Position | None = None
+    found: dict[Entity, list[Dated]] = field(default_factory=dict)
+
+    def naming(self, entity: Entity, start: Position, stop: Position) -> list[Dated]:
+        """Return the statements that name a table, at least those between two positions."""
+        if self.start is None or self.stop is None or start < self.start:
+            self.found = self.named(self.read(start, max(stop, self.stop or stop)))
+            self.start, self.stop = start, max(stop, self.stop or stop)
+        elif self.stop < stop:
+            for one, more in self.named(self.read(self.stop, stop)).items():
+                self.found.setdefault(one, []).extend(more)
+            self.stop = stop
+        return self.found.get(entity, [])
+
+
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """The histories of a source's tables in one epoch.
+
+    Args:
+        config: of the source.
+        credentials: log-in of the source.
+        store: where versions lie.
+        epoch: of the positions.
+        facts: of the server.
+        charsets: character set name of each collation number of the server.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+    epoch: int
+    facts: ServerFacts
+    charsets: dict[int, str]
+
+    @property
+    def versions(self) -> SchemaVersions:
+        """The versions in the store."""
+        return SchemaVersions(self.store, self.config.source, self.epoch)
+
+    @property
+    def _fold(self) -> bool:
+        return self.facts.folds_names
+
+    @property
+    def needed(self) -> bool:
+        """Whether the server leaves columns unnamed."""
+        return not self.facts.names_columns
+
+    # --- enrolment
+
+    def enrol(self, tables: Iterable[Entity], since: Position, *, afresh: bool = False) -> None:
+        """Write a first version for each table that has none, and for its database.
+
+        Args:
+            tables: captured ones.
+            since: where the next window starts; definitions hold from there on if no statement changed them since.
+            afresh: whether the cursor has jumped, so that statements may have gone by unseen.
+
+        Raises:
+            SourceError: the server cannot be asked.
+        """
+        newest = self.versions.newest()
+        captured = list(tables)
+        everything = dict.fromkeys([*((database, "") for database, _ in captured), *captured])
+        new = [e for e in everything if self._is_new(e, newest, since, afresh=afresh)]
+        self._leave(set(everything), newest, since)
+        if not new:
+            return
+        with self._reader() as read_one:
+            read = {entity: one for entity in new if (one := self._read(read_one, entity)) is not None}
+        if not read:
+            return
+        statements = self._statements(
+            since, max((r.binlog_end for r in read.values()), key=lambda p: (p.file_number, p.offset))
+        )
+        named = self._named(statements)
+        for entity, one in read.items():
+            if one.definition is not None:
+                seen = [at for at, _ in named.get(entity, ()) if at < one.binlog_end]
+                self._put(entity, seen[-1] if seen else since, one.definition)
+
+    def _named(self, statements: Sequence[Dated]) -> dict[Entity, list[Dated]]:
+        """Return the statements that name each table and database; each of them is looked into once."""
+        found: dict[Entity, list[Dated]] = {}
+        for one in statements:
+            for entity in touched(one[1], fold=self._fold):
+                found.setdefault(entity, []).append(one)
+        return found
+
+    def _read(self, read_one: Callable[[Entity], _Read], entity: Entity) -> _Read | None:
+        """Read a definition; None where the table is left to the window that has rows of it, which is told why it cannot.
+
+        Raises:
+            TableUnreadable: the server refuses to read the table, and that stops the source.
+        """
+        try:
+            return read_one(entity)
+        except TableUnreadable:
+            if self.config.on_error != "quarantine":
+                raise
+            return None
+
+    def _is_new(self, entity: Entity, newest: dict[str, str], since: Position, *, afresh: bool) -> bool:
+        key = newest.get(layout.versions_prefix(self.config.source, self.epoch, *entity), "-lost.")
+        return "-lost." in key or (afresh and layout.version_place(since) not in key)
+
+    def _leave(self, captured: set[Entity], newest: dict[str, str], since: Position) -> None:
+        """Mark tables that are captured no longer: nobody follows their statements from here on."""
+        prefixes = {layout.versions_prefix(self.config.source, self.epoch, *entity) for entity in captured}
+        for prefix, key in newest.items():
+            if prefix in prefixes or "-lost." in key or "/databases/" in key:
+                continue
+            version = self.versions.load(key)
+            if version is not None and not self._follows(version.database, version.table):
+                self._put((version.database, version.table), since, None)
+
+    def _put(self, entity: Entity, position: Position, state: Definition | None, statement: str = "") -> SchemaVersion:
+        version = SchemaVersion(self.config.source, self.epoch, *entity, position, state, self._shown(statement))
+        return self.versions.put(version)
+
+    # --- a window
+
+    def of_window(self, window: Window, undrained: Sequence[Window]) -> WindowHistory:
+        """Return the history at a window's start.
+
+        Args:
+            window: that is about to be read.
+            undrained: windows before it whose statements the store does not know yet.
+        """
+        rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb", fold=self._fold)
+
+        def base(entity: Entity) -> tuple[Position, State]:
+            version = self.versions.at(*entity, window.start)
+            if version is None:
+                return window.start, UnknownDefinition(window.start, "", "no definition was read before this window")
+            lost = UnknownDefinition(version.position, version.statement, "it is not known since then")
+            return version.position, version.definition or lost
+
+        def gap() -> list[Dated]:
+            return [one for before in undrained for one in self._statements(before.start, before.stop)]
+
+        return WindowHistory(
+            base, gap, partial(self._reread, already_read=_StatementRange(self._statements, self._named)), rules
+        )
+
+    def keep(self, history: WindowHistory) -> None:
+        """Write what the window's statements made of captured tables, before its manifest is written."""
+        for change in history.changes(self._is_kept):
+            definition = change.state if isinstance(change.state, Definition) else None
+            self._put(change.entity, change.position, definition, change.statement)
+
+    def _is_kept(self, entity: Entity) -> bool:
+        if not self._follows(entity[0], entity[1] or "x"):
+            return not entity[1] and self.versions.any(*entity)
+        return self.needed or self.versions.any(*entity)
+
+    def _follows(self, database: str, table: str) -> bool:
+        tables = self.config.tables
+        return tables.captures(database, table) or tables.may_become_captured(database, table)
+
+    def _reread(self, entity: Entity, lost: UnknownDefinition, already_read: _StatementRange) -> Definition:
+        """Read a lost definition, if no statement changed it since it was lost.
+
+        Args:
+            entity: the table.
+            lost: since when.
+            already_read: statements that were read for other tables of the window.
+        """
+        kept = self.versions.known_from(*entity, lost.position)
+        if kept is not None and kept.definition is not None:
+            return kept.definition
+        with self._reader() as read_one:
+            one = read_one(entity)
+        seen = [
+            d
+            for d in already_read.naming(entity, lost.position, one.binlog_end)
+            if lost.position < d[0] < one.binlog_end
+        ]
+        if seen or one.definition is None:
+            raise self._gone(entity, lost, seen)
+        state = self._put(entity, lost.position, one.definition)
+        return state.definition or one.definition
+
+    def _shown(self, statement: str) -> str:
+        """Return a statement as it may be kept and shown."""
+        return concealed(statement) if self.config.masks or self.config.on_error == "quarantine" else statement
+
+    def _gone(self, entity: Entity, lost: UnknownDefinition, seen: list[Dated]) -> UnknownSchema:
+        what = f"after {self._shown(lost.statement)[:200]!r} ({lost.why})" if lost.statement else f"({lost.why})"
+        later = "it does not exist any more"
+        if seen:
+            later = f"it was changed again at {seen[0][0]} by {self._shown(seen[0][1].text)[:200]!r}"
+        return UnknownSchema(
+            f"the columns of a table are not known from {lost.position} on {what}, and cannot be read from the server: {later}",
+            hint=WAYS_OUT,
+            source=self.config.source,
+            table=TableName(*entity),
+        )
+
+    # --- the server
+
+    @contextmanager
+    def _reader(self) -> Iterator[Callable[[Entity], _Read]]:
+        """Give what reads a definition that nobody can change meanwhile, and where the binlog ends at that moment."""
+        server, credentials = self.config.server, self.credentials
+        with closing(connect(server, credentials)) as one, closing(connect(server, credentials)) as other:
+            definitions = Definitions(one, server)
+
+            def read(entity: Entity) -> _Read:
+                if not entity[1]:
+                    binlog_end = read_binlog_end(other, self.facts)
+                    return _Read(definitions.database(entity[0]), binlog_end)
+                with definitions.held(*entity) as definition:
+                    return _Read(definition, read_binlog_end(other, self.facts))
+
+            yield read
+
+    def _statements(self, start: Position, stop: Position) -> list[Dated]:
+        """Return the statements of a stretch of the binlog."""
+        if not start < stop:
+            return []
+        facts = StreamFacts(self.facts.identity.flavor, self.facts.checksum, self.charsets)
+        stretch = Window(self.config.source, self.epoch, start, stop)
+        with binlog_dump(self.config.server, self.credentials, self.facts.identity, start) as stream:
+            return read_statements(stretch, stream, facts)
+
+
+class ArchivedHistories(Histories):
+    """The histories of a window that is read from its raw events: the server is not asked."""
+
+    __slots__ = ()
+
+    def _reread(self, entity: Entity, lost: UnknownDefinition, already_read: _StatementRange) -> Definition:  # noqa: ARG002 - nobody is asked
+        """Return what was read when the window was drained."""
+        kept = self.versions.known_from(*entity, lost.position)
+        if kept is None or kept.definition is None:
+            raise self._gone(entity, lost, [])
+        return kept.definition

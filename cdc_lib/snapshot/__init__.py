@@ -1,0 +1,1 @@
+"""The rows of a table as they are, read by its primary key in chunks."""

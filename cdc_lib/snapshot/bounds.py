@@ -1,0 +1,115 @@
+"""Ends of a range of keys as a person writes them: pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.projection import can_be_chunked
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+
+InCharset = Callable[[str, str], bytes | None]
+"""The bytes of a text in a character set of the server; None where it has no such text."""
+
+_NUMBER = {
+    "int": r"-?\d{1,20}",
+    "year": r"\d{4}",
+    "decimal": r"-?\d+(\.\d+)?",
+    "double": r"-?\d+(\.\d+)?([eE][-+]?\d+)?",
+}
+_TIME = re.compile(r"-?\d{1,3}:[0-5]\d:[0-5]\d(\.\d{1,6})?")
+_ALLOWED = {
+    "int": "a whole number", "year": "a year of four digits", "decimal": "a number", "double": "a number",
+    "date": "a date such as 2026-01-31", "datetime": "a time such as 2026-01-31 12:00:00",
+    "timestamp": "a time in UTC such as 2026-01-31 12:00:00", "time": "a time such as 12:00:00",
+    "bytes": "hex digits such as 0x1F", "string": "a text of the column's character set",
+}  # fmt: skip
+
+
+def bound(schema: TableSchema, text: str, option: str, in_charset: InCharset) -> tuple[str, ...]:
+    """Return an end of a range as ``key_text`` spells it.
+
+    Args:
+        schema: of the table.
+        text: the value of the key's one column, or a JSON list of those of its first columns.
+        option: where it was given, for messages.
+        in_charset: encodes texts.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not can_be_chunked(schema):
+        raise ConfigError(
+            f"keys of {schema.name} have no order that can be asked for",
+            hint="A table without a key, or with ENUM, SET, BIT, FLOAT and the like in it, is read whole or by --where.",
+            table=schema.name,
+        )
+    values = _values(text, option, schema)
+    types = {column.name: column for column in schema.columns}
+    columns = [types[name] for name in schema.primary_key]
+    return tuple(_spelled(column, value, option, in_charset) for column, value in zip(columns, values, strict=False))
+
+
+def _values(text: str, option: str, schema: TableSchema) -> list[str]:
+    if not text.lstrip().startswith("["):
+        return [text]
+    try:
+        found = json.loads(text, parse_float=str, parse_int=str)
+    except ValueError:
+        found = None
+    key = ", ".join(schema.primary_key)
+    if not isinstance(found, list) or not 1 <= len(found) <= len(schema.primary_key) or not all(
+        isinstance(one, str) for one in found
+    ):  # fmt: skip
+        raise ConfigError(
+            f"{option} {text} is no key of {schema.name}",
+            hint=f"A value, or a JSON list of the first of the key's columns ({key}) such as '[5, \"text\"]'.",
+            table=schema.name,
+        )
+    return found
+
+
+def _spelled(column: Column, value: str, option: str, in_charset: InCharset) -> str:
+    found = _of_type(column.type, value, in_charset)
+    if found is None:
+        raise ConfigError(
+            f"{option} {value!r} cannot be compared with column {column.name}: {_ALLOWED[column.type.kind]} is",
+            hint="Nothing was asked for.",
+            column=column.name,
+        )
+    return found
+
+
+def _of_type(own: SourceType, value: str, in_charset: InCharset) -> str | None:
+    if own.kind in _NUMBER:
+        return value if re.fullmatch(_NUMBER[own.kind], value) else None
+    match own.kind:
+        case "string":
+            encoded = in_charset(value, own.charset)
+            return encoded.hex() if encoded is not None else None
+        case "bytes":
+            digits = value.removeprefix("0x")
+            return digits.lower() if re.fullmatch(r"([0-9A-Fa-f]{2})*", digits) else None
+        case "time":
+            return value if _TIME.fullmatch(value) else None
+        case "date":
+            return _parsed(value, date.fromisoformat)
+        case _:
+            return _parsed(value, _naive)
+
+
+def _naive(value: str) -> datetime:
+    found = datetime.fromisoformat(value)
+    if found.tzinfo is not None:
+        raise ValueError(value)
+    return found
+
+
+def _parsed(value: str, parse: Callable[[str], date]) -> str | None:
+    try:
+        return str(parse(value))
+    except ValueError:
+        return None

@@ -1,0 +1,152 @@
+"""The statements that read a table in chunks of its primary key: pure text."""
+
+from __future__ import annotations
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.column_types import CAST_FORMS
+from cdc_lib.model.row_selection import RowSelection
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+
+
+def quoted(name: str) -> str:
+    """Return a name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def select_chunk(
+    schema: TableSchema,
+    after: tuple[str, ...] | None,
+    upper: tuple[str, ...] | None,
+    rows: int,
+    index: str = "PRIMARY",
+    part: RowSelection | None = None,
+) -> str:
+    """Return the SELECT of one chunk.
+
+    Args:
+        schema: of the table.
+        after: key (as :func:`key_text` gives it) after which the chunk begins; None at the table's beginning.
+        upper: last key of the whole snapshot; None when the table is read as one chunk.
+        rows: most rows of the chunk.
+        index: name of the key.
+        part: the rows that are wanted; None for all.
+
+    Raises:
+        ConfigError: the table's key is not the one any more of which the part is.
+    """
+    text = select_all(schema)
+    chosen = of_part(schema, part)
+    if upper is None:
+        return f"{text} WHERE {chosen}" if chosen else text
+    conditions = [up_to(schema, upper), *([chosen] if chosen else [])]
+    if after is not None:
+        conditions.append(beyond(schema, after))
+    order = ", ".join(quoted(name) for name in schema.primary_key)
+    where = " AND ".join(f"({condition})" for condition in conditions)
+    forced = index if index == "PRIMARY" else quoted(index)
+    return f"{text} FORCE INDEX ({forced}) WHERE {where} ORDER BY {order} LIMIT {rows}"
+
+
+def select_all(schema: TableSchema) -> str:
+    """Return the SELECT of every row, such that its columns show what the binlog has of them."""
+    columns = ", ".join(_selected(column) for column in schema.columns)
+    return f"SELECT {columns} FROM {quoted(schema.database)}.{quoted(schema.table)}"  # noqa: S608 - names are quoted
+
+
+def beyond(schema: TableSchema, key: tuple[str, ...]) -> str:
+    """Return the condition of rows after a key, which is as :func:`key_text` gives it."""
+    return _compared(schema, key, ">", ">")
+
+
+def up_to(schema: TableSchema, key: tuple[str, ...]) -> str:
+    """Return the condition of rows up to a key, its own among them."""
+    return _compared(schema, key, "<", "<=")
+
+
+def of_part(schema: TableSchema, part: RowSelection | None) -> str:
+    """Return the condition of the rows of a part; empty where all are wanted.
+
+    Raises:
+        ConfigError: the table's key is not the one any more of which the part is.
+    """
+    if part is None:
+        return ""
+    if part.key != schema.primary_key:
+        raise ConfigError(
+            f"the snapshot of {part.text} was asked for when the key was another one: {', '.join(part.key)}",
+            hint="cdc snapshot {source} --cancel TABLE gives it up; ask for it again.",
+            table=schema.name,
+        )
+    conditions = [in_range(schema, part)] if part.is_range else [part.where]
+    return " AND ".join(f"({condition})" for condition in conditions if condition)
+
+
+def in_range(schema: TableSchema, part: RowSelection) -> str:
+    """Return the condition of keys between the ends of a range, both in it."""
+    low = [_compared(schema, part.lower, ">", ">=")] if part.lower is not None else []
+    high = [_compared(schema, part.upper, "<", "<=")] if part.upper is not None else []
+    return " AND ".join(f"({condition})" for condition in (*low, *high))
+
+
+def select_upper(schema: TableSchema, part: RowSelection | None = None) -> str:
+    """Return the SELECT of the greatest key, of a part or of all rows."""
+    chosen = of_part(schema, part)
+    where = f" WHERE {chosen}" if chosen else ""
+    columns = ", ".join(quoted(name) for name in schema.primary_key)
+    order = ", ".join(f"{quoted(name)} DESC" for name in schema.primary_key)
+    table = f"{quoted(schema.database)}.{quoted(schema.table)}"
+    return f"SELECT {columns} FROM {table}{where} ORDER BY {order} LIMIT 1"  # noqa: S608 - names are quoted
+
+
+def key_schema(schema: TableSchema) -> TableSchema:
+    """Return the schema of the key's columns alone."""
+    by_name = {column.name: column for column in schema.columns}
+    return TableSchema(schema.database, schema.table, tuple(by_name[n] for n in schema.primary_key), schema.primary_key)
+
+
+def key_text(schema: TableSchema, key: tuple[bytes, ...]) -> tuple[str, ...]:
+    """Return a key, as the server sent it, as text that goes into a manifest and back into a statement.
+
+    Texts come in the bytes of their character set and go back as such.
+    """
+    by_name = {column.name: column.type for column in schema.columns}
+    return tuple(
+        value.hex() if by_name[name].kind in ("bytes", "string") else value.decode()
+        for name, value in zip(schema.primary_key, key, strict=True)
+    )
+
+
+def _selected(column: Column) -> str:
+    # The text of a FLOAT has six digits, that of DOUBLE(m,d) has d after the point; a product has all, and keeps -0.
+    if column.type.kind in ("float", "double"):
+        return f"{quoted(column.name)} * 1e0"
+    # What the binlog writes of MariaDB's INET4, INET6 and UUID; it declares them as BINARY.
+    if column.type.form in CAST_FORMS:
+        return f"CAST({quoted(column.name)} AS BINARY({column.type.width}))"
+    # An empty ENUM of number 0 and the label '' look alike; the text is what SELECT shows.
+    return quoted(column.name)
+
+
+def _compared(schema: TableSchema, key: tuple[str, ...], strict: str, last: str) -> str:
+    """Compare the key with a literal, spelled out column by column so that every server uses the index."""
+    by_name = {column.name: column.type for column in schema.columns}
+    names = schema.primary_key[: len(key)]
+    literals = [_literal(by_name[n], value) for n, value in zip(names, key, strict=True)]
+    terms = []
+    for i, (name, literal) in enumerate(zip(names, literals, strict=True)):
+        equal = [f"{quoted(n)} = {v}" for n, v in zip(names[:i], literals[:i], strict=True)]
+        sign = last if i == len(literals) - 1 else strict
+        terms.append(" AND ".join([*equal, f"{quoted(name)} {sign} {literal}"]))
+    return " OR ".join(f"({term})" for term in terms)
+
+
+def _literal(source_type: SourceType, value: str) -> str:
+    match source_type.kind:
+        case "bytes":
+            return f"X'{value}'"
+        case "string":
+            return f"_{source_type.charset} X'{value}'"
+        case "date" | "datetime" | "timestamp" | "time":
+            return f"'{value}'"
+        case _:
+            return value

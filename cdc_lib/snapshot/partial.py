@@ -1,0 +1,174 @@
+"""Snapshots of a part of a table: asked for while the binlog is followed, and given up again.
+
+The lake continues with the table as ever: a row that is read bears the position before its SELECT, so that older changes never
+overwrite it and newer ones do. Its chunks are merged at once, when the windows up to the last of them are acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.drain.columns import shape_of
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.row_selection import RowSelection
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.mysql.charset_encoder import Encoder
+from cdc_lib.mysql.connection import Session, connect
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.server_facts import read_binlog_end, read_facts
+from cdc_lib.plan.start import Starter
+from cdc_lib.ports import ObjectStore
+from cdc_lib.quarantine.records import given_up
+from cdc_lib.snapshot.bounds import bound
+from cdc_lib.snapshot.by_key import converts_exactly
+from cdc_lib.snapshot.predicate import predicate
+from cdc_lib.snapshot.request import Releaser
+
+
+@dataclass(frozen=True, slots=True)
+class PartialRequest:
+    """What somebody asks for.
+
+    Args:
+        table: ``database.table``.
+        lower: least key of a range, as it was typed; empty without a lower end.
+        upper: greatest key of a range.
+        where: a condition, instead of a range.
+        why: the reason, for people.
+    """
+
+    table: str
+    lower: str = ""
+    upper: str = ""
+    where: str = ""
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """What is asked for, in words."""
+        if self.where:
+            return f"rows of {self.table} where {self.where}"
+        return f"rows of {self.table} from {self.lower or 'the first'} to {self.upper or 'the last'}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartialSnapshots:
+    """Snapshots of parts of the tables of one source.
+
+    Args:
+        config: of the source, at the server that its cursor is on.
+        credentials: log-in of the source.
+        store: where the batches lie.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+
+    def asked(self, cursor: Cursor, lake: Cursor | None, wanted: PartialRequest, *, at: datetime, by: str) -> Cursor:
+        """Return the drain cursor with a snapshot of a part of a table.
+
+        Args:
+            cursor: the drain cursor.
+            lake: the lake's.
+            wanted: the part.
+            at: now (UTC).
+            by: who asks.
+
+        Raises:
+            ConfigError: there is no such part, or the table cannot be read so.
+            SourceError: the server cannot be reached or is another one.
+        """
+        (table,) = Releaser(self.config, self.credentials, self.store).wanted(cursor, [wanted.table])
+        self._refuse_unready(cursor, lake, table.table)
+        with closing(connect(self.config.server, self.credentials)) as connection:
+            facts = read_facts(connection, self.config.server)
+            Starter(self.config, self.credentials, facts).check_resumable(cursor)
+            database, name = table.table.pair
+            schema = InformationSchema(connection).schema(database, name)
+            if schema is None or not schema.primary_key:
+                raise ConfigError(
+                    f"{table.table} has no key, so that no row of it can be read again",
+                    hint=f"cdc snapshot {cursor.source} {table.table.in_shell} begins the list of its changes again.",
+                    table=table.table,
+                )
+            part = self._part(connection, schema, wanted, at, by)
+            binlog_end = read_binlog_end(connection, facts)
+        # The generation tells it from a snapshot that was asked for when the binlog ended at the same place.
+        snapshot_id = (
+            f"{cursor.epoch:06d}-{binlog_end.file_number:06d}.{binlog_end.offset:012d}-{cursor.generation:06d}"
+        )
+        return cursor.with_snapshot(
+            SnapshotTask(cursor.source, cursor.epoch, snapshot_id, database, name, selection=part)
+        )
+
+    def cancelled(self, cursor: Cursor, lake: Cursor | None, table: str) -> Cursor:
+        """Return the drain cursor without the snapshot of a part of a table.
+
+        Raises:
+            ConfigError: there is none that is not merged.
+        """
+        mine = [task for task in unmerged(cursor, lake) if task.name == table and task.selection is not None]
+        if not mine:
+            names = ", ".join(task.name for task in unmerged(cursor, lake) if task.selection is not None) or "none"
+            raise ConfigError(
+                f"no snapshot of a part of {table} is going on",
+                hint=f"Going on: {names}. One of a whole table is not given up: since it was asked for the lake takes nothing "
+                "of the table.",
+                source=cursor.source,
+            )
+        for task in mine:
+            cursor = given_up(cursor, task)
+        return cursor
+
+    def _refuse_unready(self, cursor: Cursor, lake: Cursor | None, table: str) -> None:
+        """Refuse a table of which another snapshot is to be merged first."""
+        whole = any(task.name == table and task.selection is None and not task.given_up for task in cursor.snapshots)
+        first = self.config.start == "snapshot" and not whole
+        if first or table in cursor.tables_to_resnapshot or any(task.name == table for task in unmerged(cursor, lake)):
+            raise ConfigError(
+                f"another snapshot of {table} is not merged yet",
+                hint=f"Wait for the next runs, or give up that of a part: "
+                f"cdc snapshot {cursor.source} --cancel {TableName.parse(table).in_shell}.",
+                source=cursor.source,
+            )
+
+    def _part(
+        self, connection: Session, schema: TableSchema, wanted: PartialRequest, at: datetime, by: str
+    ) -> RowSelection:
+        lower = upper = None
+        where = ""
+        if wanted.where:
+            where = predicate(wanted.where, self._usable(schema))
+        else:
+            encoder = Encoder(connection)
+            lower = bound(schema, wanted.lower, "--key-from", encoder.encoded) if wanted.lower else None
+            upper = bound(schema, wanted.upper, "--key-to", encoder.encoded) if wanted.upper else None
+            if not converts_exactly(schema):
+                raise ConfigError(
+                    f"keys of {schema.name} are in a character set in which two texts may be one text of Unicode",
+                    hint="Take the whole table, or use --where.",
+                    table=schema.name,
+                )
+        return RowSelection(schema.primary_key, lower, upper, where, wanted.text, at, by, wanted.why)
+
+    def _usable(self, schema: TableSchema) -> dict[str, str]:
+        """Return the columns that a condition may name: it is kept beside the batches, as it was typed."""
+        projection = shape_of(self.config, self.credentials).of(self.config.values.applied(schema))
+        names = (column.name for column in projection.source.columns if column.name not in projection.masked)
+        return {name.lower(): name for name in names}
+
+
+def unmerged(cursor: Cursor, lake: Cursor | None) -> Iterator[SnapshotTask]:
+    """Yield the snapshots of a drain cursor that the lake does not have."""
+    merged = {task.id: task.chunks for task in lake.snapshots} if lake is not None else {}
+    for task in cursor.snapshots:
+        if not task.given_up and (not task.complete or task.chunks > merged.get(task.id, 0)):
+            yield task

@@ -1,0 +1,229 @@
+"""The rows of a table as they are, from the server into durable batches, chunk by chunk of its primary key."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from cdc_lib.binlog.result_set import ResultSet
+from cdc_lib.binlog.rows.masking import Masker, Shape
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.drain.batch import at_fault, batch_writer
+from cdc_lib.drain.columns import shape_of
+from cdc_lib.errors import (
+    ConfigError,
+    TableUnreadable,
+    UnknownSchema,
+    UnsupportedValue,
+)
+from cdc_lib.model.manifest import DataFile, Manifest, SnapshotChunk
+from cdc_lib.model.pace import Pace
+from cdc_lib.model.position import Position
+from cdc_lib.model.projection import Projection, can_be_chunked, refuse_masked_keys, whole
+from cdc_lib.model.quarantine import QuarantinedTable
+from cdc_lib.model.refusals import NO_SUCH_TABLE
+from cdc_lib.model.results import DrainResult, result_of
+from cdc_lib.model.row_selection import RowSelection
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.model.value_policy import ValuePolicy
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.mysql.binlog_stream import query
+from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.server_facts import ServerFacts, facts_of_planned, read_binlog_end
+from cdc_lib.mysql.watermark import low_watermark
+from cdc_lib.ports import ObjectStore
+from cdc_lib.snapshot import chunks
+from cdc_lib.snapshot.columns import with_order
+from cdc_lib.store import layout
+from cdc_lib.store.manifests import chunks_of, publish_manifest
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotReader:
+    """Reads the snapshots of one source.
+
+    Args:
+        config: of the source.
+        credentials: log-in of the source.
+        store: where batches go.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+
+    @property
+    def shape(self) -> Shape:
+        """Which columns are stored, and with which masks."""
+        return shape_of(self.config, self.credentials)
+
+    def read(self, task: SnapshotTask, identity: ServerIdentity) -> DrainResult:
+        """Read the chunks of one table that are not there yet, each into a batch of its own.
+
+        Raises:
+            ServerChanged: another server answers.
+        """
+        began = time.monotonic()
+        found = chunks_of(self.store, task)
+        written, vanished = 0, False
+        rows = sum(file.rows for manifest in found for file in manifest.files)
+        pace = Pace(f"snapshot of {task.name}", "rows", 0, began, rows, rows)
+        while not found or not _chunk(found[-1]).last:
+            try:
+                chunk = self._next_chunk(task, identity, found[-1] if found else None, len(found), pace)
+            except (UnsupportedValue, TableUnreadable) as error:
+                if error.context.get("number") in NO_SUCH_TABLE and not vanished:
+                    vanished = True  # between its definition and its rows: it is looked for again
+                    continue
+                chunk = self._last_chunk_at_fault(task, identity, error, len(found))
+            found.append(chunk)
+            written += 1
+        return result_of(task.id, found, time.monotonic() - began, written=written)
+
+    def _next_chunk(
+        self, task: SnapshotTask, identity: ServerIdentity, before: Manifest | None, number: int, pace: Pace
+    ) -> Manifest:
+        key = layout.chunk_manifest_key(task, number)
+        connection = connect(self.config.server, self.credentials)
+        # Asked again for each chunk: another server may answer from one to the next.
+        facts = facts_of_planned(connection, self.config.server, identity, self.config.source)
+        schema = InformationSchema(connection).schema(task.database, task.table)
+        if schema is None:
+            connection.close()
+            return self._gone(task, facts, number, key)
+        projection = self._projection(self.config.values.applied(schema), connection.close)
+        rows = self.config.snapshot.chunk_rows
+        index = InformationSchema(connection).key_name(schema)
+        if (
+            not pace.total and before is not None and task.selection is None
+        ):  # a table of one chunk is not worth the question
+            pace.total = InformationSchema(connection).estimated_rows_of(schema)
+        watermark = low_watermark(connection, facts)
+        after = _chunk(before).last_key if before else None
+        # Behind the watermark: a greater key that comes later has its change after it as well.
+        upper = _chunk(before).upper_key if before else self._upper(schema, task.selection)
+        now = datetime.now(UTC)
+        sql = chunks.select_chunk(projection.source, after, upper, rows, index, task.selection)
+        # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.
+        token = secrets.token_hex(4)
+        path = layout.chunk_part_path(0).replace(".parquet", f"-{token}.parquet")
+        with (
+            query(self.config.server, connection, sql) as stream,
+            batch_writer(self.config, self.store, key, lambda *_: path) as writer,
+        ):
+            result = ResultSet(projection, stream, self.shape.masker, self.config.values)
+            for table in result.groups():
+                writer.write("0", projection.schema, with_order(table, task.epoch, watermark, now))
+                if line := pace.tick(table.num_rows, time.monotonic()):
+                    log.info("%s", line)
+        high = self._high_watermark(identity)
+        last_key = chunks.key_text(schema, result.last_key) if upper is not None and result.last_key else None
+        chunk = SnapshotChunk(
+            task.snapshot_id, task.name, number, watermark, after, last_key, upper,
+            last=upper is None or result.rows < rows or last_key == upper, high_watermark=high, selection=task.selection,
+        )  # fmt: skip
+        return publish_manifest(
+            self.store, key, _chunk_manifest(task, facts, chunk, projection.schema, writer.files, now)
+        )
+
+    def _high_watermark(self, identity: ServerIdentity) -> Position:
+        """Return the end of the binlog after a SELECT, whose connection is gone: what it showed was in there before."""
+        connection = connect(self.config.server, self.credentials)
+        try:
+            return read_binlog_end(
+                connection, facts_of_planned(connection, self.config.server, identity, self.config.source)
+            )
+        finally:
+            connection.close()
+
+    def _last_chunk_at_fault(
+        self, task: SnapshotTask, identity: ServerIdentity, error: UnsupportedValue | TableUnreadable, number: int
+    ) -> Manifest:
+        """End a snapshot whose rows are not understood, where the table is quarantined for that.
+
+        Raises:
+            UnsupportedValue, TableUnreadable: the error, where it stops the source.
+        """
+        connection = connect(self.config.server, self.credentials)
+        try:
+            facts = facts_of_planned(connection, self.config.server, identity, self.config.source)
+        finally:
+            connection.close()
+        found = at_fault(self.config, error, facts.binlog_end) if facts.binlog_end is not None else {}
+        if task.name not in found or facts.binlog_end is None:
+            raise error
+        empty = TableSchema(task.database, task.table, ())
+        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.binlog_end, None, None, None, last=True)
+        manifest = _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC))
+        manifest = replace(manifest, quarantined=(QuarantinedTable(task.name, found[task.name]),))
+        return publish_manifest(self.store, layout.chunk_manifest_key(task, number), manifest)
+
+    def _projection(self, schema: TableSchema, close: Callable[[], None]) -> Projection:
+        """Return which columns to select; ``close`` is called when there is no saying."""
+        try:
+            projection = self.shape.of(schema)
+            refuse_masked_keys(projection)
+        except ConfigError:
+            close()
+            raise
+        return projection
+
+    def _upper(self, schema: TableSchema, part: RowSelection | None) -> tuple[str, ...] | None:
+        """Return the greatest key now, so that a table that grows is not chased; None for one chunk of everything."""
+        if not can_be_chunked(schema):
+            return None
+        connection = connect(self.config.server, self.credentials)
+        with query(self.config.server, connection, chunks.select_upper(schema, part)) as stream:
+            policy = ValuePolicy(invalid_text="replace")
+            result = ResultSet(whole(chunks.key_schema(schema)), stream, Masker(), policy)
+            for _ in result.groups():
+                pass
+        return chunks.key_text(schema, result.last_key) if result.last_key else None
+
+    def _gone(self, task: SnapshotTask, facts: ServerFacts, number: int, key: str) -> Manifest:
+        """Close the snapshot of a table that was dropped meanwhile: its DROP is in the binlog."""
+        if facts.binlog_end is None:
+            raise UnknownSchema("the table to be read does not exist", table=task.name)
+        empty = TableSchema(task.database, task.table, ())
+        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.binlog_end, None, None, None, last=True)
+        return publish_manifest(self.store, key, _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC)))
+
+
+def _chunk_manifest(
+    task: SnapshotTask,
+    facts: ServerFacts,
+    chunk: SnapshotChunk,
+    schema: TableSchema,
+    files: tuple[DataFile, ...],
+    at: datetime,
+) -> Manifest:
+    return Manifest(
+        source=task.source,
+        epoch=task.epoch,
+        identity=facts.identity,
+        window=None,
+        chunk=chunk,
+        gtid_first="",
+        gtid_last="",
+        first_time=at,
+        last_time=at,
+        transactions=0,
+        events=0,
+        files=files,
+        schemas={schema.id: schema} if schema.columns else {},
+    )
+
+
+def _chunk(manifest: Manifest) -> SnapshotChunk:
+    if manifest.chunk is None:
+        msg = "a snapshot's manifest has a chunk"
+        raise AssertionError(msg)
+    return manifest.chunk

@@ -1,0 +1,222 @@
+"""The way back for tables that are quarantined, and for those of which somebody wants a new snapshot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.patterns import matches, problem
+from cdc_lib.drain.columns import shape_of
+from cdc_lib.errors import ConfigError, SourceUnavailable
+from cdc_lib.lake.routing import LakeMerge, indistinct, lake_merges
+from cdc_lib.model.by_table import table_by_table
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.position import Position
+from cdc_lib.model.projection import refuse_masked_keys
+from cdc_lib.model.results import ResnapshotPreview
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.server_facts import ServerFacts, read_charsets, read_facts
+from cdc_lib.mysql.watermark import low_watermark
+from cdc_lib.mysql.xa_recover import wait_for_decisions
+from cdc_lib.plan.start import Starter
+from cdc_lib.ports import ObjectStore
+from cdc_lib.quarantine.records import resume
+from cdc_lib.quarantine.tables import Quarantine
+from cdc_lib.schema_history.versions import Histories
+
+_TRIES = 20
+_PAUSE = 0.5
+_NAMED = 20
+"""Tables that an error lists at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Releaser:
+    """Asks for the snapshots of one source that bring tables again.
+
+    Args:
+        config: of the source, at the server that its cursor is on.
+        credentials: log-in of the source.
+        store: where the batches lie.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+
+    def wanted(self, cursor: Cursor, patterns: Sequence[str]) -> tuple[ResnapshotPreview, ...]:
+        """Return what a new snapshot of each table will do.
+
+        Args:
+            cursor: the drain cursor.
+            patterns: ``database.table`` each, or patterns as in the source file.
+
+        Raises:
+            ConfigError: some of them are not captured, are quarantined, or cannot be read or merged so.
+            SourceError: the server cannot be reached.
+        """
+        with closing(connect(self.config.server, self.credentials)) as connection:
+            reader = InformationSchema(connection)
+            captured = self._captured(reader)
+            tables = self._chosen(patterns, captured)
+            schemas = self._readable(reader, tables, captured)
+        quarantined = {one.table for one in cursor.quarantined_tables}
+        if found := sorted(quarantined.intersection(tables)):
+            raise ConfigError(
+                f"these tables are quarantined: {', '.join(found)}",
+                hint=f"cdc quarantine resume {cursor.source} {found[0].in_shell} takes its snapshot; cdc status shows what was wrong.",
+                source=cursor.source,
+            )
+        reading = {task.name for task in cursor.open_snapshots}
+        return tuple(
+            ResnapshotPreview(table, bool(one.primary_key), table in reading) for table, one in schemas.items()
+        )
+
+    def anew(
+        self, cursor: Cursor, lake: Cursor | None, tables: Sequence[TableName], *, why: str, at: datetime, by: str
+    ) -> Cursor:
+        """Return the drain cursor with a new snapshot of each table, after which alone the lake continues with it.
+
+        Args:
+            cursor: the drain cursor.
+            lake: the lake's.
+            tables: as :meth:`wanted` named them.
+            why: the reason, for people.
+            at: now (UTC).
+            by: who asks.
+
+        Raises:
+            ConfigError: see :meth:`released`.
+            SourceError: the server cannot be reached or is another one.
+        """
+        quarantine = Quarantine(self.config, self.store)
+        recorded = quarantine.with_new_snapshots(cursor, lake, tables, why=why, at=at, by=by)
+        return self.released(recorded, tables, at=at, by=by)
+
+    def freed(self, cursor: Cursor, table: TableName, *, at: datetime, by: str) -> Cursor:
+        """Return the drain cursor with the release of a table that is quarantined.
+
+        Raises:
+            ConfigError: it is not; or see :meth:`released`.
+            SourceError: the server cannot be reached or is another one.
+        """
+        quarantined = [one.table for one in cursor.quarantined_tables]
+        if table not in quarantined:
+            names = ", ".join(quarantined) or "none"
+            raise ConfigError(f"{table} is not quarantined", hint=f"Quarantined: {names}.", source=cursor.source)
+        return self.released(cursor, [table], at=at, by=by)
+
+    def released(self, cursor: Cursor, tables: Sequence[TableName], *, at: datetime, by: str) -> Cursor:
+        """Return the drain cursor with a new snapshot of each table, from whose position on the table is followed again.
+
+        Args:
+            cursor: with an open record of each.
+            tables: ``database.table`` of each.
+            at: now (UTC).
+            by: who asks.
+
+        Raises:
+            ConfigError: a table cannot be read by SELECT, or its rows cannot be distinguished from those of others in the lake.
+            SourceError: the server cannot be reached or is another one.
+        """
+        with closing(connect(self.config.server, self.credentials)) as connection:
+            facts = read_facts(connection, self.config.server)
+            Starter(self.config, self.credentials, facts).check_resumable(cursor)
+            reader = InformationSchema(connection)
+            found = self._readable(reader, tables, self._captured(reader))
+            charsets = read_charsets(connection)
+        until = self._place(cursor, facts)
+        names = [(schema.database, schema.table) for schema in found.values()]
+        if names:
+            # The chunks must be read after the commits of what is prepared now: its rows may be left out.
+            wait_for_decisions(self.config.server, self.credentials, facts)
+            histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
+            if histories.needed:
+                histories.enrol(names, until, afresh=True)
+        # The generation tells it from a snapshot that was asked for when the binlog ended at the same place.
+        snapshot_id = f"{cursor.epoch:06d}-{until.file_number:06d}.{until.offset:012d}-{cursor.generation:06d}"
+        tasks = {
+            table: SnapshotTask(cursor.source, cursor.epoch, snapshot_id, schema.database, schema.table)
+            for table, schema in found.items()
+        }
+
+        def freed(table: TableName, alone: Cursor) -> Cursor:
+            return resume(alone, table, until, tasks.get(table), at=at, by=by)
+
+        return table_by_table(cursor, ((table, partial(freed, table)) for table in tables))
+
+    def _chosen(self, patterns: Sequence[str], captured: Collection[TableName]) -> list[TableName]:
+        """Return the captured tables that patterns name, without repeats.
+
+        Raises:
+            ConfigError: a pattern is none, or names no captured table.
+        """
+        found = {one: [t for t in captured if matches(one, *t.pair)] for one in patterns if problem(one) is None}
+        wrong = [f"{one} ({what})" if (what := problem(one)) else one for one in patterns if not found.get(one)]
+        if wrong:
+            known = ", ".join(sorted(captured)[:_NAMED]) + (", …" if len(captured) > _NAMED else "")
+            raise ConfigError(
+                f"not captured: {', '.join(wrong)}",
+                hint=f"Captured of {self.config.source}: {known or 'no table'}.",
+                source=self.config.source,
+            )
+        return list(dict.fromkeys(table for one in patterns for table in found[one]))
+
+    def _captured(self, reader: InformationSchema) -> list[TableName]:
+        return [TableName(*table) for table in reader.tables() if self.config.tables.captures(*table)]
+
+    def _readable(
+        self, reader: InformationSchema, tables: Collection[TableName], captured: Collection[TableName]
+    ) -> Mapping[TableName, TableSchema]:
+        """Return the schemas of those tables that are captured.
+
+        Raises:
+            ConfigError: one of them cannot be read by SELECT, or shares a lake table without being told from the others.
+        """
+        shape = shape_of(self.config, self.credentials)
+        found, known = {}, frozenset(captured)
+        shared = lake_merges(self.config, known) if self.config.routes else ()
+        for table in tables:
+            schema = reader.schema(*table.pair) if table in known else None
+            if schema is None:
+                continue
+            refuse_masked_keys(shape.of(self.config.values.applied(schema)))
+            self._refuse_indistinct(table, shared)
+            found[table] = schema
+        return found
+
+    def _refuse_indistinct(self, table: TableName, shared: Sequence[LakeMerge]) -> None:
+        for lake_table, others in indistinct(self.config.source, table, shared).items():
+            raise ConfigError(
+                f"rows of {table} cannot be distinguished from those of {', '.join(others)} in {lake_table}: a new snapshot would "
+                "take them out as well",
+                hint="Add keys that differ (server, schema, table) to the route, and begin with a new lake table.",
+                source=self.config.source,
+                table=table,
+            )
+
+    def _place(self, cursor: Cursor, facts: ServerFacts) -> Position:
+        """Return a position after the windows in flight before which every change is visible to a SELECT."""
+        least = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
+        for _ in range(_TRIES):
+            with closing(connect(self.config.server, self.credentials)) as connection:
+                found = low_watermark(connection, facts)
+            if least <= found:
+                return found
+            time.sleep(_PAUSE)
+        raise SourceUnavailable(
+            f"the server still shows rows as of {found}, before the windows in flight end",
+            hint="SHOW FULL PROCESSLIST shows commits that wait. Where they wait for a semi-synchronous replica: start it, or SET "
+            "GLOBAL rpl_semi_sync_source_enabled = OFF.",
+            source=cursor.source,
+            stop=str(least),
+        )

@@ -1,0 +1,250 @@
+"""What there is to see of a source: where it is, and what was looked at on its server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.consumers.cursors import ends
+from cdc_lib.consumers.states import states
+from cdc_lib.drain.columns import cascade_findings, collisions, left_to_tools, shape_of, versioned
+from cdc_lib.drain.columns import findings as shape_findings
+from cdc_lib.errors import SourceError, SourceUnavailable
+from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.failed_table import Stopped
+from cdc_lib.model.finding import Finding
+from cdc_lib.model.foreign import ForeignCommit
+from cdc_lib.model.position import Point, Position
+from cdc_lib.model.results import Gauges, Status
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.mysql.clock import judge_clock
+from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.foreign_keys import cascades_of
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.preflight import judge
+from cdc_lib.mysql.server_facts import ServerFacts, facts_of, read_facts
+from cdc_lib.mysql.xa_recover import judge_prepared
+from cdc_lib.plan.gaps import gap_of, lost_chunks, lost_cursor
+from cdc_lib.plan.start import address_of
+from cdc_lib.plan.windows import bytes_between
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.quarantine.tables import findings as quarantine_findings
+from cdc_lib.status.binlog_retention import look_ahead
+from cdc_lib.status.lag import Progress, lag_of
+from cdc_lib.status.mode_findings import mode_findings
+from cdc_lib.store import layout
+from cdc_lib.store.complete import last_complete
+from cdc_lib.store.cuts import last_cut
+from cdc_lib.store.failed_tables import last_stopped
+from cdc_lib.store.foreign import noticed_commits
+from cdc_lib.store.manifests import find_manifest
+from cdc_lib.store.verified import last_verified
+from cdc_lib.store.windows import StoredWindow, stored_windows
+
+_LOOKED_AT = 10
+"""So many batches are opened at most to find a time: those without a change have none."""
+
+
+def status_of(config: SourceConfig, credentials: Credentials, store: ObjectStore, cursors: CursorStore) -> Status:
+    """Return where a source stands; a server that cannot be reached leaves binlog_end and lag open."""
+    drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
+    windows = stored_windows(store, config.source)
+    batches = tuple(filter(None, (find_manifest(store, window.key) for window in windows[-5:])))
+    here = config.at(*address_of(config, drain))
+    facts = _facts_if_reachable(here, credentials)
+    outlook = look_ahead(here, credentials, facts, drain) if facts else None
+    binlog_end, pending = _head_and_pending(facts, drain, lake)
+    consumers = tuple(states(windows, cursors, config.source, config.store.keep_batches_for))
+    lagging = drain.lagging_in(lake) if drain else ()
+    snapshots = len(unmerged(drain, lake)) if drain and lake else 0
+    cut = last_cut(store, config.source)
+    lag = lag_seconds(store, drain, lake, facts, published=cut is not None)
+    forecast, warning = (outlook.forecast, outlook.warning) if outlook else (None, "")
+    older = _of_earlier_epochs(windows, drain, lake)
+    verified = tuple(last_verified(store, config.source))
+    stopped = last_stopped(store, config.source)
+    return Status(
+        config.source, drain, lake, binlog_end, lag, pending, batches, cut, consumers, lagging, forecast, warning, older, verified,
+        stopped.tables if stopped is not None else (), tuple(open_commits(store, config.source, drain)),
+        tuple(f"{one.what}. {one.hint}" for one in missing_findings(store, cursors, config.source)),
+        snapshots,
+    )  # fmt: skip
+
+
+def open_commits(store: ObjectStore, source: str, drain: Cursor | None) -> list[ForeignCommit]:
+    """Return the foreign commits whose tables were neither found equal to the source since nor read again."""
+    noticed = noticed_commits(store, source)
+    if not noticed:
+        return []
+    clean = {one.lake_table: one.at for one in last_verified(store, source) if one.clean}
+    again = {one.table: one.released_at for one in drain.quarantine if one.released_at} if drain is not None else {}
+    return [
+        one
+        for one in noticed
+        if not (one.lake_table in clean and clean[one.lake_table] > one.noticed_at)
+        and not all(table in again and again[table] > one.noticed_at for table in one.tables)
+    ]
+
+
+def gauges_of(config: SourceConfig, credentials: Credentials, store: ObjectStore, cursors: CursorStore) -> Gauges:
+    """Return the figures of a source that are watched.
+
+    For those who did something else: a server that cannot be asked is told of, and is no error.
+    """
+    drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
+    here = config.at(*address_of(config, drain))
+    published = last_cut(store, config.source) is not None
+    try:
+        facts = facts_of(here.server, credentials)
+        outlook = look_ahead(here, credentials, facts, drain)
+    except SourceError as error:
+        lag = lag_seconds(store, drain, lake, None, published=published)
+        return Gauges(None, lag, f"it is unknown when the server purges what is drained next: {error}")
+    left = None if outlook is None else 0.0 if outlook.forecast.purged else outlook.forecast.shortest
+    hours = None if left is None else left / 3600
+    lag = lag_seconds(store, drain, lake, facts, published=published)
+    return Gauges(hours, lag, outlook.warning if outlook else "")
+
+
+def _facts_if_reachable(config: SourceConfig, credentials: Credentials) -> ServerFacts | None:
+    try:
+        return facts_of(config.server, credentials)
+    except SourceUnavailable:
+        # Status must also be seen while the server is down; a binlog_end of None says so.
+        return None
+
+
+def _head_and_pending(
+    facts: ServerFacts | None, drain: Cursor | None, lake: Cursor | None
+) -> tuple[Position | None, int | None]:
+    if facts is None:
+        return None, None
+    here = None if drain is None or lake is None else _in_this_epoch(drain, lake)
+    if facts.binlog_end is None or here is None or not facts.identity.is_same_server(here.identity):
+        return facts.binlog_end, None
+    return facts.binlog_end, bytes_between(here.position, facts.files, facts.binlog_end)
+
+
+def _in_this_epoch(drain: Cursor, lake: Cursor) -> BinlogCheckpoint:
+    """Return from where on the lake lacks what the epoch of the drain cursor has."""
+    return drain.epoch_changes[-1].new_start if lake.epoch < drain.epoch and drain.epoch_changes else lake.checkpoint
+
+
+def _of_earlier_epochs(windows: Sequence[StoredWindow], drain: Cursor | None, lake: Cursor | None) -> int:
+    """Count the windows of earlier epochs that the lake does not have; those after the end of their epoch do not count."""
+    if drain is None or lake is None:
+        return 0
+    ended, here = ends(drain), Point.at(lake.epoch, lake.position)
+    earlier = (window for window in windows if window.start.epoch < drain.epoch and here < window.stop)
+    return sum(window.stop <= ended.get(window.start.epoch, here) for window in earlier)
+
+
+def lag_seconds(
+    store: ObjectStore, drain: Cursor | None, lake: Cursor | None, facts: ServerFacts | None, *, published: bool
+) -> float | None:
+    """Return the age of the oldest change that is not in the lake; see :func:`cdc_lib.status.lag.lag_of`."""
+    if drain is None or lake is None:
+        return None
+    progress = Progress(
+        published=published,
+        waiting=is_waiting(drain, lake),
+        at_head=_at_head(lake, facts),
+        oldest=_oldest(store, drain, lake),
+        merged=lake.event_time,
+        complete=last_complete(store, lake.source),
+        begun=lake.moves[0].at if lake.moves else None,
+    )
+    return lag_of(progress, datetime.now(UTC))
+
+
+def is_waiting(drain: Cursor, lake: Cursor) -> bool:
+    """Whether windows or snapshots are planned or acknowledged that the lake does not have."""
+    return (drain.epoch, drain.position) != (lake.epoch, lake.position) or bool(
+        drain.in_flight or unmerged(drain, lake)
+    )
+
+
+def unmerged(drain: Cursor, lake: Cursor) -> list[SnapshotTask]:
+    """Return the snapshots that are not whole in the lake."""
+    merged = {task.id: task.chunks for task in lake.snapshots}
+    tasks = (task for task in drain.snapshots if not task.given_up)
+    return [task for task in tasks if not task.complete or task.chunks > merged.get(task.id, 0)]
+
+
+def _at_head(lake: Cursor, facts: ServerFacts | None) -> bool | None:
+    if facts is None or facts.binlog_end is None or not facts.identity.is_same_server(lake.identity):
+        return None
+    return lake.position == facts.binlog_end
+
+
+def _oldest(store: ObjectStore, drain: Cursor, lake: Cursor) -> datetime | None:
+    """Return the time of the first change of the first batch that the lake does not have."""
+    at = Point.at(lake.epoch, lake.position)
+    ahead = (one for one in stored_windows(store, lake.source) if at < one.stop)
+    manifests = (find_manifest(store, one.key) for one in islice(ahead, _LOOKED_AT))
+    times = [one.first_time for one in manifests if one is not None and one.first_time is not None][:1]
+    firsts = (find_manifest(store, layout.chunk_manifest_key(task, 0)) for task in unmerged(drain, lake)[:_LOOKED_AT])
+    times += [one.first_time for one in firsts if one is not None and one.first_time is not None]
+    return min(times, default=None)
+
+
+def findings_of(
+    config: SourceConfig, credentials: Credentials, store: ObjectStore, cursors: CursorStore
+) -> list[Finding]:
+    """Return what was looked at on the server, each with what mends it.
+
+    Raises:
+        SourceError: the server cannot be reached.
+    """
+    connection = connect(config.server, credentials)
+    try:
+        facts = read_facts(connection, config.server)
+        findings = [*judge(facts), judge_clock(facts, datetime.now(UTC)), *judge_prepared(connection, facts)]
+        reader = InformationSchema(connection)
+        found = reader.tables()
+        tables = [t for t in found if config.tables.captures(*t)]
+        shaped = [*versioned(config, reader.versioned()), *left_to_tools(config, found)]
+        shaped += cascade_findings(config, cascades_of(connection, facts, tables))
+        shaped += collisions(config, tables)
+        shaped += shape_findings(config, shape_of(config, credentials), reader, tables)
+        shaped += mode_findings(config, reader, tables, last_cut(store, config.source))
+    finally:
+        connection.close()
+    if tables:
+        findings.append(Finding("ok", f"{len(tables)} tables are captured"))
+    else:
+        patterns = ", ".join(config.tables.include)
+        findings.append(
+            Finding("error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them.")
+        )
+    drain = cursors.load(config.source, DRAIN)
+    missing = list(missing_findings(store, cursors, config.source))
+    outlook = look_ahead(config, credentials, facts, drain)
+    forecast = [outlook.finding] if outlook else []
+    stopped = list(stopped_findings(last_stopped(store, config.source)))
+    foreign = [
+        Finding("warning", f"{one}", f"cdc verify {config.source} {' '.join(one.tables)} --repair")
+        for one in open_commits(store, config.source, drain)
+    ]
+    return [*findings, *forecast, *shaped, *quarantine_findings(drain), *missing, *stopped, *foreign]
+
+
+def missing_findings(store: ObjectStore, cursors: CursorStore, source: str) -> Iterator[Finding]:
+    """Yield what is missing between the cursors: one of them, or a batch that the lake needs next."""
+    if (lost := lost_cursor(store, cursors, source)) is not None:
+        yield Finding("error", lost.message, lost.hint)
+    drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
+    if (gap := gap_of(store, drain, lake)) is not None:
+        yield Finding("error", gap.what, gap.hint)
+    for error in lost_chunks(store, drain, lake) if drain is not None and lake is not None else ():
+        yield Finding("error", error.message, error.hint)
+
+
+def stopped_findings(stopped: Stopped | None) -> Iterator[Finding]:
+    """Yield the tables that the last merge could not merge, each with what mends it."""
+    for one in stopped.tables if stopped is not None else ():
+        tables = ", ".join(one.tables)
+        yield Finding("error", f"{tables} stopped before {one.lake_table}: {one.what}", one.hint)

@@ -1,0 +1,76 @@
+"""What there is to say of the time until the server purges what the drain needs next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from cdc_lib.model.finding import Finding
+from cdc_lib.model.retention_forecast import BinlogExpiry, RetentionForecast
+from cdc_lib.mysql.binlog_retention import enlarge, lengthen
+from cdc_lib.mysql.server_facts import ServerFacts
+
+_DRAIN = "Let the source drain. And on the server: "
+
+
+def judge_retention(
+    facts: ServerFacts, keeping: BinlogExpiry, forecast: RetentionForecast, warning: timedelta
+) -> Finding:
+    """Return a finding: a warning when little is left or nobody can say, an error when the file is gone.
+
+    Args:
+        facts: of the server.
+        keeping: what makes it purge files.
+        forecast: of the drain cursor.
+        warning: what counts as little; three times what catching up takes does as well.
+    """
+    file = f"{forecast.position.file}, where the drain cursor is"
+    if forecast.purged:
+        return Finding(
+            "error", f"the server no longer has {file}", "Plan: its error names the ways out. " + _statement(facts, keeping, forecast)
+        )  # fmt: skip
+    if forecast.is_short(warning):
+        return Finding(
+            "warning", f"{_left(forecast)} {file}; {_backlog(forecast)}", _DRAIN + _statement(facts, keeping, forecast)
+        )
+    if forecast.unknown:
+        hidden = "Ask who runs the server how long it keeps binlog files."
+        hint = (
+            hidden
+            if keeping.seconds is None
+            else "Look at the user's grants: REPLICATION SLAVE lets it read binlog files."
+        )
+        return Finding("warning", f"it is unknown when the server purges {file}: {forecast.unknown}", hint)
+    if forecast.shortest is None:
+        return Finding(
+            "ok", f"the server does not purge {file} automatically, as far as it shows; {_backlog(forecast)}"
+        )
+    return Finding("ok", f"{_left(forecast)} {file}; {_backlog(forecast)}")
+
+
+def _left(forecast: RetentionForecast) -> str:
+    left = forecast.shortest or 0.0
+    if forecast.room_seconds is not None and left == forecast.room_seconds:
+        return f"by its size limit the server may purge in {_span(left)}, at the pace at which it writes now,"
+    if left == 0:
+        return "with its next rotation the server may purge"
+    return f"in {_span(left)}{' at the earliest' if forecast.still_written else ''} the server may purge"
+
+
+def _backlog(forecast: RetentionForecast) -> str:
+    text = f"{forecast.pending_bytes / 2**20:.1f} MiB are not drained"
+    if forecast.catch_up_seconds is None:
+        return text
+    return f"{text}, {_span(forecast.catch_up_seconds)} of work at the rate of the last backlog"
+
+
+def _statement(facts: ServerFacts, keeping: BinlogExpiry, forecast: RetentionForecast) -> str:
+    by_size = forecast.room_seconds is not None and forecast.shortest == forecast.room_seconds
+    if by_size or (keeping.seconds is None and keeping.size_variable):
+        return enlarge(keeping)
+    return lengthen(facts, keeping.seconds or 0.0)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

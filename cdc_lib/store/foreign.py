@@ -1,0 +1,28 @@
+"""Where the foreign commits are kept that merges came upon: one small document for each source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_lib.model.foreign import KEPT_COMMITS, ForeignCommit, ForeignCommits
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import documents, layout
+
+
+def noticed_commits(store: ObjectStore, source: str) -> list[ForeignCommit]:
+    """Return the foreign commits that merges came upon, oldest first."""
+    key = layout.foreign_key(source)
+    stored = store.get(key)
+    return list(documents.load(ForeignCommits, stored.data, key).commits) if stored is not None else []
+
+
+def note_commits(store: ObjectStore, source: str, found: Sequence[ForeignCommit]) -> None:
+    """Add foreign commits; one that is known already keeps the time when it was noticed."""
+    if not found:
+        return
+    before = noticed_commits(store, source)
+    known = {(one.lake_table, one.snapshot_id) for one in before}
+    new = [one for one in found if (one.lake_table, one.snapshot_id) not in known]
+    if new:
+        kept = (*before, *sorted(new, key=lambda one: one.at))[-KEPT_COMMITS:]
+        store.put(layout.foreign_key(source), documents.dump(ForeignCommits(source, kept)))

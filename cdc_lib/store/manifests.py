@@ -1,0 +1,76 @@
+"""The manifests of batches: each is written once, and tells that its batch is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_lib.errors import BatchesMissing, BatchMismatch
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import documents, layout
+
+
+def find_manifest(store: ObjectStore, key: str) -> Manifest | None:
+    """Return a manifest, or None when the batch does not exist.
+
+    Raises:
+        CorruptBatch: it is no manifest.
+    """
+    stored = store.get(key)
+    return None if stored is None else documents.load(Manifest, stored.data, key)
+
+
+def load_manifest(store: ObjectStore, key: str) -> Manifest:
+    """Return a manifest that was there a moment ago.
+
+    Raises:
+        BatchesMissing: it is not there any more.
+        CorruptBatch: it is no manifest.
+    """
+    found = find_manifest(store, key)
+    if found is None:
+        raise BatchesMissing(
+            "a batch was there a moment ago and is gone", hint="Look again: `cdc consumers list`.", key=key
+        )
+    return found
+
+
+def publish_manifest(store: ObjectStore, key: str, manifest: Manifest) -> Manifest:
+    """Write a manifest; return the one that is stored, which may be somebody else's.
+
+    Raises:
+        BatchMismatch: it was removed in the same moment.
+    """
+    if store.put_if_absent(key, documents.dump(manifest)):
+        return manifest
+    stored = find_manifest(store, key)
+    if stored is None:
+        raise BatchMismatch("a manifest was there and is gone", hint="Drain the unit again.", key=key)
+    return stored
+
+
+def chunks_of(store: ObjectStore, task: SnapshotTask) -> list[Manifest]:
+    """Return the manifests of a snapshot's chunks, in order, up to the first that is missing."""
+    found: list[Manifest] = []
+    while (manifest := find_manifest(store, layout.chunk_manifest_key(task, len(found)))) is not None:
+        found.append(manifest)
+    return found
+
+
+def count_chunks(store: ObjectStore, tasks: Sequence[SnapshotTask]) -> list[tuple[SnapshotTask, int]]:
+    """Return of each snapshot how many of its chunks are stored, up to the first that is missing; no manifest is read.
+
+    The store is asked once per snapshot id, however many tables have one of it.
+    """
+    numbers: dict[str, set[int]] = {}
+    for prefix in sorted({layout.snapshot_prefix(task) for task in tasks}):
+        for info in store.list(prefix):
+            if (found := layout.chunk_of(info.key)) is not None:
+                numbers.setdefault(found[0], set()).add(found[1])
+    return [(task, _unbroken(numbers.get(layout.chunks_prefix(task), set()))) for task in tasks]
+
+
+def _unbroken(numbers: set[int]) -> int:
+    """Return how many numbers there are from 0 on without a gap."""
+    return next(number for number in range(len(numbers) + 1) if number not in numbers)

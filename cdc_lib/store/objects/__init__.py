@@ -1,0 +1,1 @@
+"""Object stores: a folder, S3, and what is common to them."""

@@ -1,0 +1,303 @@
+"""Objects as files below one folder: for one machine, for a shared file system, and for tests.
+
+A file appears whole or not at all: it is written beside its place under a name that no listing shows, forced to disk,
+and then linked or renamed. Writers of one key take turns through a lock file, across threads and processes, which makes
+compare-and-swap hold; readers need no lock.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import io
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
+from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
+from cdc_lib.store.objects.keys import check_key, check_prefix
+from cdc_lib.store.objects.probe import refuse_broken_conditions
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_HIDDEN = "."
+_TEMPORARY = ".tmp-"
+_WRITE_BUFFER = 1 << 20
+_TRY_AGAIN = {errno.EIO, errno.EAGAIN, errno.EBUSY, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOLCK}
+
+
+class LocalStore:
+    """An object store in a folder, which is made when it is first written to.
+
+    Args:
+        root: the folder.
+
+    Raises:
+        ConfigError: the folder is given by a relative path.
+    """
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_absolute():
+            raise ConfigError(f"{root} is not an absolute path", hint="Write it as file:///var/lib/cdc.")
+        self.root = root
+
+    def __repr__(self) -> str:
+        """Text for messages."""
+        return f"LocalStore({self.root})"
+
+    def get(self, key: str) -> StoredObject | None:
+        """Return an object whole, or None when there is none."""
+        path = self._path(key)
+        with _told("read an object", key):
+            try:
+                data = path.read_bytes()
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return None
+        return StoredObject(data, _etag(data))
+
+    def put(self, key: str, data: bytes) -> str:
+        """Write an object, over an old one if there is one; returns its etag."""
+        self._write(key, data, _replace)
+        return _etag(data)
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Write an object unless one is there; returns whether this call wrote it."""
+        path = self._path(key)
+        with _told("read an object", key):
+            if path.exists():  # spares the writing; the link decides
+                return False
+        return self._write(key, data, _link)
+
+    def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
+        """Write over the object with this etag; returns the new etag, or None when it is no longer that one."""
+
+        def replace_if_match(temporary: Path, path: Path) -> bool:
+            try:
+                held = _etag(path.read_bytes())
+            except FileNotFoundError:
+                return False
+            if held == etag:
+                temporary.replace(path)
+            return held == etag
+
+        return _etag(data) if self._write(key, data, replace_if_match) else None
+
+    @contextmanager
+    def open_write(self, key: str) -> Iterator[BinaryIO]:
+        """Stream a large object; it appears whole when the block ends well, and not at all when it raises."""
+        path = self._path(key)
+        with _told("write an object", key):
+            raw = _open_beside(path, key)
+        temporary = Path(raw.name)
+        try:
+            with io.BufferedWriter(raw, _WRITE_BUFFER) as file:
+                yield cast("BinaryIO", file)
+            with _told("write an object", key):
+                _sync(temporary)
+                with self._locked(key):
+                    temporary.replace(path)
+                    _sync(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def open_read(self, key: str) -> BinaryIO:
+        """Open an object for reading with seek; raises CorruptBatch when there is none."""
+        path = self._path(key)
+        with _told("read an object", key):
+            try:
+                return path.open("rb")
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+                hint = "A manifest names it, so it was removed by hand; restore it from a backup."
+                raise CorruptBatch("there is no such object", hint=hint, folder=str(self.root), key=key) from error
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """List every object whose key starts with the prefix, in the order of their keys."""
+        folder, _, _ = check_prefix(prefix).rpartition("/")
+        with _told("list objects", prefix):
+            yield from _walk(self.root / folder, f"{folder}/" if folder else "", prefix)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects; one that is not there is no error. Folders that are empty then go with them."""
+        for key in keys:
+            path = self._path(key)
+            with _told("delete an object", key), suppress(FileNotFoundError, NotADirectoryError), self._locked(key):
+                path.unlink()
+                self._remove_empty(path.parent)
+
+    def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
+        """Return the temporary files below a folder that nobody has written to since."""
+        folder, _, _ = check_prefix(prefix).rpartition("/")
+        with _told("list temporary files", prefix):
+            return [found for found in _leftovers(self.root / folder, self.root) if found.modified < before]
+
+    def discard(self, writes: Iterable[Unfinished]) -> None:
+        """Remove temporary files; one that is gone is no error."""
+        for one in writes:
+            with _told("remove a temporary file", one.name):
+                (self.root / one.name).unlink(missing_ok=True)
+
+    def url(self, key: str) -> str:
+        """Return the address by which Spark reads the object; Hadoop wants it without percent signs."""
+        return f"file://{self._path(key)}"
+
+    def probe(self) -> None:
+        """Check that the folder can be written to and that conditional writes hold in it.
+
+        Raises:
+            ConfigError: they do not.
+        """
+        refuse_broken_conditions(self, str(self.root))
+
+    def _path(self, key: str) -> Path:
+        return self.root / check_key(key)
+
+    def _write(self, key: str, data: bytes, publish: Callable[[Path, Path], bool]) -> bool:
+        """Write a temporary file and publish it under the key's lock; returns what ``publish`` says."""
+        path = self._path(key)
+        with _told("write an object", key):
+            raw = _open_beside(path, key)
+            temporary = Path(raw.name)
+            try:
+                with io.BufferedWriter(raw) as file:
+                    file.write(data)
+                _sync(temporary)
+                with self._locked(key):
+                    published = publish(temporary, path)
+                    _sync(path.parent)
+            finally:
+                temporary.unlink(missing_ok=True)
+        return published
+
+    def _remove_empty(self, folder: Path) -> None:
+        while folder != self.root:
+            try:
+                folder.rmdir()
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}:
+                    raise
+                break
+            folder = folder.parent
+        if folder.is_dir():
+            _sync(folder)
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[None]:
+        """Hold the lock that all writers of a key take; 256 files serve all keys, so that they never pile up."""
+        folder = self.root / ".locks"
+        _make_folder(folder)
+        with (folder / hashlib.sha256(key.encode()).hexdigest()[:2]).open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # given back when the file is closed, and when the process dies
+            yield
+
+
+def _etag(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+class _File(io.FileIO):
+    """A file whose full disk is told as this project tells it, through whatever library writes to it."""
+
+    key = ""
+
+    def write(self, data: Buffer, /) -> int:
+        with _told("write an object", self.key):
+            return super().write(data)
+
+
+def _open_beside(path: Path, key: str, attempts: int = 100) -> _File:
+    """Open a new temporary file in the folder of the path, which is made if need be."""
+    try:
+        _make_folder(path.parent)
+        file = _File(str(path.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}")), "xb")
+    except FileNotFoundError:
+        # The last object of the folder was deleted, and the folder with it, between the two lines above.
+        if attempts == 1:
+            raise
+        return _open_beside(path, key, attempts - 1)
+    file.key = key
+    return file
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, each forced to disk: a file in a folder that a power cut took is lost too."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        with suppress(FileExistsError):
+            folder.mkdir()
+        _sync(folder.parent)
+
+
+def _replace(temporary: Path, path: Path) -> bool:
+    temporary.replace(path)
+    return True
+
+
+def _link(temporary: Path, path: Path) -> bool:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _sync(path: Path) -> None:
+    """Force a file, or the entries of a folder, to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _walk(folder: Path, key: str, prefix: str) -> Iterator[ObjectInfo]:
+    try:
+        entries = list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    named = [(f"{key}{e.name}/" if e.is_dir() else f"{key}{e.name}", e) for e in entries if e.name[0] != _HIDDEN]
+    # With its slash a folder sorts where its keys do: "a-b" comes before "a/b", and that before "ab".
+    for name, entry in sorted(named, key=lambda pair: pair[0]):
+        if name.endswith("/"):
+            if name.startswith(prefix) or prefix.startswith(name):
+                yield from _walk(Path(entry.path), name, prefix)
+        elif name.startswith(prefix):
+            try:
+                stat = entry.stat()
+            except FileNotFoundError:
+                continue  # deleted since the folder was read
+            yield ObjectInfo(name, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC))
+
+
+def _leftovers(folder: Path, root: Path) -> Iterator[Unfinished]:
+    for path in sorted(folder.rglob(f"{_TEMPORARY}*")):
+        try:
+            stat = path.stat()
+        except FileNotFoundError:
+            continue  # it became an object since the folder was read
+        modified = datetime.fromtimestamp(stat.st_mtime, UTC)
+        yield Unfinished(str(path.parent.relative_to(root)), str(path.relative_to(root)), stat.st_size, modified)
+
+
+@contextmanager
+def _told(deed: str, key: str) -> Iterator[None]:
+    """Turn the operating system's errors into this project's."""
+    try:
+        yield
+    except OSError as error:
+        kind = StoreUnavailable if error.errno in _TRY_AGAIN else StoreError
+        hints = {
+            errno.ENOSPC: "The disk is full.",
+            errno.EDQUOT: "The disk quota is used up.",
+            errno.EACCES: "Give the user that runs this the right to write to the folder.",
+            errno.EROFS: "The file system is mounted read-only.",
+            errno.EPERM: "The file system may lack hard links; take one that has them.",
+        }
+        hint = hints.get(error.errno or 0, "")
+        raise kind(f"could not {deed}: {error.strerror or error}", hint=hint, key=key) from error

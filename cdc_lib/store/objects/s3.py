@@ -1,0 +1,399 @@
+"""Objects in a bucket after the S3 protocol: Amazon's, or any server that keeps conditional writes.
+
+The only file that knows boto3. Retries are botocore's, bounded; a write whose answer was lost on the way is recognised
+as one's own by what is there now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypedDict, cast
+
+import boto3.session
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    IncompleteReadError,
+    MetadataRetrievalError,
+    SSLError,
+)
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
+from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
+from cdc_lib.store.objects.keys import check_key, check_prefix
+from cdc_lib.store.objects.probe import refuse_broken_conditions
+from cdc_lib.store.objects.s3_errors import CONFLICT, NOT_FOUND, PRECONDITION_FAILED, fault_of
+from cdc_lib.store.objects.s3_options import S3Options
+from cdc_lib.store.objects.s3_streams import PartWriter, RangeReader
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+log = logging.getLogger(__name__)
+
+READ_AHEAD = 256 << 10
+"""Bytes that a small read asks for, so that a Parquet footer is one request."""
+
+_KEYS_OF_ONE_DELETE = 1000
+_UNREACHED = (BotoConnectionError, HTTPClientError, IncompleteReadError, MetadataRetrievalError)
+
+
+class _Named(TypedDict):
+    Bucket: str
+    Key: str
+
+
+class S3Store:
+    """An object store in a bucket; safe to share between threads.
+
+    Before its first conditional write a process tries the store with a few tiny objects, once (see :meth:`probe`).
+
+    Args:
+        bucket: name of the bucket, which must exist.
+        prefix: what is before every key, without slashes at its ends; may be empty.
+        options: how to reach it.
+    """
+
+    _proved: ClassVar[set[tuple[str | None, str, str]]] = set()
+    _probing: ClassVar[threading.RLock] = threading.RLock()
+
+    def __init__(self, bucket: str, prefix: str = "", options: S3Options | None = None) -> None:
+        self.bucket = bucket
+        self.prefix = check_key(prefix) if prefix else ""
+        self.options = options or S3Options()
+        self._s3 = _Connection(bucket, f"{prefix}/" if prefix else "", self.options)
+        self._inside_probe = False
+
+    def __repr__(self) -> str:
+        """Text for messages; holds no secret."""
+        return f"S3Store(s3://{self.bucket}/{self.prefix}, endpoint_url={self.options.endpoint_url})"
+
+    def get(self, key: str) -> StoredObject | None:
+        """Return an object whole, or None when there is none."""
+        with self._s3.told("read an object", key):
+            try:
+                return self._s3.read(key)
+            except ClientError as error:
+                if _code(error) == "NoSuchKey":
+                    return None
+                raise
+
+    def put(self, key: str, data: bytes) -> str:
+        """Write an object, over an old one if there is one; returns its etag."""
+        with self._s3.told("write an object", key):
+            return self._s3.client.put_object(**self._s3.named(key), Body=data)["ETag"]
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Write an object unless one is there; returns whether this call (or a lost answer of it) wrote it."""
+        return self._put_if(key, data, {"IfNoneMatch": "*"}) is not None
+
+    def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
+        """Write over the object with this etag; returns the new etag, or None when it is no longer that one."""
+        return self._put_if(key, data, {"IfMatch": etag})
+
+    @contextmanager
+    def open_write(self, key: str) -> Iterator[BinaryIO]:
+        """Stream a large object; it appears whole when the block ends well, and not at all when it raises."""
+        upload = _Upload(self._s3, key)
+        writer = PartWriter(upload)
+        try:
+            yield cast("BinaryIO", writer)
+            writer.finish()
+        except BaseException:
+            upload.abort()
+            raise
+
+    def open_read(self, key: str) -> BinaryIO:
+        """Open an object for reading with seek; raises CorruptBatch when there is none.
+
+        All ranges are of one version: an object that is replaced meanwhile raises CorruptBatch too.
+        """
+        with self._s3.told("read an object", key):
+            try:
+                head = self._s3.client.head_object(**self._s3.named(key))
+            except ClientError as error:
+                # The answer has no body: it does not tell a lost object from a lost bucket, as that of ``get`` does.
+                if _status(error) != NOT_FOUND or self.get(key) is not None:
+                    raise
+                hint = "A manifest names it, so it was removed by hand; restore it from the bucket's versions."
+                raise CorruptBatch("there is no such object", hint=hint, bucket=self.bucket, key=key) from error
+
+        def fetch(start: int, stop: int) -> bytes:
+            with self._s3.told("read an object", key):
+                return self._s3.read(key, Range=f"bytes={start}-{stop - 1}", IfMatch=head["ETag"]).data
+
+        return cast("BinaryIO", io.BufferedReader(RangeReader(head["ContentLength"], fetch), READ_AHEAD))
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """List every object whose key starts with the prefix, in the order of their keys."""
+        base = self._s3.base
+        with self._s3.told("list objects", prefix):
+            pages = self._s3.client.get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=self.bucket, Prefix=base + check_prefix(prefix)):
+                for found in page.get("Contents", []):
+                    key = found["Key"].removeprefix(base)
+                    if key and not key.endswith("/"):  # consoles make such objects to show empty folders
+                        yield ObjectInfo(key, found["Size"], found["LastModified"].astimezone(UTC))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects; one that is not there is no error."""
+        left = iter(keys)
+        while some := tuple(islice(left, _KEYS_OF_ONE_DELETE)):
+            names: Any = {"Objects": [{"Key": self._s3.named(key)["Key"]} for key in some], "Quiet": True}
+            with self._s3.told("delete objects", some[0]):
+                answer = self._s3.client.delete_objects(Bucket=self.bucket, Delete=names)
+            for fault in answer.get("Errors", []):
+                code, said, key = fault.get("Code", ""), fault.get("Message", ""), fault.get("Key")
+                raise fault_of(code, 200, said, deed="delete an object", bucket=self.bucket, key=key)
+
+    def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
+        """Return multipart uploads that were begun before and neither completed nor aborted."""
+        base, found = self._s3.base, []
+        with self._s3.told("list uploads", prefix):
+            pages = self._s3.client.get_paginator("list_multipart_uploads")
+            for page in pages.paginate(Bucket=self.bucket, Prefix=base + check_prefix(prefix)):
+                for upload in page.get("Uploads", []):
+                    key, begun = upload["Key"].removeprefix(base), upload["Initiated"].astimezone(UTC)
+                    if begun < before and upload["Key"].startswith(base + prefix):
+                        found.append(Unfinished(key, upload["UploadId"], 0, begun))
+        return found
+
+    def discard(self, writes: Iterable[Unfinished]) -> None:
+        """Abort uploads; one that is gone is no error."""
+        for one in writes:
+            with self._s3.told("abort an upload", one.key):
+                try:
+                    self._s3.client.abort_multipart_upload(**self._s3.named(one.key), UploadId=one.name)
+                except ClientError as error:
+                    if _code(error) != "NoSuchUpload":
+                        raise
+
+    def url(self, key: str) -> str:
+        """Return the address by which Spark reads the object."""
+        return f"s3a://{self.bucket}/{self._s3.named(key)['Key']}"
+
+    def probe(self) -> None:
+        """Try the conditional writes of this store, once in the life of a process.
+
+        Raises:
+            ConfigError: it ignores one of the conditions, or it cannot be entered at all.
+            StoreUnavailable: it gives no answer.
+        """
+        name = (self.options.endpoint_url, self.bucket, self.prefix)
+        with S3Store._probing:
+            if name not in S3Store._proved and not self._inside_probe:
+                self._inside_probe = True  # the probe's own writes come here again
+                try:
+                    refuse_broken_conditions(self, repr(self))
+                finally:
+                    self._inside_probe = False
+                S3Store._proved.add(name)
+
+    def _put_if(self, key: str, data: bytes, condition: dict[str, str]) -> str | None:
+        """Write under a condition; returns the etag, or None when the condition does not hold."""
+        self.probe()
+        try:
+            with self._s3.told("write an object", key):
+                return self._s3.put_if(key, data, condition)
+        except StoreUnavailable:
+            # Nobody knows whether the write was done before the connection broke. If not, the error stands.
+            etag = self._etag_of_my_write(key, data)
+            if etag is None:
+                raise
+            return etag
+        except _ConditionFailed as failed:
+            # Only a request that was sent twice can have failed on what itself had written.
+            return self._etag_of_my_write(key, data) if failed.sent_twice else None
+
+    def _etag_of_my_write(self, key: str, data: bytes) -> str | None:
+        try:
+            held = self.get(key)
+        except StoreUnavailable as error:
+            log.warning("cannot tell whether %s was written: %s", key, error)
+            return None
+        return held.etag if held is not None and held.data == data else None
+
+
+class _Connection:
+    """The client, the names of objects in the bucket, and what the client's errors mean."""
+
+    def __init__(self, bucket: str, base: str, options: S3Options) -> None:
+        self.bucket = bucket
+        self.base = base
+        self.options = options
+
+    @cached_property
+    def client(self) -> S3Client:
+        """The client, made at its first use."""
+        options = self.options
+        config = Config(
+            connect_timeout=options.connect_timeout,
+            read_timeout=options.read_timeout,
+            retries={"mode": "standard", "total_max_attempts": options.attempts},
+            s3={"addressing_style": "path" if options.path_style else "auto"},
+            # Newer checksums than the protocol asks for are refused by many servers that are not Amazon's.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+            max_pool_connections=32,
+            tcp_keepalive=True,
+            user_agent_extra="lakecdc",
+        )
+        with self.told("reach the bucket", ""):
+            try:
+                return boto3.session.Session().client(
+                    "s3",
+                    endpoint_url=options.endpoint_url,
+                    region_name=options.region,
+                    aws_access_key_id=options.access_key,
+                    aws_secret_access_key=options.secret_key,
+                    config=config,
+                )
+            except ValueError as error:  # botocore's word for an endpoint that is no address
+                raise ConfigError(str(error), hint="Correct store.endpoint_url.") from error
+
+    def named(self, key: str) -> _Named:
+        """Return the two names of an object as the client's arguments."""
+        return {"Bucket": self.bucket, "Key": self.base + check_key(key)}
+
+    @retry(
+        retry=retry_if_exception_type(StoreUnavailable),
+        stop=stop_after_attempt(3),
+        wait=wait_random_exponential(multiplier=0.1, max=2),
+        reraise=True,
+    )
+    def read(self, key: str, **what: str) -> StoredObject:
+        """Read an object or a range of it."""
+        answer = self.client.get_object(**self.named(key), **cast("Any", what))
+        with closing(answer["Body"]) as body:
+            try:
+                return StoredObject(body.read(), answer["ETag"])
+            except (HTTPClientError, IncompleteReadError) as error:
+                # botocore tries requests again, but not bodies that break off in the middle.
+                raise StoreUnavailable(f"an object broke off while it was read: {error}", key=key) from error
+
+    @retry(
+        retry=retry_if_exception_type(StoreUnavailable),
+        stop=stop_after_attempt(6),
+        wait=wait_random_exponential(multiplier=0.05, max=1),
+        reraise=True,
+    )
+    def put_if(self, key: str, data: bytes, condition: dict[str, str]) -> str:
+        """Write under a condition, and again while the server says that another write is under way."""
+        try:
+            return self.client.put_object(**self.named(key), Body=data, **cast("Any", condition))["ETag"]
+        except ClientError as error:
+            status = _status(error)
+            if status == CONFLICT:
+                raise self._fault(error, "write an object", key) from error
+            if status == PRECONDITION_FAILED or _code(error) == "NoSuchKey":
+                raise _ConditionFailed(_sent_twice(error)) from error
+            raise
+
+    @contextmanager
+    def told(self, deed: str, key: str) -> Iterator[None]:
+        """Turn boto's errors into this project's."""
+        place = {"bucket": self.bucket, "endpoint": self.options.endpoint_url, "key": key or None}
+        try:
+            yield
+        except ClientError as error:
+            if _status(error) == PRECONDITION_FAILED:
+                raise CorruptBatch(
+                    "an object was replaced while it was read", hint="Read it again.", **place
+                ) from error
+            raise self._fault(error, deed, key) from error
+        except _UNREACHED as error:
+            hint = "Check store.endpoint_url and the server's certificate." if isinstance(error, SSLError) else ""
+            raise StoreUnavailable(f"could not {deed}: {error}", hint=hint, **place) from error
+        except BotoCoreError as error:
+            hint = "Check the store section of the source file, and the AWS credentials of this process."
+            raise ConfigError(f"could not {deed}: {error}", hint=hint, **place) from error
+
+    def _fault(self, error: ClientError, deed: str, key: str) -> StoreError | ConfigError:
+        said = str(error.response.get("Error", {}).get("Message", ""))
+        return fault_of(_code(error), _status(error), said, deed=deed, bucket=self.bucket, key=key or None)
+
+
+class _Upload:
+    """One object on its way: whole, or as a multipart upload from its first full part on."""
+
+    def __init__(self, connection: _Connection, key: str) -> None:
+        self._s3 = connection
+        self._key = key
+        self._named = connection.named(key)
+        self._id = ""
+        self._etags: list[str] = []
+
+    def put_whole(self, data: bytes) -> None:
+        """Write the object with one request."""
+        with self._s3.told("write an object", self._key):
+            self._s3.client.put_object(**self._named, Body=data)
+
+    def put_part(self, data: bytes) -> None:
+        """Send the next part; the first one begins the upload."""
+        with self._s3.told("write a part of an object", self._key):
+            if not self._id:
+                self._id = self._s3.client.create_multipart_upload(**self._named)["UploadId"]
+            answer = self._s3.client.upload_part(
+                **self._named, UploadId=self._id, PartNumber=len(self._etags) + 1, Body=data
+            )
+        self._etags.append(answer["ETag"])
+
+    def complete(self) -> None:
+        """Make the object of the parts."""
+        parts: Any = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(self._etags, 1)]
+        with self._s3.told("complete an object", self._key):
+            try:
+                self._s3.client.complete_multipart_upload(
+                    **self._named, UploadId=self._id, MultipartUpload={"Parts": parts}
+                )
+            except ClientError as error:
+                if _code(error) != "NoSuchUpload" or not _sent_twice(error) or not self._is_complete():
+                    raise
+
+    def abort(self) -> None:
+        """Forget the parts. A failure is only logged: the error that led here is the one to be seen."""
+        if not self._id:
+            return
+        try:
+            with self._s3.told("abort an upload", self._key):
+                self._s3.client.abort_multipart_upload(**self._named, UploadId=self._id)
+        except (StoreError, ConfigError) as error:
+            log.warning("parts of %s stay behind until the bucket's lifecycle rule removes them: %s", self._key, error)
+
+    def _is_complete(self) -> bool:
+        """Tell whether the object is made of these parts: its etag is the digest of theirs."""
+        digests = b"".join(bytes.fromhex(etag.strip('"')) for etag in self._etags)
+        expected = f'"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(self._etags)}"'
+        return self._s3.client.head_object(**self._named)["ETag"] == expected
+
+
+class _ConditionFailed(Exception):
+    """The server refused a conditional write; ``sent_twice`` tells whether botocore had sent the request before."""
+
+    def __init__(self, sent_twice: bool) -> None:
+        super().__init__(sent_twice)
+        self.sent_twice = sent_twice
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _status(error: ClientError) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _sent_twice(error: ClientError) -> bool:
+    return int(error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)) > 0

@@ -1,0 +1,158 @@
+"""Large objects as Python files: written in parts, read in ranges, in bounded memory."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from cdc_lib.errors import StoreError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+PART_BYTES = 16 << 20
+"""Bytes of a part, and the most that one range asks for."""
+
+MOST_PARTS = 10_000
+"""Parts that S3 takes for one object (Amazon S3 user guide, "multipart upload limits")."""
+
+
+class Upload(Protocol):
+    """An upload of one object, in parts or whole."""
+
+    def put_whole(self, data: bytes) -> None:
+        """Write the object with one request."""
+        ...
+
+    def put_part(self, data: bytes) -> None:
+        """Send the next part; the first one begins the upload."""
+        ...
+
+    def complete(self) -> None:
+        """Make the object of the parts."""
+        ...
+
+    def abort(self) -> None:
+        """Forget the parts; without any there is nothing to do."""
+        ...
+
+
+class PartWriter(io.RawIOBase):
+    """A file for writing that sends a part whenever it has one.
+
+    Closing it decides nothing: the object appears with :meth:`finish`.
+
+    Args:
+        upload: where the parts go.
+        part_bytes: size of a part; S3 wants 5 MiB at least (the same page).
+    """
+
+    def __init__(self, upload: Upload, part_bytes: int = PART_BYTES) -> None:
+        self._upload = upload
+        self._part_bytes = part_bytes
+        self._buffer = bytearray()
+        self._parts = 0
+        self._written = 0
+
+    def writable(self) -> bool:
+        """Say that it can be written to."""
+        return True
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self._written
+
+    def write(self, data: Buffer, /) -> int:
+        """Take all of the data.
+
+        Raises:
+            StoreError: the object is larger than S3 lets it be in parts of this size.
+            StoreUnavailable: a part could not be sent.
+        """
+        if self.closed:
+            raise ValueError("write to a closed file")
+        with memoryview(data) as view, view.cast("B") as octets:
+            size = len(octets)
+            for start in range(0, size, self._part_bytes):
+                self._buffer += octets[start : start + self._part_bytes]
+                self._send_full_part()
+        self._written += size
+        return size
+
+    def finish(self) -> None:
+        """Send the rest and make the object."""
+        if self._parts == 0:
+            self._upload.put_whole(bytes(self._buffer))
+            return
+        if self._buffer:
+            self._send(bytes(self._buffer))
+        self._upload.complete()
+
+    def _send_full_part(self) -> None:
+        if len(self._buffer) >= self._part_bytes:
+            part = bytes(memoryview(self._buffer)[: self._part_bytes])
+            del self._buffer[: self._part_bytes]
+            self._send(part)
+
+    def _send(self, part: bytes) -> None:
+        if self._parts == MOST_PARTS:
+            raise StoreError(
+                f"an object has more than {MOST_PARTS} parts of {self._part_bytes} bytes",
+                hint="Lower drain.max_window_bytes.",
+            )
+        self._upload.put_part(part)
+        self._parts += 1
+
+
+class RangeReader(io.RawIOBase):
+    """A file for reading that asks for a range whenever it needs one; wrap it in a BufferedReader.
+
+    Args:
+        size: bytes of the object.
+        fetch: gives the bytes from an offset up to, not including, another one.
+    """
+
+    def __init__(self, size: int, fetch: Callable[[int, int], bytes]) -> None:
+        self._size = size
+        self._fetch = fetch
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Say that it can be read from anywhere."""
+        return True
+
+    def tell(self) -> int:
+        """Return where the next read begins."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to an offset; nothing is asked for until the next read."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"cannot seek to {base + offset}")
+        self._at = base + offset
+        return self._at
+
+    def readinto(self, target: Buffer, /) -> int:
+        """Fill the target as far as one range and the object's end allow; 0 at the end."""
+        with memoryview(target) as view, view.cast("B") as octets:
+            data = self._next(len(octets))
+            octets[: len(data)] = data
+            return len(data)
+
+    def readall(self) -> bytes:
+        """Return the rest; the base class would ask for 8 KiB at a time."""
+        return b"".join(iter(lambda: self._next(PART_BYTES), b""))
+
+    def _next(self, most: int) -> bytes:
+        stop = min(self._size, self._at + most, self._at + PART_BYTES)
+        if stop <= self._at:
+            return b""
+        data = self._fetch(self._at, stop)
+        self._at += len(data)
+        return data

@@ -1,0 +1,197 @@
+"""What of a table can be compared with its lake table, and why the rest cannot: decided before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cdc_lib.model.lake_table import LakeName, LakeTable
+from cdc_lib.model.projection import Projection
+from cdc_lib.model.route import Target
+from cdc_lib.model.schema import Column, TableSchema
+from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, Mode
+from cdc_lib.model.value_policy import ValuePolicy
+from cdc_lib.model.verify import UncomparedColumn
+from cdc_lib.verify.canonical_text import Cell, cell_of, lake_hash, lake_row_text, quoted, source_hash, source_row_text
+
+How = Literal["ranges", "hashes", "copies"]
+"""``ranges`` of an integer that the key begins with; ``hashes`` of other keys; ``copies`` of rows without a key."""
+
+CURRENT_ROWS: dict[Mode, str] = {"soft_delete": f"{quoted(IS_DELETED)} IS NOT TRUE", "scd2": quoted(IS_CURRENT)}
+"""By mode, the condition of the rows that are at the source; of a mirror all are, and a list of changes is folded."""
+
+SHARES = {"ranges": 64, "hashes": 4096, "copies": 4096}
+"""Into how many parts a range is cut by the hashes of its keys when it is narrowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A source table and the lake table that it is compared with.
+
+    Args:
+        schema: the source's columns that are compared, and the key.
+        lake: the lake table.
+        cells: of the compared columns, in their order.
+        how: how rows are told apart, and ranges cut.
+        constants: columns of the lake table that say which rows are this source table's.
+        uncompared: columns that are not compared.
+        values: what the source file says of values that the lake cannot hold.
+        current_rows: condition of the lake's rows that are to be at the source, ready for SQL; empty for all.
+        folded: whether the lake has a list of changes, which adds up to the rows at the source.
+    """
+
+    schema: TableSchema
+    lake: LakeName
+    cells: tuple[Cell, ...]
+    how: How
+    constants: Mapping[str, str]
+    uncompared: tuple[UncomparedColumn, ...]
+    values: ValuePolicy
+    current_rows: str = ""
+    folded: bool = False
+
+    @property
+    def keys(self) -> tuple[Cell, ...]:
+        """The cells of the key, in its order; all cells when the table has none."""
+        by_name = {cell.column.name: cell for cell in self.cells}
+        return tuple(by_name[name] for name in self.schema.primary_key) or self.cells
+
+    @property
+    def first(self) -> str:
+        """Name of the key's first column, by which ranges are cut."""
+        return self.schema.primary_key[0]
+
+    @property
+    def source_hash(self) -> str:
+        """SQL of a row's hash."""
+        return source_hash(source_row_text(self.cells))
+
+    @property
+    def lake_hash(self) -> str:
+        """Spark SQL of a row's hash."""
+        return lake_hash(lake_row_text(self.cells))
+
+    @property
+    def source_name(self) -> str:
+        """SQL of what tells a row from all others: the text of its key, or its hash."""
+        return self.source_hash if self.how == "copies" else source_row_text(self.keys)
+
+    @property
+    def lake_name(self) -> str:
+        """The same in Spark SQL, as text."""
+        return f"CAST({self.lake_hash} AS STRING)" if self.how == "copies" else lake_row_text(self.keys)
+
+    @property
+    def source_share(self) -> str:
+        """SQL of the part of its range that a row belongs to."""
+        hashed = self.source_hash if self.how == "copies" else f"CRC32({self.source_name})"
+        return f"({hashed} % {SHARES[self.how]})"
+
+    @property
+    def lake_share(self) -> str:
+        """The same in Spark SQL, over columns ``hash`` and ``name`` that hold those of the row."""
+        return f"({'hash' if self.how == 'copies' else 'crc32(name)'} % {SHARES[self.how]})"
+
+
+def subject_of(
+    whole: TableSchema,
+    projection: Projection,
+    target: Target,
+    lake: LakeName,
+    found: LakeTable | None,
+    constants: Mapping[str, str],
+    values: ValuePolicy,
+) -> Subject | str:
+    """Return what is compared, or why nothing of the table can be.
+
+    Args:
+        whole: all columns of the source.
+        projection: those that are stored, and their masks.
+        target: the lake table's route.
+        lake: its name.
+        found: as it is; None when there is none, which is as good as an empty one.
+        constants: columns that say whose a row is, and their values.
+        values: what the source file says of values that the lake cannot hold.
+    """
+    if target.where:
+        return "a filter says which rows the lake keeps, and the source cannot evaluate Spark SQL"
+    if projection.masked_keys:
+        return f"column {projection.masked_keys[0]} of its key has a mask, so that rows cannot be distinguished"
+    key = (*constants, *whole.primary_key) if whole.primary_key else ()
+    if found is not None and tuple(map(str.lower, found.primary_key)) != tuple(map(str.lower, key)):
+        names = ", ".join(found.primary_key) or "none"
+        return f"its key at the source is {', '.join(key) or 'none'}, and that of the lake table {names}"
+    types = None if found is None else {column.name.lower(): column.type for column in found.columns}
+    left_out, columns = _columns(whole, projection, target, types)
+    compared = TableSchema(whole.database, whole.table, tuple(columns), whole.primary_key)
+    if not columns or set(whole.primary_key) - {column.name for column in columns}:
+        return "no column of it can be compared, or not the whole of its key"
+    found_type = {c.name: c.type.lake_type if types is None else types[c.name.lower()] for c in columns}
+    cells = tuple(cell_of(column, found_type[column.name], values) for column in columns)
+    state = CURRENT_ROWS.get(found.mode, "") if found is not None else ""
+    folded = found is not None and found.mode == "append"
+    return Subject(compared, lake, cells, _how(compared), dict(constants), tuple(left_out), values, state, folded)
+
+
+def _columns(
+    whole: TableSchema, projection: Projection, target: Target, types: Mapping[str, str] | None
+) -> tuple[list[UncomparedColumn], list[Column]]:
+    kept = {column.name for column in projection.source.columns}
+    left_out, columns = [], []
+    for column in whole.columns:
+        if column.name not in kept:
+            left_out.append(UncomparedColumn(column.name, "the source file leaves it out (columns)"))
+        elif column.name in projection.masked:
+            left_out.append(UncomparedColumn(column.name, "the lake holds it behind a mask"))
+        elif not target.keeps(column.name):
+            left_out.append(UncomparedColumn(column.name, "the route leaves it out"))
+        elif types is not None and column.name.lower() not in types:
+            left_out.append(
+                UncomparedColumn(column.name, "the lake table does not have it: no row with it was merged yet")
+            )
+        elif column.type.kind == "unsupported":
+            left_out.append(UncomparedColumn(column.name, f"the type {column.type.text} is not read"))
+        else:
+            columns.append(column)
+    return left_out, columns
+
+
+def _how(schema: TableSchema) -> How:
+    if not schema.primary_key:
+        return "copies"
+    types = {column.name: column.type for column in schema.columns}
+    return "ranges" if types[schema.primary_key[0]].kind == "int" else "hashes"
+
+
+def lake_range(subject: Subject, cuts: int) -> tuple[str, ...]:
+    """Return the Spark SQL by which a row's range is found: how many of ``cuts`` are less than the key's first column.
+
+    A binary search: each halving is one more value of the column ``__range``, over the one before, which begins as 0. Spark
+    compiles columns that follow one another, where it would interpret a lambda for every row.
+
+    Args:
+        subject: the tables.
+        cuts: how many there are in the array ``__cuts``, a column that is beside the row's; see :func:`lake_cuts`.
+    """
+    if subject.how != "ranges" or not cuts:
+        return ()
+    key = f"CAST({quoted(subject.first)} AS {_cut_type(subject)})"
+    steps = (1 << bit for bit in reversed(range(cuts.bit_length())))
+    return tuple(f"__range + IF(get(__cuts, __range + {step - 1}) < {key}, {step}, 0)" for step in steps)
+
+
+def lake_cuts(subject: Subject, cuts: tuple[int, ...]) -> str:
+    """Return the Spark SQL of the array of cuts, filled up for a binary search with values that no key exceeds."""
+    kind = _cut_type(subject)
+    beyond = 10**20 - 1 if _is_long(subject) else 2**63 - 1
+    filled = (*cuts, *[beyond] * ((1 << len(cuts).bit_length()) - 1 - len(cuts)))
+    return f"array({', '.join(f'CAST({cut} AS {kind})' for cut in filled)})"
+
+
+def _cut_type(subject: Subject) -> str:
+    return "DECIMAL(20,0)" if _is_long(subject) else "BIGINT"
+
+
+def _is_long(subject: Subject) -> bool:
+    return subject.keys[0].column.type.lake_type == "decimal(20,0)"

@@ -1,0 +1,127 @@
+"""Where the demo keeps its things: all below ``build/demo``, so that one folder's removal removes them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HOME = ROOT / "build" / "demo"
+STATE = HOME / "state.json"
+ENV_FILE = HOME / "env"
+PID_FILE = HOME / "demo.pid"
+BATCHES = HOME / "batches"
+LAKE = HOME / "lake"
+AIRFLOW = HOME / "airflow"
+SOURCES = ROOT / "dags" / "sources"
+SOURCE_FILE = SOURCES / "shop.yaml"
+DATABASE = "shop"
+
+
+class DemoError(Exception):
+    """The demo cannot continue; the message says why and what to do."""
+
+
+@dataclass
+class State:
+    """What a later run must know about an earlier one.
+
+    Args:
+        server: ``mysql`` or ``mariadb`` (run by the demo), or ``url`` (named by the user).
+        port: of the demo's own server; kept, because it is part of the source's address.
+        password: of the ``cdc`` user on the demo's own server.
+        made: whether the demo has begun to make the shop, which is its own to drop then.
+        rows: how many rows the shop was seeded with; 0 before that is done.
+        workloads: how many workloads have begun; each has its number as its seed.
+        server_id: names the user's server, so that its ``shop`` is known again as the demo's.
+    """
+
+    server: str = ""
+    port: int = 0
+    password: str = field(default_factory=lambda: secrets.token_hex(12), repr=False)
+    made: bool = False
+    rows: int = 0
+    workloads: int = 0
+    server_id: str = ""
+
+    @classmethod
+    def load(cls) -> State:
+        """Read what an earlier run left, or begin."""
+        return cls(**json.loads(STATE.read_text())) if STATE.exists() else cls()
+
+    def save(self) -> None:
+        """Keep it, readable by its owner alone."""
+        write_private(STATE, json.dumps(asdict(self), indent=2) + "\n")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read."""
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_text(text)
+
+
+def shown(path: Path) -> str:
+    """Return a path as the user would type it in the checkout."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def source_environment(host: str, port: int, user: str, password: str) -> dict[str, str]:
+    """Return the variables that ``dags/sources/shop.yaml`` and its defaults ask for."""
+    return {
+        "CDC_SOURCES": str(SOURCES),
+        "CDC_STORE_URL": f"file://{BATCHES}",
+        "CDC_LAKE_URI": f"jdbc:sqlite:{LAKE}/catalog.db?busy_timeout=30000",
+        "CDC_LAKE_WAREHOUSE": f"file://{LAKE}",
+        "CDC_DEMO_HOST": host,
+        "CDC_DEMO_PORT": str(port),
+        "CDC_DEMO_USER": user,
+        "CDC_DEMO_PASSWORD": password,
+    }
+
+
+def write_environment(environment: dict[str, str]) -> None:
+    """Write the variables as a shell file, for commands that the user types."""
+    lines = [f"export {name}={shlex.quote(value)}\n" for name, value in environment.items()]
+    write_private(ENV_FILE, "".join(["# Made by ./dev demo; use it with: . build/demo/env\n", *lines]))
+
+
+@contextmanager
+def only_one() -> Iterator[None]:
+    """Hold the demo's folder; a second demo would run over the first one's data.
+
+    Raises:
+        DemoError: another one runs.
+    """
+    HOME.mkdir(parents=True, exist_ok=True)
+    with PID_FILE.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DemoError(
+                f"a demo runs already (process {running_pid() or '?'}); ./dev demo-clean stops it"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def running_pid() -> int | None:
+    """Return the process of the demo that runs now, or None."""
+    if not PID_FILE.exists():
+        return None
+    with PID_FILE.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            text = file.read()
+            return int(text) if text.isdigit() else None
+    return None

@@ -1,0 +1,196 @@
+"""The demo from its first line to its verdict."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import ExitStack, suppress
+
+from rich.console import Console
+from rich.table import Table
+
+from cdc_lib.config import credentials_from_environment, load_source
+from cdc_lib.pipeline import Pipeline
+from demo import database, places, server
+from demo.places import AIRFLOW, DATABASE, DemoError, State, shown
+from demo.progress import Progress, seconds
+from demo.shop.compare import TableComparison, compare_database, open_lake
+from demo.shop.workload import BackgroundWorkload
+from demo.watch import DAG, Watch
+from spark_jobs.runtime.jars import jar_paths
+from tests.harness.airflow import AirflowStandalone
+
+SCHEDULED_RUNS = 3
+PATIENCE_SECONDS = 15 * 60
+LOOK_SECONDS = 1.5
+
+
+class Demo:
+    """One run of the demo; everything that it starts is stopped when its stack closes.
+
+    Args:
+        rows: rows of the shop's seed.
+        rate: transactions a second of the workload at most.
+        keep: whether to continue after the verdict until somebody presses ^C.
+    """
+
+    def __init__(self, rows: int, rate: float, keep: bool) -> None:
+        self.rows = rows
+        self.rate = rate
+        self.keep = keep
+        self.console = Console(highlight=False)
+        self.stack = ExitStack()
+        self.began = time.monotonic()
+
+    def run(self) -> bool:
+        """Do all of it; returns whether source and lake are equal in every row and column."""
+        with places.only_one(), self.stack:
+            self._say("Spark with Iceberg", f"{len(jar_paths(['iceberg', 'sqlite']))} jars")
+            state = State.load()
+            source = self._start_server(state)
+            database.prepare(source, state, self.rows, lambda text: self._say("shop", text))
+            pipeline = self._open_pipeline(source)
+            workload = self._start_workload(source, state)
+            air = self._start_airflow()
+            watch = Watch(pipeline, air)
+            air.unpause(DAG)
+            self._wait_for_runs(watch, workload)
+            workload.stop()
+            self._catch_up(watch, database.head(source), workload.transactions)
+            air.pause(DAG)
+            found = self._compare(source)
+            self._report(found, watch, air)
+            if self.keep:
+                self._stay(air, source, state)
+        return not any(table.differences for table in found)
+
+    # --- setting up ---
+
+    def _start_server(self, state: State) -> server.Source:
+        source = server.start(state)
+        self.stack.callback(source.stop)
+        self._say("server", source.about)
+        return source
+
+    def _open_pipeline(self, source: server.Source) -> Pipeline:
+        owner = source.owner
+        environment = places.source_environment(owner["host"], owner["port"], source.user, source.password)
+        places.write_environment(environment)
+        os.environ.update(environment)
+        places.BATCHES.mkdir(exist_ok=True)
+        places.LAKE.mkdir(exist_ok=True)
+        config = load_source(places.SOURCE_FILE)
+        pipeline = Pipeline.open(config, credentials_from_environment(config.server))
+        wrong = [finding for finding in pipeline.preflight() if finding.level == "error"]
+        if wrong:
+            lines = "\n".join(f"  {finding.what}: {finding.hint}" for finding in wrong)
+            raise DemoError(f"the server is not ready to be followed:\n{lines}")
+        self._say("source file", shown(places.SOURCE_FILE))
+        return pipeline
+
+    def _start_workload(self, source: server.Source, state: State) -> BackgroundWorkload:
+        state.workloads += 1
+        state.save()
+        workload = BackgroundWorkload(source.owner, DATABASE, seed=state.workloads, rate=self.rate)
+        workload.start()
+        self.stack.callback(workload.stop)
+        self._say("workload", f"at most {self.rate:g} transactions a second")
+        return workload
+
+    def _start_airflow(self) -> AirflowStandalone:
+        # A new one each time: Airflow owns no state, and what an interrupted run left there would be waited for.
+        shutil.rmtree(AIRFLOW, ignore_errors=True)
+        with self.console.status("starting Airflow (up to a minute)"):
+            air = AirflowStandalone(AIRFLOW, places.ROOT / "dags", places.ROOT / "plugins")
+            self.stack.callback(air.stop)
+            air.start()
+            air.wait_for_dag(DAG)
+        self._say("Airflow", f"{air.url}  user {air.user}  password {air.password}")
+        return air
+
+    # --- the main job ---
+
+    def _wait_for_runs(self, watch: Watch, workload: BackgroundWorkload) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        with Progress(self.console) as progress:
+            while (good := watch.good_scheduled_runs()) < SCHEDULED_RUNS:
+                workload.check()
+                _tell_troubles(watch, progress)
+                progress.show(
+                    watch.look(f"waiting for {SCHEDULED_RUNS} scheduled runs, {good} done", workload.transactions)
+                )
+                _patience(deadline, f"{SCHEDULED_RUNS} scheduled runs")
+        for run in watch.runs():
+            self._say("run", f"{run['dag_run_id']}: {run['state']}")
+
+    def _catch_up(self, watch: Watch, head: tuple[str, int], transactions: int) -> None:
+        """Wait until the lake has all that the workload did."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        with Progress(self.console) as progress:
+            while not watch.merged_up_to(*head):
+                _tell_troubles(watch, progress)
+                progress.show(watch.look("the workload has stopped; the cursor catches up", transactions))
+                _patience(deadline, "the catch-up")
+        figures = watch.look("", transactions)
+        self._say("caught up", figures.line().removeprefix(": "))
+
+    def _compare(self, source: server.Source) -> list[TableComparison]:
+        began = time.monotonic()
+        with self.console.status("comparing every row and column"):
+            catalog = open_lake(os.environ["CDC_LAKE_URI"], os.environ["CDC_LAKE_WAREHOUSE"])
+            found = compare_database(source.owner, DATABASE, catalog)
+        self._say("compared", f"every row and column in {time.monotonic() - began:.0f} s")
+        return found
+
+    # --- the end ---
+
+    def _report(self, found: list[TableComparison], watch: Watch, air: AirflowStandalone) -> None:
+        lag = seconds(watch.status.lag_seconds if watch.status else None)
+        table = Table(title="the shop and its lake")
+        for name, justify in (("lake table", "left"), ("rows at the source", "right"), ("rows in the lake", "right"),
+                              ("differences", "right"), ("lag", "right")):  # fmt: skip
+            table.add_column(name, justify="right" if justify == "right" else "left")
+        for one in found:
+            style = "red" if one.differences else "green"
+            table.add_row(f"{DATABASE}.{one.table}", f"{one.source_rows:,}", f"{one.lake_rows:,}",
+                          f"[{style}]{one.differences:,}[/]", lag)  # fmt: skip
+        self.console.print(table)
+        for one in found:
+            for text in (*one.wrong_columns, *one.examples):
+                self.console.print(f"  {one.table}: {text}", markup=False, style="red")
+        running = air.url if self.keep else f"{air.url} (until now; ./dev demo --keep leaves it running)"
+        self._say("Airflow", f"{running}  user {air.user}  password {air.password}")
+        env = shown(places.ENV_FILE)
+        self.console.print("\nquery the lake by yourself:", markup=False)
+        self.console.print(f"  . {env} && ./dev cdc lake preview shop shop.orders", markup=False, soft_wrap=True)
+        self.console.print(
+            f'  . {env} && .venv/bin/python -m demo query "SELECT status, count(*) FROM orders GROUP BY 1"',
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
+        verdict = "equal in every row and column" if not any(t.differences for t in found) else "NOT EQUAL"
+        self.console.print(f"\n{verdict}; {time.monotonic() - self.began:.0f} s in all", style="bold", markup=False)
+
+    def _stay(self, air: AirflowStandalone, source: server.Source, state: State) -> None:
+        workload = self._start_workload(source, state)
+        air.unpause(DAG)
+        self.console.print("it continues until ^C, or ./dev demo-clean from another terminal", style="bold")
+        with suppress(KeyboardInterrupt):
+            while True:
+                workload.check()
+                time.sleep(1)
+
+    def _say(self, what: str, text: str) -> None:
+        self.console.print(f"{what:>20}  ", style="bold cyan", end="", markup=False)
+        self.console.print(text, markup=False, soft_wrap=True)
+
+
+def _tell_troubles(watch: Watch, progress: Progress) -> None:
+    for text in watch.troubles():
+        progress.tell(text)
+
+
+def _patience(deadline: float, what: str) -> None:
+    if time.monotonic() > deadline:
+        raise DemoError(f"{what}: not after {PATIENCE_SECONDS // 60} minutes")
+    time.sleep(LOOK_SECONDS)

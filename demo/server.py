@@ -1,0 +1,135 @@
+"""The MySQL or MariaDB server of the demo: the one the user names, one that is on PATH, or one that is fetched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pymysql
+
+from demo.places import HOME, DemoError, State
+from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer, mysql_packages
+from tests.harness.servers.process import free_port
+
+URL_VARIABLE = "CDC_DEMO_MYSQL_URL"
+KINDS: dict[str, type[SqlServer]] = {"mysql": MySqlServer, "mariadb": MariaDbServer}
+RETENTION = {"binlog-expire-logs-seconds": 7 * 86_400}
+
+
+@dataclass
+class Source:
+    """A server that runs, and two ways to log in.
+
+    Args:
+        about: what it is and where it is from, for people.
+        owner: pymysql's options for whoever makes the shop and works in it.
+        user: the name that the product logs in with.
+        password: the product's password.
+        server: the process, when it is the demo's own.
+    """
+
+    about: str
+    owner: dict[str, Any]
+    user: str
+    password: str
+    server: SqlServer | None = None
+
+    def connect(self) -> Any:
+        """Open a connection as the shop's owner."""
+        return pymysql.connect(**{**self.owner, "autocommit": True, "charset": "utf8mb4"})
+
+    def stop(self) -> None:
+        """Stop the server if it is the demo's own."""
+        if self.server is not None:
+            self.server.stop()
+
+
+def start(state: State) -> Source:
+    """Start or reach the server, and write down which one it is.
+
+    Raises:
+        DemoError: the user's server cannot be reached, or is another one than last time.
+    """
+    url = os.environ.get(URL_VARIABLE)
+    kind = "url" if url else (state.server if state.server in KINDS else _kind_on_path())
+    if state.made and kind != state.server:
+        raise DemoError(
+            f"the last demo ran on another server ({state.server}); ./dev demo-clean makes room for this one"
+        )
+    state.server = kind
+    return _reach(url, state) if url else _run(KINDS[kind], state)
+
+
+def _kind_on_path() -> str:
+    return "mysql" if mysql_packages._on_path("mysqld") else "mariadb"
+
+
+def _run(kind: type[SqlServer], state: State) -> Source:
+    origin = "on PATH" if _kind_on_path() == "mysql" or shutil.which("mariadbd") else "fetched"
+    if not (state.port and _is_free(state.port)):
+        if state.made:
+            raise DemoError(
+                f"port {state.port}, which the demo's database listens on, is taken; free it or ./dev demo-clean"
+            )
+        state.port = free_port()
+    folder = HOME / "server" / state.server
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    server = kind(folder, port=state.port, settings=RETENTION, cdc_password=state.password)
+    try:
+        server.start()
+        state.save()
+        owner = {"host": server.host, "port": server.port, "user": "root", "password": ""}
+        about = f"{server.flavor} {server.version}, {origin}, at {server.host}:{server.port}"
+        return Source(about, owner, server.cdc_user, server.cdc_password, server)
+    except BaseException:
+        server.stop()
+        raise
+
+
+def _reach(url: str, state: State) -> Source:
+    owner = parse(url)
+    try:
+        with closing(pymysql.connect(**owner)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT VERSION(), @@server_id, @@hostname")
+            version, *names = cursor.fetchone() or ("", "", "")
+    except pymysql.err.OperationalError as error:
+        raise DemoError(f"cannot reach the server that {URL_VARIABLE} names: {error}") from error
+    server_id = "/".join(map(str, names))
+    if state.made and state.server_id != server_id:
+        raise DemoError("the last demo ran on another server; ./dev demo-clean makes room for this one")
+    state.server_id = server_id
+    state.save()
+    about = f"{version}, named by {URL_VARIABLE}, at {owner['host']}:{owner['port']}"
+    return Source(about, owner, owner["user"], owner["password"])
+
+
+def parse(url: str) -> dict[str, Any]:
+    """Read ``mysql://user:password@host:port`` into pymysql's options.
+
+    Raises:
+        DemoError: it is not such an address.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"mysql", "mariadb"} or not parts.hostname or not parts.username:
+        raise DemoError(f"{URL_VARIABLE} must look like mysql://user:password@host:3306")
+    return {
+        "host": parts.hostname,
+        "port": parts.port or 3306,
+        "user": unquote(parts.username),
+        "password": unquote(parts.password or ""),
+    }
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,1 @@
+"""The batches of a plan as frames of changes."""

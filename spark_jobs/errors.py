@@ -1,0 +1,122 @@
+"""What Iceberg, Spark and the storage below them raise, as errors of this project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from cdc_lib.errors import CdcError, ConfigError, CorruptBatch, MergeConflict, MergeError, StoreUnavailable
+
+CONFLICTS = (
+    "CommitFailedException",
+    "CommitStateUnknownException",
+    "ValidationException",
+    "AlreadyExistsException",
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+    "SQLITE_CONSTRAINT",
+    "Cannot fast-forward",
+    "SQLITE_BUSY",
+    "database is locked",
+    "Error while running command to get file permissions",
+)
+"""Names and words of a commit that lost against another one; the last of a file that another job removed while it was listed."""
+
+NO_KEYS = (
+    "Unable to load credentials",
+    "NoAuthWithAWSException",
+    "NoAwsCredentialsException",
+    "NoCredentialsException",
+)
+"""Names and words of a process, perhaps on another machine, that has no keys for the storage."""
+
+NO_RIGHTS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "readonly database", "unable to open database file")
+"""Names and words of a catalog's file that may not be opened or written."""
+
+UNAVAILABLE = (
+    "SdkClientException",
+    "ApiCallTimeoutException",
+    "ServiceUnavailableException",
+    "ServiceFailureException",
+    "ConnectException",
+    "SocketTimeoutException",
+    "UncheckedSQLException",
+    "Communications link failure",
+)
+"""Names and words of a storage or a catalog that gives no answer."""
+
+MISSING = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException", "is not a Parquet file")
+"""Names and words of a data file that cannot be read."""
+
+NO_TABLE = ("NoSuchTableException", "TABLE_OR_VIEW_NOT_FOUND", "NoSuchNamespaceException", "SCHEMA_NOT_FOUND")
+"""Names and words of a table that is not there."""
+
+
+@contextmanager
+def translate_errors(deed: str, table: str) -> Iterator[None]:
+    """Turn what Java raises in the block into the error tree, with the table's name."""
+    try:
+        yield
+    except CdcError:
+        raise
+    except (Py4JError, PySparkException) as error:
+        raise fault_of(error, deed, table) from error
+
+
+def fault_of(error: Exception, deed: str, table: str) -> CdcError:
+    """Return the error for a failure of Spark."""
+    text = said(error)
+    if any(word in text for word in CONFLICTS):
+        hint = "Nothing was changed; the merge can be run again."
+        return MergeConflict(f"could not {deed}: another commit came first: {_short(text)}", hint=hint, table=table)
+    if any(word in text for word in NO_KEYS):
+        hint = "Spark's executors take the store's keys from their own environment: set AWS_ACCESS_KEY_ID and "
+        hint += "AWS_SECRET_ACCESS_KEY where each worker is started."
+        return StoreUnavailable(f"could not {deed}: no keys for the storage: {_short(text)}", hint=hint, table=table)
+    if any(word in text for word in NO_RIGHTS):
+        hint = "Give the file in lake.uri and its folder to the user of the job (chown), with the right to write."
+        return ConfigError(
+            f"could not {deed}: the catalog's file cannot be opened: {_short(text)}", hint=hint, table=table
+        )
+    if any(word in text for word in UNAVAILABLE):
+        return StoreUnavailable(f"could not {deed}: no answer: {_short(text)}", table=table)
+    if any(word in text for word in MISSING):
+        hint = "A file of a batch or of the table is missing or damaged; restore it from the store's versions."
+        return CorruptBatch(f"could not {deed}: {_short(text)}", hint=hint, table=table)
+    return MergeError(f"could not {deed}: {_short(text)}", table=table)
+
+
+def is_missing(error: Exception) -> bool:
+    """Whether an error says that there is no such table, and nothing else."""
+    return any(word in said(error) for word in NO_TABLE)
+
+
+def lacks_metadata(error: Exception) -> bool:
+    """Whether a file of a table's metadata is not there."""
+    text = said(error)
+    return "NotFoundException" in text and "/metadata/" in text
+
+
+def is_overtaken(error: Exception) -> bool:
+    """Whether a commit was refused, for sure, because the table's metadata changed since it was read."""
+    text = said(error)
+    return "CommitFailedException" in text and "CommitStateUnknownException" not in text
+
+
+def said(error: Exception) -> str:
+    """Return what an error of Spark says, with the names of the Java exceptions that caused it."""
+    if not isinstance(error, Py4JJavaError):
+        cause = getattr(error, "_cause", None)
+        return f"{error}\n{cause}" if cause is not None else str(error)
+    texts: list[str] = []
+    java = error.java_exception
+    while java is not None and len(texts) < 10:  # a chain of causes may go round
+        texts.append(str(java.toString()))
+        java = java.getCause()
+    return "\n".join(texts)
+
+
+def _short(text: str) -> str:
+    return " / ".join(line.strip() for line in text.splitlines() if line.strip())[:600]

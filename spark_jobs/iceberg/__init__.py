@@ -1,0 +1,1 @@
+"""Iceberg tables: definition, commits, markers, branches, maintenance."""

@@ -1,0 +1,315 @@
+"""Changes that lack cells, completed from what came before them: in the batches, and in the lake's standing row.
+
+All changes of a key make a timeline, in which the lake's standing row is one more, at its own place in the order. A cell that a
+change lacks is the last one before it, back to the last whole row; a delete ends a life, and nothing is taken from beyond
+it. An update that moved a row to another key lacks what the old key had: the delete beside it, completed first, gives it.
+
+A cell is held as a struct while this continues, so that a NULL that was written is told from a cell that is not there, and a
+value that the binlog does not tell from both.
+
+A snapshot's row is in the timeline at its low watermark, but may have been read later. For a row that kept its key this
+does no harm: what was written since is written to it once more. A row that got its key in between is another matter: the row
+that was read under its old key may be its successor there. So it takes cells from its old key only where that life began in
+the binlog, and else stays open. So does one that got its key before the end of what was re-selected.
+A row that was inserted while the snapshot was read, without the columns that took their defaults, stays open as well: its
+part of the table may have been read before it was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lib.errors import MergeError
+from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
+from cdc_lib.model.lake_table import CHANGE_TYPES, LAKE_NAMES, ORDER, LakeColumn, LakeTable
+from cdc_lib.model.manifest import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
+from cdc_lib.model.table_mode import MODE_TYPES
+from cdc_lib.model.table_name import TableName
+from cdc_lib.ports import Filled
+from spark_jobs.changes.frames import BEFORE_READ, READ_AHEAD, WHILE_READ
+from spark_jobs.iceberg.added_defaults import filled_value
+from spark_jobs.iceberg.key_filter import key_range, same_key
+from spark_jobs.iceberg.temp_views import view_of
+from spark_jobs.sql import as_text, quoted, text_literal
+
+WHOLE, MOVED, LEAVES, EXISTING, MISSING = "cdc_whole", "cdc_moved", "cdc_leaves", "cdc_existing", "cdc_missing"
+PHASE, TRACED, BORN = "cdc_phase", "cdc_traced", "cdc_born"
+CELLS_VIEW, NEEDED_VIEW, TIMELINE_VIEW = "cdc_cells", "cdc_needed", "cdc_timeline"
+
+READ = "r"
+"""The ``_op`` of a row that a snapshot read."""
+
+_KEYS_TOLD = 5
+"""Keys that an error names."""
+
+_GONE_FIRST = f"CASE WHEN {quoted(OP)} = '{DELETE}' THEN 0 ELSE 1 END"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Completes the changes of one merge of one table.
+
+    Args:
+        session: whose temporary views may be replaced.
+        table: the lake table.
+        lake: its name, ready for SQL.
+        source_table: ``database.table`` at the source, for messages.
+        resets: conditions on ``t``, the lake's rows: those that meet one of them are taken out in the same commit.
+        added_defaults: what the lake's rows get in the same commit.
+        deleted: whether rows that are deleted are completed as well, because they stay.
+    """
+
+    session: SparkSession
+    table: LakeTable
+    lake: str
+    source_table: str
+    resets: tuple[str, ...] = ()
+    added_defaults: Sequence[Filled] = ()
+    deleted: bool = False
+
+    def last(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
+        """Return the last change of each key with the columns of the changes and, for :meth:`check`, what is missing.
+
+        Args:
+            changes: changes with ``_absent``, which has a character for each of the lake table's columns.
+            snapshot_to_come: rows that cannot be completed are deletes for now: the snapshot will bring them. So are, in any
+                case, changes from before the end of a snapshot's reads to rows that it did not find: they were deleted since. Not so
+                rows that were inserted meanwhile.
+
+        Raises:
+            MergeError: a row lacks a part of its key.
+        """
+        self._timeline(changes)
+        # A change that is merged again goes over the row that it left, which may have been written over since.
+        ranked = self._sql(last_change_sql(self._view(TIMELINE_VIEW), self.table.primary_key, quoted, EXISTING)).drop(
+            RANK
+        )
+        return ranked.where(f"NOT {EXISTING}").selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
+
+    def every(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
+        """Return all changes, completed as :meth:`last` completes the last ones."""
+        self._timeline(changes)
+        every = self._sql(f"SELECT * FROM {self._view(TIMELINE_VIEW)} WHERE NOT {EXISTING}")
+        return every.selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
+
+    def _timeline(self, changes: DataFrame) -> None:
+        """Make the view of all changes and standing rows, completed."""
+        self._cells(changes).createOrReplaceTempView(self._view(CELLS_VIEW))
+        facts = f"count_if({MISSING}), count_if({MOVED} AND NOT {WHOLE})"
+        [(keyless, moved)] = self._sql(f"SELECT {facts} FROM {self._view(CELLS_VIEW)}").collect()
+        if keyless:
+            raise _error(self.source_table, "rows lack columns of the key, which took their defaults", rows=keyless)
+        timeline = self._filled(self._with_existing())
+        if moved:
+            timeline = self._with_moves(timeline)
+        timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
+
+    def check(self, last: DataFrame, why: str = "") -> None:
+        """Look whether every row that is afterwards is whole.
+
+        Args:
+            last: what :meth:`last` returned, or what came of it.
+            why: why rows could not be read back from the source.
+
+        Raises:
+            MergeError: one is not.
+        """
+        types = {column.name: column.type for column in self.table.columns}
+        key = [as_text(quoted(name), types[name]) for name in self.table.primary_key]
+        missing = last.where(f"{MISSING} <> '' AND {quoted(OP)} <> '{DELETE}'")
+        rows = missing.selectExpr(*key, MISSING).limit(_KEYS_TOLD).collect()
+        if rows:
+            keys = "; ".join(_key_text(self.table.primary_key, row) for row in rows)
+            what = "rows lack columns that neither the batches nor the lake hold"
+            raise _error(self.source_table, what, column=rows[0][MISSING], key=keys, reselect=why or None)
+
+    @property
+    def _own(self) -> list[LakeColumn]:
+        """The columns whose cells may be absent."""
+        fixed = {*self.table.primary_key, *CHANGE_TYPES, *LAKE_NAMES.values(), *MODE_TYPES}
+        return [column for column in self.table.columns if column.name not in fixed]
+
+    @property
+    def _fixed(self) -> list[str]:
+        """Quoted names of the others."""
+        own = {column.name for column in self._own}
+        return [quoted(OP), *(quoted(c.name) for c in self.table.columns if c.name not in own and c.name != OP)]
+
+    def _cells(self, changes: DataFrame) -> DataFrame:
+        """Wrap the cells, and find the updates that moved a row to another key: a delete stands right before them."""
+        marks = {column.name: f"substring({ABSENT}, {i}, 1)" for i, column in enumerate(self.table.columns, 1)}
+        event = "PARTITION BY " + ", ".join(map(quoted, ORDER[:-1])) + f" ORDER BY {quoted(ORDER[-1])}, {_GONE_FIRST}"
+        op, row = quoted(OP), quoted(ORDER[-1])
+        moved = f"{op} = 'u' AND lag({op}) OVER ({event}) = '{DELETE}' AND lag({row}) OVER ({event}) = {row} - 1"
+        leaves = f"{op} = '{DELETE}' AND lead({op}) OVER ({event}) = 'u' AND lead({row}) OVER ({event}) = {row} + 1"
+        key_here = " AND ".join(f"{marks[name]} = '{CELL_HERE}'" for name in self.table.primary_key)
+        return changes.selectExpr(
+            *self._fixed,
+            *(_wrapped(column, marks[column.name]) for column in self._own),
+            f"{ABSENT} IS NULL AS {WHOLE}",
+            f"coalesce({moved}, false) AS {MOVED}",
+            f"coalesce({leaves}, false) AS {LEAVES}",
+            f"coalesce(NOT ({key_here}), false) AS {MISSING}",
+            f"false AS {EXISTING}",
+            f"coalesce(substring({ABSENT}, {len(self.table.columns) + 1}, 1), '') AS {PHASE}",
+            f"{ABSENT} IS NULL AND {op} <> '{READ}' AS {TRACED}",
+            f"{op} = 'c' AS {BORN}",
+        )
+
+    def _with_existing(self) -> DataFrame:
+        """Put the lake's rows of the keys that need them into the timeline."""
+        cells = self._sql(f"SELECT * FROM {self._view(CELLS_VIEW)}").drop(MISSING)
+        if self.table.empty:
+            return cells
+        which = "true" if self.deleted else f"({quoted(OP)} <> '{DELETE}' OR {LEAVES})"
+        needed = self._sql(f"SELECT * FROM {self._view(CELLS_VIEW)} WHERE NOT {WHOLE} AND {which}")
+        needed.createOrReplaceTempView(self._view(NEEDED_VIEW))
+        last = self._sql(last_change_sql(self._view(NEEDED_VIEW), self.table.primary_key, quoted)).drop(RANK)
+        last.createOrReplaceTempView(self._view(NEEDED_VIEW))
+        keys = key_range(self.session, self._view(NEEDED_VIEW), self.table)
+        if keys.rows == 0:
+            return cells
+        fixed = [f"'{READ}' AS {name}" if name == quoted(OP) else f"t.{name}" for name in self._fixed]
+        values = {c.name: filled_value(c, self.added_defaults, f"t.{quoted(c.name)}", "t") for c in self._own}
+        own = [f"named_struct('v', {value}, 'known', true) AS {quoted(name)}" for name, value in values.items()]
+        flags = [f"true AS {WHOLE}", f"false AS {MOVED}", f"false AS {LEAVES}", f"true AS {EXISTING}"]
+        flags += [f"'' AS {PHASE}", f"false AS {TRACED}", f"false AS {BORN}"]
+        standing = self._sql(
+            f"SELECT {', '.join((*fixed, *own, *flags))} FROM {self.lake} AS t JOIN {keys.relation} AS s"
+            f" ON {same_key(self.table.primary_key)}{keys.within('t')}"
+            + "".join(f" AND NOT ({condition})" for condition in self.resets)
+        )
+        return cells.unionByName(standing)
+
+    def _filled(self, timeline: DataFrame) -> DataFrame:
+        """Fill each cell from the changes of the same key before it."""
+        timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
+        keys = ", ".join(map(quoted, self.table.primary_key))
+        # A change that is merged again meets the row that it left: it takes from it what it lacks.
+        order = ", ".join(map(quoted, ORDER)) + f", {_GONE_FIRST}, NOT {EXISTING}"
+        # A delete right after a delete is the same one, which a later epoch brought again.
+        ended = f"lag({quoted(OP)}) OVER (PARTITION BY {keys} ORDER BY {order}) = '{DELETE}'"
+        reborn = f"coalesce({quoted(OP)} <> '{DELETE}' AND {ended}, false)"
+        begins = (
+            f"SELECT *, CASE WHEN {WHOLE} OR {reborn} THEN 1 ELSE 0 END AS cdc_begins FROM {self._view(TIMELINE_VIEW)}"
+        )
+        until = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+        life = f"sum(cdc_begins) OVER (PARTITION BY {keys} ORDER BY {order} {until}) AS cdc_life"
+        lives = f"SELECT *, {life} FROM ({begins}) AS b"
+        over = f"OVER (PARTITION BY {keys}, cdc_life ORDER BY {order} {until})"
+        own = [f"last_value({quoted(c.name)}) IGNORE NULLS {over} AS {quoted(c.name)}" for c in self._own]
+        since = [f"bool_or({name}) {over} AS {name}" for name in (TRACED, BORN)]
+        kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, EXISTING, PHASE, *since)
+        return self._sql(f"SELECT {', '.join(kept)} FROM ({lives}) AS l")
+
+    def _moved_open(self, timeline: DataFrame) -> int:
+        """Count moved rows that lack cells."""
+        lacks = " OR ".join(f"{quoted(column.name)} IS NULL" for column in self._own)
+        return timeline.where(f"{MOVED} AND NOT {WHOLE} AND ({lacks})").count() if lacks else 0
+
+    def _with_moves(self, timeline: DataFrame) -> DataFrame:
+        """Fill moved rows from the deletes beside them, as often as a row was moved."""
+        before = -1
+        while True:
+            timeline = timeline.localCheckpoint()
+            still = self._moved_open(timeline)
+            if still == 0:
+                return timeline
+            if still == before:
+                return self._filled(self._doubted(timeline))
+            before = still
+            timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
+            pair = [*(f"d.{quoted(name)} = u.{quoted(name)}" for name in ORDER[:-1])]
+            pair += [f"d.{quoted(ORDER[-1])} = u.{quoted(ORDER[-1])} - 1", f"(u.{PHASE} = '' OR d.{TRACED})"]
+            own = [f"coalesce(u.{quoted(c.name)}, d.{quoted(c.name)}) AS {quoted(c.name)}" for c in self._own]
+            kept = (*(f"u.{name}" for name in self._fixed), *own, f"u.{WHOLE}", MOVED, f"u.{LEAVES}", f"u.{EXISTING}")
+            traced = f"u.{TRACED} OR coalesce(d.{TRACED}, false) AS {TRACED}"
+            leaving = ", ".join(quoted(name) for name in (*ORDER, *(c.name for c in self._own)))
+            filled = self._sql(
+                f"SELECT {', '.join((*kept, f'u.{PHASE}', traced, f'u.{BORN}'))} FROM {self._view(TIMELINE_VIEW)} AS u LEFT JOIN"
+                f" (SELECT {leaving}, {TRACED} FROM {self._view(TIMELINE_VIEW)} WHERE {LEAVES}) AS d ON {MOVED} AND {' AND '.join(pair)}"
+            )
+            timeline = self._filled(filled)
+
+    def _doubted(self, timeline: DataFrame) -> DataFrame:
+        """Mark what moved rows lack as not known where a row that was read under their old key may be another one."""
+        timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
+        own = [
+            f"CASE WHEN {MOVED} AND {PHASE} IN ('{WHILE_READ}', '{READ_AHEAD}') THEN coalesce({quoted(c.name)}, {_unknown(c)})"
+            f" ELSE {quoted(c.name)} END AS {quoted(c.name)}"
+            for c in self._own
+        ]
+        kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, EXISTING, PHASE, TRACED, BORN)
+        return self._sql(f"SELECT {', '.join(kept)} FROM {self._view(TIMELINE_VIEW)}")
+
+    def _plain(self, *, snapshot_to_come: bool) -> Iterator[str]:
+        """Unwrap the cells; MISSING names those of a standing row that are not there."""
+        names = [f"CASE WHEN {_is_missing(c)} THEN {text_literal(c.name)} END" for c in self._own]
+        missing = f"concat_ws(', ', {', '.join(names)})" if names else "''"
+        missing = f"CASE WHEN {quoted(OP)} = '{DELETE}' THEN '' ELSE {missing} END"
+        known = " AND ".join(f"coalesce({quoted(c.name)}.known, true)" for c in self._own) or "true"
+        deleted = f"{PHASE} = '{BEFORE_READ}' OR ({PHASE} = '{WHILE_READ}' AND {known} AND NOT {BORN})"
+        gone = "true" if snapshot_to_come else deleted
+        for name in self._fixed:
+            if name == quoted(OP):
+                yield f"CASE WHEN {missing} <> '' AND ({gone}) THEN '{DELETE}' ELSE {name} END AS {name}"
+            else:
+                yield name
+        yield from (f"{quoted(column.name)}.v AS {quoted(column.name)}" for column in self._own)
+        yield f"{missing} AS {MISSING}"
+
+    def _view(self, name: str) -> str:
+        return view_of(self.session, name)
+
+    def _sql(self, statement: str) -> DataFrame:
+        return self.session.sql(statement)
+
+
+def _wrapped(column: LakeColumn, mark: str) -> str:
+    name = quoted(column.name)
+    here = f"named_struct('v', {name}, 'known', true)"
+    return (
+        f"CASE WHEN {ABSENT} IS NULL OR {mark} = '{CELL_HERE}' THEN {here}"
+        f" WHEN {mark} = '{CELL_UNKNOWN}' THEN {_unknown(column)} END AS {name}"
+    )
+
+
+def _unknown(column: LakeColumn) -> str:
+    return f"named_struct('v', CAST(NULL AS {column.type}), 'known', false)"
+
+
+def _is_missing(column: LakeColumn) -> str:
+    return f"{quoted(column.name)} IS NULL OR NOT {quoted(column.name)}.known"
+
+
+def _key_text(names: Sequence[str], row: Sequence[object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=False))
+
+
+def refuse_absent(changes: DataFrame, source_table: str) -> None:
+    """Refuse changes that lack cells for a table that keeps every change: no standing row could complete them.
+
+    Raises:
+        MergeError: there is one.
+    """
+    if ABSENT not in changes.columns:
+        return
+    found = changes.where(f"{ABSENT} IS NOT NULL").count()
+    if found:
+        raise _error(
+            source_table, "every change of the table is kept as it is, and no standing row has the rest", rows=found
+        )
+
+
+def _error(source_table: str, what: str, **context: str | int | None) -> MergeError:
+    return MergeError(
+        f"the binlog does not contain all columns of some rows: {what}",
+        hint="With reselect.mode: auto a merge reads such rows of tables with a key from the source; else set "
+        "binlog_row_image=FULL and binlog_row_value_options='' there (also in sessions). "
+        f"Then: cdc snapshot {{source}} {TableName.parse(source_table).in_shell}",
+        table=source_table,
+        **context,
+    )

@@ -1,0 +1,586 @@
+"""A lake table in Apache Iceberg, merge-on-read with deletion vectors.
+
+An upsert is two steps (`./dev bench lake merges` prints them beside one MERGE INTO): a MERGE that only deletes, against the
+broadcast key and order columns (or a DELETE that names few keys), then an append of the new rows. Both go to a branch that becomes the table in one commit. A single step
+takes this way too: Iceberg lets two appends to a table pass beside each other, and only the branch tells that another merge
+of the same batches, perhaps one that was given up and still runs, came first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from cdc_lib.errors import MergeConflict, MergeError
+from cdc_lib.lake.evolution import changes_for
+from cdc_lib.lake.modes import MODES, mode_of
+from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
+from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
+from cdc_lib.model.foreign import Past
+from cdc_lib.model.lake_table import (
+    KEY_PROPERTY,
+    LAKE_FILE,
+    MODE_PROPERTY,
+    ORDER,
+    SOURCE_PROPERTY,
+    TABLE_PROPERTY,
+    LakeColumn,
+    LakeName,
+    LakeTable,
+    Marker,
+    Reselected,
+    marker_property,
+)
+from cdc_lib.model.manifest import ABSENT, EPOCH, OFFSET, OP
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_mode import IS_CURRENT, RESET, Mode
+from cdc_lib.model.table_name import TableName
+from cdc_lib.ports import Filled, Replaced, Reselect, Superseded
+from spark_jobs.errors import is_missing, is_overtaken, said, translate_errors
+from spark_jobs.iceberg.added_defaults import column_of, filled_columns, update_sql
+from spark_jobs.iceberg.branches import (
+    PUBLISH_ATTEMPTS,
+    Branch,
+    drop,
+    drop_left_over,
+    new_branch,
+    publish,
+    start_branch,
+)
+from spark_jobs.iceberg.commits_since import past_of
+from spark_jobs.iceberg.completion import Completion, refuse_absent
+from spark_jobs.iceberg.ddl import (
+    become_sql,
+    column_sql,
+    create_sql,
+    forget_identity_sql,
+    key_clauses,
+    key_sql,
+    located,
+    order_sql,
+)
+from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
+from spark_jobs.iceberg.loading import identity_of, load_table
+from spark_jobs.iceberg.locations import location_of, namespace_location_of
+from spark_jobs.iceberg.markers import markers_of
+from spark_jobs.iceberg.renames import refuse_renamed, rename_columns
+from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows
+from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
+from spark_jobs.iceberg.soft_delete import mark_sql, marked
+from spark_jobs.iceberg.temp_views import view_of
+from spark_jobs.runtime.java_classes import java_classes
+from spark_jobs.runtime.session import set_for
+from spark_jobs.sql import belongs, full_name, point, quoted, struct
+
+ROWS_PER_FILE = 250_000
+"""An append of up to so many rows becomes one file, sorted by key."""
+
+SOURCE_VIEW, LAST_VIEW, NEWER_VIEW, LEFT_VIEW = "cdc_changes", "cdc_last", "cdc_newer", "cdc_left"
+SUMMARY_SETTING = "spark.sql.iceberg.snapshot-property."
+"""Settings of this prefix put properties into the summary of every commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The snapshot that a job read first; None for a table without one."""
+
+    snapshot: int | None
+
+
+class IcebergTable:
+    """One Iceberg table; implements :class:`cdc_lib.ports.MergeTarget`.
+
+    Args:
+        session: a Spark session that no other thread uses meanwhile: the marker is a setting of it.
+        name: the lake table.
+        source: name of the source.
+        tables: ``database.table`` at the source of each table whose rows go into it, and whether a route sends them; the
+            first stands for all in messages and in the table's properties.
+    """
+
+    def __init__(self, session: SparkSession, name: LakeName, source: str, tables: Mapping[TableName, bool]) -> None:
+        self._session = session
+        self._name = name
+        self._source = source
+        self._tables = tables
+        self._table = next(iter(tables))
+        self._followed: tuple[ColumnRename, ...] | None = None  # the renames under whose names rows are put together
+        self._read: Read | None = None  # what markers and rows were decided on
+        self._rekeyed = False
+        self._marks: Mapping[str, str] = {}
+
+    def load(self) -> LakeTable | None:
+        """Return the table as it is now, or None when there is none."""
+        with translate_errors("read the lake table", self._table):
+            try:
+                java = self._java()
+            except (AnalysisException, Py4JJavaError) as error:
+                if not is_missing(error):
+                    raise
+                return None
+            snapshot = java.currentSnapshot()
+            counted = snapshot.summary().get("total-records") if snapshot is not None else "0"
+            properties = java.properties()  # a Java map: each look into it is a call
+            owner = (properties.get(SOURCE_PROPERTY), properties.get(TABLE_PROPERTY))
+            renames = from_json(properties.get(RENAMES_PROPERTY), self._table)
+            self._followed = renames if self._followed is None else self._followed
+            self._read = (
+                Read(snapshot.snapshotId() if snapshot is not None else None) if self._read is None else self._read
+            )
+            classes = java_classes(self._session)
+            markers, carried, sequences = markers_of(classes, java, self._source, self._tables, owner)
+            return LakeTable(
+                columns=self._columns(java),
+                primary_key=tuple(json.loads(properties.get(KEY_PROPERTY) or "[]")),
+                mode=_mode(properties.get(MODE_PROPERTY), self._table),
+                marker=markers[self._table],
+                snapshot_id=snapshot.snapshotId() if snapshot is not None else None,
+                records=int(counted) if counted is not None else None,
+                markers=markers,
+                carried=carried,
+                renames=renames,
+                uuid=java.uuid().toString(),
+                schema_id=java.schema().schemaId(),
+                sequences=sequences,
+                last_sequence=java.operations().current().lastSequenceNumber(),
+            )
+
+    def past(self, snapshot_id: int, schema_id: int) -> Past:
+        """Return what happened to the table since it had a snapshot and a schema."""
+        with translate_errors("read the history of the lake table", self._table):
+            return past_of(java_classes(self._session), self._java(), snapshot_id, schema_id)
+
+    def create(
+        self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[ColumnRename] = ()
+    ) -> LakeTable:
+        """Create the table without rows; the row's own columns come first."""
+        mode = mode_of(schema, wanted)
+        properties = {
+            SOURCE_PROPERTY: self._source,
+            TABLE_PROPERTY: self._table,
+            **({RENAMES_PROPERTY: to_json(renames)} if renames else {}),
+        }
+        with translate_errors("create the lake table", self._table):
+            self._sql(create_sql(self._name, schema, mode, properties, location_of(self._session, self._name)))
+            for statement in key_clauses(self._name, schema, mode):
+                self._sql(statement)
+        return self._loaded()
+
+    def become(self, mode: Mode) -> LakeTable:
+        """Continue in another mode: every step may be done again, and the mode is written last."""
+        have = {column.name for column in self._loaded().columns}
+        with translate_errors(f"give the lake table the mode {mode}", self._table):
+            for statement in become_sql(self._name, mode, have):
+                self._sql(statement)
+        return self._loaded()
+
+    def rename(self, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename]) -> LakeTable:
+        """Give columns new names, all at once, and remember the renames that they follow, in the same commit."""
+        with translate_errors("rename columns of the lake table", self._table):
+            rename_columns(self._java(), state, names, renames, self._table)
+        self._followed = tuple(renames)
+        return self._loaded()
+
+    def evolve(self, schema: TableSchema) -> LakeTable:
+        """Add and widen columns until rows of the schema fit; raises IncompatibleSchema where they cannot."""
+        return self._grown(self._loaded(), schema)
+
+    def rekey(self, schema: TableSchema) -> LakeTable:
+        """Add and widen columns, and keep rows by the key of the schema; every step may be done again."""
+        self._grown(replace(self._loaded(), primary_key=schema.primary_key), schema)
+        self._rekeyed = True
+        with translate_errors("give the lake table another key", self._table):
+            # Columns that may hold nulls by now cannot become required.
+            for statement in forget_identity_sql(self._name, *identity_of(self._java())):
+                self._sql(statement)
+            self._sql(order_sql(self._name, schema.primary_key))
+            self._sql(key_sql(self._name, schema.primary_key))
+        return self._loaded()
+
+    def _grown(self, table: LakeTable, schema: TableSchema) -> LakeTable:
+        changes = changes_for(table, schema)
+        for change in changes:
+            with translate_errors(f"change column {change.name} of the lake table", self._table):
+                self._sql(column_sql(self._name, change))
+        return self._loaded() if changes else table
+
+    def upsert(
+        self,
+        changes: DataFrame,
+        *,
+        markers: Mapping[TableName, Marker],
+        guard: bool,
+        snapshot_to_come: bool = False,
+        supersedes: Sequence[Superseded] = (),
+        fills: Sequence[Filled] = (),
+        reselect: Reselect[DataFrame] | None = None,
+        most: int = 0,
+    ) -> int:
+        """Apply the last change of each key, or all where versions are kept, and return how many there were."""
+        table = self._as_read()
+        if table.mode == "scd2":
+            changes = self._whole(table, changes, supersedes, fills, snapshot_to_come=snapshot_to_come)
+            return self._splice(table, changes, markers, supersedes, fills, guard=guard)
+        final = ABSENT not in changes.columns and not (reselect is not None and reselect.reads_whole())
+        with translate_errors("merge", self._table):
+            if table.empty and most > ROWS_PER_FILE and final:
+                return self._load_first(table, changes, markers, supersedes, most)
+            stays = table.mode == "soft_delete"
+            gone = () if stays else tuple(_superseded(rule, "t") for rule in supersedes)
+            completion = Completion(self._session, table, full_name(self._name), self._table, gone, fills, stays)
+            last = self._last(table, changes, completion, snapshot_to_come=snapshot_to_come)
+            # Few whole rows are read twice and not kept.
+            few = final and 0 < most <= FEW_KEYS
+            if not few:
+                last.persist()
+            try:
+                # Computed from the frame that is kept; the rows that are read back for it lie in files.
+                found = reselect(last, table) if reselect is not None else Replaced(last, {})
+                if ABSENT in changes.columns:
+                    completion.check(found.last, found.why)
+                if found.columns is not None:
+                    table = replace(table, columns=found.columns)
+                with self._marked(table, {name: _reaching(m, found.reached.get(name)) for name, m in markers.items()}):
+                    found.last.createOrReplaceTempView(self._view(LAST_VIEW))
+                    keys = key_range(self._session, self._view(LAST_VIEW), table)
+                    self._write(table, found.last, keys, guard=guard, supersedes=supersedes, fills=fills)
+                return keys.rows
+            finally:
+                if not few:
+                    last.unpersist()
+
+    def _load_first(
+        self,
+        table: LakeTable,
+        changes: DataFrame,
+        markers: Mapping[TableName, Marker],
+        supersedes: Sequence[Superseded],
+        most: int,
+    ) -> int:
+        """Bring many changes into a table without rows, and return how many rows it has then.
+
+        They are put into files by their keys before the last of each is taken: so they are shuffled and sorted once, and
+        nothing of them is kept.
+        """
+        keys, stays = [quoted(name) for name in table.primary_key], table.mode == "soft_delete"
+        last = self._last_change(table, changes.repartitionByRange(-(-most // ROWS_PER_FILE), *keys))
+        rows = marked(last, cuts_of(supersedes)) if stays else last.where(f"{quoted(OP)} <> '{DELETE}'")
+        with self._marked(table, markers), self._branch(table) as branch:
+            self._write_sorted(table, rows, keys, branch, Rows(0, most))
+        return self._loaded().records or 0
+
+    def _last(
+        self, table: LakeTable, changes: DataFrame, completion: Completion, *, snapshot_to_come: bool
+    ) -> DataFrame:
+        """Return the last change of each key, completed where changes lack cells."""
+        if ABSENT in changes.columns:
+            return completion.last(changes, snapshot_to_come=snapshot_to_come)
+        return self._last_change(table, changes)
+
+    def _last_change(self, table: LakeTable, changes: DataFrame) -> DataFrame:
+        changes.createOrReplaceTempView(self._view(SOURCE_VIEW))
+        return self._sql(last_change_sql(self._view(SOURCE_VIEW), table.primary_key, quoted)).drop(RANK)
+
+    def _whole(
+        self,
+        table: LakeTable,
+        changes: DataFrame,
+        supersedes: Sequence[Superseded],
+        fills: Sequence[Filled],
+        *,
+        snapshot_to_come: bool,
+    ) -> DataFrame:
+        """Complete all changes from the ones before them, and from the versions that stood then."""
+        if ABSENT not in changes.columns:
+            return changes
+        with translate_errors("merge", self._table):
+            ended = (ended_before(supersedes),)
+            completion = Completion(self._session, table, full_name(self._name), self._table, ended, fills)
+            whole = completion.every(changes, snapshot_to_come=snapshot_to_come)
+            completion.check(whole, "every version is kept as it was (mode history)")
+            return whole
+
+    def _splice(
+        self,
+        table: LakeTable,
+        changes: DataFrame,
+        markers: Mapping[TableName, Marker],
+        supersedes: Sequence[Superseded],
+        fills: Sequence[Filled],
+        *,
+        guard: bool,
+    ) -> int:
+        """Make versions of all changes."""
+        name, cuts = full_name(self._name), cuts_of(supersedes)
+        with translate_errors("merge", self._table):
+            with (
+                self._marked(table, markers),
+                spliced(self._session, table, name, changes, supersedes, guard=guard) as found,
+                self._branch(table) as branch,
+            ):
+                lake = full_name(self._name, branch.name)
+                if found.take_out:
+                    self._on(branch, f"MERGE INTO {lake}{found.take_out}", FEWER_ROWS)
+                for cut in () if table.empty else cuts:
+                    self._on(branch, cut_sql(lake, cut), SAME_ROWS)
+                self._fill(table, fills, branch)
+                new = found.new.withColumns(filled_columns(fills, table.columns)) if fills else found.new
+                self._add(table, new, branch, found.rows)
+            return found.changes
+
+    def append(
+        self,
+        changes: DataFrame,
+        *,
+        markers: Mapping[TableName, Marker],
+        supersedes: Sequence[Superseded],
+        fills: Sequence[Filled] = (),
+    ) -> int:
+        """Add every change as a row and return how many there were."""
+        table = self._as_read()
+        with translate_errors("append", self._table), self._marked(table, markers):
+            refuse_absent(changes, self._table)
+            rows = changes.persist()
+            try:
+                count = rows.count()
+                with self._branch(table) as branch:
+                    for rule in () if table.empty else supersedes:
+                        self._delete(branch, _superseded(rule))
+                    self._fill(table, fills, branch)
+                    self._add(table, rows, branch, count)
+                return count
+            finally:
+                rows.unpersist()
+
+    def _write(
+        self,
+        table: LakeTable,
+        last: DataFrame,
+        keys: KeyRange,
+        *,
+        guard: bool,
+        supersedes: Sequence[Superseded],
+        fills: Sequence[Filled],
+    ) -> None:
+        stays = table.mode == "soft_delete"
+        rows = last if stays else last.where(f"{quoted(OP)} <> '{DELETE}'")
+        stale = keys.rows > 0 and not table.empty
+        if guard and stale:
+            rows = self._without_outdated(table, rows, keys)
+        cuts = cuts_of(supersedes) if stays else []
+        with self._branch(table) as branch:
+            for rule in () if table.empty or stays else supersedes:
+                self._delete(branch, _superseded(rule))
+            count = keys.rows if stays else keys.upserts
+            if stale:
+                # The marker is in the commit of the rows, where there are some: Iceberg may delete without it.
+                self._take_out(table, keys, branch, newest=not guard and count > 0)
+            for cut in () if table.empty else cuts:
+                self._on(branch, mark_sql(full_name(self._name, branch.name), cut), SAME_ROWS)
+            self._fill(table, fills, branch)
+            if count or not stale:
+                self._add(table, marked(rows, cuts) if stays else rows, branch, count, some=guard and stale)
+
+    def _fill(self, table: LakeTable, fills: Sequence[Filled], branch: Branch) -> None:
+        """Give standing rows what they have in columns that were added."""
+        for one in () if table.empty else fills:
+            if (column := column_of(one, table.columns)) is not None:
+                some = f"{quoted(OP)} <> '{RESET}'" if table.mode == "append" else ""
+                self._on(branch, update_sql(full_name(self._name, branch.name), one, column, some), SAME_ROWS)
+
+    def _take_out(self, table: LakeTable, keys: KeyRange, branch: Branch, *, newest: bool) -> None:
+        """Delete what the table has of these keys, unless it is newer; it is not where the changes are the newest."""
+        # A key has one row, unless rows lie under another key since.
+        fewer = FEWER_ROWS if self._rekeyed else Rows(-keys.rows, 0)
+        if newest and keys.named is not None:
+            # Takes an eighth less of a small merge than a join: whole files may go, and no order is compared.
+            self._delete(branch, keys.named, fewer)
+            return
+        merge = (
+            f"MERGE INTO {full_name(self._name, branch.name)} AS t USING {keys.relation} AS s"
+            f" ON {same_key(table.primary_key)}{keys.within('t')}"
+            f" WHEN MATCHED AND {struct(ORDER, 's')} >= {struct(ORDER, 't')} THEN DELETE"
+        )
+        self._on(branch, merge, fewer)
+
+    def _delete(self, branch: Branch, where: str, fewer: Rows = FEWER_ROWS) -> None:
+        self._on(branch, f"DELETE FROM {full_name(self._name, branch.name)} WHERE {where}", fewer)
+
+    def _on(self, branch: Branch, statement: str, change: Rows) -> None:
+        """Execute a statement on the branch, and look at what it did."""
+        self._sql(statement)
+        branch.follow(self._java(), change)
+
+    def _without_outdated(self, table: LakeTable, rows: DataFrame, keys: KeyRange) -> DataFrame:
+        """Leave out rows that the table has in a newer version."""
+        names = ", ".join(f"s.{quoted(name)}" for name in table.primary_key)
+        newer = self._sql(
+            f"SELECT {names} FROM {full_name(self._name)} AS t JOIN {keys.relation} AS s"
+            f" ON {same_key(table.primary_key)}{keys.within('t')} WHERE {struct(ORDER, 't')} > {struct(ORDER, 's')}"
+        )
+        newer.createOrReplaceTempView(self._view(NEWER_VIEW))
+        rows.createOrReplaceTempView(self._view(LEFT_VIEW))  # the changes' own view is under what is kept of them
+        condition = same_key(table.primary_key)
+        return self._sql(
+            f"SELECT s.* FROM {self._view(LEFT_VIEW)} AS s LEFT ANTI JOIN {self._view(NEWER_VIEW)} AS t ON {condition}"
+        )
+
+    def _add(self, table: LakeTable, rows: DataFrame, branch: Branch, count: int, *, some: bool = False) -> None:
+        """Append rows, in key order; an append of none commits as well, and carries the marker.
+
+        Args:
+            table: the lake table.
+            rows: what is appended.
+            branch: where.
+            count: how many rows these are.
+            some: whether they may be fewer.
+        """
+        parted = (IS_CURRENT,) if table.mode == "scd2" else ()
+        order = [quoted(name) for name in (*parted, *(table.primary_key or ORDER))]
+        files = -(-count // ROWS_PER_FILE)
+        parts = rows.coalesce(1) if files <= 1 else rows.repartitionByRange(files, *order)
+        self._write_sorted(table, parts, order, branch, Rows(0 if some else count, count))
+
+    def _write_sorted(
+        self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, change: Rows
+    ) -> None:
+        """Append rows as they are parted, each part in order."""
+        kept = rows.select(*(quoted(column.name) for column in table.columns))
+        kept.sortWithinPartitions(*order).writeTo(full_name(self._name, branch.name)).append()
+        branch.follow(self._java(), change)
+
+    @contextmanager
+    def _branch(self, table: LakeTable) -> Iterator[Branch]:
+        """Work on a branch that becomes the table's next snapshot when the block ends well.
+
+        The branch is this job's alone. When the block raises, the job removes it; that of a killed job goes when it counts as
+        left over.
+
+        Raises:
+            MergeConflict: the table is no longer the one that was read.
+        """
+        java = self._java()
+        drop_left_over(java)
+        branch = start_branch(java, new_branch(), table.snapshot_id, self._table)
+        try:
+            yield branch
+            self._publish(table, branch)
+        except Exception as error:
+            self._abandon(branch, error)
+            raise
+
+    def _abandon(self, branch: Branch, error: Exception) -> None:
+        """Remove the branch of a job that failed; where that fails as well, the error says so."""
+        try:
+            drop(self._java(), [branch.name])
+        except (Py4JJavaError, AnalysisException) as another:
+            error.add_note(f"Its branch {branch.name} stays until it counts as left over: {said(another)}")
+
+    def _publish(self, table: LakeTable, branch: Branch) -> None:
+        """Publish, and again when something else of the table's metadata changed at that moment, such as another's branch."""
+        java = branch.table
+        for attempts_left in reversed(range(PUBLISH_ATTEMPTS)):
+            refuse_renamed(java, table.renames if self._followed is None else self._followed, self._table)
+            try:
+                now = publish(branch, java, self._marks, java_classes(self._session))
+            except Py4JJavaError as error:
+                if not attempts_left or not is_overtaken(error):
+                    raise
+                java = self._java()
+            else:
+                self._read = Read(now)
+                return
+
+    @contextmanager
+    def _marked(self, table: LakeTable, markers: Mapping[TableName, Marker]) -> Iterator[None]:
+        """Put the markers into every commit of the block, with those that other source tables have in the table."""
+        own = {
+            marker_property(self._source, name, routed=self._tables[name]): marker.to_json()
+            for name, marker in markers.items()
+        }
+        self._marks = {**table.carried, **own}
+        with set_for(self._session, {f"{SUMMARY_SETTING}{name}": text for name, text in self._marks.items()}):
+            yield
+
+    def _loaded(self) -> LakeTable:
+        table = self.load()
+        if table is None:
+            raise AssertionError(f"{self._name} is loaded before it is created")
+        return table
+
+    def _as_read(self) -> LakeTable:
+        """Return the table, if it still is what the markers and rows of this job were decided on.
+
+        Raises:
+            MergeConflict: it is not.
+        """
+        table = self._loaded()
+        if self._read is not None and table.snapshot_id != self._read.snapshot:
+            raise MergeConflict(
+                "another commit came first",
+                hint="Nothing was written. Run it again.",
+                table=self._table,
+                expected_snapshot=self._read.snapshot,
+                found_snapshot=table.snapshot_id,
+            )
+        return table
+
+    def _java(self) -> Any:
+        """Return Iceberg's own object of the table, fresh from the catalog."""
+        return load_table(self._session, self._name)
+
+    def _columns(self, java: Any) -> tuple[LakeColumn, ...]:
+        """Return the columns; by one call to Java, where Spark would analyse a query for them."""
+        convert = java_classes(self._session).static("org.apache.iceberg.spark.SparkSchemaUtil", "convert")
+        schema = convert(java.schema())
+        fields = StructType.fromJson(json.loads(schema.json())).fields
+        return tuple(LakeColumn(field.name, field.dataType.simpleString()) for field in fields)
+
+    def _view(self, name: str) -> str:
+        return view_of(self._session, name)
+
+    def _sql(self, statement: str) -> DataFrame:
+        return self._session.sql(statement)
+
+
+def _mode(text: str | None, table: str) -> Mode:
+    """Read the mode that a lake table was made in."""
+    for mode in MODES:
+        if (text or "append") == mode:
+            return mode
+    raise MergeError(
+        f"the lake table's property {MODE_PROPERTY} is {text}, which this release does not know",
+        hint="A newer release made the table: merge with that one. Or it is another tool's: drop or rename it.",
+        table=table,
+    )
+
+
+def _reaching(marker: Marker, reached: Reselected | None) -> Marker:
+    return marker if reached is None else marker.with_reselected(reached)
+
+
+def _superseded(rule: Superseded, alias: str = "") -> str:
+    """Return the condition of the rows that are taken out."""
+    of = f"{alias}." if alias else ""
+    older = [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} < {point(rule.before)}"]
+    older += [] if rule.since is None else [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} >= {point(rule.since)}"]
+    older += [] if rule.reads else [f"{of}{quoted(OP)} <> 'r'"]
+    whose = belongs(rule.columns, alias)
+    return " AND ".join((*older, *whose))
+
+
+def ensure_namespaces(spark: SparkSession, names: Iterable[LakeName]) -> None:
+    """Create the namespaces of tables, once and before the tables' threads race for it."""
+    for name in {(one.catalog, one.namespace): one for one in sorted(names, key=str)}.values():
+        parts = ".".join(map(quoted, (name.catalog, *name.namespace)))
+        with translate_errors("create the namespace", parts):
+            if not spark.catalog.databaseExists(parts):
+                spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {parts}{located(namespace_location_of(spark, name))}")

@@ -1,0 +1,90 @@
+"""The markers in the snapshots of an Iceberg table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cdc_lib.errors import MergeError
+from cdc_lib.model.lake_table import MARKER_PROPERTY, Marker, marker_property
+from cdc_lib.model.table_name import TableName
+from spark_jobs.runtime.java_classes import JavaClasses
+
+Owner = tuple[str | None, str | None]
+"""Source and ``database.table`` for which a lake table was made."""
+
+
+def markers_of(
+    classes: JavaClasses, table: Any, source: str, tables: Mapping[TableName, bool], owner: Owner
+) -> tuple[dict[TableName, Marker], dict[str, str], dict[str, int]]:
+    """Return the newest marker of each source table, the markers of others as text, and the sequence number of each commit.
+
+    Compaction and other maintenance commit without them, so the way goes back from snapshot to snapshot.
+
+    Args:
+        classes: where Iceberg's classes are.
+        table: Iceberg's table.
+        source: name of the source.
+        tables: ``database.table`` at the source, and whether a route sends it here.
+        owner: for whom the lake table was made: a marker without a name is that table's.
+
+    Raises:
+        MergeError: no snapshot that is left has a marker, and older ones are expired.
+    """
+    texts: dict[str, str] = {}
+    sequences: dict[str, int] = {}
+    carried: dict[str, str] | None = None
+    for found, sequence in _marked(classes, table, next(iter(tables))):
+        own = {name: _names(source, name, routed, owner) for name, routed in tables.items()}
+        for name in tables.keys() - texts.keys():
+            if text := next((found[key] for key in own[name] if key in found), None):
+                texts[name], sequences[name] = text, sequence
+        if carried is None:
+            mine = {key for keys in own.values() for key in keys}
+            carried = {key: text for key, text in found.items() if key not in mine}
+        if len(texts) == len(tables) or not carried:
+            # Each commit repeats what it found, so a table of one writer has nothing further back.
+            break
+    markers = {name: Marker.from_json(texts[name], name) if name in texts else Marker() for name in tables}
+    return markers, carried or {}, sequences
+
+
+def _names(source: str, table: str, routed: bool, owner: Owner) -> list[str]:
+    """Return the properties that may hold a table's marker, the one that it has now first."""
+    named = marker_property(source, table, routed=True)
+    if not routed:
+        return [MARKER_PROPERTY, named]
+    return [named, MARKER_PROPERTY] if owner == (source, table) else [named]
+
+
+def _marked(classes: JavaClasses, table: Any, source_table: str) -> Iterator[tuple[dict[str, str], int]]:
+    """Yield the markers of each snapshot that has some, and its sequence number, from the current one back.
+
+    Raises:
+        MergeError: an expired one is reached before one with a marker.
+    """
+    snapshot = table.currentSnapshot()
+    to_json = classes.static("org.apache.iceberg.SnapshotParser", "toJson")
+    any_marked = snapshot is None
+    while snapshot is not None:
+        # As JSON the whole summary comes in one call to Java.
+        plain: dict[str, Any] = json.loads(to_json(snapshot))
+        summary: dict[str, str] = plain.get("summary", {})
+        found = {name: text for name, text in summary.items() if name.startswith(MARKER_PROPERTY)}
+        if found:
+            any_marked = True
+            yield found, int(plain.get("sequence-number", 0))
+        parent = snapshot.parentId()
+        if parent is None:
+            return
+        snapshot = table.snapshot(parent)
+    if any_marked:
+        return
+    raise MergeError(
+        f"no snapshot of the lake table has the property {MARKER_PROPERTY}, and older ones are expired: it cannot be told "
+        "which batches the table holds",
+        hint="Keep the last snapshot that a merge wrote when expiring snapshots. Drop the lake table and take a new "
+        "snapshot of this table.",
+        table=source_table,
+    )

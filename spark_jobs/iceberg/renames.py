@@ -1,0 +1,57 @@
+"""New names for columns of an Iceberg table, by Iceberg's own objects.
+
+A column keeps its field id, so that files written before are read under the new name. SQL has no statement that changes names
+and the property that tells of it in one commit, nor one that exchanges two names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cdc_lib.errors import MergeConflict
+from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
+from cdc_lib.model.lake_table import KEY_PROPERTY, LakeTable
+
+
+def rename_columns(
+    table: Any, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename], of: str
+) -> None:
+    """Give columns new names and write what they follow, and the key, in one commit.
+
+    Args:
+        table: Iceberg's own object, fresh from the catalog.
+        state: the table as it was when the names were decided.
+        names: columns and their new names, all at once.
+        renames: that the columns follow.
+        of: the source table, for messages.
+
+    Raises:
+        MergeConflict: another merge has renamed columns meanwhile.
+    """
+    change = table.newTransaction()
+    refuse_renamed(change.table(), state.renames, of)
+    # Also without a name to change: a change of the schema alone is not put upon what another commit has made meanwhile.
+    schema = change.updateSchema()
+    for old, new in names.items():
+        schema = schema.renameColumn(old, new)
+    schema.commit()
+    lower = {old.lower(): new for old, new in names.items()}
+    key = json.dumps([lower.get(name.lower(), name) for name in state.primary_key])
+    change.updateProperties().set(RENAMES_PROPERTY, to_json(renames)).set(KEY_PROPERTY, key).commit()
+    change.commitTransaction()
+
+
+def refuse_renamed(table: Any, renames: Sequence[ColumnRename], source_table: str) -> None:
+    """Refuse to publish rows that were put together under other names than the columns have now.
+
+    Raises:
+        MergeConflict: another merge has renamed columns meanwhile.
+    """
+    if from_json(table.properties().get(RENAMES_PROPERTY), source_table) != tuple(renames):
+        raise MergeConflict(
+            "columns of the lake table were renamed meanwhile",
+            hint="Nothing was changed; the merge can be run again.",
+            table=source_table,
+        )

@@ -1,0 +1,63 @@
+"""Rows that stay when they are deleted: what marks them, in changes and in the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import expr
+
+from cdc_lib.merge.collapse import DELETE
+from cdc_lib.merge.scd2.timeline import TimeCut
+from cdc_lib.model.lake_table import LAKE_FILE
+from cdc_lib.model.manifest import EPOCH, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.table_mode import IS_DELETED, STATEMENT_ROW
+from spark_jobs.sql import quoted
+
+_PLACE = (EPOCH, LAKE_FILE, OFFSET)
+
+
+def marked(rows: DataFrame, cuts: Iterable[TimeCut]) -> DataFrame:
+    """Return the last changes of rows with the mark; those that a statement took after the change, with its place.
+
+    Args:
+        rows: the last change of each key.
+        cuts: places at which rows end without a change, in order.
+    """
+    taken = [(f"{quoted(OP)} <> '{DELETE}' AND {_before(cut)}", cut) for cut in cuts if not cut.by_snapshot]
+    names = (*_PLACE, ROW, TS, GTID)
+    found = {name: expr(_case([(when, _values(cut)[name]) for when, cut in taken], quoted(name))) for name in names}
+    gone = " OR ".join((f"{quoted(OP)} = '{DELETE}'", *(f"({when})" for when, _ in taken)))
+    return rows.withColumns({**found, IS_DELETED: expr(gone)})
+
+
+def mark_sql(table: str, cut: TimeCut) -> str:
+    """Return the UPDATE that marks the lake's rows of before a place, of keys that have no change in the merge."""
+    values = {**_values(cut), IS_DELETED: "true"}
+    given = ", ".join(f"{quoted(name)} = {value}" for name, value in values.items())
+    # A row that was marked there has the place itself; without its mark it lost it since.
+    order = f"struct({', '.join(map(quoted, (*_PLACE, ROW)))})"
+    before = f"{order} <= struct({cut.reset.epoch}, {cut.reset.file}, {cut.reset.offset}L, {STATEMENT_ROW}L)"
+    return f"UPDATE {table} SET {given} WHERE {quoted(IS_DELETED)} IS NOT TRUE AND {_meant(before, cut)}"
+
+
+def _before(cut: TimeCut) -> str:
+    place = (
+        f"struct({', '.join(map(quoted, _PLACE))}) < struct({cut.reset.epoch}, {cut.reset.file}, {cut.reset.offset}L)"
+    )
+    return _meant(place, cut)
+
+
+def _meant(condition: str, cut: TimeCut) -> str:
+    return f"{condition} AND {cut.whose}" if cut.whose else condition
+
+
+def _values(cut: TimeCut) -> dict[str, str]:
+    at = f"TIMESTAMP '{cut.reset.at:%Y-%m-%d %H:%M:%S.%f}+00:00'" if cut.reset.at is not None else quoted(TS)
+    place = (str(cut.reset.epoch), str(cut.reset.file), f"{cut.reset.offset}L", f"{STATEMENT_ROW}L")
+    return {**dict(zip((*_PLACE, ROW), place, strict=True)), TS: at, GTID: "CAST(NULL AS STRING)"}
+
+
+def _case(whens: list[tuple[str, str]], otherwise: str) -> str:
+    cases = " ".join(f"WHEN {when} THEN {value}" for when, value in whens)
+    return f"CASE {cases} ELSE {otherwise} END" if cases else otherwise

@@ -1,0 +1,61 @@
+"""Entries of a list of changes that take all rows before them: a TRUNCATE, a DROP, a CREATE OR REPLACE, or a new snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lib.model.lake_table import CHANGE_TYPES, LAKE_FILE, LAKE_NAMES, LakeColumn
+from cdc_lib.model.manifest import EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.table_mode import RESET, STATEMENT_ROW, TableReset
+from spark_jobs.sql import quoted, struct, text_literal
+
+
+def entries(
+    session: SparkSession, found: Iterable[TableReset], columns: Sequence[LakeColumn], constants: Mapping[str, str]
+) -> DataFrame | None:
+    """Return one row for each entry, in the shape of a frame of changes; None for none.
+
+    Args:
+        session: to make it in.
+        found: the entries.
+        columns: the lake table's; the row's own are null.
+        constants: columns that say whose rows are meant, and their values.
+    """
+    selects = [_select(one, columns, constants) for one in found]
+    return session.sql(" UNION ALL ".join(selects)) if selects else None
+
+
+def _select(one: TableReset, columns: Sequence[LakeColumn], constants: Mapping[str, str]) -> str:
+    at = {
+        EPOCH: str(one.epoch),
+        FILE: str(one.file),
+        OFFSET: str(one.offset),
+        ROW: str(STATEMENT_ROW),
+        TS: _timestamp(one.at),
+        GTID: text_literal(one.gtid) if one.gtid else "NULL",
+    }
+    values = {LAKE_NAMES[name].lower(): value for name, value in at.items()}
+    values |= {name.lower(): text_literal(value) for name, value in constants.items()}
+    own = [
+        f"CAST({values.get(c.name.lower(), 'NULL')} AS {c.type}) AS {quoted(c.name)}" for c in columns if c.name != OP
+    ]
+    return f"SELECT CAST('{RESET}' AS {CHANGE_TYPES[OP]}) AS {quoted(OP)}, {', '.join(own)}"
+
+
+def _timestamp(at: datetime | None) -> str:
+    return "NULL" if at is None else f"timestamp_micros({int(at.timestamp() * 1_000_000)})"
+
+
+def since_emptied(table: str, whose: Iterable[str]) -> str:
+    """Return the condition of the entries after the last one that takes all rows.
+
+    Args:
+        table: relation of the list of changes.
+        whose: conditions of the rows that are meant.
+    """
+    order = struct((EPOCH, LAKE_FILE, OFFSET, ROW))
+    last = " AND ".join((f"{quoted(OP)} = '{RESET}'", *whose))
+    return f"coalesce({order} > (SELECT max({order}) FROM {table} WHERE {last}), true)"

@@ -1,0 +1,1 @@
+"""One plan into the lake tables that it touches."""

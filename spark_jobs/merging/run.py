@@ -1,0 +1,208 @@
+"""One Spark application merges all tables of a plan, several at once, each in one commit; then the cut is published.
+
+A table that cannot be merged stops alone: the others continue, no cut is published, and the job fails at its end naming all
+that failed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+
+from pyspark.sql import SparkSession
+
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.errors import CdcError, ForeignChange, MergeConflict
+from cdc_lib.lake.routing import LakeMerge, lake_merges
+from cdc_lib.merge.cut import make_cut
+from cdc_lib.merge.plan import Batch, tables_of
+from cdc_lib.merge.planner import refuse_withdrawn
+from cdc_lib.model.failed_table import Stopped, StoppedTable
+from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
+from cdc_lib.model.table_name import TableName
+from cdc_lib.ports import ObjectStore
+from cdc_lib.reselect.policy import lag_of
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.cuts import cut_of, last_cut, last_cut_by, named_snapshots, publish, thin_cuts
+from cdc_lib.store.failed_tables import keep_stopped
+from cdc_lib.store.foreign import note_commits
+from spark_jobs.changes.frames import load_plan
+from spark_jobs.iceberg.lake_table import ensure_namespaces
+from spark_jobs.merging.foreign_changes import Watch, answered
+from spark_jobs.merging.reselect import Origin, Say
+from spark_jobs.merging.table_merge import TableMerge
+from spark_jobs.runtime.log_lines import say as say_line
+from spark_jobs.runtime.parallel_tables import side_by_side
+from spark_jobs.runtime.session import spark_session
+from spark_jobs.sql import full_name
+
+
+def run(config: SourceConfig, plan: MergePlan, store: ObjectStore, origin: Origin | None = None) -> Cut:
+    """Merge a plan and publish its cut; Spark is started only when a table has something to merge.
+
+    Args:
+        config: the source.
+        plan: what to merge.
+        store: where the batches lie.
+        origin: the way to the source, for rows that are read back; None when none is.
+
+    Raises:
+        MergeError: or another error of a table; all failures stand in its text.
+        StoreError: a manifest cannot be read.
+        MergeConflict: the plan was withdrawn meanwhile; no cut is published.
+    """
+    batches = load_plan(store, plan)
+    if not tables_of(batches):
+        before = last_cut(store, config.source)
+        tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
+        return _published(store, make_cut(plan, batches, tables, before, datetime.now(UTC)), plan)
+    rows = sum(file.rows for batch in batches for file in batch.manifest.files)
+    with spark_session(config, rows) as spark:
+        return merge(spark, config, plan, store, batches=batches, origin=origin)
+
+
+def merge(
+    spark: SparkSession,
+    config: SourceConfig,
+    plan: MergePlan,
+    store: ObjectStore,
+    say: Say = say_line,
+    *,
+    batches: Sequence[Batch] | None = None,
+    origin: Origin | None = None,
+) -> Cut:
+    """Merge a plan in a running Spark application.
+
+    Args:
+        spark: a session that :func:`spark_jobs.runtime.session.prepare` has seen.
+        config: the source.
+        plan: what to merge.
+        store: where the batches lie.
+        say: takes one line for each table.
+        batches: those of the plan, where they have been read.
+        origin: the way to the source; None when no rows are read back.
+    """
+    batches = load_plan(store, plan) if batches is None else batches
+    lakes = lake_merges(config, tables_of(batches))
+    before = last_cut(store, config.source)
+    known = last_cut_by(store, config.source, plan.epoch, plan.start)
+    watch = Watch(config.source, plan, batches, known.tables if known is not None else ())
+    lag = lag_of(batches, datetime.now(UTC))
+    named = lru_cache(partial(named_snapshots, store, config.source))
+    job = TableMerge(config, store, plan, batches, origin, say, lag, watch=watch, named_by_cuts=named)
+    ensure_namespaces(spark, {lake.name for lake in lakes})
+    stopped: list[StoppedTable] = []
+    try:
+        merged = merge_all(spark, job, lakes, say, stopped)
+    except ForeignChange as error:
+        _do_without(config, store, watch, error, {one.lake_table for one in stopped})
+        raise
+    finally:
+        keep_stopped(store, Stopped(config.source, plan.merge_id, datetime.now(UTC), tuple(stopped)))
+        _report(store, watch, say)
+    touched = {(cut.table, cut.lake_table) for cut in merged}
+    untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
+    standing = job.standing(spark, untouched)
+    _keep_found(store, plan, watch, say)
+    if done := answered(config, store, watch.refused):
+        say(f"tables that somebody else changed are {done}")
+    return _published(store, make_cut(plan, batches, (*merged, *standing), before, datetime.now(UTC)), plan)
+
+
+def _report(store: ObjectStore, watch: Watch, say: Say) -> None:
+    """Say which foreign commits were found, and keep them."""
+    for one in watch.noticed:
+        say(f"{one}. cdc verify {watch.source} finds rows that differ from the source.")
+    note_commits(store, watch.source, watch.noticed)
+
+
+def _do_without(config: SourceConfig, store: ObjectStore, watch: Watch, error: CdcError, stopped: set[str]) -> None:
+    """Let the source continue without tables that others changed, where its file says so.
+
+    Raises:
+        MergeConflict: the merge can be planned again without them.
+    """
+    if not stopped <= set(watch.refused):
+        return  # others stop for reasons of their own
+    if done := answered(config, store, watch.refused):
+        raise MergeConflict(
+            f"tables that somebody else changed are {done}: {error.message}",
+            hint="The next merge is planned without them.",
+            source=config.source,
+            tables=", ".join(table for tables, _ in watch.refused.values() for table in tables),
+        ) from error
+
+
+def _keep_found(store: ObjectStore, plan: MergePlan, watch: Watch, say: Say) -> None:
+    """Keep what is wrong with tables that the merge had nothing for."""
+    _report(store, watch, lambda _: None)
+    for lake_table, (_, error) in watch.refused.items():
+        error.fill(source=watch.source, lake_table=lake_table)
+    found = [_stopped(tables, lake_table, error) for lake_table, (tables, error) in watch.refused.items()]
+    for one in found:
+        say(f"{', '.join(one.tables)}: {one.what}. {one.hint}")
+    if found:
+        keep_stopped(store, Stopped(watch.source, plan.merge_id, datetime.now(UTC), tuple(found)))
+
+
+def _stopped(tables: tuple[TableName, ...], lake_table: str, error: CdcError) -> StoppedTable:
+    return StoppedTable(tables, lake_table, error.code, error.message, error.hint)
+
+
+def _published(store: ObjectStore, cut: Cut, plan: MergePlan) -> Cut:
+    """Publish a cut, unless its plan was withdrawn meanwhile; return the one that is published."""
+    state = cut_of(store, plan.source, plan.merge_id)
+    if state is not None:
+        return state
+    refuse_withdrawn(ObjectCursorStore(store), plan)
+    published = publish(store, cut)
+    thin_cuts(store, plan.source, datetime.now(UTC))
+    return published
+
+
+def merge_all(
+    spark: SparkSession,
+    job: TableMerge,
+    lakes: Sequence[LakeMerge],
+    say: Say,
+    stopped: list[StoppedTable] | None = None,
+) -> list[TableCut]:
+    """Merge lake tables side by side; returns how they stand afterwards.
+
+    Args:
+        spark: a session.
+        job: what all tables have in common.
+        lakes: the tables.
+        say: takes one line for each table.
+        stopped: takes those that could not be merged, for reasons that do not pass.
+
+    Raises:
+        MergeError: or another error of a table; all failures stand in its text.
+    """
+
+    def work(session: SparkSession, lake: LakeMerge) -> list[TableCut]:
+        began = time.monotonic()
+        try:
+            cuts = job.run(session, lake)
+        except CdcError as error:
+            error.fill(source=job.config.source, lake_table=full_name(lake.name))
+            if stopped is not None and not error.retryable:
+                stopped.append(_stopped(tuple(lake.tables), str(lake.name), error))
+            raise
+        applied, took = sum(cut.changes for cut in cuts), time.monotonic() - began
+        say(f"{', '.join(lake.tables)}: {applied} changes into {lake.name} in {took:.1f} s")
+        return cuts
+
+    hint = "The other tables are merged; the cut is published when these are as well."
+    named = {_label(lake): lake for lake in lakes}
+    merged = side_by_side(spark, job.config, named, work, say, done="merged", hint=hint)
+    return [cut for cuts in merged for cut in cuts]
+
+
+def _label(lake: LakeMerge) -> str:
+    """Name a merge for people: by its source tables, and by the lake table where those do not say it."""
+    tables = ", ".join(lake.tables)
+    return f"{tables} into {lake.name}" if any(share.target.routed for share in lake.shares) else tables

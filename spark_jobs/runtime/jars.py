@@ -1,0 +1,154 @@
+"""The jars that Spark needs beside its own, pinned by hash in ``jars.lock`` and fetched once into the download cache.
+
+Fetching is done by the Ivy that pyspark ships, so Maven is not needed. Each line of the lock reads
+``name group:artifact:version sha256``; a name may stand on several lines and means all of them.
+
+Environment: ``CDC_CACHE`` is the folder of downloads (default ``~/.cache/lakecdc``); ``CDC_JARS`` names a folder that
+already holds the jars under Maven's file names, for machines that fetch nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdc_lib.errors import ConfigError
+
+LOCK_FILE = Path(__file__).with_name("jars.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One line of the lock."""
+
+    name: str
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def coordinates(self) -> str:
+        """Return Maven's ``group:artifact:version``."""
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+    @property
+    def file_name(self) -> str:
+        """Return the file's name in a Maven repository."""
+        return f"{self.artifact}-{self.version}.jar"
+
+
+def locked_jars(lock_file: Path = LOCK_FILE) -> list[Jar]:
+    """Read the lock, in its order."""
+    jars = []
+    for line in lock_file.read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, coordinates, sha256 = line.split()
+            group, artifact, version = coordinates.split(":")
+            jars.append(Jar(name, group, artifact, version, sha256))
+    return jars
+
+
+def cache_dir() -> Path:
+    """Return the folder of downloads, which may not exist yet."""
+    return Path(os.environ.get("CDC_CACHE") or Path.home() / ".cache" / "lakecdc")
+
+
+def jar_paths(names: Iterable[str]) -> list[Path]:
+    """Return the files of the named jars, fetching what is not there yet.
+
+    Args:
+        names: names of the lock, such as ``iceberg``, ``sqlite`` and ``s3``.
+
+    Raises:
+        ConfigError: a name is not in the lock, a jar could not be fetched, or it is not the one the lock names.
+    """
+    locked = locked_jars()
+    paths: list[Path] = []
+    for name in names:
+        jars = [jar for jar in locked if jar.name == name]
+        if not jars:
+            raise ConfigError(f"no jar is called {name!r}", hint=f"the names are in {LOCK_FILE.name}")
+        paths.extend(_find(jar) or _fetch(jar) for jar in jars)
+    return paths
+
+
+def _find(jar: Jar) -> Path | None:
+    cached = cache_dir() / "jars" / jar.file_name
+    if cached.is_file():  # was checked before it was moved there
+        return cached
+    if offline := os.environ.get("CDC_JARS"):
+        path = Path(offline) / jar.file_name
+        if path.is_file():
+            _check(jar, path)
+            return path
+    return None
+
+
+def _fetch(jar: Jar) -> Path:
+    """Fetch into a folder of its own, check, then move into place: what is in the cache is whole and right."""
+    folder = cache_dir() / "jars"
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / jar.file_name
+    with one_at_a_time(folder / ".lock"):
+        if target.is_file():  # another process was faster
+            return target
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
+            fetched = _retrieve(jar, Path(scratch))
+            _check(jar, fetched)
+            fetched.rename(target)
+    return target
+
+
+def _retrieve(jar: Jar, folder: Path) -> Path:
+    java = str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if os.environ.get("JAVA_HOME") else "java"
+    command = [java, "-cp", str(_ivy()), "org.apache.ivy.Main", "-warn"]
+    command += ["-cache", str(folder / "cache")]
+    command += ["-dependency", jar.group, jar.artifact, jar.version, "-notransitive", "-types", "jar", "bundle"]
+    command += ["-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    path = folder / jar.file_name
+    if done.returncode != 0 or not path.is_file():
+        said = (done.stdout + done.stderr).strip()[-1500:]
+        raise ConfigError(
+            f"could not fetch {jar.coordinates}: {said}",
+            hint="check the network, or set CDC_JARS to a folder that holds the jars",
+        )
+    return path
+
+
+def _ivy() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    home = Path(spec.origin).parent if spec and spec.origin else None
+    found = sorted(home.glob("jars/ivy-*.jar")) if home else []
+    if not found:
+        raise ConfigError("pyspark is not installed, and it holds what fetches jars", hint="install lakecdc[spark]")
+    return found[-1]
+
+
+def _check(jar: Jar, path: Path) -> None:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    if digest.hexdigest() != jar.sha256:
+        raise ConfigError(
+            f"{path} is not {jar.coordinates}: its sha256 is {digest.hexdigest()}, the lock says {jar.sha256}",
+            hint="remove the file, or name the right one in jars.lock",
+        )
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Hold a file lock, so that two processes do not fetch the same thing at once."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,245 @@
+"""The Spark session of a merge: the lake's catalog, object storage, and Spark's settings.
+
+What may be a secret (keys, catalog properties) is set in the running session: on the command line of the Java process
+every user of the machine could read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from cdc_lib.config.credentials import store_keys_from_environment
+from cdc_lib.config.lake import LakeConfig
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.config.store import StoreConfig
+from cdc_lib.doctor.java_check import java_of
+from cdc_lib.doctor.lake_check import sqlite_file
+from cdc_lib.errors import ConfigError
+from spark_jobs.errors import translate_errors
+from spark_jobs.runtime.class_archive import archive_options
+from spark_jobs.runtime.gateway import start_java
+from spark_jobs.runtime.jars import jar_paths
+from spark_jobs.runtime.java_classes import java_classes
+from spark_jobs.runtime.java_options import java_options
+from spark_jobs.sql import quoted
+
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.autoBroadcastJoinThreshold": "64MB",
+    # A batch has few files: the driver lists them, without a job.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+    # Batches hold the proleptic Gregorian calendar; the default refuses dates before 1900.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+}
+"""Spark's settings; ``merge.conf`` of the source file goes over them."""
+
+FIXED = {
+    # Spark puts variables of the environment into every statement, where names and values of the source stand too: a table
+    # called ${env:AWS_SECRET_ACCESS_KEY} would come into the lake under the secret.
+    "spark.sql.variable.substitute": "false",
+}
+"""Settings that nothing goes over."""
+
+
+@contextmanager
+def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]:
+    """Start Spark for one source and stop it whatever happens.
+
+    Args:
+        config: the source.
+        rows: how many rows the job goes through, where that is known: from many on Java takes more time to compile.
+    """
+    make_catalog_folder(config.lake)
+    try:
+        spark = _started(config, rows)
+    except Exception:
+        java_of()  # a wrong or missing Java is the cause: forty lines of its traceback say so to nobody
+        raise
+    try:
+        prepare(spark, config)
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _started(config: SourceConfig, rows: int) -> SparkSession:
+    builder = SparkSession.builder.appName(f"cdc-merge-{config.source}")
+    settings = spark_settings(config, rows)
+    start_java(settings)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def make_catalog_folder(lake: LakeConfig) -> None:
+    """Make the folder of a SQLite catalog, which SQLite itself does not.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    if not (lake.uri or "").startswith("jdbc:sqlite:"):
+        return
+    folder = sqlite_file(lake.uri or "").parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"the folder of the lake's catalog cannot be made: {error.strerror or error}",
+            hint=f'mkdir -p "{folder}" && chown "$(id -un)" "{folder}"',
+        ) from error
+
+
+def prepare(spark: SparkSession, config: SourceConfig) -> None:
+    """Make the store and the catalog known to a running session."""
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - no public way to set it late
+    for name, value in hadoop_settings(config.store).items():
+        hadoop.set(name, value)
+    connect_catalog(spark, config)
+
+
+def table_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
+    """Return a session of the same application whose settings and views are its own."""
+    session = spark.newSession()
+    connect_catalog(session, config)
+    return session
+
+
+@contextmanager
+def set_for(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Let settings hold in a block, in a session that no other thread uses meanwhile."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, found in before.items():
+            if found is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, found)
+
+
+def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
+    """Set the catalog in one session and open it; the session becomes that of the thread.
+
+    A call that goes past Spark SQL, to Iceberg's own objects, finds only a catalog that is open.
+    """
+    for name, value in catalog_settings(config).items():
+        session.conf.set(name, value)
+    # A thread that has no session of its own parses by Spark's defaults, not by this session's settings: see FIXED.
+    spark: Any = session
+    set_active = java_classes(session).static("org.apache.spark.sql.SparkSession", "setActiveSession")
+    set_active(spark._jsparkSession)  # noqa: SLF001 - no public way to it
+    with translate_errors("open the lake's catalog", config.lake.catalog):
+        session.sql(f"USE {quoted(config.lake.catalog)}")
+
+
+def spark_settings(config: SourceConfig, rows: int = 0) -> dict[str, str]:
+    """Return the settings that must be known before the Java process starts; no secret is among them."""
+    paths = session_jars(config)
+    jars = [str(path) for path in paths]
+    local = config.merge.spark_master.startswith("local")
+    # In one process the class path will do; a cluster has the jars sent to its executors.
+    classes = {"spark.driver.extraClassPath": ":".join(jars)} if local else {"spark.jars": ",".join(jars)}
+    java = java_options(config.merge, rows)
+    if local:
+        java += archive_options(paths)
+    if JAVA_OPTIONS in config.merge.conf:
+        java = [config.merge.conf[JAVA_OPTIONS]]
+    # Of two values of a property Java takes the later one.
+    java.insert(0, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}")
+    return {
+        "spark.master": config.merge.spark_master,
+        "spark.driver.memory": config.merge.driver_memory,
+        **classes,
+        **DEFAULTS,
+        **config.merge.conf,
+        JAVA_OPTIONS: " ".join(java),
+        **FIXED,
+    }
+
+
+def session_jars(config: SourceConfig) -> list[Path]:
+    """Return the jars that a source's jobs need beside Spark's own."""
+    names = ["iceberg"]
+    if (config.lake.uri or "").startswith("jdbc:sqlite:"):
+        names.append("sqlite")
+    if config.store.scheme == "s3" or _on_s3(config):
+        names.append("s3")
+    return jar_paths(names)
+
+
+def catalog_settings(config: SourceConfig) -> dict[str, str]:
+    """Return the settings of the lake's catalog."""
+    lake = config.lake
+    properties: dict[str, str] = {"type": lake.type}
+    if lake.uri:
+        properties["uri"] = lake.uri
+    if lake.warehouse:
+        properties["warehouse"] = lake.warehouse
+    if lake.type == "jdbc":
+        properties["jdbc.schema-version"] = "V1"
+    if _on_s3(config):
+        properties |= _file_io(config.store)
+    root = f"spark.sql.catalog.{lake.catalog}"
+    # A catalog that caches tables would show this job a table as it was before another job's commit.
+    properties = {"cache-enabled": "false", **properties, **lake.properties}
+    return {root: "org.apache.iceberg.spark.SparkCatalog", **{f"{root}.{k}": v for k, v in properties.items()}}
+
+
+def hadoop_settings(store: StoreConfig) -> Mapping[str, str]:
+    """Return the settings by which Spark reads batches from S3; empty for a local folder."""
+    if store.scheme != "s3":
+        return {}
+    settings = {
+        "fs.s3a.path.style.access": str(store.path_style).lower(),
+        "fs.s3a.endpoint.region": store.region or "us-east-1",
+    }
+    if store.endpoint_url:
+        settings["fs.s3a.endpoint"] = store.endpoint_url
+        settings["fs.s3a.connection.ssl.enabled"] = str(urlsplit(store.endpoint_url).scheme == "https").lower()
+    keys = store_keys_from_environment(store)
+    if keys is not None:
+        settings["fs.s3a.aws.credentials.provider"] = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+        settings["fs.s3a.access.key"] = keys.access_key
+        settings["fs.s3a.secret.key"] = keys.secret_key
+    return settings
+
+
+def _file_io(store: StoreConfig) -> dict[str, str]:
+    """Return how Iceberg reaches S3: as the store does, unless ``lake.properties`` says otherwise."""
+    properties = {
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "client.region": store.region or "us-east-1",
+        "s3.path-style-access": str(store.path_style).lower(),
+    }
+    if store.endpoint_url:
+        properties["s3.endpoint"] = store.endpoint_url
+    keys = store_keys_from_environment(store) if store.scheme == "s3" else None
+    if keys is not None:
+        properties |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
+    return properties
+
+
+def _on_s3(config: SourceConfig) -> bool:
+    return config.lake.type == "glue" or (config.lake.warehouse or "").startswith(("s3://", "s3a://"))

@@ -1,0 +1,36 @@
+"""A wall clock that is wrong: by hours, and by others in every process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
+from types import ModuleType
+from typing import Any, Self
+
+import cdc_lib.drain.window
+import cdc_lib.merge.planner
+import cdc_lib.pipeline
+import cdc_lib.plan.start
+import spark_jobs.merging.run
+
+CLOCKED = (cdc_lib.drain.window, cdc_lib.merge.planner, cdc_lib.pipeline, cdc_lib.plan.start, spark_jobs.merging.run)
+"""The modules that look at the clock."""
+
+
+def jump(seconds: int, put: Callable[[ModuleType, str, Any], None] = setattr) -> None:
+    """Let this process's clock be wrong by so many seconds.
+
+    Args:
+        seconds: more or less than the right time.
+        put: sets an attribute of a module; one that takes it back lets the clock be right again.
+    """
+    shift = timedelta(seconds=seconds)
+
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            right = datetime.now(tz) + shift
+            return cls(*right.timetuple()[:6], right.microsecond, right.tzinfo)
+
+    for module in CLOCKED:
+        put(module, "datetime", Wrong)

@@ -1,0 +1,136 @@
+"""Somebody else at work: other writers change lake tables, and batches are deleted after their ack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from cdc_lib.backfill.refill import BatchRefill
+from cdc_lib.lake.routing import lake_merges
+from cdc_lib.model.cursor import DRAIN, LAKE
+from cdc_lib.model.lake_table import MARKER_PROPERTY
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Point
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.plan.gaps import gap_of
+from cdc_lib.store import documents, layout
+from cdc_lib.store.windows import stored_windows
+from spark_jobs.sql import full_name
+from tests.chaos.lake_side import LakeSide
+from tests.chaos.shapes import MODES
+from tests.chaos.steps import Broken
+
+ASKS_FOR_A_SNAPSHOT = ("is not there any more", "lacks what was merged")
+"""What merges say of lake tables that others changed, where a new snapshot leads out."""
+
+
+@dataclass
+class ForeignWriters:
+    """Changes what belongs to one source.
+
+    Args:
+        pipeline: of the source.
+        lake: its lake.
+        random: decides.
+        say: takes a line for each deed.
+
+    Attributes:
+        changed: source tables whose lake tables are not as merges left them.
+        dropped: such tables that the source did not have when the others were read again; one may come back.
+    """
+
+    pipeline: Pipeline
+    lake: LakeSide
+    random: Random
+    say: Callable[[str], None]
+    changed: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+
+    def change_a_table(self) -> None:
+        """Add, delete or rewrite rows of a lake table, roll it back or drop it."""
+        drain = self.pipeline.cursors.load(self.pipeline.config.source, DRAIN)
+        aside = {one.table for one in drain.quarantine if one.is_open} if drain else set()
+        known = [t for t in self.lake.tables() if t.partition(".")[2] not in MODES and t not in aside | self.changed]
+        if not known:
+            return
+        table = self.random.choice(known)
+        name = full_name(lake_merges(self.pipeline.config, [table])[0].name)
+        spark = self.lake.spark()
+        if not spark.catalog.tableExists(name):
+            return
+        deeds = (self._compact, self._delete, self._double, self._roll_back, self._drop)
+        deed = self.random.choice(deeds)
+        self.say(f"a stranger at {table}: {deed.__name__}")
+        deed(name)
+        self.lake.events[f"strangers: {deed.__name__}"] += 1
+        if deed != self._compact:
+            self.changed.add(table)
+
+    def lose_a_batch(self, since: int) -> None:
+        """Delete a manifest or a file that the lake needs, and refill it as a person does.
+
+        Args:
+            since: the first epoch whose binlog the server has.
+        """
+        pipeline, source = self.pipeline, self.pipeline.config.source
+        drain, lake = (pipeline.cursors.load(source, consumer) for consumer in (DRAIN, LAKE))
+        if drain is None or lake is None or lake.epoch < since or (end := drain.end_of_epoch(lake.epoch)) is None:
+            return
+        start, stop = Point.at(lake.epoch, lake.position), Point.at(lake.epoch, end)
+        waiting = [w for w in stored_windows(pipeline.store, source, lake.epoch) if start <= w.start < w.stop <= stop]
+        if not waiting:
+            return
+        window = self.random.choice(waiting)
+        manifest = self._manifest(window.key)
+        files = [layout.beside(window.key, file.path) for file in manifest.files]
+        lost = self.random.choice([window.key, *files])
+        self.say(f"a stranger deletes {lost}")
+        pipeline.store.delete([lost])
+        if lost == window.key and gap_of(pipeline.store, drain, lake) is None:
+            raise Broken(f"{lost} is missing, and nobody says so")
+        refilling = BatchRefill(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
+        if refilling.refill(told=lambda _: None) != 1 or refilling.missing():
+            raise Broken(f"{lost} is not refilled")
+        if self._manifest(window.key).files != manifest.files:
+            raise Broken(f"{window.key} came back with other files")
+        self.lake.events["strangers: a batch was lost"] += 1
+
+    def _manifest(self, key: str) -> Manifest:
+        found = self.pipeline.store.get(key)
+        if found is None:
+            raise Broken(f"{key} is not there")
+        return documents.load(Manifest, found.data, key)
+
+    def to_take_anew(self, there: Sequence[str]) -> list[str]:
+        """Return the changed tables that the source still has, and forget them."""
+        found = sorted((self.changed | self.dropped).intersection(there))
+        self.dropped = (self.changed | self.dropped).difference(there)
+        self.changed.clear()
+        return found
+
+    def _compact(self, name: str) -> None:
+        self._call("rewrite_data_files", name, "options => map('rewrite-all', 'true')")
+
+    def _delete(self, name: str) -> None:
+        self.lake.spark().sql(f"DELETE FROM {name} WHERE _offset % 3 = 0")
+
+    def _double(self, name: str) -> None:
+        self.lake.spark().sql(f"INSERT INTO {name} SELECT * FROM {name} LIMIT 5")
+
+    def _roll_back(self, name: str) -> None:
+        spark = self.lake.spark()
+        rows = spark.sql(
+            f"SELECT s.snapshot_id, s.summary FROM {name}.snapshots s JOIN {name}.history h ON s.snapshot_id = h.snapshot_id"
+            " WHERE h.is_current_ancestor"
+        ).collect()
+        marked = [row.snapshot_id for row in rows if any(key.startswith(MARKER_PROPERTY) for key in row.summary)]
+        if marked:
+            self._call("rollback_to_snapshot", name, f"snapshot_id => {self.random.choice(sorted(marked))}")
+
+    def _drop(self, name: str) -> None:
+        self.lake.spark().sql(f"DROP TABLE {name}")
+
+    def _call(self, procedure: str, name: str, arguments: str) -> None:
+        table = name.partition(".")[2].replace("`", "")
+        self.lake.spark().sql(f"CALL lake.system.{procedure}(table => '{table}', {arguments})")

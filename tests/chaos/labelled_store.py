@@ -1,0 +1,102 @@
+"""An object store that passes a labelled point before and after each write that decides something."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import BinaryIO
+
+from cdc_lib.ports import ObjectInfo, ObjectStore, StoredObject, Unfinished
+from cdc_lib.store import layout
+from tests.chaos.points import Points
+
+
+def deed_of(key: str) -> str | None:
+    """Return what a write to a key is, in words; None for what decides nothing."""
+    parts = key.split("/")
+    kind = parts[1] if len(parts) > 1 else ""
+    if kind == "cursors":
+        return f"the swap of the {parts[-1].removesuffix('.json')} cursor"
+    what = "the manifest" if parts[-1] == layout.MANIFEST else "a part"
+    deeds = {
+        "batches": f"{what} of a window",
+        "snapshots": f"{what} of a chunk",
+        "cuts": "the cut",
+        "schemas": "a schema version",
+    }
+    return deeds.get(kind)
+
+
+class LabelledStore:
+    """Passes everything on.
+
+    Args:
+        store: the store itself.
+        points: what is told of each write.
+        step: name of the step, which begins every label.
+        jumps: whether the store's clock, by which listings tell times, runs as it likes.
+    """
+
+    def __init__(self, store: ObjectStore, points: Points, step: str, *, jumps: bool = False) -> None:
+        self._store = store
+        self._points = points
+        self._step = step
+        self._jumps = jumps
+
+    @contextmanager
+    def _around(self, key: str) -> Iterator[None]:
+        deed = deed_of(key)
+        if deed is None:
+            yield
+            return
+        self._points.at(f"{self._step}: before {deed}")
+        yield
+        self._points.at(f"{self._step}: after {deed}")
+
+    def get(self, key: str) -> StoredObject | None:
+        return self._store.get(key)
+
+    def put(self, key: str, data: bytes) -> str:
+        with self._around(key):
+            return self._store.put(key, data)
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        with self._around(key):
+            return self._store.put_if_absent(key, data)
+
+    def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
+        with self._around(key):
+            return self._store.put_if_match(key, data, etag)
+
+    @contextmanager
+    def open_write(self, key: str) -> Iterator[BinaryIO]:
+        with self._around(key), self._store.open_write(key) as file:
+            yield file
+            self._points.at(f"{self._step}: in the middle of {deed_of(key)}")
+
+    def open_read(self, key: str) -> BinaryIO:
+        return self._store.open_read(key)
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        for info in self._store.list(prefix):
+            shift = timedelta(seconds=zlib.crc32(info.key.encode()) % 200_000 - 100_000) if self._jumps else timedelta()
+            yield replace(info, modified=info.modified + shift)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        gone = list(keys)
+        what = "a manifest" if any(key.endswith(f"/{layout.MANIFEST}") for key in gone) else "what no manifest names"
+        self._points.at(f"{self._step}: before the removal of {what}")
+        self._store.delete(gone)
+        self._points.at(f"{self._step}: after the removal of {what}")
+
+    def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
+        return self._store.unfinished(prefix, before)
+
+    def discard(self, found: Iterable[Unfinished]) -> None:
+        self._store.discard(found)
+
+    def url(self, key: str) -> str:
+        return self._store.url(key)

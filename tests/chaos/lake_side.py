@@ -1,0 +1,112 @@
+"""What a Spark does that stays warm: merges, upkeep and comparisons that nobody kills."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import SparkSession
+
+from cdc_lib.lake.routing import lake_merges
+from cdc_lib.merge.plan import tables_of
+from cdc_lib.model.backfill import BackfillRequest
+from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.verify import Report
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.store.cuts import last_cut
+from cdc_lib.verify.run import Verifying
+from spark_jobs.backfill import backfill
+from spark_jobs.changes.frames import load_plan
+from spark_jobs.maintain import lake_tables, maintain
+from spark_jobs.merging.checksums import SparkLakeSums
+from spark_jobs.merging.run import merge, run
+from spark_jobs.runtime.session import spark_session
+from spark_jobs.sql import full_name, quoted
+from tests.chaos.shapes import TABLES
+
+
+@dataclass
+class LakeSide:
+    """The lake of one source.
+
+    Args:
+        pipeline: of the source.
+        stack: ends the Spark.
+        events: counts what happens.
+
+    Attributes:
+        plans: every plan that was merged, or was to be.
+    """
+
+    pipeline: Pipeline
+    stack: ExitStack
+    events: Counter[str]
+    plans: list[MergePlan] = field(default_factory=list)
+    _spark: SparkSession | None = None
+
+    def merge(self, plan: MergePlan) -> None:
+        """Merge a plan; one without changes needs no Spark."""
+        config, store = self.pipeline.config, self.pipeline.store
+        batches = load_plan(store, plan)
+        if tables_of(batches):
+            origin = self.pipeline.reselector if config.reselect.is_on else None
+            merge(self.spark(), config, plan, store, self._noted, batches=batches, origin=origin)
+        else:
+            run(config, plan, store)
+
+    def tables(self) -> list[str]:
+        """Return the source tables that the lake has."""
+        cut = last_cut(self.pipeline.store, self.pipeline.config.source)
+        return sorted({one.table for one in cut.tables}) if cut is not None else []
+
+    def maintain(self, tables: Sequence[str]) -> None:
+        """Look after the lake tables of some source tables."""
+        config, store = self.pipeline.config, self.pipeline.store
+        names = lake_tables(config, last_cut(store, config.source), tables)
+        maintain(self.spark(), config, store, names, lambda _: None)
+
+    def backfill(self, wanted: BackfillRequest) -> None:
+        """Merge archived batches again; rows beside a table that are of the same changes as its own are the same.
+
+        All rows that a snapshot's chunk read bear one place: of these nothing is said.
+        """
+        pipeline, spark = self.pipeline, self.spark()
+        backfill(spark, pipeline.config, pipeline, wanted, lambda _: None)
+        for table in wanted.tables if wanted.into == "copy" else ():
+            lake = lake_merges(pipeline.config, [table])[0].name
+            live, side = full_name(lake), full_name(replace(lake, name=lake.name + wanted.suffix))
+            if not spark.catalog.tableExists(side):
+                continue
+            # Of those that change their shape, columns and ends of versions are as of the time that was asked for.
+            if table.partition(".")[2] not in TABLES:
+                self._compare_beside(live, side)
+            spark.sql(f"DROP TABLE {side} PURGE")
+
+    def _compare_beside(self, live: str, side: str) -> None:
+        spark, order = self.spark(), ", ".join(ORDER)
+        known = f"SELECT * FROM {side} WHERE _row >= 0 AND ({order}) IN (SELECT {order} FROM {live})"
+        columns = ", ".join(map(quoted, spark.table(side).columns))
+        wrong = spark.sql(f"({known}) EXCEPT ALL (SELECT {columns} FROM {live})").collect()
+        assert not wrong, f"{side}: {wrong[:5]}"
+        self.events["rows beside compared"] += spark.table(side).count()
+
+    def verify(self, tables: Sequence[str]) -> Report:
+        """Let the product compare tables with their source."""
+        pipeline = self.pipeline
+        lake = SparkLakeSums(self.spark(), pipeline.config.source)
+        verifying = Verifying(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors, lake)
+        return verifying.run(tables, pipeline.config.verify, lambda _: None)
+
+    def _noted(self, line: str) -> None:
+        """Count the tables of which rows were read back."""
+        if "re-selected" in line:
+            self.events["merges of a table with rows that were read back"] += 1
+
+    def spark(self) -> SparkSession:
+        """Return the Spark, which is started once."""
+        if self._spark is None:
+            self._spark = self.stack.enter_context(spark_session(self.pipeline.config))
+        return self._spark

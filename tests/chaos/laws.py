@@ -1,0 +1,165 @@
+"""The laws that hold after every step, whatever was killed; looked at in the store itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.drain.batch import Exclusions
+from cdc_lib.drain.window import Drainer, contents_of
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Position
+from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store import documents, layout
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.manifests import find_manifest
+from cdc_lib.store.objects.local import LocalStore
+
+
+class Laws:
+    """Remembers where the cursors stood and what the documents held.
+
+    Args:
+        store: the source's store, reached past all faults.
+        source: its name.
+    """
+
+    def __init__(self, store: ObjectStore, source: str) -> None:
+        self._store = store
+        self._source = source
+        self._cursors = ObjectCursorStore(store)
+        self._before: dict[str, Cursor] = {}
+        self._documents: dict[str, str] = {}
+        self.windows: list[Window] = []
+
+    def check(self) -> None:
+        """Look at both cursors; to be called after every step.
+
+        Raises:
+            AssertionError: a law is broken.
+        """
+        drain, lake = (self._cursors.load(self._source, consumer) for consumer in (DRAIN, LAKE))
+        if drain is not None:
+            self._moved(drain, drain)
+            merged = {task.id for task in lake.snapshots if task.complete} if lake is not None else set()
+            self._durable_chunks(task for task in drain.snapshots if task.id not in merged)
+        if lake is not None:
+            assert drain is not None
+            self._moved(lake, drain)
+            ends = drain.end_of_epoch(lake.epoch)
+            assert ends is not None, f"the lake is in epoch {lake.epoch}, the drain in {drain.epoch}"
+            assert lake.position <= ends, f"the lake's {lake.position} is ahead of {ends}"
+            self._durable(lake.in_flight)
+            assert all(window.stop <= ends for window in lake.in_flight)
+            self._durable_chunks(lake.in_flight_snapshots)
+
+    def stored_windows(self) -> list[Window]:
+        """Return the windows that were acknowledged and are still stored."""
+        return [window for window in self.windows if self._manifest(window) is not None]
+
+    def stored_times(self) -> list[datetime]:
+        """Return the times of the first and last changes of the windows that are still stored."""
+        found = [manifest for window in self.windows if (manifest := self._manifest(window)) is not None]
+        times = {time for manifest in found for time in (manifest.first_time, manifest.last_time) if time is not None}
+        return sorted(times)
+
+    def check_documents(self) -> int:
+        """Look at every manifest and cut and at the files that manifests name; returns how many documents there are."""
+        for info in self._store.list(f"{self._source}/"):
+            manifest = info.key.endswith(f"/{layout.MANIFEST}")
+            if not manifest and not info.key.startswith(layout.cuts_prefix(self._source)):
+                continue
+            found = self._store.get(info.key)
+            assert found is not None
+            digest = hashlib.sha256(found.data).hexdigest()
+            assert self._documents.setdefault(info.key, digest) == digest, f"{info.key} has changed"
+            if manifest:
+                self._files(documents.load(Manifest, found.data, info.key), info.key)
+        return len(self._documents)
+
+    def drains_to_the_same(
+        self, window: Window, config: SourceConfig, credentials: Credentials, cursor: Cursor, empty: Path
+    ) -> None:
+        """Drain a window once more into an empty folder and compare."""
+        state = self._manifest(window)
+        assert state is not None
+        drainer = Drainer(config, credentials, LocalStore(empty))
+        without = Exclusions(cursor.skipped_tables(window), cursor.replaced(window))
+        drainer.window(window, cursor.identity, leaving=without)
+        again = find_manifest(drainer.store, layout.manifest_key(window))
+        assert again is not None
+        assert contents_of(again) == contents_of(state), f"{window.id} gives other bytes the second time"
+
+    def _moved(self, cursor: Cursor, drain: Cursor) -> None:
+        """The cursor went over windows that follow each other and have their manifests, or into the epoch that is recorded."""
+        before = self._before.get(cursor.consumer)
+        if before is not None:
+            assert cursor.generation >= before.generation
+            assert cursor.generation > before.generation or cursor == before, "another cursor of the same generation"
+            epoch, at = before.epoch, before.position
+            for move in _new_moves(before, cursor):
+                if move.kind == "ack":
+                    assert move.start is not None
+                    at = self._over(cursor, epoch, at, move.start, move.stop)
+                elif move.kind == "rollback":
+                    assert move.start == move.stop == at, f"{cursor.consumer} moved as it let go of what was in flight"
+                else:
+                    epoch, at = self._into(cursor, drain, epoch, at)
+            assert (epoch, at) == (cursor.epoch, cursor.position), (
+                f"{cursor.consumer} left {before.position} by no move"
+            )
+        at = cursor.position
+        for window in cursor.in_flight:
+            assert (window.epoch, window.start) == (cursor.epoch, at), f"{window.id} does not start at {at}"
+            at = window.stop
+        self._before[cursor.consumer] = cursor
+
+    def _over(self, cursor: Cursor, epoch: int, at: Position, start: Position, stop: Position) -> Position:
+        assert start == at, f"{cursor.consumer} jumped from {at} to {start}"
+        window = Window(cursor.source, epoch, start, stop)
+        self._durable([window])
+        if cursor.consumer == DRAIN:
+            self.windows.append(window)
+        return stop
+
+    def _into(self, cursor: Cursor, drain: Cursor, epoch: int, at: Position) -> tuple[int, Position]:
+        """One epoch ends where the cursor is, and the next begins, as the drain cursor has recorded it."""
+        (switch,) = [one for one in drain.epoch_changes if one.epoch == epoch + 1]
+        assert switch.previous_end.position == at, (
+            f"{cursor.consumer} left epoch {epoch} at {at}, not at {switch.previous_end.position}"
+        )
+        return switch.epoch, switch.new_start.position
+
+    def _durable(self, windows: Iterable[Window]) -> None:
+        for window in windows:
+            assert self._manifest(window) is not None, f"{window.id} has no manifest"
+
+    def _manifest(self, window: Window) -> Manifest | None:
+        key = layout.manifest_key(window)
+        found = self._store.get(key)
+        return None if found is None else documents.load(Manifest, found.data, key)
+
+    def _durable_chunks(self, tasks: Iterable[SnapshotTask]) -> None:
+        for task in tasks:
+            key = layout.chunk_manifest_key(task, max(task.chunks - 1, 0))
+            assert task.chunks == 0 or self._store.get(key) is not None, f"{key} is not there"
+
+    def _files(self, manifest: Manifest, key: str) -> None:
+        for file in (*manifest.files, *manifest.prepared_files):
+            found = self._store.get(layout.beside(key, file.path))
+            assert found is not None, f"{key} names {file.path}, which is not there"
+            assert hashlib.sha256(found.data).hexdigest() == file.sha256, f"{file.path} of {key} has other bytes"
+
+
+def _new_moves(before: Cursor, after: Cursor) -> tuple[Move, ...]:
+    """Return the moves that a cursor made in between; it remembers the last hundred."""
+    for count in range(len(after.moves) + 1):
+        known = after.moves[: len(after.moves) - count]
+        if known == before.moves[len(before.moves) - len(known) :]:
+            return after.moves[len(known) :]
+    raise AssertionError("unreachable")

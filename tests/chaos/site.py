@@ -1,0 +1,125 @@
+"""The servers of a source: one is written to, another follows it, and one address leads to whichever is the primary."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Self
+
+from tests.chaos.wire import Wire
+from tests.harness.replication import Pair, follow, server_of
+from tests.harness.servers import SqlServer
+from tests.harness.servers.skew import can_be_wrong
+
+MARKS = "beside.seen"
+"""A table that nobody captures: it tells how far the standby is."""
+_SKEWS = (0, 300, -300, 40, -700)
+"""By how many seconds the clock of each server is wrong, one after the other."""
+
+
+class Site:
+    """The servers, while its block runs.
+
+    Args:
+        kind: see :data:`tests.harness.replication.KINDS`.
+        alone: a running server that nobody follows; None: two are started.
+        apart: whether the clocks of the servers are minutes apart.
+
+    Attributes:
+        primary: takes what is written.
+        wire: the one address at which the source is read.
+    """
+
+    def __init__(self, kind: str, alone: SqlServer | None = None, *, apart: bool = False) -> None:
+        self.kind = kind
+        self._apart = apart and can_be_wrong()
+        self._alone = alone
+        self._stack = ExitStack()
+        self._password = secrets.token_hex(12)
+        self._number = 0
+        self._standby: SqlServer | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.primary = self._alone or stack.enter_context(self._server())
+            self.wire = stack.enter_context(Wire(self.primary))
+            if self._alone is None:
+                self.primary.execute("CREATE DATABASE beside")
+                self.primary.execute(f"CREATE TABLE {MARKS} (id INT PRIMARY KEY, v INT)")
+                self._stand_by(stack.enter_context(self._server()))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def can_switch(self) -> bool:
+        """Whether another server can take over."""
+        return self._alone is None
+
+    def hand_over(self) -> None:
+        """Let the standby take over in good order, and the primary follow it."""
+        pair = self._pair
+        pair.wait(MARKS)
+        pair.release()
+        self._follow_back(pair)
+
+    def fail_over(self) -> None:
+        """Kill the primary, let the standby apply all that it received, and take over; the dead one comes back as its standby."""
+        pair = self._pair
+        pair.wait(MARKS)
+        pair.promote()
+        pair.primary.start()
+        self._follow_back(pair)
+
+    def lag(self) -> None:
+        """Let the standby receive nothing more."""
+        self._pair.cut_off()
+
+    def catch_up(self) -> None:
+        """Let a standby that lagged continue."""
+        self._pair.standby.execute(self._pair._word("START REPLICA"))
+
+    def catch_up_now(self) -> None:
+        """Wait until the standby, if there is one, has all that the primary wrote."""
+        if self._standby is not None:
+            self._pair.wait(MARKS)
+
+    def lead_to_standby(self) -> None:
+        """Let the address lead to the standby while the primary still takes writes."""
+        self.wire.lead_to(self._pair.standby)
+
+    def lose(self, between: Callable[[], None]) -> None:
+        """Kill the primary with what only it has; the standby takes over, and a new server follows that.
+
+        Args:
+            between: is done when the new primary takes writes; the new standby is made after it.
+        """
+        pair = self._pair
+        pair.promote()
+        self._standby, self.primary = None, pair.standby
+        self.wire.lead_to(self.primary)
+        pair.primary.stop()
+        between()
+        self._stand_by(self._stack.enter_context(self._server()))
+
+    @property
+    def _pair(self) -> Pair:
+        assert self._standby is not None
+        return Pair(self.kind, self.primary, self._standby)
+
+    def _follow_back(self, pair: Pair) -> None:
+        self.primary = pair.standby
+        self.wire.lead_to(self.primary)
+        self._stand_by(pair.primary)
+
+    def _stand_by(self, server: SqlServer) -> None:
+        follow(self.kind, self.primary, server)
+        self._standby = server
+
+    def _server(self) -> SqlServer:
+        self._number += 1
+        skew = _SKEWS[self._number % len(_SKEWS)] if self._apart else 0
+        return server_of(self.kind, self._number, self._password, skew=skew)

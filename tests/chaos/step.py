@@ -1,0 +1,102 @@
+"""One step of the pipeline in this process, with labelled ports."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from datetime import UTC, datetime, timedelta
+
+import cdc_lib.mysql.connection
+import cdc_lib.mysql.xa_recover
+from cdc_lib.config.credentials import Credentials
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.config.start import StartAt
+from cdc_lib.errors import CdcError
+from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.retention.garbage_collector import carry_out, plan_collection
+from cdc_lib.store import documents
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.cuts import last_cut
+from cdc_lib.store.objects.open import open_store
+from spark_jobs.backfill import backfill
+from spark_jobs.maintain import lake_tables, maintain
+from spark_jobs.merging.run import run as merge
+from spark_jobs.runtime.session import spark_session
+from tests.chaos import clock
+from tests.chaos.backfills import from_text
+from tests.chaos.job import Job
+from tests.chaos.labelled_merge import label_commits
+from tests.chaos.labelled_store import LabelledStore
+from tests.chaos.points import Points
+
+FAILED, BROKEN = 3, 4
+"""Exit statuses: an error of this project's, which is written down; any other."""
+
+
+def run(job: Job) -> int:
+    """Do the step; returns the exit status of its process."""
+    points = Points(job.log, job.label, job.nth, group=job.group)
+    if job.clock:
+        clock.jump(job.clock)
+    cdc_lib.mysql.connection.SILENCE_SECONDS = job.silence
+    cdc_lib.mysql.xa_recover.WAIT_SECONDS = job.patience
+    if job.after is not None:
+        points.after(job.after, f"{job.step}: at any moment")
+    try:
+        _do(job, points)
+    except CdcError as error:
+        found = {"error": type(error).__name__, "retryable": error.retryable, "said": str(error)}
+        job.result.write_text(json.dumps(found))
+        return FAILED
+    except Exception:  # noqa: BLE001 - whoever started this reads it
+        traceback.print_exc()
+        return BROKEN
+    return 0
+
+
+def _do(job: Job, points: Points) -> None:
+    config = SourceConfig.model_validate_json(job.config)
+    store = LabelledStore(open_store(config.store), points, job.step, jumps=bool(job.clock))
+    pipeline = Pipeline(config, Credentials(job.user, job.password), store, ObjectCursorStore(store))
+    match job.step:
+        case "plan":
+            pipeline.plan(by="chaos")
+        case "drain":
+            assert job.unit is not None
+            pipeline.drain(documents.unit_from_plain(job.unit))
+        case "ack_drain":
+            pipeline.ack_drain(by="chaos")
+        case "plan_merge":
+            pipeline.plan_merge(by="chaos")
+        case "merge" | "maintain" | "backfill":
+            label_commits(points, job.step)
+            _in_spark(job, pipeline)
+        case "ack_lake":
+            pipeline.ack_lake(by="chaos")
+        case "rewind":
+            place = StartAt(position=job.wanted) if job.wanted else None
+            pipeline.rewind(place, by="chaos", why="to see what comes of it")
+        case "release":
+            pipeline.resume_table(job.wanted, by="chaos")
+        case "again":
+            pipeline.resnapshot(job.wanted.split(","), by="chaos", why="to see what comes of it")
+        case "gc":
+            now = datetime.now(UTC) + timedelta(seconds=job.clock)
+            carry_out(store, plan_collection(store, pipeline.cursors, config.source, timedelta(), now))
+        case _:
+            raise AssertionError(job.step)
+
+
+def _in_spark(job: Job, pipeline: Pipeline) -> None:
+    """Do a step that needs a Spark of its own."""
+    config, store = pipeline.config, pipeline.store
+    if job.step == "merge":
+        plan = documents.load(MergePlan, json.dumps(job.plan).encode(), "the job")
+        merge(config, plan, store, pipeline.reselector if config.reselect.is_on else None)
+        return
+    with spark_session(config) as spark:
+        if job.step == "backfill":
+            backfill(spark, config, pipeline, from_text(job.wanted))
+        else:
+            maintain(spark, config, store, lake_tables(config, last_cut(store, config.source), job.wanted.split(",")))

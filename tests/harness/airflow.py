@@ -1,0 +1,293 @@
+"""A whole Airflow of one's own for a test or the demo: `airflow standalone` on SQLite with the LocalExecutor."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from tests.harness.servers.process import ServerProcess, free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Standalone ends its components when it is interrupted, and leaves them after when it is terminated: so SIGTERM
+# becomes an interrupt here.
+STANDALONE = """
+import signal, sys
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+from airflow.__main__ import main
+sys.argv = ["airflow", "standalone"]
+main()
+"""
+
+Json = dict[str, Any]
+
+
+class AirflowStandalone:
+    """Scheduler, DAG processor, triggerer and API server, ready when the ``with`` block begins, gone when it ends.
+
+    Args:
+        home: folder for the database, logs and passwords; may be used again by a later instance.
+        dags_folder: where DAG files are looked for.
+        plugins_folder: what is put on the path as Airflow's plugins.
+        env: further variables, ``AIRFLOW__...`` ones included; they win over the settings made here.
+        port: of the API server and its pages; a free one when None.
+        users: names and roles (admin, op, user, viewer) beside ``admin``; all have the same password.
+        ready_seconds: how long the start may take on a busy machine.
+    """
+
+    user = "admin"
+
+    def __init__(
+        self,
+        home: Path,
+        dags_folder: Path,
+        plugins_folder: Path,
+        env: Mapping[str, str] | None = None,
+        *,
+        port: int | None = None,
+        users: Mapping[str, str] | None = None,
+        ready_seconds: float = 240,
+    ) -> None:
+        self.home = home
+        self.port = port or free_port()
+        self.url = f"http://localhost:{self.port}"
+        self.password = secrets.token_urlsafe(12)
+        self.password_file = home / "passwords.json"
+        self.users = {self.user: "admin", **(users or {})}
+        self.ready_seconds = ready_seconds
+        self.env = {
+            **self._settings(dags_folder, plugins_folder),
+            **(env or {}),
+            **self._places(plugins_folder, env or {}),
+        }
+        self._process: ServerProcess | None = None
+        self._client: httpx.Client | None = None
+
+    def _settings(self, dags_folder: Path, plugins_folder: Path) -> dict[str, str]:
+        settings = {
+            "CORE__DAGS_FOLDER": dags_folder,
+            "CORE__PLUGINS_FOLDER": plugins_folder,
+            "CORE__EXECUTOR": "LocalExecutor",
+            "CORE__PARALLELISM": 4,
+            "CORE__LOAD_EXAMPLES": False,
+            "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in self.users.items()),
+            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": self.password_file,
+            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db",
+            "API__HOST": "127.0.0.1",
+            "API__PORT": self.port,
+            "API__BASE_URL": self.url,
+            "API__WORKERS": 1,
+            "API__SECRET_KEY": secrets.token_hex(16),
+            "API_AUTH__JWT_SECRET": secrets.token_hex(32),
+            "CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "DAG_PROCESSOR__REFRESH_INTERVAL": 10,
+            "WORKERS__EXECUTION_API_TIMEOUT": 60,  # 5 s is too short on a busy machine
+            "LOGGING__BASE_LOG_FOLDER": self.home / "logs",
+            "LOGGING__WORKER_LOG_SERVER_PORT": free_port(),
+            "LOGGING__TRIGGER_LOG_SERVER_PORT": free_port(),
+            "SCHEDULER__ENABLE_HEALTH_CHECK": False,
+            "USAGE_DATA_COLLECTION__ENABLED": False,
+        }
+        return {f"AIRFLOW__{name}": str(value) for name, value in settings.items()}
+
+    def _places(self, plugins_folder: Path, env: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables that are no wish of the caller: where things are found."""
+        path = env.get("PATH") or os.environ["PATH"]
+        modules = filter(None, (env.get("PYTHONPATH"), str(ROOT), str(plugins_folder)))
+        return {
+            "AIRFLOW_HOME": str(self.home),
+            "PATH": f"{Path(sys.executable).parent}:{path}",  # standalone calls `airflow` by its name
+            "PYTHONPATH": ":".join(modules),
+            "PYTHONUNBUFFERED": "1",
+            "TZ": "UTC",
+        }
+
+    @property
+    def log(self) -> Path:
+        """What all components print; the logs of tasks are under ``logs/`` beside it."""
+        return self.home / "standalone.log"
+
+    def start(self) -> Self:
+        """Start everything and wait until all components are healthy and somebody can log in.
+
+        Raises:
+            ServerDidNotStart: it ended or was not ready in time; the message shows the end of its log.
+        """
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.password_file.write_text(json.dumps(dict.fromkeys(self.users, self.password)))
+        self.password_file.chmod(0o600)
+        self._process = ServerProcess("airflow", [sys.executable, "-c", STANDALONE], self.log, self.env)
+        try:
+            self._process.wait_until_ready(self._healthy, self.ready_seconds)
+            self._client = self._log_in()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _healthy(self) -> bool:
+        try:
+            answer = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10)
+        except httpx.HTTPError:
+            time.sleep(0.5)
+            return False
+        components = answer.json() if answer.status_code == httpx.codes.OK else {}
+        wanted = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+        return all((components.get(name) or {}).get("status") == "healthy" for name in wanted) or bool(time.sleep(0.5))
+
+    def token(self, user: str | None = None) -> str:
+        """Return a fresh API token of the simple auth manager."""
+        body = {"username": user or self.user, "password": self.password}
+        answer = httpx.post(f"{self.url}/auth/token", json=body, timeout=30)
+        answer.raise_for_status()
+        return str(answer.json()["access_token"])
+
+    def _log_in(self) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {self.token()}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+
+    def stop(self) -> None:
+        """End all components and whatever tasks they run; a second call does nothing."""
+        if self._client:
+            self._client.close()
+            self._client = None
+        if self._process:
+            self._process.stop()
+            kill_session(self._process._shell.pid)
+            self._process = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.stop()
+
+    # --- the REST API -------------------------------------------------------------------------------------------------
+
+    def request(self, method: str, path: str, body: Json | None = None) -> Any:
+        """Send one request and return the JSON of its answer; ``path`` starts with ``/``.
+
+        Raises:
+            httpx.HTTPStatusError: the answer is not a good one; its text is a note of the error.
+        """
+        if self._client is None:
+            msg = "Airflow is not running"
+            raise RuntimeError(msg)
+        answer = self._client.request(method, path, json=body)
+        try:
+            answer.raise_for_status()
+        except httpx.HTTPStatusError as error:
+            error.add_note(answer.text[:2000])
+            raise
+        return answer.json() if answer.content else None
+
+    def get(self, path: str) -> Any:
+        """GET below ``/api/v2`` (``/dags``), or any other path of the server when it starts with ``/`` + its name."""
+        return self.request("GET", path if path.startswith(("/api/", "/auth/", "/cdc")) else f"/api/v2{path}")
+
+    def wait(self, what: str, question: Callable[[], Any], seconds: float = 180) -> Any:
+        """Ask until the answer is true, and return it; the error after ``seconds`` shows the end of the log."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                if answer := question():
+                    return answer
+            except httpx.HTTPStatusError as error:
+                if error.response.status_code != httpx.codes.NOT_FOUND:  # not there yet
+                    raise
+            if time.monotonic() > deadline:
+                tail = self._process.log_tail() if self._process else ""
+                msg = f"{what}: not after {seconds:.0f} s. {tail}"
+                raise TimeoutError(msg)
+            time.sleep(0.5)
+
+    def wait_for_dag(self, dag: str, seconds: float = 120) -> Json:
+        """Wait until the DAG processor has read a DAG. Airflow adds it as a stale one, which no run can be made of, at first."""
+
+        def read() -> Json | None:
+            found = self.get(f"/dags/{dag}")
+            return found if found and not found["is_stale"] else None
+
+        return self.wait(f"DAG {dag} is there", read, seconds)
+
+    def import_errors(self) -> list[Json]:
+        """Return what the DAG processor could not read: filename and stack_trace."""
+        return list(self.get("/importErrors")["import_errors"])
+
+    def unpause(self, dag: str) -> None:
+        """Let the scheduler make runs of a DAG."""
+        self.request("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+
+    def pause(self, dag: str) -> None:
+        """Let the scheduler make no more runs of a DAG."""
+        self.request("PATCH", f"/api/v2/dags/{dag}", {"is_paused": True})
+
+    def trigger(self, dag: str) -> str:
+        """Start a run by hand and return its run id."""
+        return str(self.request("POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None})["dag_run_id"])
+
+    def dag_runs(self, dag: str) -> list[Json]:
+        """Return the runs of a DAG, oldest first."""
+        return list(self.get(f"/dags/{dag}/dagRuns?order_by=run_after&limit=100")["dag_runs"])
+
+    def wait_for_run(self, dag: str, run_id: str, seconds: float = 300) -> Json:
+        """Wait until a run has ended, well or not, and return it."""
+
+        def ended() -> Json | None:
+            run = self.get(f"/dags/{dag}/dagRuns/{run_id}")
+            return run if run["state"] in {"success", "failed"} else None
+
+        return self.wait(f"run {run_id} of {dag} has ended", ended, seconds)
+
+    def tasks(self, dag: str, run_id: str) -> list[Json]:
+        """Return the task instances of a run: task_id, map_index, rendered_map_index, state, try_number ..."""
+        return list(self.get(f"/dags/{dag}/dagRuns/{run_id}/taskInstances?limit=200")["task_instances"])
+
+    def clear(self, dag: str, run_id: str, *task_ids: str, downstream: bool = False) -> None:
+        """Clear tasks of a run, so that they are done again."""
+        body = {
+            "dry_run": False,
+            "dag_run_id": run_id,
+            "task_ids": list(task_ids),
+            "only_failed": False,
+            "include_downstream": downstream,
+        }
+        self.request("POST", f"/api/v2/dags/{dag}/clearTaskInstances", body)
+
+    def mark(self, dag: str, run_id: str, task_id: str, state: str) -> None:
+        """Mark a task success or failed, as the button does."""
+        self.request("PATCH", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task_id}", {"new_state": state})
+
+    def task_log(self, dag: str, run_id: str, task_id: str, attempt: int = 1, map_index: int = -1) -> str:
+        """Return the log of one attempt as text."""
+        path = f"/dags/{dag}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}?map_index={map_index}"
+        lines = self.get(path)["content"]
+        return "\n".join(_text(line) for line in lines)
+
+
+def _text(line: str | Json) -> str:
+    """Return a line of a task's log, with the error that it tells of."""
+    if isinstance(line, str):
+        return line
+    errors = [f"{error['exc_type']}: {error['exc_value']}" for error in line.get("error_detail") or ()]
+    return "\n".join([str(line.get("event", line)), *errors])
+
+
+def kill_session(session: int) -> None:
+    """Kill what is left of a session: tasks run in process groups of their own and outlive their scheduler."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                os.kill(int(stat.parent.name), signal.SIGKILL)

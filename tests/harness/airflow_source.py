@@ -1,0 +1,119 @@
+"""A source of its own for a test of the DAGs: its file, its database, and what became of it in store and lake."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cdc_lib.config import SourceConfig, load_source
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.objects.open import open_store
+from demo.shop.compare import compare_database, open_lake
+from tests.harness.servers import SqlServer
+
+PASSWORD_VARIABLE = "CDC_TEST_PASSWORD"
+CONNECTION = "cdc_test_server"
+
+
+def log_ins(server: SqlServer) -> dict[str, str]:
+    """Return the variables that make the server's user known both ways: as a password and as an Airflow connection."""
+    connection = {"conn_type": "mysql", "login": server.cdc_user, "password": server.cdc_password}
+    return {
+        PASSWORD_VARIABLE: server.cdc_password,
+        f"AIRFLOW_CONN_{CONNECTION.upper()}": json.dumps(connection),
+    }
+
+
+@dataclass
+class AirflowSource:
+    """One source file and what belongs to it.
+
+    Args:
+        name: of the source, and of its database on the server.
+        server: where it is read from.
+        sources: folder of the source files, which Airflow reads.
+        folder: where the store and the lake lie.
+        changed: top-level values of the file that are not the defaults made here.
+    """
+
+    name: str
+    server: SqlServer
+    sources: Path
+    folder: Path
+    changed: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def dag(self) -> str:
+        """Id of its DAG."""
+        return f"cdc_{self.name}"
+
+    @property
+    def file(self) -> Path:
+        """Its YAML file."""
+        return self.sources / f"{self.name}.yaml"
+
+    @property
+    def config(self) -> SourceConfig:
+        """What the file says."""
+        return load_source(self.file)
+
+    def write(self, **changed: Any) -> AirflowSource:
+        """Write the file, with the values given beside those of before; None takes one back."""
+        self.changed = {key: value for key, value in {**self.changed, **changed}.items() if value is not None}
+        server = {"host": self.server.host, "port": self.server.port, "user": self.server.cdc_user}
+        plain = {
+            "server": {**server, "password_env": PASSWORD_VARIABLE},
+            "tables": [f"{self.name}.*"],
+            "schedule": None,
+            "store": {"url": f"file://{self.folder}/store"},
+            "lake": {
+                "type": "jdbc",
+                "uri": f"jdbc:sqlite:{self.folder}/catalog.db?busy_timeout=30000",
+                "warehouse": f"file://{self.folder}/lake",
+            },
+            "merge": {"driver_memory": "1g"},
+            **self.changed,
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.file.with_suffix(".part")
+        part.write_text(yaml.safe_dump(plain))
+        part.rename(self.file)  # Airflow never reads half of it
+        return self
+
+    def sql(self, *statements: str) -> None:
+        """Run statements in the source's database, in one session."""
+        with self.server.connect(database=self.name) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def cursor(self, consumer: str) -> Cursor | None:
+        """Load a cursor."""
+        return ObjectCursorStore(open_store(self.config.store)).load(self.name, consumer)
+
+    def standing(self) -> dict[str, str]:
+        """Return where the cursors stand and every other object, by hash: what doing again must not change.
+
+        Left out is the report of when the source was last read to its end, which each plan renews.
+        """
+        store = open_store(self.config.store)
+        objects = {
+            info.key: hashlib.sha256(found.data).hexdigest()
+            for info in store.list(f"{self.name}/")
+            if "/cursors/" not in info.key
+            and not info.key.endswith("/complete.json")
+            and (found := store.get(info.key)) is not None
+        }
+        return objects | {consumer: str((c := self.cursor(consumer)) and c.position) for consumer in (DRAIN, LAKE)}
+
+    def differences(self) -> list[str]:
+        """Compare every table with the lake; nobody may write to the source meanwhile."""
+        options = {"host": self.server.host, "port": self.server.port, "user": "root"}
+        lake = open_lake(str(self.config.lake.uri), str(self.config.lake.warehouse))
+        found = compare_database(options, self.name, lake)
+        return [str(table) for table in found if table.differences]

@@ -1,0 +1,29 @@
+"""A consumer in a process of its own, to be killed: it acknowledges one batch, holds the next, and says so."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from cdc_lib.consumers.subscribe import subscribe
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.objects.local import LocalStore
+
+
+def main(folder: str, source: str, consumer: str, lease: str) -> None:
+    """Take the subscription and never let it go."""
+    store = LocalStore(Path(folder))
+    subscription = subscribe(
+        store, ObjectCursorStore(store), source, consumer, holder="the first one", lease=timedelta(seconds=float(lease))
+    )
+    first = subscription.get(1)
+    first.ack()
+    print(first.id, flush=True)
+    print(subscription.get(1).id, flush=True)
+    time.sleep(600)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

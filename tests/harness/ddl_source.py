@@ -1,0 +1,82 @@
+"""A captured database and its lake, round by round, for statements that change tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdc_lib.merge.plan import tables_of
+from spark_jobs.changes.frames import load_plan
+from spark_jobs.merging.run import merge, run
+from tests.harness.capture import Capture
+
+
+class Followed:
+    """A source whose tables are followed into a running Spark's lake.
+
+    Args:
+        server: a running one.
+        database: whose tables are captured.
+        folder: for the store.
+        lake: of the tests of the merge.
+        **settings: sections of the source file.
+    """
+
+    def __init__(self, server: Any, database: str, folder: Any, lake: Any, **settings: Any) -> None:
+        plain = {"lake": lake.config.lake.model_dump(), "snapshot": {"chunk_rows": 2}, **settings}
+        self.capture = Capture(server, database, folder, **plain)
+        self.lake = lake
+        self.flavor = server.flavor
+
+    def run(self, *statements: str) -> None:
+        """Run statements at the source, one after the other in one session."""
+        with self.capture.server.connect(database=self.capture.database) as session, session.cursor() as sql:
+            for statement in statements:
+                sql.execute(statement)
+            session.commit()
+
+    def drain(self) -> None:
+        """Plan, drain and acknowledge."""
+        pipeline = self.capture.pipeline
+        for unit in pipeline.plan(by="test"):
+            pipeline.drain(unit)
+        pipeline.ack_drain(by="test")
+
+    def merge(self, *, twice: bool = False) -> bool:
+        """Merge what there is and acknowledge it; with ``twice`` the same plan is merged again before. False for nothing."""
+        pipeline, config, store = self.capture.pipeline, self.capture.config, self.capture.store
+        plan = pipeline.plan_merge(by="test")
+        if plan is None:
+            return False
+        for _ in range(2 if twice else 1):
+            if tables_of(load_plan(store, plan)):
+                merge(self.lake.spark, config, plan, store, self.lake.said.append)
+            else:
+                run(config, plan, store)
+        pipeline.ack_lake(by="test")
+        return True
+
+    def round(self, *, twice: bool = False) -> None:
+        """Do what one run of the DAG does."""
+        self.drain()
+        while self.merge(twice=twice):
+            pass
+
+    def snapshots(self) -> int:
+        """Return how many snapshots of tables were begun."""
+        return len(self.capture.pipeline.status().drain.snapshots)
+
+    def columns(self, table: str) -> list[str]:
+        """Return the names of a source table's columns."""
+        return [row[0] for row in self.capture.execute(f"SHOW COLUMNS FROM {table}")]
+
+    def source_rows(self, table: str) -> list[tuple[Any, ...]]:
+        """Return the rows that SELECT shows."""
+        return sorted((tuple(row) for row in self.capture.execute(f"SELECT * FROM {table}")), key=repr)
+
+    def lake_rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        """Return the lake's rows, by the columns that the source has."""
+        return self.lake.rows(f"{self.capture.database}.{table}", *(columns or self.columns(table)))
+
+    def assert_equal(self, *tables: str) -> None:
+        """Compare every row and column of tables."""
+        assert {t: self.lake_rows(t) for t in tables} == {t: self.source_rows(t) for t in tables}

@@ -1,0 +1,52 @@
+"""What a table holds after its changes, row by row, beside what SELECT shows of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from tests.harness.random_tables import Table
+
+Row = Mapping[str, Any]
+UTC = "SET time_zone = '+00:00'"
+
+
+def folded(table: Table, changes: Iterable[Row]) -> Counter[str]:
+    """Return the rows that changes in their order leave, and how many times each is there.
+
+    Only the columns that the table has in the end count; one that was added later is NULL in the changes before.
+    """
+    by_key: dict[tuple[str, ...], str] = {}
+    bag: Counter[str] = Counter()
+    for change in changes:
+        text = repr({column.name: plain(change.get(column.name)) for column in table.columns})
+        key = tuple(repr(plain(change[column.name])) for column in table.key)
+        if not table.key:
+            bag[text] += -1 if change["_op"] == "d" else 1
+        elif change["_op"] == "d":
+            assert by_key.pop(key, None) is not None, f"a delete of {key}, which is not there"
+        else:
+            assert change["_op"] == "u" or key not in by_key, f"an insert of {key}, which is there"
+            by_key[key] = text
+    if table.key:
+        return Counter(by_key.values())
+    assert min(bag.values(), default=0) >= 0, "a delete of a row that is not there"
+    return +bag
+
+
+def selected(server, database: str, table: Table) -> Counter[str]:
+    """Return the rows that SELECT shows in UTC."""
+    shown = ", ".join(column.type.shown.format(column.name) for column in table.columns)
+    with server.connect(database=database, init_command=UTC) as session, session.cursor() as cursor:
+        cursor.execute(f"SELECT {shown} FROM {table.name}")
+        names = [column.name for column in table.columns]
+        return Counter(repr({n: plain(v) for n, v in zip(names, row, strict=True)}) for row in cursor.fetchall())
+
+
+def plain(value: Any) -> Any:
+    """A value in the one form that both sides have: whole numbers as int, instants without their zone."""
+    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+        return int(value)
+    return value.replace(tzinfo=None) if getattr(value, "tzinfo", None) else value

@@ -1,0 +1,87 @@
+"""A lake to merge into and to look at, on a Spark that runs already."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.lake.routing import lake_merges
+from cdc_lib.merge.plan import tables_of
+from cdc_lib.model.lake_table import LakeTable
+from cdc_lib.model.merge_plan import Cut, MergePlan
+from cdc_lib.ports import ObjectStore
+from spark_jobs.changes.frames import load_plan
+from spark_jobs.iceberg.lake_table import IcebergTable
+from spark_jobs.merging.reselect import Origin
+from spark_jobs.merging.run import merge, run
+from spark_jobs.sql import full_name, quoted
+from tests.harness.batches import BatchWriter
+
+
+def lake_config(folder: Path, **changed: Any) -> SourceConfig:
+    """Return a source whose store and lake lie in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = {
+        "source": "shop",
+        "server": {"host": "127.0.0.1", "user": "cdc", "password_env": "CDC_TEST_PASSWORD"},
+        "tables": {"include": ["*.*"]},
+        "store": {"url": f"file://{folder}/store"},
+        "lake": {
+            "type": "jdbc",
+            "uri": f"jdbc:sqlite:{folder}/catalog.db?busy_timeout=30000",
+            "warehouse": f"file://{folder}/warehouse",
+        },
+        "merge": {"driver_memory": "1g"},
+        **changed,
+    }
+    return SourceConfig.model_validate(plain)
+
+
+class Lake:
+    """Merges plans and reads tables."""
+
+    def __init__(self, spark: SparkSession, config: SourceConfig, store: ObjectStore) -> None:
+        self.spark = spark
+        self.config = config
+        self.store = store
+        self.batches = BatchWriter(store)
+        self.database = f"db_{secrets.token_hex(4)}"
+        self.said: list[str] = []
+        self.cuts: list[Cut] = []
+        self.origin: Origin | None = None
+
+    def merge(self, plan: MergePlan) -> Cut:
+        """Merge a plan in the running Spark; one without changes needs none."""
+        if not tables_of(load_plan(self.store, plan)):
+            return run(self.config, plan, self.store)
+        cut = merge(self.spark, self.config, plan, self.store, self.said.append, origin=self.origin)
+        self.cuts.append(cut)
+        return cut
+
+    def name(self, table: str) -> str:
+        """Return the name of a source table's lake table, for SQL."""
+        return full_name(lake_merges(self.config, [table])[0].name)
+
+    def target(self, table: str) -> IcebergTable:
+        """Return the lake table of a source table."""
+        lake = lake_merges(self.config, [table])[0]
+        return IcebergTable(self.spark, lake.name, self.config.source, {table: lake.shares[0].target.routed})
+
+    def state(self, table: str) -> LakeTable:
+        """Return the lake table's facts."""
+        found = self.target(table).load()
+        assert found is not None
+        return found
+
+    def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        """Return columns of all rows, sorted."""
+        frame = self.spark.sql(f"SELECT {', '.join(map(quoted, columns))} FROM {self.name(table)}")
+        return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+    def snapshots(self, table: str) -> int:
+        """Return how many snapshots the table has."""
+        return self.spark.sql(f"SELECT count(*) FROM {self.name(table)}.snapshots").first()[0]

@@ -1,0 +1,81 @@
+"""The merge as it should be, without Spark: what a lake table holds after the batches that the lake cursor takes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from cdc_lib.merge.cut import make_cut
+from cdc_lib.merge.plan import Batch
+from cdc_lib.model.manifest import CELL_ABSENT, Manifest
+from cdc_lib.store.cuts import last_cut, publish
+from tests.harness.capture import SOURCE, Capture
+
+_ORDER = ("_epoch", "_file", "_offset", "_row")
+
+
+class Lake:
+    """The rows of one table by key; the change with the greatest order key wins, and absent cells keep what is."""
+
+    def __init__(self, table: str, key: str = "id") -> None:
+        self.table = table
+        self.key = key
+        self.rows: dict[Any, dict[str, Any]] = {}
+        self.order: dict[Any, tuple[int, ...]] = {}
+        self.changes: list[dict[str, Any]] = []
+
+    def merge_all(self, capture: Capture) -> int:
+        """Merge and acknowledge until there is nothing more; returns how many merges there were."""
+        merges = 0
+        while (plan := capture.pipeline.plan_merge(by="test")) is not None:
+            manifests = []
+            for key in plan.batches:
+                manifest = capture.manifest(key)
+                assert manifest is not None
+                manifests.append(manifest)
+            for change in sorted(self._changes(capture, manifests), key=_place):
+                self._apply(change)
+            batches = [Batch(key, manifest) for key, manifest in zip(plan.batches, manifests, strict=True)]
+            cut = make_cut(plan, batches, (), last_cut(capture.store, SOURCE), datetime.now(UTC))
+            publish(capture.store, cut)
+            capture.pipeline.ack_lake(by="test")
+            merges += 1
+        return merges
+
+    def _changes(self, capture: Capture, manifests: list[Manifest]) -> list[dict[str, Any]]:
+        found = []
+        for manifest in manifests:
+            for one in capture.tables(manifest, self.table):
+                names = [name for name in one.column_names if not name.startswith("_")]
+                for row in one.to_pylist():
+                    marks = row.pop("_absent", None) or ""
+                    left_out = {name for name, mark in zip(names, marks, strict=False) if mark == CELL_ABSENT}
+                    found.append({name: value for name, value in row.items() if name not in left_out})
+        return found
+
+    def _apply(self, change: dict[str, Any]) -> None:
+        key, at = change[self.key], _place(change)
+        self.changes.append(change)
+        if key in self.order and at < self.order[key]:
+            return
+        self.order[key] = at
+        if change["_op"] == "d":
+            self.rows.pop(key, None)
+        else:
+            cells = {name: value for name, value in change.items() if not name.startswith("_")}
+            self.rows[key] = {**self.rows.get(key, {}), **cells}
+
+
+def _place(change: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(change[name] for name in _ORDER)
+
+
+def drain_all(capture: Capture) -> int:
+    """Plan, drain and acknowledge until there is nothing more; returns how many units there were."""
+    drained = 0
+    while units := capture.pipeline.plan(by="test"):
+        for unit in units:
+            capture.pipeline.drain(unit)
+        capture.pipeline.ack_drain(by="test")
+        drained += len(units)
+    return drained

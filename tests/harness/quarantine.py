@@ -1,0 +1,80 @@
+"""A source with two tables, of which one is going to be quarantined."""
+
+from __future__ import annotations
+
+from cdc_lib.model.cursor import DRAIN
+from cdc_lib.store import layout
+from cdc_lib.store.raw_events import read_events
+from tests.harness.capture import SOURCE, Capture
+
+BAD_TEXT = "INSERT INTO bad VALUES (2, _cp1250 X'6181C462')"
+"""0x81 of cp1250 is a byte without a character."""
+
+LOSSY = "ALTER TABLE bad TRUNCATE PARTITION ALL"
+"""No event tells which rows it takes: the table is read again automatically."""
+
+UNTOLD = "INSERT INTO {} VALUES (8, 'secret')"
+"""To be run by :func:`as_statement`, which leaves rows out of the binlog."""
+
+
+def capturing(server, database, folder, **settings):
+    """Follow two tables from now on: `bad`, of which rows can be broken, and `good`."""
+    capture = Capture(server, database, folder, **{"start": "latest", "on_error": "quarantine", **settings})
+    parts = "PARTITION BY HASH (id) PARTITIONS 1"
+    capture.execute(f"CREATE TABLE IF NOT EXISTS bad (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp1250) {parts}")
+    capture.execute(f"CREATE TABLE IF NOT EXISTS good (id INT PRIMARY KEY, v VARCHAR(9)) {parts}")
+    assert not capture.pipeline.plan(by="test")
+    return capture
+
+
+def change(capture, *statements):
+    """Change both tables around some statements."""
+    capture.execute("INSERT INTO bad VALUES (1, 'before')")
+    capture.execute("INSERT INTO good VALUES (1, 'before')")
+    for statement in statements:
+        capture.execute(statement)
+    capture.execute("INSERT INTO good VALUES (3, 'after')")
+
+
+def as_statement(capture, statement):
+    """Run a statement in a session that writes no row events."""
+    with capture.server.connect(database=capture.database) as session, session.cursor() as sql:
+        sql.execute("SET SESSION binlog_format = 'STATEMENT'")
+        sql.execute(statement)
+        session.commit()
+
+
+def planned(capture):
+    (window,) = capture.pipeline.plan(by="test")
+    return window
+
+
+def manifest_of(capture, window):
+    found = capture.manifest(layout.manifest_key(window))
+    assert found is not None
+    return found
+
+
+def kept(capture, manifest, table="bad"):
+    """Return the raw events that a window kept of a table."""
+    (one,) = [one for one in manifest.quarantined if one.table == f"{capture.database}.{table}"]
+    if one.events is None:
+        return []
+    with capture.store.open_read(layout.beside(layout.key_of(manifest), one.events.path)) as file:
+        found = list(read_events(file, manifest.window.start.file.rpartition(".")[0]))
+    assert len(found) == one.events.events
+    assert (found[0].position, found[-1].position) == (one.events.first, one.events.last)
+    return found
+
+
+def rounds(capture, count=1):
+    """Plan, drain and ack so many times; returns the last ack."""
+    for _ in range(count):
+        for unit in capture.pipeline.plan(by="test"):
+            capture.pipeline.drain(unit)
+        ack = capture.pipeline.ack_drain(by="test")
+    return ack
+
+
+def cursor(capture):
+    return capture.pipeline.cursors.load(SOURCE, DRAIN)

@@ -1,0 +1,249 @@
+"""A model of one table that is drained, acknowledged, merged, quarantined, released and read again, in any order.
+
+It has a window per step. What the source table holds after window ``n`` is the number ``n``; a lake table that has the windows
+up to ``n``, and nothing of later ones, is at ``n``. A snapshot's chunks are read at two moments: it is the state of
+neither, unless the windows up to the second are merged as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from cdc_lib.merge.planner import in_order, outdated
+from cdc_lib.model.cursor import LAKE, Cursor
+from cdc_lib.model.position import Point, Position
+from cdc_lib.model.quarantine import Fault, QuarantineRecord, lagging_tables
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.quarantine.records import FaultyTable, Unmerged, bounded, quarantine, resume
+from cdc_lib.quarantine.resnapshot import with_new_snapshot
+from cdc_lib.retention.pruning import pruned_drain
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+TABLE = "shop.orders"
+
+
+def at(step: int) -> Position:
+    return Position("binlog.000001", 4 + step)
+
+
+def steps_of(window: Window) -> range:
+    return range(window.start.offset - 4, window.stop.offset - 4)
+
+
+@dataclass(frozen=True)
+class Flight:
+    """A merge: the lake cursor when it was planned, and up to where it goes."""
+
+    lake: Cursor
+    stop: int
+
+
+class World:
+    """One table, the drain cursor, and what the lake has of the table.
+
+    Args:
+        faulty: steps at which something is not understood.
+        replaced: steps at which the table is replaced by another, so that its rows before count for nothing.
+        stuck: steps whose rows no merge can bring.
+    """
+
+    def __init__(
+        self, faulty: set[int], replaced: frozenset[int] = frozenset(), stuck: frozenset[int] = frozenset()
+    ) -> None:
+        self.stuck = stuck
+        self.faulty = faulty
+        self.replaced = replaced
+        self.head = 0
+        self.cursor = Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "u", 1), at(0))
+        self.lake = 0  # windows that the lake cursor has
+        self.flight: Flight | None = None  # the merge that the lake cursor has in flight
+        self.given_up: list[Flight] = []  # merges that may still run
+        self.state = 0  # what the lake table shows
+        self.merged: set[str] = set()  # snapshots that the lake cursor has
+        self.marks: dict[str, tuple[int, int, str]] = {}  # snapshots that the table has, and when they were begun
+        self.asked = 0  # snapshots that were asked for
+        self.read: dict[str, tuple[int, int]] = {}  # when their first and last chunk were read
+        self.spared: dict[Window, tuple[str, ...]] = {}
+        self.window_of: dict[int, Window] = {}
+
+    # --- the drain
+
+    def plan(self, most: int) -> None:
+        """Plan windows of up to so many steps, and ask for the snapshots that are wanted."""
+        if self.cursor.tables_to_resnapshot:
+            self.resume()
+        if not self.cursor.in_flight:
+            start, stop = self.cursor.position.offset - 4, bounded(self.cursor, at(self.head)).offset - 4
+            planned = [Window("shop", 1, at(s), at(min(s + most, stop))) for s in range(start, stop, most)]
+            self.cursor = self.cursor.with_windows(tuple(planned))
+            self.window_of |= {step: one for one in planned for step in steps_of(one)}
+
+    def look(self) -> None:
+        """What a window spares must be the same whenever it is drained."""
+        for one in self.cursor.in_flight:
+            assert self.spared.setdefault(one, self.cursor.skipped_tables(one)) == self.cursor.skipped_tables(one)
+
+    def drain_and_ack(self, count: int) -> None:
+        """Move over so many windows and the snapshots that are whole."""
+        found: list[FaultyTable | Position] = []
+        for one in self.cursor.in_flight[:count]:
+            if self.faulty.intersection(steps_of(one)) and not self.cursor.skipped_tables(one):
+                found.append(FaultyTable(TABLE, Fault(one.start, "unknown_event", "why"), one.start, NOW))
+            elif self.replaced.intersection(steps_of(one)):
+                found.append(one.start)
+            self.cursor = self.cursor.acked(one, at=NOW, event_time=NOW)
+        for task in self.cursor.open_snapshots:
+            if len(self.read.get(task.id, ())) == 2:
+                self.cursor = self.cursor.with_snapshot(replace(task, chunks=2, complete=True))
+        reached = self.flight.stop if self.flight else self.lake
+        for told in found:
+            if isinstance(told, Position):
+                self.want_anew(told)
+            else:
+                self.cursor = quarantine(self.cursor, told, self.unmerged(), (1, at(reached)), at=NOW, by="test")
+
+    def unmerged(self) -> dict[str, Unmerged]:
+        """Snapshots that the lake does not have and no merge in flight brings."""
+        brought = (
+            self.merged | {task.id for task in self.flight.lake.in_flight_snapshots} if self.flight else self.merged
+        )
+        return self._unmerged(brought)
+
+    def _unmerged(self, brought: set[str]) -> dict[str, Unmerged]:
+        found = {}
+        for task in self.cursor.snapshots:
+            if not (task.complete and (task.chunks == 0 or task.id in brought)):
+                high = at(self.read[task.id][1]) if task.complete else None
+                found[TABLE] = Unmerged(task, high)
+        return found
+
+    def resume(self) -> None:
+        """Ask for the snapshot of a table that is quarantined or wanted again."""
+        record = self.cursor.quarantine_record(TABLE)
+        if record is not None and record.is_open:
+            self.asked += 1
+            task = SnapshotTask("shop", 1, f"s{self.asked:03d}", "shop", "orders")
+            self.cursor = resume(self.cursor, TABLE, at(self.head), task, at=NOW, by="test")
+
+    def want_anew(self, start: Position | None = None) -> None:
+        """Want a new snapshot, from a window on or of all that the lake does not have."""
+        self.cursor = with_new_snapshot(
+            self.cursor, TABLE, self.lake_cursor, self.unmerged(), start=start, why="because", at=NOW, by="test"
+        )
+
+    def ask(self) -> None:
+        """As the command does: want a new snapshot and ask for it at once; not of a table that is quarantined."""
+        if not self.cursor.quarantined_tables:
+            self.want_anew()
+            self.resume()
+
+    def read_chunk(self) -> None:
+        """Read the first or the last chunk of a snapshot, now."""
+        for task in self.cursor.open_snapshots:
+            if len(self.read.get(task.id, ())) < 2:
+                self.read[task.id] = (*self.read.get(task.id, ()), self.head)
+
+    def prune(self) -> None:
+        """Forget what has no more to say; no window that the lake has is stored any more."""
+        self.cursor = pruned_drain(self.cursor, self.lake_cursor, Point.at(1, at(self.lake)))
+        self.merged &= {task.id for task in self.cursor.snapshots}
+        assert len(self.cursor.quarantine) <= 1 + sum(one.is_open or self._waits(one) for one in self.cursor.quarantine)
+
+    def _waits(self, one: QuarantineRecord) -> bool:
+        ends = one.released_position is None or Point.at(1, at(self.lake)) < Point.at(1, one.released_position)
+        return ends or any(
+            task.snapshot_id == one.snapshot_id and task.id not in self.merged and not task.given_up
+            for task in self.cursor.snapshots
+        )
+
+    # --- the lake
+
+    @property
+    def lake_cursor(self) -> Cursor:
+        """As it stands, with what it has in flight."""
+        if self.flight:
+            return self.flight.lake
+        merged = tuple(task for task in self.cursor.snapshots if task.id in self.merged)
+        return replace(self.cursor, consumer=LAKE, position=at(self.lake), snapshots=merged)
+
+    def plan_merge(self) -> None:
+        """Keep what is in flight, unless a new snapshot replaces it; else take what is acknowledged."""
+        if self.flight is not None and outdated(self.cursor, self.flight.lake):
+            self.roll_back()
+        if self.flight is not None or any(
+            one.needs(self.cursor.position) for one in self._unmerged(self.merged).values()
+        ):
+            return
+        drained = self.cursor.position.offset - 4
+        tasks = tuple(task for task in self.cursor.snapshots if task.chunks and task.id not in self.merged)
+        windows = tuple(dict.fromkeys(self.window_of[step] for step in range(self.lake, drained)))
+        tasks, windows = in_order(self.cursor, self.lake_cursor, tasks, windows)
+        lake = replace(
+            self.lake_cursor, in_flight=windows, in_flight_snapshots=tasks, quarantine=self.cursor.quarantine
+        )
+        self.flight = Flight(lake, windows[-1].stop.offset - 4 if windows else self.lake)
+
+    def roll_back(self) -> None:
+        """Forget the merge in flight; whoever does it may continue."""
+        if self.flight is not None:
+            self.given_up.append(self.flight)
+            self.flight = None
+
+    def late(self) -> None:
+        """A merge that was given up ends."""
+        if self.given_up and not self._is_stuck(self.given_up[-1]):
+            self._apply(self.given_up.pop())
+
+    def finish_merge(self) -> None:
+        """End the merge in flight and acknowledge it; one that cannot be done stays."""
+        if self.flight is None or self._is_stuck(self.flight):
+            return
+        flight, self.flight = self.flight, None
+        self._apply(flight)
+        self.merged |= {task.id for task in flight.lake.in_flight_snapshots}
+        self.lake = flight.stop
+        behind = lagging_tables(
+            flight.lake.quarantine, {task.snapshot_id for task in self.cursor.snapshots if task.id in self.merged}
+        )
+        state = behind[0].position.offset - 4 if behind else self.lake
+        assert self.state == state or (self.state > state and any(one.fault is None for one in self.cursor.quarantine))
+
+    def merge(self) -> None:
+        """Plan a merge and end it; each window must continue where the table is."""
+        self.plan_merge()
+        self.finish_merge()
+
+    def _is_stuck(self, flight: Flight) -> bool:
+        steps = (step for window in flight.lake.in_flight for step in steps_of(window))
+        return any(step in self.stuck and not self.left_out(step, flight) and step >= self.state for step in steps)
+
+    def _apply(self, flight: Flight) -> None:
+        """Bring the table what it does not have of a merge, as its marker and its snapshots tell."""
+        for task in flight.lake.in_flight_snapshots:
+            first, last = self.read[task.id]
+            # One that was begun before another that the table has is not merged any more.
+            begun = first, len(task.snapshot_id), task.snapshot_id
+            if task.id in self.marks or any(begun < other for other in self.marks.values()):
+                continue
+            self.marks[task.id] = begun
+            # Rows of the first chunk are made those of the last by the windows in between, which all are there.
+            assert not [s for s in range(first, last) if self.left_out(s, flight)]
+            # A row that one of these brings may go in one that is left out: it would stay.
+            missing = [s for s in range(self.state, first) if not self.left_out(s, flight)]
+            assert not [s for s in range(min(missing, default=first), first) if self.left_out(s, flight)]
+            assert last <= flight.stop
+            self.state = last
+        for window in flight.lake.in_flight:
+            for step in steps_of(window):
+                if not self.left_out(step, flight) and step >= self.state:
+                    assert step == self.state
+                    assert not self.spared.get(window)
+                    assert step not in self.faulty
+                    assert step not in self.replaced
+                    self.state = step + 1
+
+    def left_out(self, step: int, flight: Flight) -> bool:
+        """Whether a merge takes nothing of the table in a step's window."""
+        return any(one.covers(1, self.window_of[step].start) for one in flight.lake.quarantine)

@@ -1,0 +1,84 @@
+"""Many writers at once, in threads and in processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cdc_lib.errors import CursorMoved
+from cdc_lib.ports import CursorStore
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.objects.local import LocalStore
+
+T = TypeVar("T")
+WRITERS = 16
+
+
+def at_once(work: Callable[[int], T], writers: int = WRITERS) -> list[T]:
+    """Return what each of the writers gave; all begin in the same moment."""
+    gate = threading.Barrier(writers)
+
+    def wait_and_work(number: int) -> T:
+        gate.wait(30)
+        return work(number)
+
+    with ThreadPoolExecutor(writers) as pool:
+        return list(pool.map(wait_and_work, range(writers)))
+
+
+def create_local(root: Path, key: str, number: int) -> bool:
+    return LocalStore(root).put_if_absent(key, f"writer {number}".encode())
+
+
+def write_and_wait(root, ready):
+    with LocalStore(root).open_write("shop/big") as file:
+        file.write(os.urandom(3 << 20))
+        ready.set()
+        signal.pause()
+
+
+def swap_local(root: Path, number: int) -> bool:
+    return swaps(ObjectCursorStore(LocalStore(root)), number)
+
+
+def swaps(cursors: CursorStore, number: int, consumer: str = "drain") -> bool:
+    """Swap a cursor of ``shop`` as it is when all have loaded it; tell whether it was this one who did."""
+    old = cursors.load("shop", consumer)
+    assert old is not None
+    try:
+        cursors.swap(old, old)
+    except CursorMoved:
+        return False
+    return True
+
+
+def in_processes(work: Callable[..., bool], rounds: list[tuple[Any, ...]], writers: int = WRITERS) -> list[list[bool]]:
+    """Return, round by round, what each of the writers gave, each in a process of its own."""
+    spawn = multiprocessing.get_context("spawn")
+    gate, results = spawn.Barrier(writers), spawn.Queue()
+    processes = [spawn.Process(target=_rounds, args=(work, rounds, n, gate, results)) for n in range(writers)]
+    for process in processes:
+        process.start()
+    try:
+        given = [results.get(timeout=120) for _ in processes]
+    finally:
+        for process in processes:
+            process.join(1)
+            process.kill()
+            process.join()
+    return [list(each) for each in zip(*given, strict=True)]
+
+
+def _rounds(work: Any, rounds: list[tuple[Any, ...]], number: int, gate: Any, results: Any) -> None:
+    given = []
+    for arguments in rounds:
+        gate.wait(90)
+        given.append(work(*arguments, number))
+        gate.wait(90)
+    results.put(given)

@@ -1,0 +1,115 @@
+"""A primary and its standby on real servers, and what happens to them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import pymysql
+
+from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
+from tests.harness.servers.skew import wrong_clock
+from tests.harness.servers.sql import Settings
+
+KINDS = ("mysql with GTIDs", "mysql without GTIDs", "mariadb")
+_WAIT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two servers of which the second follows the first."""
+
+    kind: str
+    primary: SqlServer
+    standby: SqlServer
+
+    @property
+    def has_gtids(self) -> bool:
+        return self.kind != "mysql without GTIDs"
+
+    def wait(self, table: str) -> None:
+        """Wait until the standby shows a row that is written to the primary now."""
+        mark = secrets.randbits(31)
+        self.primary.execute(f"REPLACE INTO {table} VALUES (0, {mark})")
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while not self._shows(table, mark):
+            assert time.monotonic() < deadline, self.standby.execute(self._word("SHOW REPLICA STATUS"))
+            time.sleep(0.05)
+
+    def _shows(self, table: str, mark: int) -> bool:
+        try:
+            return bool(self.standby.execute(f"SELECT v FROM {table} WHERE id = 0 AND v = {mark}"))
+        except pymysql.err.ProgrammingError:  # the table is on its way
+            return False
+
+    def hold(self) -> None:
+        """Let the standby fall behind: it does not apply what comes."""
+        self.standby.execute(self._word("STOP REPLICA SQL_THREAD"))
+
+    def cut_off(self) -> None:
+        """Let the standby receive nothing more: what is written from now on dies with the primary."""
+        self.standby.execute(self._word("STOP REPLICA"))
+
+    def promote(self) -> None:
+        """Kill the primary as a power cut would, and make the standby a primary with what it has received."""
+        self.primary._end(kill=True)
+        self.release()
+
+    def release(self) -> None:
+        """Let the standby follow nobody any more."""
+        self.standby.execute(self._word("STOP REPLICA"))
+        reset = "RESET SLAVE ALL" if self.standby.flavor == "mariadb" else "RESET REPLICA ALL"
+        self.standby.execute(reset)
+
+    def _word(self, statement: str) -> str:
+        return statement.replace("REPLICA", "SLAVE") if self.standby.flavor == "mariadb" else statement
+
+
+@contextmanager
+def replicated(kind: str, settings: Settings | None = None, skews: tuple[float, float] = (0, 0)) -> Iterator[Pair]:
+    """Start both, the second following the first from its first event on; each clock may be wrong by some seconds."""
+    password = secrets.token_hex(12)
+    with ExitStack() as stack:
+        primary, standby = (
+            stack.enter_context(server_of(kind, number, password, settings, skew))
+            for number, skew in enumerate(skews, 1)
+        )
+        follow(kind, primary, standby)
+        yield Pair(kind, primary, standby)
+
+
+def server_of(kind: str, number: int, password: str, settings: Settings | None = None, skew: float = 0) -> SqlServer:
+    """Return a server that can be a primary or a standby; each has a number of its own, and a clock that is wrong by ``skew``."""
+    given: Settings = {"server-id": number, **(settings or {})}
+    server: SqlServer
+    if kind == "mariadb":
+        server = MariaDbServer(settings={"log-slave-updates": "ON", **given}, cdc_password=password)
+    else:
+        gtids = {"gtid-mode": "OFF", "enforce-gtid-consistency": "OFF"} if kind == "mysql without GTIDs" else {}
+        server = MySqlServer(settings={**gtids, **given}, cdc_password=password)
+    server.environment = wrong_clock(skew)
+    return server
+
+
+def follow(kind: str, primary: SqlServer, standby: SqlServer) -> None:
+    """Let a server follow another from where it is by its GTIDs; without GTIDs from the other's first event on."""
+    if kind == "mariadb":
+        # What a server wrote while it was a primary counts as well.
+        standby.execute("SET GLOBAL gtid_slave_pos = @@gtid_current_pos")
+        standby.execute(
+            f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {primary.port}, MASTER_USER = 'root', "
+            "MASTER_CONNECT_RETRY = 1, MASTER_USE_GTID = slave_pos, MASTER_SSL = 0"
+        )
+        standby.execute("START SLAVE")
+        return
+    begin = "SOURCE_AUTO_POSITION = 1"
+    if kind == "mysql without GTIDs":
+        begin = "SOURCE_LOG_FILE = 'binlog.000001', SOURCE_LOG_POS = 4"
+    standby.execute(
+        f"CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {primary.port}, SOURCE_USER = 'root', "
+        f"SOURCE_CONNECT_RETRY = 1, GET_SOURCE_PUBLIC_KEY = 1, {begin}"
+    )
+    standby.execute("START REPLICA")

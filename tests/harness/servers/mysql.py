@@ -1,0 +1,44 @@
+"""A real MySQL server, its client and its mysqlbinlog."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import ClassVar
+
+from tests.harness.servers import mysql_packages
+from tests.harness.servers.process import ServerDidNotStart
+from tests.harness.servers.sql import CAPTURE_SETTINGS, SMALL_AND_FAST, Settings, SqlServer, run_as_root
+
+
+class MySqlServer(SqlServer):
+    """MySQL 9, with GTIDs."""
+
+    flavor = "mysql"
+    cdc_privileges = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT, XA_RECOVER_ADMIN"
+    default_settings: ClassVar[Settings] = {
+        **CAPTURE_SETTINGS,
+        **SMALL_AND_FAST,
+        "gtid-mode": "ON",
+        "enforce-gtid-consistency": "ON",
+        "innodb-redo-log-capacity": "64M",
+        "mysqlx": "OFF",
+        "secure-file-priv": "",
+    }
+
+    def client_command(self, program: str) -> list[str]:
+        """Return how ``mysql``, ``mysqlbinlog``, ``mysqldump`` and the like are called, without arguments."""
+        return mysql_packages.command(program)
+
+    def _server_command(self) -> list[str]:
+        return [
+            *mysql_packages.command("mysqld"),
+            "--no-defaults",
+            *mysql_packages.own_files_options(),
+            *run_as_root(),
+        ]
+
+    def _initialize(self) -> None:
+        command = [*self._server_command(), "--initialize-insecure", f"--datadir={self.data_dir}"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise ServerDidNotStart(f"mysqld --initialize-insecure failed: {done.stderr.strip()[-2000:]}")

@@ -1,0 +1,166 @@
+"""One server process: started, waited for, and surely gone afterwards."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+# The server runs in a session of its own, under a shell that watches a pipe whose other end only this process holds.
+# However this process ends, SIGKILL included, the pipe closes and the server is told to stop; so ^C leaves nothing after.
+# (PR_SET_PDEATHSIG would not do: it fires when the *thread* that started the server ends.)
+SUPERVISOR = """
+trap : TERM
+exec 3<&0
+"$@" 3<&- </dev/null &
+server=$!
+(
+  trap - TERM
+  read -r _ <&3
+  kill -TERM "$server" 2>/dev/null
+  sleep "$STOP_SECONDS"
+  kill -KILL 0
+) >/dev/null 2>&1 &
+watcher=$!
+exec 3<&-
+while :; do
+  wait "$server"
+  code=$?
+  kill -0 "$server" 2>/dev/null || break
+done
+kill -TERM "$watcher"
+exit "$code"
+"""
+
+
+class ServerDidNotStart(Exception):
+    """A server ended, or was not ready in time; the message shows the end of its log."""
+
+
+# Below the range that Linux takes the local ports of connections from: a port that bind(0) returned may be one of those by the
+# time a server listens on it.
+_PORTS = range(20_000, 32_000)
+_reserved: list[IO[bytes]] = []
+
+
+def free_port() -> int:
+    """Return a TCP port of the loopback interface on which nothing listens, and which no other test process gets meanwhile.
+
+    It stays reserved until this process ends, by a lock on a file of its name.
+    """
+    folder = Path(tempfile.gettempdir()) / "lakecdc-ports"
+    folder.mkdir(exist_ok=True)
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        reservation = (folder / str(port)).open("wb")
+        try:
+            fcntl.flock(reservation, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with socket.socket() as listener:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(("127.0.0.1", port))
+        except OSError:
+            reservation.close()
+            continue
+        _reserved.append(reservation)
+        return port
+    raise ServerDidNotStart(f"no port from {_PORTS.start} to {_PORTS.stop - 1} is free")
+
+
+class ServerProcess:
+    """A server that runs until it is stopped or this process ends.
+
+    Args:
+        name: how messages call it.
+        command: program and arguments.
+        log: file that takes its standard output and error.
+        environment: variables beside those of this process.
+        stop_seconds: how long it may take to end after SIGTERM before it is killed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        stop_seconds: int = 20,
+    ) -> None:
+        self.name = name
+        self.log = log
+        self.stop_seconds = stop_seconds
+        with log.open("ab") as output:
+            self._shell: subprocess.Popen[Any] = subprocess.Popen(
+                ["/bin/sh", "-c", SUPERVISOR, name, *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {}), "STOP_SECONDS": str(stop_seconds)},
+                start_new_session=True,
+            )
+
+    @property
+    def running(self) -> bool:
+        """Return whether it has not ended yet."""
+        return self._shell.poll() is None
+
+    def wait_until_ready(self, ready: Callable[[], bool], seconds: float = 90) -> None:
+        """Ask ``ready`` until it says yes.
+
+        Raises:
+            ServerDidNotStart: the process ended or the time is over. It is stopped then.
+        """
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if not self.running:
+                raise ServerDidNotStart(f"{self.name} ended with {self._shell.returncode}: {self.log_tail()}")
+            if time.monotonic() > deadline:
+                self.stop()
+                raise ServerDidNotStart(f"{self.name} was not ready after {seconds:.0f} s: {self.log_tail()}")
+            time.sleep(0.05)
+
+    def log_tail(self, lines: int = 30) -> str:
+        """Return the end of the log, under its name."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join([f"{self.log}", *text.splitlines()[-lines:]])
+
+    def stop(self) -> None:
+        """End it in good order, and what it started too; a second call does nothing."""
+        if self._shell.stdin and not self._shell.stdin.closed:
+            self._shell.stdin.close()
+        try:
+            self._shell.wait(self.stop_seconds + 5)
+        finally:
+            self._kill_group()
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would."""
+        self._kill_group()
+        if self._shell.stdin and not self._shell.stdin.closed:
+            self._shell.stdin.close()
+
+    def _kill_group(self) -> None:
+        """Kill whatever is left of the session, and wait until it has let go of its files and ports."""
+        deadline = time.monotonic() + 10
+        while _runs_in_group(self._shell.pid) and time.monotonic() < deadline:
+            with suppress(ProcessLookupError):
+                os.killpg(self._shell.pid, signal.SIGKILL)
+            time.sleep(0.02)
+        self._shell.wait(10)
+
+
+def _runs_in_group(group: int) -> bool:
+    """Return whether a process of the group runs. One that ended but was not asked for its code yet holds nothing."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            state, _parent, member_of = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(member_of) == group and state != "Z":
+                return True
+    return False

@@ -1,0 +1,198 @@
+"""What MySQL and MariaDB have in common: start, users, a connection, a statement."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import pymysql
+from pymysql.connections import Connection
+
+from tests.harness.servers.process import ServerProcess, free_port
+
+Settings = Mapping[str, str | int | None]
+
+CAPTURE_SETTINGS: Settings = {
+    "server-id": 1,
+    "log-bin": "binlog",
+    "binlog-checksum": "CRC32",
+    "binlog-format": "ROW",
+    "binlog-row-image": "FULL",
+    "binlog-row-metadata": "FULL",
+}
+SMALL_AND_FAST: Settings = {
+    "innodb-buffer-pool-size": "128M",
+    "innodb-flush-log-at-trx-commit": 2,
+    "sync-binlog": 0,
+    "performance-schema": "OFF",
+    "max-connections": 100,
+}
+
+
+class SqlServer(ABC):
+    """A database server with a folder of its own, reachable at 127.0.0.1.
+
+    ``root`` has no password; ``cdc_user`` has the least privileges that capture needs.
+
+    Args:
+        data_dir: where the data stays over a stop; without it a temporary folder that goes with the server.
+        port: TCP port; 0 takes a free one.
+        settings: server variables beside or instead of the defaults, by their option names; None removes a default.
+        cdc_password: password of ``cdc_user``; random when not given.
+    """
+
+    flavor: str
+    host = "127.0.0.1"
+    cdc_user = "cdc"
+    cdc_privileges: str
+    default_settings: ClassVar[Settings]
+
+    def __init__(
+        self,
+        data_dir: Path | None = None,
+        port: int = 0,
+        settings: Settings | None = None,
+        cdc_password: str | None = None,
+    ) -> None:
+        self.port = port or free_port()
+        self.cdc_password = cdc_password or secrets.token_hex(12)
+        self._temporary = data_dir is None
+        # A socket's path may be 107 bytes long: it gets a short folder whatever the data folder is called.
+        self._scratch = Path(tempfile.mkdtemp(prefix="lakecdc-"))
+        self.data_dir = data_dir or self._scratch / "data"
+        self.socket = self._scratch / "sql.sock"
+        self.temporary_files = self._scratch / "tmp"
+        self.log = self.data_dir.with_name(f"{self.data_dir.name}.log")
+        wanted = {**self.default_settings, **(settings or {})}
+        self._settings = [f"--{name}={value}" for name, value in wanted.items() if value is not None]
+        self._process: ServerProcess | None = None
+        self.environment: Mapping[str, str] = {}
+
+    # --- what each flavor does its own way ---
+
+    @abstractmethod
+    def _server_command(self) -> list[str]:
+        """Return the program and the options it needs to find its own files."""
+
+    @abstractmethod
+    def _initialize(self) -> None:
+        """Fill the empty data folder."""
+
+    @abstractmethod
+    def client_command(self, program: str) -> list[str]:
+        """Return how one of the server's client programs is called, without arguments."""
+
+    # --- life ---
+
+    def start(self) -> Self:
+        """Start it, making the data folder and the users if they are not there.
+
+        Raises:
+            ServerDidNotStart: it ended or was not ready in time; the message shows its log.
+        """
+        new = not self.data_dir.exists() or not any(self.data_dir.iterdir())
+        # A MariaDB that starts removes what other servers have in a folder of temporary files that they share.
+        self.temporary_files.mkdir(parents=True, exist_ok=True)
+        if new:
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+            self._initialize()
+        for left_behind in self._scratch.glob("sql.*"):  # a killed server's socket, its lock and pid file
+            left_behind.unlink()
+        command = [
+            *self._server_command(),
+            f"--datadir={self.data_dir}",
+            f"--socket={self.socket}",
+            f"--pid-file={self._scratch / 'sql.pid'}",
+            f"--tmpdir={self.temporary_files}",
+            f"--port={self.port}",
+            f"--bind-address={self.host}",
+            *self._settings,
+        ]
+        self._process = ServerProcess(self.flavor, command, self.log, self.environment)
+        self._process.wait_until_ready(self._answers)
+        if new:
+            self._make_users()
+        return self
+
+    def stop(self) -> None:
+        """Stop it in good order; a temporary data folder goes too."""
+        self._end(kill=False)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Stop it, or kill it as a power cut would, and start it over the same data."""
+        self._end(kill=kill)
+        self.start()
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it."""
+        self.stop()
+
+    # --- use ---
+
+    def connect(self, user: str = "root", password: str = "", **options: Any) -> Connection[Any]:
+        """Open a connection over TCP with autocommit; options are pymysql's."""
+        given = {"autocommit": True, "charset": "utf8mb4", **options}
+        return pymysql.connect(host=self.host, port=self.port, user=user, password=password, **given)
+
+    def execute(self, sql: str, arguments: Sequence[Any] | None = None, database: str | None = None) -> list[Any]:
+        """Run one statement as root in a session of its own and return its rows as tuples."""
+        with self.connect(database=database) as connection, connection.cursor() as cursor:
+            cursor.execute(sql, arguments)
+            return list(cursor.fetchall())
+
+    def variable(self, name: str) -> str | None:
+        """Return a global variable's value as the server prints it."""
+        rows = self.execute("SHOW GLOBAL VARIABLES LIKE %s", [name])
+        return rows[0][1] if rows else None
+
+    @property
+    def version(self) -> str:
+        """Return what ``SELECT VERSION()`` says."""
+        return str(self.execute("SELECT VERSION()")[0][0])
+
+    # --- inside ---
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            if client.connect_ex(str(self.socket)) != 0:
+                return False
+        pymysql.connect(unix_socket=str(self.socket), user="root").close()
+        return True
+
+    def _make_users(self) -> None:
+        """Let root in over TCP too, drop anonymous users, make ``cdc_user``; none of it goes into the binlog."""
+        with pymysql.connect(unix_socket=str(self.socket), user="root") as connection, connection.cursor() as cursor:
+            cursor.execute("SET sql_log_bin = 0")
+            cursor.execute("SELECT CONCAT(QUOTE(user), '@', QUOTE(host)) FROM mysql.user WHERE user = ''")
+            for (anonymous,) in cursor.fetchall():
+                cursor.execute(f"DROP USER {anonymous}")
+            cursor.execute("CREATE USER IF NOT EXISTS root@'127.0.0.1' IDENTIFIED BY ''")
+            cursor.execute("GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION")
+            cursor.execute(f"CREATE USER {self.cdc_user}@'%%' IDENTIFIED BY %s", [self.cdc_password])
+            cursor.execute(f"GRANT {self.cdc_privileges} ON *.* TO {self.cdc_user}@'%'")
+
+    def _end(self, *, kill: bool) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill() if kill else process.stop()
+
+
+def run_as_root() -> list[str]:
+    """Return the option that both servers want before they run as root."""
+    return ["--user=root"] if os.geteuid() == 0 else []

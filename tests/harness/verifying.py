@@ -1,0 +1,88 @@
+"""A captured database and its lake, compared by the product itself; the source can be changed after the binlog's back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from cdc_lib.config import Credentials
+from cdc_lib.merge.plan import tables_of
+from cdc_lib.model.verify import Report, TableReport
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.verify.run import Verifying
+from spark_jobs.changes.frames import load_plan
+from spark_jobs.merging.checksums import SparkLakeSums
+from spark_jobs.merging.repair import SparkRepairer
+from spark_jobs.merging.run import merge, run
+from tests.harness.capture import Capture
+from tests.harness.lake import Lake
+from tests.harness.servers import SqlServer
+
+
+class Compared:
+    """One source.
+
+    Args:
+        server: a running one.
+        database: whose tables are captured.
+        folder: for the store.
+        lake: a running Spark.
+        **settings: sections of the source file.
+    """
+
+    def __init__(self, server: SqlServer, database: str, folder: Path, lake: Lake, **settings: Any) -> None:
+        self.capture = Capture(server, database, folder, lake=lake.config.lake.model_dump(), **settings)
+        self.server, self.database, self.lake = server, database, lake
+        self.execute = self.capture.execute
+        self.said: list[str] = []
+
+    def round(self) -> None:
+        """Plan, drain, ack, merge, ack."""
+        pipeline = self.capture.pipeline
+        for unit in pipeline.plan(by="test"):
+            pipeline.drain(unit)
+        pipeline.ack_drain(by="test")
+        plan = pipeline.plan_merge(by="test")
+        if plan is None:
+            return
+        config, store = self.capture.config, self.capture.store
+        if tables_of(load_plan(store, plan)):
+            merge(self.lake.spark, config, plan, store, self.lake.said.append)
+        else:
+            run(config, plan, store)
+        pipeline.ack_lake(by="test")
+
+    def unlogged(self, *statements: str) -> None:
+        """Change the source so that no binlog tells of it."""
+        with self.server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SET sql_log_bin = 0")
+            cursor.execute(f"USE {self.database}")
+            for statement in statements:
+                cursor.execute(statement)
+            connection.commit()
+
+    def report(
+        self, *patterns: str, sleep: Callable[[float], None] = time.sleep, repair: bool = False, **settings: Any
+    ) -> Report:
+        """Compare."""
+        config, server = self.capture.config, self.server
+        lake = SparkLakeSums(self.lake.spark, config.source)
+        verifying = Verifying(
+            config, Credentials(server.cdc_user, server.cdc_password), self.capture.store,
+            ObjectCursorStore(self.capture.store), lake, self._repairer() if repair else None, sleep,
+        )  # fmt: skip
+        return verifying.run(
+            patterns, config.verify.model_copy(update={"wait": timedelta(0), **settings}), self.said.append
+        )
+
+    def _repairer(self) -> SparkRepairer:
+        capture = self.capture
+        return SparkRepairer(self.lake.spark, capture.config, capture.store, capture.pipeline.reselector())
+
+    def table(self, name: str, **settings: Any) -> TableReport:
+        """Compare one table."""
+        (found,) = self.report(f"{self.database}.{name}", **settings).tables
+        return found

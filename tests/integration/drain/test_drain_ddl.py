@@ -1,0 +1,170 @@
+"""Statements that take the rows of captured tables, as the manifest tells them."""
+
+from __future__ import annotations
+
+import pymysql
+import pytest
+
+from cdc_lib.errors import UnknownEvent
+from tests.harness.capture import Capture, row_metadata
+from tests.harness.quarantine import cursor, manifest_of, rounds
+
+
+@pytest.fixture(params=["FULL", "MINIMAL"])
+def capture(request, any_server, database, tmp_path):
+    """Two tables, followed from now on."""
+    with row_metadata(any_server, request.param):
+        capture = Capture(any_server, database, tmp_path, start="latest")
+        for name in ("a", "b"):
+            capture.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(20))")
+        assert not capture.pipeline.plan(by="test")
+        yield capture
+
+
+def told(capture, *statements):
+    """Run statements, drain them in one window and return what its manifest tells: (kind, table) each."""
+    for statement in statements:
+        capture.execute(statement)
+    (window,) = capture.pipeline.plan(by="test")
+    capture.pipeline.drain(window)
+    manifest = manifest_of(capture, window)
+    places = [one.position for one in manifest.statements]
+    assert places == sorted(places)
+    assert all(window.start < place < window.stop for place in places)
+    again = Capture(capture.server, capture.database, capture.store.root.parent / "again", start="latest")
+    for key in capture.visible():
+        if "/schemas/" in key:
+            again.store.put(key, capture.store.get(key).data)
+    assert (again.drain(window).statements, again.drain(window).files) == (manifest.statements, manifest.files)
+    return manifest, [(one.kind, one.table.partition(".")[2]) for one in manifest.statements]
+
+
+def test_what_was_done_to_tables_is_told_in_order(capture):
+    """Rows around it are read as ever; what concerns no captured table, or a temporary one, is not told."""
+    manifest, found = told(
+        capture,
+        "INSERT INTO a VALUES (1, 'x')",
+        "/* app */ truncate a",
+        "INSERT INTO a VALUES (2, 'y')",
+        "DROP TABLE a",
+        "CREATE TABLE IF NOT EXISTS b (id INT)",
+        "CREATE TABLE a LIKE b",
+        "INSERT INTO a VALUES (3, 'z')",
+        "CREATE TABLE c AS SELECT * FROM a",
+    )
+    # MariaDB leaves out a CREATE that did nothing.
+    nothing = [("create_if_missing", "b")] if capture.server.flavor == "mysql" else []
+    assert found == [("truncate", "a"), ("drop", "a"), *nothing, ("create", "a"), ("create", "c")]
+    assert capture.ops(manifest, "a") == [("c", 1), ("c", 2), ("c", 3)]
+    assert capture.ops(manifest, "c") == [("c", 3)]
+    places = {one.kind: one.position.offset for one in manifest.statements if one.table.endswith(".a")}
+    offsets = {row["id"]: row["_offset"] for row in capture.rows(manifest, "a")}
+    assert offsets[1] < places["truncate"] < offsets[2] < places["drop"] < places["create"] < offsets[3]
+
+
+def test_temporary_tables_never_matter(capture):
+    """Of whatever name."""
+    with capture.server.connect(database=capture.database) as session, session.cursor() as sql:
+        for statement in (
+            "CREATE TEMPORARY TABLE a (x INT)",
+            "INSERT INTO a VALUES (1)",
+            "TRUNCATE TABLE a",
+            "DROP TABLE a",
+        ):
+            sql.execute(statement)
+    capture.execute("INSERT INTO a VALUES (1, 'x')")
+    manifest, found = told(capture, "INSERT INTO b VALUES (1, 'x')")
+    assert found == []
+    assert capture.ops(manifest, "a") == [("c", 1)]
+
+
+def test_dropping_the_database_drops_its_tables(capture):
+    """Which those are, the lake knows."""
+    capture.execute("INSERT INTO a VALUES (1, 'x')")
+    capture.server.execute(f"DROP DATABASE {capture.database}")
+    capture.server.execute(f"CREATE DATABASE {capture.database}")
+    _, found = told(capture, "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO a VALUES (2, 'x')")
+    assert found == [("drop", "*"), ("create", "a")]
+
+
+def test_a_table_that_gets_the_rows_of_another_is_read_anew_by_itself(capture):
+    """Quarantined with its window, whatever on_error says, and released by the next plan with a snapshot."""
+    table = f"{capture.database}.a"
+    capture.execute("INSERT INTO a VALUES (1, 'x')")
+    manifest, found = told(capture, "RENAME TABLE a TO old, b TO a", "INSERT INTO a VALUES (2, 'y')")
+    assert [(one.table.partition(".")[2], one.fault.code) for one in manifest.quarantined] == [
+        ("a", "table_replaced"), ("old", "table_replaced"),
+    ]  # fmt: skip
+    assert found == [("drop", "b")]
+    assert manifest.files == ()
+    assert not [key for key in capture.visible() if "quarantine" in key]
+    capture.pipeline.ack_drain(by="test")
+    assert cursor(capture).quarantine_record(table).is_open
+    rounds(capture)
+    record = cursor(capture).quarantine_record(table)
+    assert not record.is_open
+    assert {task.name.partition(".")[2] for task in cursor(capture).snapshots} == {"a", "old"}
+    (snapshot,) = [task for task in cursor(capture).snapshots if task.name == table]
+    assert (snapshot.snapshot_id, snapshot.complete) == (record.snapshot_id, True)
+
+
+def test_a_name_that_comes_back_in_one_statement_changes_nothing(capture):
+    """Neither is the table gone, nor are its rows others."""
+    manifest, found = told(capture, "RENAME TABLE a TO x, x TO a", "INSERT INTO a VALUES (2, 'y')")
+    assert (found, manifest.quarantined) == ([], ())
+    assert capture.ops(manifest, "a") == [("c", 2)]
+
+
+@pytest.fixture(params=["FULL", "MINIMAL"])
+def mariadb(request, mariadb_server, mariadb_database, tmp_path):
+    """One table with a row, followed from now on."""
+    with row_metadata(mariadb_server, request.param):
+        capture = Capture(mariadb_server, mariadb_database, tmp_path, start="latest")
+        capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT)")
+        assert not capture.pipeline.plan(by="test")
+        capture.execute("INSERT INTO a VALUES (1, 1), (2, 1)")
+        yield capture
+
+
+def test_a_statement_with_settings_of_its_own_counts_as_what_it_is(mariadb):
+    """SET STATEMENT ... FOR is logged with what it is for: TRUNCATE, ALTER and DROP alike."""
+    manifest, found = told(
+        mariadb,
+        "SET STATEMENT max_statement_time = 1000, sort_buffer_size = (262144) FOR TRUNCATE TABLE a",
+        "INSERT INTO a VALUES (3, 3)",
+        "/* app */ SET STATEMENT lock_wait_timeout=50 FOR ALTER TABLE a ADD COLUMN w INT DEFAULT 7",
+        "INSERT INTO a (id) VALUES (4)",
+        "SET STATEMENT max_statement_time=1000 FOR DROP TABLE a",
+    )
+    assert found == [("truncate", "a"), ("fill", "a"), ("drop", "a")]
+    assert [(row["id"], row.get("w")) for row in mariadb.rows(manifest, "a")][2:] == [(3, None), (4, 7)]
+
+
+def test_rows_that_are_changed_by_a_statement_with_settings_of_its_own_stop_the_window(mariadb):
+    """It is no more harmless than without."""
+    with mariadb.server.connect(database=mariadb.database) as session, session.cursor() as sql:
+        sql.execute("SET SESSION binlog_format = 'STATEMENT'")
+        sql.execute("SET STATEMENT max_statement_time=1000 FOR UPDATE a SET v = 5")
+    (window,) = mariadb.pipeline.plan(by="test")
+    with pytest.raises(UnknownEvent, match="without writing them to the binlog"):
+        mariadb.pipeline.drain(window)
+
+
+def test_an_alter_that_is_logged_in_two_parts_counts_once_and_not_when_it_fails(mariadb):
+    """binlog_alter_two_phase: the statement is at its start and at its end; rows in between have the old columns."""
+    with mariadb.server.connect(database=mariadb.database) as session, session.cursor() as sql:
+        sql.execute("SET SESSION binlog_alter_two_phase = ON")
+        with pytest.raises(pymysql.IntegrityError):
+            sql.execute("ALTER TABLE a CHANGE v wrong INT, ADD UNIQUE KEY (wrong)")
+        sql.execute("INSERT INTO a VALUES (3, 3)")
+        sql.execute("ALTER TABLE a CHANGE v w INT")
+        sql.execute("INSERT INTO a VALUES (4, 4)")
+        sql.execute("ALTER TABLE a ADD COLUMN x INT DEFAULT 9")
+        sql.execute("INSERT INTO a (id) VALUES (5)")
+    manifest, found = told(mariadb, "INSERT INTO a (id) VALUES (6)")
+    assert found == [("rename_columns", "a"), ("fill", "a")]
+    assert len(manifest.ddl) == 2
+    rows = mariadb.rows(manifest, "a")
+    assert [(row["id"], row.get("v"), row.get("w"), row.get("x")) for row in rows] == [
+        (1, 1, None, None), (2, 1, None, None), (3, 3, None, None), (4, None, 4, None), (5, None, None, 9), (6, None, None, 9),
+    ]  # fmt: skip

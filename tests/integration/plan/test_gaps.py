@@ -1,0 +1,211 @@
+"""What is missing between the cursors is an error that names it, and one command leads out."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from cdc_lib.backfill.refill import BatchRefill
+from cdc_lib.config.start import StartAt
+from cdc_lib.consumers.missing_batches import drain_of_lake, lake_of_cut
+from cdc_lib.consumers.restore import restore
+from cdc_lib.errors import BatchesMissing, CursorMissing, PositionPurged
+from cdc_lib.model.cursor import DRAIN, LAKE
+from cdc_lib.store import layout
+from cdc_lib.store.windows import stored_windows
+from tests.harness.capture import SOURCE, Capture
+from tests.harness.merging import Lake, drain_all
+
+
+class World:
+    """A source that was merged once and has three windows more, which wait for the lake."""
+
+    def __init__(self, server, database, folder):
+        self.capture = Capture(server, database, folder)
+        self.capture.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+        self.capture.execute("INSERT INTO t VALUES (1, 0), (2, 0)")
+        self.lake = Lake("t")
+        self.pipeline = self.capture.pipeline
+        self.settle()
+        for number in range(3):
+            self.capture.execute(f"INSERT INTO t VALUES ({10 + number}, {number})")
+            self.capture.execute(f"UPDATE t SET v = {number} WHERE id = 1")
+            drain_all(self.capture)
+
+    def settle(self):
+        for _ in range(4):
+            drain_all(self.capture)
+            self.lake.merge_all(self.capture)
+
+    def windows(self):
+        lake = self.cursor(LAKE)
+        found = stored_windows(self.capture.store, SOURCE, lake.epoch)
+        return [one for one in found if (one.start.file, one.start.offset) >= _place(lake.position)]
+
+    def cursor(self, consumer):
+        return self.pipeline.cursors.load(SOURCE, consumer)
+
+    def refilling(self):
+        capture = self.capture
+        return BatchRefill(capture.config, capture.credentials, capture.store, capture.pipeline.cursors)
+
+    def lose(self, consumer):
+        self.capture.store.delete([layout.cursor_key(SOURCE, consumer)])
+
+    def purge(self):
+        """Leave the server the newest file alone, in which the drain cursor is."""
+        self.capture.execute("FLUSH BINARY LOGS")
+        self.capture.execute("DELETE FROM t WHERE id = 2")
+        drain_all(self.capture)
+        deadline = time.monotonic() + 60
+        while len(self.capture.execute("SHOW BINARY LOGS")) > 1:
+            assert time.monotonic() < deadline
+            self.capture.execute(f"PURGE BINARY LOGS TO '{self.capture.head().file}'")
+            time.sleep(0.2)
+
+    def errors(self):
+        return [finding for finding in self.pipeline.preflight() if finding.level == "error"]
+
+    def assert_equal(self):
+        rows = {id_: {"id": id_, "v": v} for id_, v in self.capture.execute("SELECT id, v FROM t")}
+        assert self.lake.rows == rows
+
+
+def _place(position):
+    return position.file_number, position.offset
+
+
+@pytest.fixture
+def world(any_server, database, tmp_path):
+    return World(any_server, database, tmp_path)
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_manifest_that_is_deleted_after_its_ack_is_a_gap_that_is_named_and_refilled(world, which):
+    """What lies before it is merged; then plan_merge says so, with the window's id, and the doctor and status repeat it."""
+    window = world.windows()[which]
+    world.capture.store.delete([window.key])
+    if which:
+        assert world.pipeline.plan_merge(by="test") is not None
+    with pytest.raises(BatchesMissing, match=window.key.split("/")[-2]) as caught:
+        world.lake.merge_all(world.capture)
+    assert f"cdc batches refill {SOURCE}" in caught.value.hint
+    assert [finding.what for finding in world.errors()] == [caught.value.message]
+    assert caught.value.message in world.pipeline.status().missing[0]
+    refilled = []
+    assert world.refilling().refill(told=refilled.append) == 1
+    assert refilled[0].unit_id == window.key.split("/")[-2]
+    world.settle()
+    world.assert_equal()
+    assert world.errors() == []
+    assert world.refilling().missing() == []
+
+
+def test_manifests_of_several_windows_and_a_part_come_back_together(world):
+    """Two windows that follow each other are one gap; a file of the third is missing beside its manifest."""
+    first, second, third = world.windows()
+    world.capture.store.delete([first.key, second.key])
+    manifest = world.capture.manifest(third.key)
+    world.capture.store.delete([layout.beside(third.key, manifest.files[0].path)])
+    found = world.refilling().missing()
+    assert [bool(one.lost) for one in found] == [False, True]
+    world.refilling().refill(told=lambda _: None)
+    world.settle()
+    world.assert_equal()
+
+
+def test_a_part_that_is_missing_in_the_merge_in_flight_comes_back_with_the_same_window(world):
+    """The plan stays as it is: its batches have the same ids."""
+    plan = world.pipeline.plan_merge(by="test")
+    key = world.windows()[1].key
+    manifest = world.capture.manifest(key)
+    world.capture.store.delete([layout.beside(key, manifest.files[0].path)])
+    world.refilling().refill(told=lambda _: None)
+    assert world.pipeline.plan_merge(by="test") == plan
+    assert world.capture.manifest(key).files == manifest.files
+    world.settle()
+    world.assert_equal()
+
+
+def test_what_the_server_no_longer_has_is_gone_over_with_new_snapshots(world):
+    """The refill says that the binlog is purged and changes nothing; going over is recorded in the lake cursor."""
+    windows = world.windows()
+    manifest = world.capture.manifest(windows[2].key)
+    part = layout.beside(windows[2].key, manifest.files[0].path)
+    world.capture.store.delete([windows[0].key, part])
+    world.purge()
+    with pytest.raises(PositionPurged, match="--over"):
+        world.refilling().refill(told=lambda _: None)
+    assert world.capture.manifest(windows[2].key) == manifest
+    begun = world.cursor(LAKE).position
+    move = world.refilling().go_over(by="test", why="purged")
+    assert (move.kind, move.start, move.why) == ("gap", begun, "purged")
+    assert world.cursor(LAKE).moves[-1] == move
+    world.lake.rows.clear()  # what a snapshot does to the table; this lake does not know of it
+    world.lake.order.clear()
+    world.settle()
+    world.assert_equal()
+    assert world.errors() == []
+
+
+def test_a_lost_drain_cursor_is_an_error_and_is_made_again_from_the_lake(world):
+    """A plan would have begun at the end of the binlog, and left out what lies between."""
+    world.lose(DRAIN)
+    world.capture.execute("INSERT INTO t VALUES (77, 7)")
+    for step in (world.pipeline.plan, world.pipeline.plan_merge):
+        with pytest.raises(CursorMissing, match="the drain cursor is missing"):
+            step(by="test")
+    assert world.cursor(DRAIN) is None
+    assert "the drain cursor is missing" in world.errors()[0].what
+    made = drain_of_lake(world.capture.store, world.pipeline.cursors, SOURCE)
+    _restore(world, made)
+    world.settle()
+    world.assert_equal()
+    assert world.errors() == []
+
+
+def test_a_drain_cursor_that_was_lost_behind_a_rewind_is_made_again_in_an_epoch_of_its_own(world):
+    """Batches of the lost epoch are stored, and their order keys are not given twice."""
+    start = str(world.cursor(LAKE).position)
+    world.pipeline.rewind(StartAt(position=start), by="test", why="to have two epochs")
+    drain_all(world.capture)
+    assert world.cursor(LAKE).epoch == 1
+    world.lose(DRAIN)
+    made = drain_of_lake(world.capture.store, world.pipeline.cursors, SOURCE)
+    assert made.epoch == 3
+    _restore(world, made)
+    world.settle()
+    world.assert_equal()
+    assert world.cursor(LAKE).epoch == 3
+
+
+def test_a_lost_lake_cursor_is_an_error_and_is_made_again_from_the_last_cut(world):
+    """A plan would have begun with the oldest batch, which may not be the first that there was."""
+    world.lose(LAKE)
+    for step in (world.pipeline.plan, world.pipeline.plan_merge):
+        with pytest.raises(CursorMissing, match="the lake cursor is missing"):
+            step(by="test")
+    made = lake_of_cut(world.capture.store, world.pipeline.cursors, SOURCE)
+    _restore(world, made)
+    world.settle()
+    world.assert_equal()
+    assert world.errors() == []
+
+
+def test_without_any_cursor_batches_are_not_taken_for_a_beginning(world):
+    """Both were deleted: an export puts them back."""
+    exported = [world.cursor(consumer) for consumer in (DRAIN, LAKE)]
+    for consumer in (DRAIN, LAKE):
+        world.lose(consumer)
+    with pytest.raises(CursorMissing, match="the drain cursor is missing, and batches or cuts are there"):
+        world.pipeline.plan(by="test")
+    _restore(world, *exported)
+    world.settle()
+    world.assert_equal()
+
+
+def _restore(world, *cursors):
+    store, held = world.capture.store, world.pipeline.cursors
+    restore(store, held, cursors, source=SOURCE, by="test", why="it was lost", at=datetime.now(UTC))

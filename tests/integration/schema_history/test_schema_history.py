@@ -1,0 +1,314 @@
+"""A server that leaves columns unnamed is read as one that names them; what the history cannot know stops the window."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime
+
+import pytest
+
+from cdc_lib.errors import UnknownSchema
+from cdc_lib.model.cursor import DRAIN, Move
+from cdc_lib.model.schema_version import SchemaVersion
+from cdc_lib.store import documents, layout
+from cdc_lib.store.schemas import SchemaVersions
+from tests.harness.capture import SOURCE, Capture, row_metadata
+
+
+@pytest.fixture(params=["MINIMAL", "NO_LOG"])
+def unnamed(request, any_server):
+    """The server, which names no columns."""
+    with row_metadata(any_server, request.param):
+        yield any_server
+
+
+@pytest.fixture
+def capture(unnamed, database, tmp_path):
+    """A source that follows the binlog from after the making of table a."""
+    capture = Capture(unnamed, database, tmp_path, start="latest")
+    capture.execute("CREATE TABLE a (id INT UNSIGNED PRIMARY KEY, v VARCHAR(20) CHARACTER SET latin1)")
+    assert not capture.pipeline.plan(by="test")
+    return capture
+
+
+def drained(capture):
+    """Plan, drain and acknowledge; returns the manifests."""
+    units = capture.pipeline.plan(by="test")
+    for unit in units:
+        capture.pipeline.drain(unit)
+    capture.pipeline.ack_drain(by="test")
+    return [capture.manifest(layout.manifest_key(unit)) for unit in units]
+
+
+SCENARIO = [
+    (
+        "CREATE TABLE {t} (id INT UNSIGNED PRIMARY KEY, v VARCHAR(20), e ENUM('x','y'), n SMALLINT, UNIQUE KEY u (n)) "
+        "DEFAULT CHARSET latin1"
+    ),
+    "INSERT INTO {t} VALUES (4000000000, 'Müller', 'y', -1)",
+    "ALTER TABLE {t} ADD COLUMN first_one BIGINT UNSIGNED FIRST, ADD w VARCHAR(10) AFTER id",
+    "INSERT INTO {t} VALUES (18446744073709551615, 2, 'é', 'ü', 'x', 2)",
+    "ALTER TABLE {t} MODIFY e ENUM('neu','x','y') AFTER id, DROP COLUMN first_one",
+    "INSERT INTO {t} VALUES (3, 'neu', 'é', 'ü', 3)",
+    "UPDATE {t} SET n = id % 1000, v = 'plain'",
+    "ALTER TABLE {t} MODIFY n INT UNSIGNED NOT NULL, MODIFY v TEXT CHARACTER SET cp1251",
+    "INSERT INTO {t} VALUES (4, 'x', 'é', 'Привет', 4000000000)",
+    "ALTER TABLE {t} CONVERT TO CHARACTER SET utf8mb4",
+    "UPDATE {t} SET v = '日本', w = '€' WHERE id = 4",
+    "INSERT INTO {t} VALUES (5, 'y', 'q', 'r', 5)",
+    "DROP INDEX u ON {t}",
+    "INSERT INTO {t} VALUES (6, 'y', 'q', 'r', 6)",
+    "CREATE UNIQUE INDEX again ON {t} (id)",
+    "DELETE FROM {t} WHERE id = 5",
+]
+
+
+def told(capture, manifest, table):
+    """Rows and versions of a table without what differs between two runs."""
+    rows = [{k: v for k, v in row.items() if k[0] != "_" or k == "_op"} for row in capture.rows(manifest, table)]
+    names = {file.schema_id for file in manifest.files if file.table.endswith(f".{table}")}
+    schemas = [manifest.schemas[name] for name in names]
+    return rows, {(schema.columns, schema.primary_key) for schema in schemas}
+
+
+def test_changes_of_a_table_in_mid_window_are_followed(unnamed, database, tmp_path):
+    """Rows and definitions are those of a server that names its columns."""
+    capture = Capture(unnamed, database, tmp_path)
+    start = capture.head()
+    for statement in SCENARIO:
+        capture.execute(statement.format(t="unnamed"))
+    with row_metadata(unnamed, "FULL"):
+        for statement in SCENARIO:
+            capture.execute(statement.format(t="named"))
+    manifest = capture.drain(capture.window_from(start))
+    found, wanted = (told(capture, manifest, table) for table in ("unnamed", "named"))
+    assert len(wanted[0]) == 11
+    assert len(wanted[1]) == 4
+    assert found == wanted
+    assert found[0][0]["id"] == 4000000000
+
+
+def test_named_and_unnamed_rows_share_a_file(unnamed, database, tmp_path):
+    """Their definitions are equal in every part."""
+    capture = Capture(unnamed, database, tmp_path)
+    capture.execute(
+        "CREATE TABLE a (id BIGINT UNSIGNED NOT NULL, v TEXT CHARACTER SET latin1, e SET('q','ü'), b BINARY(4), UNIQUE (id))"
+    )
+    start = capture.head()
+    capture.execute("INSERT INTO a VALUES (1, 'ä', 'ü', 'b')")
+    with row_metadata(unnamed, "FULL"):
+        capture.execute("FLUSH TABLES")
+        capture.execute("INSERT INTO a VALUES (2, 'ä', 'ü', 'b')")
+    manifest = capture.drain(capture.window_from(start))
+    (file,) = manifest.files
+    assert file.rows == 2
+    assert manifest.schemas[file.schema_id].primary_key == ("id",)
+    (chunk,) = capture.snapshot("a")
+    assert set(chunk.schemas) == {file.schema_id}
+
+
+def backlog(unnamed, database, folder):
+    """A source with five windows in flight, each with a change of the table in it, and a second one over the same stretch."""
+    settings = {"start": "latest", "drain": {"max_window_bytes": "1KiB"}}
+    captures = [Capture(unnamed, database, folder / name, **settings) for name in ("one", "two", "three")]
+    captures[0].execute("CREATE TABLE a (id INT UNSIGNED PRIMARY KEY)")
+    for capture in captures:
+        assert not capture.pipeline.plan(by="test")
+    for number in range(5):
+        captures[0].execute(f"INSERT INTO a (id) VALUES (400000000{number})")
+        captures[0].execute(f"ALTER TABLE a ADD c{number} VARCHAR(2000) CHARACTER SET latin1 FIRST")
+        captures[0].execute(f"INSERT INTO a (id, c{number}) VALUES ({number}, REPEAT('é', 1500))")
+        captures[0].execute("FLUSH BINARY LOGS")
+    return captures
+
+
+def test_windows_drained_in_any_order_are_the_same_to_the_byte(unnamed, database, tmp_path):
+    """In order, the last one first, and long after the table was changed again."""
+    forth, back, late = backlog(unnamed, database, tmp_path)
+    plans = [capture.pipeline.plan(by="test") for capture in (forth, back, late)]
+    # MariaDB writes a checkpoint into the newest file whenever it likes: the last windows may end elsewhere.
+    windows = [window for window in plans[0] if window in plans[1] and window in plans[2]]
+    assert len(windows) >= 4
+    for window in windows:
+        forth.pipeline.drain(window)
+    for window in reversed(windows):
+        back.pipeline.drain(window)
+    forth.execute("ALTER TABLE a DROP COLUMN c1, MODIFY id BIGINT")
+    for window in (*windows[::2], *windows[1::2]):
+        late.pipeline.drain(window)
+    rows = 0
+    for window in windows:
+        key = layout.manifest_key(window)
+        one, two, three = (capture.manifest(key) for capture in (forth, back, late))
+        assert one == two == three
+        rows += one.rows
+    assert rows == 10
+    assert [key for key in forth.visible() if "/schemas/" in key] == [
+        key for key in back.visible() if "/schemas/" in key
+    ]
+
+
+def test_a_window_that_is_drained_again_is_the_same_to_the_byte(capture):
+    """From the documents that the first time left, though the server has gone on."""
+    capture.execute("INSERT INTO a VALUES (1, 'x')")
+    capture.execute("ALTER TABLE a ADD w INT")
+    capture.execute("INSERT INTO a VALUES (2, 'ü', 2)")
+    (first,) = drained(capture)
+    capture.execute("ALTER TABLE a DROP v")
+    capture.store.delete([layout.key_of(first)])
+    assert capture.drain(first.window) == first
+
+
+def spoiled(capture, statement):
+    """Run a statement in an SQL mode in which it is not followed."""
+    mode = "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'"
+    with capture.server.connect(database=capture.database, init_command=mode) as session, session.cursor() as cursor:
+        cursor.execute(statement)
+
+
+NOT_FOLLOWED = "ALTER TABLE a MODIFY v VARCHAR(30) COMMENT 'x\\y' FIRST"
+"""It adds no column: what rows then have in one would be asked for by a new snapshot."""
+
+
+def test_a_statement_that_is_not_followed_is_made_up_for_by_the_server(capture):
+    """As long as the table is as the statement left it; the answer is kept."""
+    spoiled(capture, NOT_FOLLOWED)
+    capture.execute("INSERT INTO a VALUES ('ü', 4000000000)")
+    (manifest,) = drained(capture)
+    (row,) = capture.rows(manifest, "a")
+    assert (row["id"], row["v"]) == (4000000000, "ü")
+    capture.execute("ALTER TABLE a DROP v")
+    capture.store.delete([layout.key_of(manifest)])
+    assert capture.drain(manifest.window) == manifest
+
+
+def test_rows_behind_a_statement_that_is_not_followed_stop_the_window(capture):
+    """When the table was changed again since: by name of both statements."""
+    capture.execute("INSERT INTO a VALUES (1, 'x')")
+    spoiled(capture, NOT_FOLLOWED)
+    capture.execute("INSERT INTO a VALUES ('y', 2)")
+    capture.execute("ALTER TABLE a DROP v")
+    (window,) = capture.pipeline.plan(by="test")
+    with pytest.raises(UnknownSchema) as caught:
+        capture.pipeline.drain(window)
+    text = str(caught.value)
+    assert "MODIFY v VARCHAR" in text
+    assert "DROP v" in text
+    assert "SQL mode" in text
+    assert caught.value.context["table"] == f"{capture.database}.a"
+    assert caught.value.hint
+    assert not [key for key in capture.visible() if "/batches/" in key]
+
+
+def test_a_statement_that_is_not_followed_harms_no_rows_that_are_not_there(capture):
+    """The next plan reads the table again."""
+    capture.execute("INSERT INTO a VALUES (1, 'x')")
+    spoiled(capture, NOT_FOLLOWED)
+    capture.execute("ALTER TABLE a DROP v")
+    (manifest,) = drained(capture)
+    assert len(capture.rows(manifest, "a")) == 1
+    capture.pipeline.plan(by="test")
+    capture.execute("INSERT INTO a VALUES (2)")
+    capture.execute("ALTER TABLE a ADD w INT")
+    (manifest,) = drained(capture)
+    assert [row["id"] for row in capture.rows(manifest, "a")] == [2]
+
+
+def test_rows_in_front_of_the_first_reading_stop_the_window_when_the_table_was_changed(unnamed, database, tmp_path):
+    """Their columns are gone for good: the statement is named, and ways out."""
+    capture = Capture(unnamed, database, tmp_path)
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
+    start = capture.head()
+    capture.execute("INSERT INTO a VALUES (1)")
+    capture.execute("ALTER TABLE a ADD v INT")
+    with pytest.raises(UnknownSchema) as caught:
+        capture.drain(capture.window_from(start))
+    assert "ADD v INT" in str(caught.value)
+    assert "snapshot" in caught.value.hint
+
+
+def test_a_history_that_does_not_fit_the_rows_stops_the_window_and_shows_both(capture):
+    """Side by side, with a mark where they differ."""
+    entity = (capture.database, "a")
+    versions = SchemaVersions(capture.store, SOURCE, 1)
+    version = versions.at(*entity, capture.head())
+    columns = version.definition.schema.columns
+    wrong = dataclasses.replace(columns[1], type=dataclasses.replace(columns[1].type, width=40), name="wrong")
+    schema = dataclasses.replace(version.definition.schema, columns=(columns[0], wrong))
+    spoilt = dataclasses.replace(version, definition=dataclasses.replace(version.definition, schema=schema))
+    capture.store.put(layout.version_key(version), documents.dump(spoilt))
+    capture.execute("INSERT INTO a VALUES (1, 'x')")
+    (window,) = capture.pipeline.plan(by="test")
+    with pytest.raises(UnknownSchema) as caught:
+        capture.pipeline.drain(window)
+    (line,) = [line for line in str(caught.value).splitlines() if "<--" in line]
+    assert "string of 20 bytes" in line
+    assert "wrong string of 40 bytes" in line
+    assert {"file", "offset", "table"} <= caught.value.context.keys()
+
+
+def test_what_happens_to_a_table_while_it_is_not_captured_is_not_missed(unnamed, database, tmp_path):
+    """Its history ends with the exclusion and begins again after it."""
+    everything = {"include": [f"{database}.*"]}
+    capture = Capture(unnamed, database, tmp_path, start="latest", tables=everything)
+    without = Capture(unnamed, database, tmp_path, start="latest", tables={**everything, "exclude": ["*.a"]})
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, x INT, y INT)")
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("INSERT INTO a VALUES (1, 2, 3)")
+    assert len(capture.rows(drained(capture)[0], "a")) == 1
+    drained(without)
+    capture.execute("ALTER TABLE a MODIFY x INT AFTER y")
+    drained(without)
+    drained(capture)
+    capture.execute("INSERT INTO a (id, x, y) VALUES (2, 2, 3)")
+    (manifest,) = drained(capture)
+    assert [(row["x"], row["y"]) for row in capture.rows(manifest, "a")] == [(2, 3)]
+
+
+def test_a_cursor_that_jumps_over_statements_begins_the_history_anew(capture):
+    """What went by unseen cannot be followed."""
+    capture.execute("ALTER TABLE a ADD unseen INT FIRST")
+    cursors = capture.pipeline.cursors
+    cursor = cursors.load(SOURCE, DRAIN)
+    move = Move(datetime.now(UTC), "rewind", cursor.position, capture.head(), "test", "a statement to step over")
+    cursors.swap(cursor, dataclasses.replace(cursor, position=capture.head(), moves=(*cursor.moves, move)))
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("INSERT INTO a VALUES (7, 1, 'x')")
+    capture.execute("ALTER TABLE a DROP v")
+    (manifest,) = drained(capture)
+    assert [(row["unseen"], row["v"]) for row in capture.rows(manifest, "a")] == [(7, "x")]
+
+
+def test_tables_of_a_backlog_are_known_from_their_last_change_on(unnamed, database, tmp_path):
+    """A cursor that starts before it reads all rows after it."""
+    capture = Capture(unnamed, database, tmp_path, start="latest")
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("CREATE TABLE seen (id INT PRIMARY KEY)")
+    capture.execute("INSERT INTO seen VALUES (1)")
+    spoiled(capture, "CREATE TABLE read_only (id INT PRIMARY KEY, s VARCHAR(9) DEFAULT 'x\\y')")
+    capture.execute("INSERT INTO read_only VALUES (1, 'q')")
+    units = capture.pipeline.plan(by="test")
+    capture.execute("ALTER TABLE read_only ADD v INT FIRST")
+    capture.execute("ALTER TABLE seen ADD v INT FIRST")
+    for unit in units:
+        capture.pipeline.drain(unit)
+    (manifest,) = [capture.manifest(layout.manifest_key(unit)) for unit in units]
+    assert capture.ops(manifest, "seen") == [("c", 1)]
+    assert [row["s"] for row in capture.rows(manifest, "read_only")] == ["q"]
+
+
+def test_a_version_is_written_once(capture):
+    """Whoever comes second takes what is."""
+    versions = SchemaVersions(capture.store, SOURCE, 1)
+    version = versions.at(capture.database, "a", capture.head())
+    assert isinstance(version, SchemaVersion)
+    other = dataclasses.replace(version, definition=dataclasses.replace(version.definition, charset="other"))
+    assert versions.put(other) == version
+
+
+def test_the_preflight_names_the_price(capture):
+    """And the statement that saves it."""
+    (finding,) = [finding for finding in capture.pipeline.preflight() if "binlog_row_metadata" in finding.what]
+    assert finding.level == "warning"
+    assert "scd2" in finding.what
+    assert "FULL" in finding.hint

@@ -1,0 +1,145 @@
+"""The way back: a released table continues after a snapshot, and stands where it was when that is at fault as well."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.store import layout
+from tests.harness import xa
+from tests.harness.capture import SOURCE
+from tests.harness.quarantine import BAD_TEXT, capturing, change, cursor, rounds
+
+
+@pytest.fixture
+def capture(any_server, database, tmp_path):
+    return capturing(any_server, database, tmp_path)
+
+
+def test_a_released_table_goes_on_behind_a_snapshot(capture):
+    """A window ends where it is released; the record says who, when and up to where, and what comes then is read again."""
+    change(capture, BAD_TEXT)
+    rounds(capture)
+    capture.execute("INSERT INTO bad VALUES (5, _cp1250 X'81')")
+    capture.execute("DELETE FROM bad WHERE id IN (2, 5)")
+    record = capture.pipeline.resume_table(f"{capture.database}.bad", by="somebody")
+    assert (record.released_by, record.is_open) == ("somebody", False)
+    assert record.released_position == capture.head()
+    capture.execute("INSERT INTO bad VALUES (6, 'right')")
+    task, window = capture.pipeline.plan(by="test")
+    assert (task.snapshot_id, task.table) == (record.snapshot_id, "bad")
+    assert window.stop == record.released_position
+    assert rounds(capture).waiting == 0
+    (last,) = capture.chunks(task)
+    assert [row["id"] for row in capture.rows(last, "bad")] == [1, 6]
+    assert rounds(capture).quarantined == ()
+    newest = capture.pipeline.status().last_batches[-1]
+    assert newest.window.start == record.released_position
+    assert capture.ops(newest, "bad") == [("c", 6)]
+
+
+def test_a_snapshot_is_merged_only_behind_the_windows_that_it_needs(capture):
+    """Those up to its last chunk may still quarantine its table again."""
+    change(capture, BAD_TEXT)
+    rounds(capture)
+    capture.execute("DELETE FROM bad WHERE id = 2")
+    record = capture.pipeline.resume_table(f"{capture.database}.bad", by="test")
+    (task,) = capture.pipeline.plan(by="test")[:1]
+    capture.execute("INSERT INTO bad VALUES (6, 'right')")
+    rounds(capture)
+    assert cursor(capture).snapshots[-1].complete
+    assert capture.pipeline.plan_merge(by="test") is None
+    rounds(capture)
+    plan = capture.pipeline.plan_merge(by="test")
+    assert plan.batches[0] == layout.chunk_manifest_key(task, 0)
+    assert plan.lagging == ()
+    assert plan.quarantine == (record,)
+
+
+def test_a_table_that_is_at_fault_again_stands_where_it_stood(capture):
+    """The snapshot of its release needs the rows that are left out now: it is given up, and the next release has its own."""
+    change(capture, BAD_TEXT)
+    rounds(capture)
+    capture.execute("DELETE FROM bad WHERE id = 2")
+    table = f"{capture.database}.bad"
+    first = capture.pipeline.resume_table(table, by="test")
+    capture.execute("INSERT INTO bad VALUES (7, _cp1250 X'81')")
+    capture.execute("DELETE FROM bad WHERE id = 7")
+    rounds(capture, 2)
+    again = cursor(capture).quarantine_record(table)
+    assert (again.is_open, again.start, again.as_of) == (True, first.released_position, first.as_of)
+    plan = capture.pipeline.plan_merge(by="test")
+    assert not [key for key in plan.batches if "/snapshots/" in key]
+    assert [(one.table, one.position) for one in plan.lagging] == [(table, first.as_of)]
+    second = capture.pipeline.resume_table(table, by="test")
+    assert second.snapshot_id != first.snapshot_id
+    assert rounds(capture).quarantined == ()
+
+
+def test_a_snapshot_at_fault_sets_a_released_table_aside_again(capture):
+    """The row that is no text is still there; released once it is mended, the table continues."""
+    change(capture, BAD_TEXT)
+    rounds(capture)
+    table = f"{capture.database}.bad"
+    first = capture.pipeline.resume_table(table, by="test")
+    (again,) = rounds(capture).quarantined
+    assert (again.table, again.start, again.as_of, again.is_open) == (table, first.released_position, first.as_of, True)
+    assert "81" not in again.fault.reason
+    assert capture.pipeline.plan(by="test") == []
+    capture.execute("DELETE FROM bad WHERE id = 2")
+    capture.pipeline.resume_table(table, by="test")
+    ack = rounds(capture)
+    assert (ack.quarantined, ack.waiting, ack.chunks) == ((), 0, 1)
+
+
+def test_a_dropped_table_is_released_without_a_snapshot(capture):
+    """Its lake table stays as it stood."""
+    change(capture, BAD_TEXT, "DROP TABLE bad")
+    rounds(capture)
+    table = f"{capture.database}.bad"
+    record = capture.pipeline.resume_table(table, by="test")
+    assert (record.is_open, record.snapshot_id) == (False, "")
+    assert cursor(capture).quarantined_tables == ()
+    assert capture.pipeline.status().lagging == ()
+
+
+def test_only_what_is_set_aside_can_be_released(capture):
+    """The error names what is."""
+    change(capture, BAD_TEXT)
+    rounds(capture)
+    with pytest.raises(ConfigError, match=rf"good is not quarantined.*{capture.database}\.bad"):
+        capture.pipeline.resume_table(f"{capture.database}.good", by="test")
+
+
+def test_rows_of_a_transaction_that_is_prepared_meanwhile_come_with_the_snapshot(capture):
+    """Its rows were left out where it was prepared: the release waits for its decision."""
+    change(capture, BAD_TEXT)
+    rounds(capture)
+    xa.prepare(capture.server, capture.database, "'x1'", "INSERT INTO bad VALUES (8, 'xa')")
+    rounds(capture)
+    capture.execute("DELETE FROM bad WHERE id = 2")
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            release = pool.submit(capture.pipeline.resume_table, f"{capture.database}.bad", by="test")
+            time.sleep(1)
+            assert not release.done()
+        finally:
+            xa.commit(capture.server, "'x1'")
+        release.result()
+    rounds(capture, 2)
+    (chunk,) = capture.chunks(cursor(capture).snapshots[-1])
+    assert [row["id"] for row in capture.rows(chunk, "bad")] == [1, 8]
+
+
+def test_status_and_doctor_tell_what_is_set_aside(capture):
+    """As of where it is, why, and the command that brings it back."""
+    change(capture, BAD_TEXT)
+    rounds(capture)
+    (one,) = capture.pipeline.status().lagging
+    assert (one.table, one.position) == (f"{capture.database}.bad", cursor(capture).quarantine[0].start)
+    (finding,) = [found for found in capture.pipeline.preflight() if "quarantined" in found.what]
+    assert finding.level == "warning"
+    assert f"cdc quarantine resume {SOURCE} {capture.database}.bad" in finding.hint

@@ -1,0 +1,206 @@
+"""Another server takes over while something is under way: a table quarantined, a transaction prepared, columns without names."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+import pytest
+
+from cdc_lib.errors import MergeConflict
+from cdc_lib.model.cursor import DRAIN, LAKE
+from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.window import Window
+from cdc_lib.store import layout
+from tests.harness import xa
+from tests.harness.capture import SOURCE, Capture
+from tests.harness.lake import Lake
+from tests.harness.merging import drain_all
+from tests.harness.quarantine import BAD_TEXT
+from tests.harness.replication import KINDS, replicated
+
+pytestmark = pytest.mark.timeout(300)
+
+INTERVAL = 1
+"""Seconds to go back where no GTIDs tell the place."""
+
+
+class Sources:
+    """A source over a primary, and over the standby that takes over; both have one lake."""
+
+    def __init__(self, pair, folder, spark_lake):
+        self.pair, self.folder = pair, folder
+        self.spark, self.config = spark_lake
+        self.database = f"shop_{secrets.token_hex(4)}"
+        pair.primary.execute(f"CREATE DATABASE {self.database}")
+        self.execute("CREATE TABLE seen (id INT PRIMARY KEY, v INT)")
+
+    def execute(self, statement):
+        self.pair.primary.execute(statement, database=self.database)
+
+    def over(self, server, **settings):
+        tables = {"include": [f"{self.database}.*"], "exclude": ["*.seen"]}
+        given = {"start": "latest", "failover": {"fallback_interval": f"{INTERVAL}s"}, "tables": tables, **settings}
+        return Capture(server, self.database, self.folder, lake=self.config.lake.model_dump(), **given)
+
+    def settled(self):
+        """Wait until the standby has everything, and what comes now is no longer gone back to."""
+        self.pair.wait(f"{self.database}.seen")
+        time.sleep(INTERVAL + 1.2)
+
+    def promote(self):
+        self.pair.wait(f"{self.database}.seen")
+        self.pair.promote()
+
+    def merge(self, capture):
+        """Merge all that is acknowledged."""
+        lake = Lake(self.spark, capture.config, capture.store)
+        while (plan := capture.pipeline.plan_merge(by="test")) is not None:
+            lake.merge(plan)
+            capture.pipeline.ack_lake(by="test")
+        return lake
+
+    def round(self, capture):
+        drain_all(capture)
+        return self.merge(capture)
+
+    def compare(self, capture, table, *columns):
+        """All rows that the server shows are in the lake, and no others."""
+        found = self.merge(capture).rows(f"{self.database}.{table}", *columns)
+        assert found == sorted(tuple(row) for row in capture.execute(f"SELECT {', '.join(columns)} FROM {table}"))
+
+
+@pytest.fixture(params=KINDS)
+def sources(request, tmp_path, spark_lake):
+    with replicated(request.param) as pair:
+        yield Sources(pair, tmp_path, spark_lake)
+
+
+def cursor(capture, consumer=DRAIN):
+    return capture.pipeline.cursors.load(SOURCE, consumer)
+
+
+def test_a_table_that_is_set_aside_stays_so_over_a_switch_and_goes_on_behind_a_release(sources):
+    """It stands where it was, the others go over, and its snapshot is read from the new server."""
+    sources.execute("CREATE TABLE bad (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp1250)")
+    sources.execute("CREATE TABLE good (id INT PRIMARY KEY, v VARCHAR(9))")
+    before = sources.over(sources.pair.primary, on_error="quarantine")
+    drain_all(before)
+    for table in ("bad", "good"):
+        sources.execute(f"INSERT INTO {table} VALUES (1, 'before'), (9, 'before')")
+    sources.round(before)
+    sources.execute(BAD_TEXT)
+    sources.execute("INSERT INTO good VALUES (2, 'beside')")
+    sources.execute("DELETE FROM bad WHERE id = 9")
+    sources.settled()
+    sources.round(before)
+    (record,) = cursor(before).quarantined_tables
+    assert record.epoch == 1
+    sources.promote()
+    after = sources.over(sources.pair.standby, on_error="quarantine")
+    after.execute("INSERT INTO bad VALUES (3, 'after')")
+    after.execute("INSERT INTO good VALUES (3, 'after')")
+    lake = sources.round(after)
+    assert (cursor(after).epoch, cursor(after, LAKE).epoch) == (2, 2)
+    assert cursor(after).quarantined_tables == (record,)
+    assert lake.rows(record.table, "id", "v") == [(1, "before"), (9, "before")]
+    sources.compare(after, "good", "id", "v")
+    after.execute("DELETE FROM bad WHERE id = 2")
+    sources.round(after)
+    released = after.pipeline.resume_table(record.table, by="test")
+    assert (released.epoch, released.released_epoch) == (1, 2)
+    after.execute("INSERT INTO bad VALUES (4, 'after')")
+    sources.round(after)
+    assert cursor(after).quarantined_tables == ()
+    assert cursor(after, LAKE).position == after.head()
+    sources.compare(after, "bad", "id", "v")
+    sources.compare(after, "good", "id", "v")
+
+
+def test_columns_without_names_are_known_at_the_new_server_and_followed_there(sources):
+    """The history begins again in the new epoch, and continues over the next ALTER TABLE."""
+    for server in (sources.pair.primary, sources.pair.standby):
+        server.execute("SET GLOBAL binlog_row_metadata = 'MINIMAL'")
+    sources.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9), n INT UNSIGNED)")
+    before = sources.over(sources.pair.primary)
+    drain_all(before)
+    sources.execute("INSERT INTO t VALUES (1, 'one', 4000000000)")
+    sources.execute("ALTER TABLE t ADD COLUMN first_more INT UNSIGNED AFTER id")
+    sources.execute("INSERT INTO t VALUES (2, 4000000001, 'two', 7)")
+    sources.settled()
+    sources.round(before)
+    sources.execute("INSERT INTO t VALUES (3, 3, 'three', 4000000002)")
+    drain_all(before)
+    sources.promote()
+    after = sources.over(sources.pair.standby)
+    after.execute("UPDATE t SET n = 5 WHERE id = 1")
+    drain_all(after)
+    after.execute("ALTER TABLE t ADD COLUMN second_more VARCHAR(9) FIRST")
+    after.execute("INSERT INTO t VALUES ('more', 4, 4, 'four', 4000000003)")
+    sources.round(after)
+    assert cursor(after, LAKE).epoch == 2
+    versions = [key for key in after.visible() if "/schemas/" in key]
+    assert {key.split("/")[2] for key in versions} == {"000001", "000002"}
+    sources.compare(after, "t", "id", "first_more", "v", "n", "second_more")
+
+
+def test_a_transaction_prepared_at_the_old_server_is_committed_at_the_new_one(sources):
+    """Its rows come from the old epoch's batch with the new commit; one whose commit is read again comes no second time."""
+    sources.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
+    sources.execute("CREATE TABLE list (v VARCHAR(9))")
+    before = sources.over(sources.pair.primary)
+    drain_all(before)
+    sources.execute("INSERT INTO t VALUES (1, 'old'), (2, 'old'), (3, 'old')")
+    primary, standby, database = sources.pair.primary, sources.pair.standby, sources.database
+    xa.prepare(primary, database, "'x1'", "UPDATE t SET v = 'x1' WHERE id = 1", "INSERT INTO list VALUES ('x1')")
+    xa.prepare(primary, database, "'x2'", "UPDATE t SET v = 'x2' WHERE id = 2")
+    xa.prepare(primary, database, "'x3'", "DELETE FROM t WHERE id = 3", "INSERT INTO list VALUES ('x3')")
+    sources.settled()
+    sources.round(before)
+    xa.commit(primary, "'x2'")
+    sources.execute("INSERT INTO t VALUES (4, 'last')")
+    drain_all(before)
+    assert len(cursor(before, LAKE).prepared) == 3
+    sources.promote()
+    after = sources.over(standby)
+    drain_all(after)
+    lake = sources.merge(after)
+    assert cursor(after, LAKE).epoch == 2
+    assert lake.rows(f"{database}.t", "id", "v") == [(1, "old"), (2, "x2"), (3, "old"), (4, "last")]
+    assert len(cursor(after, LAKE).prepared) == 2
+    xa.commit(standby, "'x1'")
+    xa.rollback(standby, "'x3'")
+    after.execute("UPDATE t SET v = 'later' WHERE id = 3")
+    drain_all(after)
+    sources.compare(after, "t", "id", "v")
+    assert sources.merge(after).rows(f"{database}.list", "v") == [("x1",)]
+    assert cursor(after, LAKE).prepared == ()
+
+
+@pytest.mark.parametrize("sources", ["mysql with GTIDs"], indirect=True)
+def test_a_late_chunk_takes_nothing_that_only_the_former_server_had(sources):
+    """A task that had not heard of the switch has written a window after the place where that server was left."""
+    sources.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
+    before = sources.over(sources.pair.primary)
+    sources.settled()
+    drain_all(before)
+    sources.execute("INSERT INTO t VALUES (1, 'both'), (9, 'both')")
+    sources.settled()
+    sources.round(before)
+    (chunk,) = before.snapshot("t")
+    end = cursor(before)
+    sources.pair.cut_off()
+    sources.execute("INSERT INTO t VALUES (2, 'lost')")
+    before.drainer.window(Window(SOURCE, 1, end.position, before.head()), end.identity)
+    sources.pair.promote()
+    after = sources.over(sources.pair.standby)
+    after.execute("DELETE FROM t WHERE id = 9")
+    lake = sources.round(after)
+    state = cursor(after, LAKE)
+    assert state.epoch == 2
+    given_up = MergePlan(
+        SOURCE, 2, "late", state.position, state.position, (layout.key_of(chunk),), source_uuid=state.source_uuid
+    )
+    with pytest.raises(MergeConflict, match="planned again"):
+        lake.merge(given_up)
+    sources.compare(after, "t", "id", "v")

@@ -1,0 +1,708 @@
+"""What docs/operations.md says to do is done: each scenario is produced on a real server and ends with equal tables.
+
+Commands run through the CLI in this process, over the Spark that runs already. Each command of a scenario stands on the page.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import sqlite3
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cdc_lib.cli import spark as cli_spark
+from cdc_lib.cli.main import app
+from cdc_lib.config import load_source
+from cdc_lib.doctor.lake_check import sqlite_file
+from cdc_lib.errors import load_error
+from cdc_lib.store import layout
+from cdc_lib.store.objects.local import LocalStore
+from cdc_lib.store.windows import stored_windows
+from spark_jobs.runtime.session import prepare
+from tests.harness.replication import replicated
+
+PAGE = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
+ROWS = 40
+SESSIONS = ("spark_jobs.merging.run", "spark_jobs.maintain", "spark_jobs.verify", "spark_jobs.backfill")
+
+
+@pytest.fixture
+def any_server(request):
+    """Each scenario on one server, by turns."""
+    flavor = ("mysql", "mariadb")[zlib.crc32(request.node.name.encode()) & 1]
+    return request.getfixturevalue(f"{flavor}_server")
+
+
+class Shop:
+    """The source ``shop`` of the page, with the tables ``orders`` and ``lines``, and its lake."""
+
+    def __init__(self, server, database, folder, lake):
+        self.server, self.database, self.folder, self.lake = server, database, folder, lake
+        self.store = LocalStore(folder / "store")
+        self.settings = {
+            "server": {
+                "host": server.host, "port": server.port, "user": server.cdc_user, "password_env": "WAYS_PASSWORD"
+            },
+            "tables": [f"{database}.*"],
+            "store": {"url": f"file://{folder}/store"},
+            "lake": json.loads(lake.config.lake.model_dump_json()),
+            "snapshot": {"chunk_rows": 100},
+            "verify": {"wait": "0s"},
+        }  # fmt: skip
+        self.name, self.since, self.after = "shop", "", ""
+        (folder / "sources").mkdir()
+        self.write()
+        self.execute("CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
+        self.execute("CREATE TABLE `lines` (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
+        for table in ("orders", "`lines`"):
+            values = ", ".join(f"({i}, 'v{i}', {i})" for i in range(ROWS))
+            self.execute(f"INSERT INTO {table} VALUES {values}")
+
+    def write(self, **changed):
+        """Write the source file."""
+        self.settings |= changed
+        (self.folder / "sources" / f"{self.name}.yaml").write_text(yaml.safe_dump(self.settings))
+
+    def execute(self, sql):
+        return self.server.execute(sql, database=self.database)
+
+    def sql(self, statement):
+        name = self.lake.name(f"{self.database}.orders")
+        return self.lake.spark.sql(statement.format(t=name)).collect()
+
+    def call(self, procedure, arguments):
+        table = f"{self.database}.orders"
+        return self.sql(f"CALL lake.system.{procedure}(table => '{table}', {arguments})")
+
+    def cdc(self, command, code=0):
+        """Run a command of the page; ``shop.orders`` is the table of this test."""
+        words = command.replace("shop.orders", f"{self.database}.orders").split()
+        arguments = [word.strip("'\"") for word in words[1:]]
+        result = CliRunner().invoke(app, ["--sources", str(self.folder / "sources"), *arguments], input="y\n" * 5)
+        assert result.exit_code == code, f"{command}\n{result.output}\n{result.exception!r}"
+        return result.output
+
+    def runs(self, count=3):
+        for _ in range(count):
+            self.cdc(f"cdc run {self.name}")
+
+    def drain(self):
+        for words in ("step drain shop", "step ack drain shop"):
+            self.cdc(f"cdc {words}")
+
+    def change(self, number):
+        for table in ("orders", "`lines`"):
+            self.execute(f"UPDATE {table} SET v = 'new{number}' WHERE id = {number}")
+            self.execute(f"INSERT INTO {table} (id, v, n) VALUES ({100 + number}, 'added', 0)")
+            self.execute(f"DELETE FROM {table} WHERE id = {20 + number}")
+
+    def waiting(self):
+        """Return the windows that wait for the lake."""
+        lake = self.cursor("lake")
+        start = (lake["epoch"], int(lake["position"]["file"].rpartition(".")[2]), lake["position"]["offset"])
+        return [one for one in stored_windows(self.store, "shop") if tuple(one.start) >= start]
+
+    def cursor(self, consumer):
+        return json.loads(self.store.get(layout.cursor_key("shop", consumer)).data)
+
+    def lose(self, *keys):
+        self.store.delete(list(keys))
+
+    def rows(self, table):
+        return self.lake.rows(f"{self.database}.{table}", "id", "v", "n")
+
+    def assert_equal(self):
+        for table in ("orders", "lines"):
+            wanted = sorted((tuple(row) for row in self.execute(f"SELECT id, v, n FROM `{table}`")), key=repr)
+            assert self.rows(table) == wanted
+        self.cdc(f"cdc verify {self.name}")
+        (status,) = json.loads(self.cdc(f"cdc status {self.name} --json"))
+        assert (status["missing"], status["stopped"], status["lagging"]) == ([], [], [])
+
+
+@pytest.fixture
+def shop(any_server, database, tmp_path, lake, monkeypatch):
+    """A shop that was merged, with one more change in the lake than its snapshot."""
+    monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
+    _over_the_running_spark(monkeypatch, lake)
+    shop = Shop(any_server, database, tmp_path, lake)
+    shop.runs(2)
+    shop.change(1)
+    shop.runs(1)
+    return shop
+
+
+def _over_the_running_spark(monkeypatch, lake):
+    for name in SESSIONS:
+        monkeypatch.setattr(importlib.import_module(name), "spark_session", _running(lake.spark))
+    monkeypatch.setattr(cli_spark, "run_job", _in_process)
+
+
+def _running(spark):
+    @contextmanager
+    def session(config, rows=0):
+        prepare(spark, config)
+        yield spark
+
+    return session
+
+
+def _in_process(module, config, *arguments, good=(0,), to_stderr=False):
+    """Run a job as its own process would; its error comes back as from there."""
+    with tempfile.TemporaryDirectory() as folder:
+        left = Path(folder) / "error.json"
+        code = importlib.import_module(module).main(["--config", str(config), "--error", str(left), *arguments])
+        if code not in good:
+            raise load_error(left.read_bytes())
+
+
+@dataclass(frozen=True)
+class Way:
+    """What goes wrong, how it shows, and what the page says to do.
+
+    Args:
+        section: a heading or a message of the page.
+        happens: brings it about.
+        shows: what the next ``cdc run shop`` says as it fails; empty where it ends well.
+        commands: of the page, in order; ``cdc run shop`` is run until all is merged.
+        by_hand: what else the page says to do, before the commands.
+    """
+
+    section: str
+    happens: Callable[[Shop], object]
+    shows: str
+    commands: tuple[str, ...]
+    by_hand: Callable[[Shop], object] = lambda _: None
+
+
+SNAPSHOT = "cdc snapshot shop shop.orders"
+
+
+def lake_rows_wrong(shop):
+    shop.sql("UPDATE {t} SET v = 'wrong' WHERE id IN (3, 4)")
+    shop.sql("DELETE FROM {t} WHERE id = 5")
+
+
+def dropped(shop):
+    shop.sql("DROP TABLE {t}")
+    shop.change(2)
+
+
+def rolled_back(shop):
+    first = shop.sql("SELECT snapshot_id FROM {t}.snapshots ORDER BY committed_at LIMIT 1")[0][0]
+    shop.call("rollback_to_snapshot", f"snapshot_id => {first}")
+    shop.change(2)
+
+
+def renamed_in_the_lake(shop):
+    shop.sql("ALTER TABLE {t} RENAME COLUMN v TO w")
+    shop.change(2)
+
+
+def replaced(shop):
+    shop.sql("CREATE OR REPLACE TABLE {t} USING iceberg AS SELECT id, v, n FROM {t} WHERE id < 7")
+    shop.change(2)
+
+
+def drop_lake_table(shop):
+    shop.sql("DROP TABLE {t}")
+
+
+def foreign_commit_and_expiry(shop):
+    shop.sql("INSERT INTO {t} (id, v, n) VALUES (900, 'foreign', 1)")
+    shop.call("expire_snapshots", "older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1")
+    shop.change(2)
+
+
+def three_windows(shop):
+    for number in (2, 3, 4):
+        shop.change(number)
+        shop.drain()
+
+
+def manifest_deleted(shop):
+    three_windows(shop)
+    shop.lose(shop.waiting()[0].key)
+
+
+def part_deleted(shop):
+    three_windows(shop)
+    folder = shop.waiting()[1].key.removesuffix(layout.MANIFEST)
+    shop.lose(*[info.key for info in shop.store.list(folder) if info.key.endswith(".parquet")])
+
+
+def part_deleted_in_the_merge_in_flight(shop):
+    part_deleted(shop)
+    shop.cdc("cdc step merge shop", code=1)
+
+
+def chunk_deleted(shop):
+    shop.cdc(SNAPSHOT)
+    shop.drain()
+    chunks = [info.key for info in shop.store.list(layout.snapshots_prefix("shop")) if ".orders/" in info.key]
+    shop.lose(*[key for key in chunks if key.endswith(layout.MANIFEST)])
+
+
+def purge(shop):
+    """Leave the server the newest file alone."""
+    deadline = time.monotonic() + 60
+    head = shop.execute("SHOW BINARY LOGS")[-1][0]
+    while len(shop.execute("SHOW BINARY LOGS")) > 1:
+        assert time.monotonic() < deadline
+        shop.execute(f"PURGE BINARY LOGS TO '{head}'")
+        time.sleep(0.2)
+
+
+def manifest_deleted_and_binlog_purged(shop):
+    manifest_deleted(shop)
+    shop.execute("FLUSH BINARY LOGS")
+    shop.change(5)
+    shop.drain()
+    purge(shop)
+
+
+def binlog_purged(shop):
+    shop.change(2)
+    shop.execute("FLUSH BINARY LOGS")
+    purge(shop)
+
+
+def exported(shop):
+    (shop.folder / "shop-cursors.json").write_text(shop.cdc("cdc cursor export shop"))
+    shop.change(2)
+    shop.drain()
+
+
+def drain_cursor_deleted(shop):
+    exported(shop)
+    shop.lose(layout.cursor_key("shop", "drain"))
+
+
+def lake_cursor_deleted(shop):
+    exported(shop)
+    shop.lose(layout.cursor_key("shop", "lake"))
+
+
+def cursors_deleted(shop):
+    exported(shop)
+    shop.lose(layout.cursor_key("shop", "drain"), layout.cursor_key("shop", "lake"))
+
+
+def cursor_damaged(shop):
+    exported(shop)
+    (shop.folder / "store" / layout.cursor_key("shop", "lake")).write_text("{")
+
+
+def remove_damaged_cursor(shop):
+    shop.lose(layout.cursor_key("shop", "lake"))
+
+
+def store_lost(shop):
+    shop.execute("DELETE FROM orders WHERE id BETWEEN 10 AND 15")
+    shop.lose(*[info.key for info in shop.store.list("")])
+
+
+def not_row(shop):
+    with shop.server.connect(database=shop.database) as session, session.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute("UPDATE orders SET v = 'unseen' WHERE id = 6")
+        session.commit()
+
+
+def type_changed(shop):
+    shop.execute("ALTER TABLE orders MODIFY n VARCHAR(20)")
+    shop.execute("UPDATE orders SET n = 'text' WHERE id = 2")
+
+
+def rename_type_changed(shop):
+    shop.sql("ALTER TABLE {t} RENAME COLUMN n TO n_old")
+
+
+def other_contents(shop):
+    shop.change(2)
+    shop.drain()
+
+
+def merge_planned(shop):
+    other_contents(shop)
+    importlib.import_module("cdc_lib.pipeline").Pipeline.open(
+        load_source(shop.folder / "sources" / "shop.yaml"), SimpleNamespace()
+    ).plan_merge(by="test")
+
+
+def later_changes(shop):
+    """Merge changes from a time on; the clock of MariaDB's binlog counts seconds."""
+    time.sleep(1.1)
+    shop.since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    shop.change(2)
+    shop.runs(1)
+
+
+def no_text(shop):
+    """Write a byte that is no character of its column's set."""
+    shop.execute("ALTER TABLE orders ADD c VARCHAR(9) CHARACTER SET cp1250")
+    shop.execute("INSERT INTO orders VALUES (300, 'x', 1, _cp1250 X'81')")
+    shop.change(2)
+
+
+def mend_text(shop):
+    shop.execute("UPDATE orders SET c = 'text' WHERE id = 300")
+    shop.after = "{}:{}".format(*shop.execute("SHOW BINARY LOGS")[-1][:2])
+
+
+def mend_text_and_quarantine(shop):
+    mend_text(shop)
+    shop.write(on_error="quarantine")
+
+
+def set_aside(shop):
+    shop.write(on_error="quarantine")
+    no_text(shop)
+    shop.runs(1)
+    (status,) = json.loads(shop.cdc("cdc status shop --json"))
+    assert [one["table"] for one in status["lagging"]] == [f"{shop.database}.orders"]
+
+
+def batches_gone_and_rows_lost(shop):
+    later_changes(shop)
+    shop.sql("DELETE FROM {t} WHERE id = 2 OR id > 100")
+    (shop.folder / "again").mkdir()
+    newest = stored_windows(shop.store, "shop")[-1]
+    folder = newest.key.removesuffix(layout.MANIFEST)
+    shop.lose(*[info.key for info in shop.store.list(folder)])
+
+
+def archive_kept_and_rows_lost(shop):
+    shop.write(raw_archive=True)
+    later_changes(shop)
+    shop.sql("DELETE FROM {t} WHERE id = 2 OR id > 100")
+    (shop.folder / "again").mkdir()
+
+
+def move_store(shop):
+    shop.change(2)
+    old, new = shop.folder / "store", shop.folder / "elsewhere"
+    shutil.copytree(old, new)
+    shop.write(store={"url": f"file://{new}"})
+    shutil.rmtree(old)
+    shop.store = LocalStore(new)
+
+
+def source_anew(shop):
+    """Do what the page numbers 1 to 3."""
+    shop.change(2)
+    (shop.folder / "shop-cursors.json").write_text(shop.cdc("cdc cursor export shop"))
+    (shop.folder / "sources" / "shop.yaml").unlink()
+    shop.name = "shop2"
+    shop.write(start="snapshot")
+    for table in ("orders", "`lines`"):
+        shop.lake.spark.sql(f"DROP TABLE lake.{shop.database}.{table}")
+
+
+def table_comes_and_goes(shop):
+    """A table of before is left out, changes meanwhile, and is captured again; another one is new."""
+    shop.write(tables={"include": [f"{shop.database}.*"], "exclude": [f"{shop.database}.orders"]})
+    shop.change(2)
+    shop.runs(1)
+    shop.write(tables=[f"{shop.database}.*"])
+    shop.execute("CREATE TABLE late (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
+    shop.execute("INSERT INTO late VALUES (1, 'late', 1)")
+    shop.runs(2)
+    assert shop.rows("late") == [(1, "late", 1)]
+
+
+def lake_of_a_backup(shop):
+    """Take the catalog back to where it was when the cursors were exported."""
+    place = "SELECT metadata_location, table_name FROM iceberg_tables WHERE table_namespace = ?"
+    with closing(sqlite3.connect(sqlite_file(shop.lake.config.lake.uri))) as catalog:
+        before = catalog.execute(place, (shop.database,)).fetchall()
+    exported(shop)
+    shop.runs(1)
+    shop.change(3)
+    shop.drain()
+    with closing(sqlite3.connect(sqlite_file(shop.lake.config.lake.uri))) as catalog:
+        back = "UPDATE iceberg_tables SET metadata_location = ? WHERE table_name = ? AND table_namespace = ?"
+        catalog.executemany(back, [(*one, shop.database) for one in before])
+        catalog.commit()
+    assert len(before) == 2
+
+
+def store_of_a_backup(shop):
+    store = shop.folder / "store"
+    shutil.copytree(store, shop.folder / "backup")
+    for number in (2, 3):
+        shop.change(number)
+        shop.runs(1)
+    shutil.rmtree(store)
+    shutil.copytree(shop.folder / "backup", store)
+
+
+def newer_release_wrote(shop):
+    shop.change(2)
+    file = shop.folder / "store" / layout.cursor_key("shop", "lake")
+    shutil.copy(file, shop.folder / "kept")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format_version": 2}))
+
+
+def put_cursor_back(shop):
+    shutil.copy(shop.folder / "kept", shop.folder / "store" / layout.cursor_key("shop", "lake"))
+
+
+def lost_in_the_lake(shop):
+    shop.change(2)
+    shop.runs(1)
+    shop.sql("DELETE FROM {t} WHERE id = 2 OR id > 100")
+
+
+WAYS = {
+    "rows_repaired": Way("Rows that are wrong", lake_rows_wrong, "", ("cdc verify shop shop.orders --repair",)),
+    "table_taken_anew": Way("Take a new snapshot of a table", lake_rows_wrong, "", (SNAPSHOT,)),
+    "part_read_again": Way(
+        "Read a part of a table again", lake_rows_wrong, "", ("cdc snapshot shop shop.orders --key-from 0 --key-to 99",)
+    ),
+    "lake_table_dropped": Way("Foreign changes of lake tables", dropped, "is not there any more", (SNAPSHOT,)),
+    "lake_table_rolled_back": Way("it was rolled back to", rolled_back, "it was rolled back to", (SNAPSHOT,)),
+    "lake_column_renamed_and_read_again": Way("was renamed to", renamed_in_the_lake, "was renamed to", (SNAPSHOT,)),
+    "lake_column_renamed_back": Way(
+        "was renamed to", renamed_in_the_lake, "was renamed to", (),
+        lambda shop: shop.sql("ALTER TABLE {t} RENAME COLUMN w TO v"),
+    ),
+    "lake_table_replaced": Way("was replaced", replaced, "was replaced", (SNAPSHOT,), drop_lake_table),
+    "marker_expired": Way(
+        "no snapshot of the lake table has the property", foreign_commit_and_expiry, "has the property", (SNAPSHOT,),
+        drop_lake_table,
+    ),
+    "manifest_deleted": Way("Missing batches", manifest_deleted, "no longer stored", ("cdc batches refill shop",)),
+    "part_deleted": Way("Missing batches", part_deleted, "could not merge", ("cdc batches refill shop",)),
+    "part_deleted_in_flight": Way(
+        "Missing batches", part_deleted_in_the_merge_in_flight, "could not merge", ("cdc batches refill shop",)
+    ),
+    "gap_without_binlog": Way(
+        "Missing batches", manifest_deleted_and_binlog_purged, "no longer stored", ("cdc batches refill shop --over",)
+    ),
+    "chunk_deleted": Way(
+        "is acknowledged and no longer stored, so the lake cannot continue", chunk_deleted, "no longer stored", (SNAPSHOT,)
+    ),
+    "binlog_purged": Way(
+        "Continue after a gap", binlog_purged, "no longer has the cursor's binlog file",
+        ("cdc cursor rewind shop --position {oldest}:4", "cdc snapshot shop '*.*'"),
+    ),
+    "drain_cursor_restored": Way(
+        "Lost cursors", drain_cursor_deleted, "the drain cursor is missing",
+        ("cdc cursor restore shop drain --file {folder}/shop-cursors.json",),
+    ),
+    "drain_cursor_from_the_lake": Way(
+        "Lost cursors", drain_cursor_deleted, "the drain cursor is missing",
+        ("cdc cursor restore shop drain --rebuild",),
+    ),
+    "lake_cursor_from_the_cut": Way(
+        "Lost cursors", lake_cursor_deleted, "the lake cursor is missing", ("cdc cursor restore shop lake --rebuild",)
+    ),
+    "both_cursors_restored": Way(
+        "Lost cursors", cursors_deleted, "the drain cursor is missing",
+        ("cdc cursor restore shop --file {folder}/shop-cursors.json",),
+    ),
+    "damaged_cursor": Way(
+        "it is not JSON", cursor_damaged, "it is not JSON",
+        ("cdc cursor restore shop --file {folder}/shop-cursors.json",), remove_damaged_cursor,
+    ),
+    "store_lost": Way(
+        "A lost store", store_lost, "another life", ("cdc step plan shop", "cdc snapshot shop '*.*'"),
+    ),
+    "statement_without_rows": Way(
+        "a statement that changed rows without writing them to the binlog", not_row, "without writing them", (SNAPSHOT,)
+    ),
+    "merge_rolled_back": Way("Roll a merge back", merge_planned, "", ("cdc step rollback shop", "cdc step merge shop")),
+    "rewound": Way(
+        "Rewind and undo", later_changes, "", ("cdc cursor locate shop --time {since}", "cdc cursor rewind shop --time {since}")
+    ),
+    "rewound_and_taken_back": Way(
+        "Rewind and undo", later_changes, "", ("cdc cursor rewind shop --time {since}", "cdc cursor rewind shop --undo")
+    ),
+    "no_text_gone_behind": Way(
+        "Skip an event", no_text, "that are no text",
+        ("cdc cursor locate shop --position {after}", "cdc cursor rewind shop --position {after}", "cdc snapshot shop '*.*'"), mend_text,
+    ),
+    "no_text_taken_anew": Way("bytes that are no text", no_text, "that are no text", (SNAPSHOT,), mend_text),
+    "set_aside_and_released": Way(
+        "Release a table that is quarantined", set_aside, "",
+        ("cdc quarantine list shop", "cdc quarantine resume shop shop.orders"), mend_text,
+    ),
+    "stopped_then_set_aside_and_released": Way(
+        "It can be switched on when a window has", no_text, "that are no text",
+        ("cdc run shop", "cdc quarantine resume shop shop.orders"), mend_text_and_quarantine,
+    ),
+    "drained_again_from_the_server": Way(
+        "Repair or rebuild from batches", batches_gone_and_rows_lost, "",
+        (
+            "cdc batches replay shop --since {since} --location file://{folder}/again",
+            "cdc backfill shop --batches file://{folder}/again",
+        ),
+    ),
+    "drained_again_from_the_archive": Way(
+        "Repair or rebuild from batches", archive_kept_and_rows_lost, "",
+        (
+            "cdc batches replay shop --from-archive --since {since} --location file://{folder}/again",
+            "cdc backfill shop --batches file://{folder}/again",
+        ),
+    ),
+    "store_moved": Way("Move the store", lambda _: None, "", ("cdc doctor", "cdc run shop"), move_store),
+    "source_anew": Way("Start a source again", lambda _: None, "", ("cdc doctor", "cdc run shop2"), source_anew),
+    "table_comes_back": Way("Add or remove a table", table_comes_and_goes, "", (SNAPSHOT,)),
+    "lake_of_a_backup": Way(
+        "Back up and restore", lake_of_a_backup, "lacks what was merged",
+        ("cdc cursor restore shop lake --file {folder}/shop-cursors.json",),
+    ),
+    "store_of_a_backup": Way("Back up and restore", store_of_a_backup, "", ("cdc run shop",)),
+    "upgraded": Way(
+        "Upgrade", lambda shop: shop.change(2), "",
+        ("cdc cursor export shop", "cdc version", "cdc doctor", "cdc run shop"),
+    ),
+    "older_release_after_a_newer_one": Way(
+        "has format_version", newer_release_wrote, "has format_version 2", ("cdc run shop",), put_cursor_back
+    ),
+    "lake_rows_lost_and_backfilled": Way(
+        "Repair or rebuild from batches", lost_in_the_lake, "", ("cdc backfill shop",)
+    ),
+    "column_type_changed": Way(
+        "that cannot be changed without loss", type_changed, "cannot be changed without loss", (SNAPSHOT,),
+        rename_type_changed,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_what_the_page_says_to_do_ends_with_equal_tables(shop, name):
+    """The fault shows as the page says, its commands end well, and every row equals the source."""
+    way = WAYS[name]
+    assert way.section in PAGE
+    way.happens(shop)
+    if way.shows:
+        assert way.shows in " ".join(shop.cdc("cdc run shop", code=1).split())
+    way.by_hand(shop)
+    for command in way.commands:
+        assert _on_the_page(command), f"{command} is not on the page"
+        oldest = shop.execute("SHOW BINARY LOGS")[0][0]
+        shop.cdc(command.format(oldest=oldest, folder=shop.folder, since=shop.since, after=shop.after))
+    shop.runs(4 if way.commands or way.shows else 1)
+    shop.change(9)
+    shop.runs(1)
+    shop.assert_equal()
+
+
+def _on_the_page(command):
+    """The words of a command without what is filled in, and options that the page shows with it."""
+    words = command.split()
+    options = [word for word in words if word.startswith("--")]
+    begin = " ".join(words[:3]).replace("{", "")
+    return any(begin in line and all(option in line for option in options) for line in PAGE.splitlines())
+
+
+@pytest.fixture
+def over(tmp_path, lake, monkeypatch):
+    """Make the shop of a primary with its standby under ``standbys:``, merged so far."""
+    with ExitStack() as stack:
+
+        def _over(kind):
+            pair = stack.enter_context(replicated(kind))
+            pair.primary.execute("CREATE DATABASE seen")
+            pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
+            pair.primary.execute(f"CREATE DATABASE {lake.database}")
+            monkeypatch.setenv("WAYS_PASSWORD", pair.primary.cdc_password)
+            _over_the_running_spark(monkeypatch, lake)
+            shop = Shop(pair.primary, lake.database, tmp_path, lake)
+            standby = {"host": pair.standby.host, "port": pair.standby.port}
+            shop.write(standbys=[standby], failover={"attempts": 1, "fallback_interval": "1s"})
+            shop.runs(2)
+            pair.wait("seen.t")
+            return shop, pair
+
+        yield _over
+
+
+def _goes_on(shop, pair):
+    """The new server alone is written to, and the lake equals it."""
+    shop.server = pair.standby
+    for number in (3, 4):
+        shop.change(number)
+        shop.runs(1)
+    shop.assert_equal()
+    assert shop.cursor("drain")["epoch"] == 2
+
+
+def test_a_planned_failover_goes_as_the_page_says(over):
+    """Commands of *Failover* (a heading of the page): the old server to its end, then the new one at the same place."""
+    shop, pair = over("mysql with GTIDs")
+    shop.change(2)
+    pair.wait("seen.t")
+    to = f"{pair.standby.host}:{pair.standby.port}"
+    for command in ("cdc run shop", f"cdc cursor failover shop --to {to}", "cdc status shop"):
+        assert _on_the_page(command)
+        said = shop.cdc(command)
+    assert "by GTIDs" in " ".join(said.split())
+    pair.release()
+    _goes_on(shop, pair)
+
+
+def test_nothing_has_to_be_done_when_the_primary_is_gone(over):
+    """The next plan goes over to the standby."""
+    shop, pair = over("mariadb")
+    shop.change(2)
+    shop.drain()
+    pair.wait("seen.t")
+    pair.promote()
+    _goes_on(shop, pair)
+
+
+def test_transactions_that_only_the_lake_has_are_gone_after_what_the_page_says(over):
+    """`failover.on_missing_transactions: ignore`, and the tables snapshotted again."""
+    shop, pair = over("mysql with GTIDs")
+    pair.cut_off()
+    shop.change(2)
+    shop.runs(1)
+    pair.promote()
+    assert "it never had transactions that were read" in " ".join(shop.cdc("cdc run shop", code=1).split())
+    shop.write(failover={"attempts": 1, "fallback_interval": "1s", "on_missing_transactions": "ignore"})
+    for command in ("cdc run shop", "cdc snapshot shop '*.*'"):
+        assert _on_the_page(command)
+        shop.cdc(command)
+    shop.runs(2)
+    _goes_on(shop, pair)
+
+
+def test_a_consumer_whose_batch_is_gone_begins_again(shop):
+    """It is told, dropped and subscribed again as *Consumers* says; the lake continues all the while."""
+    shop.change(9)
+    shop.runs(1)
+    shop.cdc("cdc tail shop --consumer audit")
+    shop.change(2)
+    shop.runs(1)
+    shop.change(3)
+    shop.runs(1)
+    gone = stored_windows(shop.store, "shop")[-2]
+    shop.lose(*[info.key for info in shop.store.list(gone.key.removesuffix(layout.MANIFEST))])
+    assert "the batch that comes next is no longer stored" in shop.cdc("cdc tail shop --consumer audit", code=1)
+    for command in ("cdc consumers list shop", "cdc consumers drop shop audit"):
+        assert _on_the_page(command)
+        shop.cdc(command)
+    assert _on_the_page("cdc tail shop --consumer audit --start earliest")
+    found = shop.cdc("cdc tail shop --consumer audit --start earliest")
+    assert "new3" in found
+    assert "new2" not in found
+    shop.change(4)
+    shop.runs(1)
+    assert "new4" in shop.cdc("cdc tail shop --consumer audit")
+    shop.assert_equal()

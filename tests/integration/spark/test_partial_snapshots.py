@@ -1,0 +1,131 @@
+"""Parts of tables that are read again: the lake equals the source there, whatever stood in it, and continues meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.merge.plan import tables_of
+from cdc_lib.snapshot.partial import PartialRequest
+from spark_jobs.changes.frames import load_plan
+from spark_jobs.merging.run import merge, run
+from tests.harness.ddl_source import Followed
+
+TABLES = {
+    "ints": ("id BIGINT UNSIGNED PRIMARY KEY, v VARCHAR(20)", [(n, f"v{n}") for n in range(1, 12)]),
+    "pairs": (
+        "a INT, b VARCHAR(20) COLLATE utf8mb4_general_ci, v VARCHAR(20), PRIMARY KEY (a, b)",
+        [(a, b, "v") for a in (1, 2) for b in ("a", "B", "c", "D", "f")],
+    ),
+    "texts": (
+        "k VARCHAR(20) CHARACTER SET latin1 PRIMARY KEY, v VARCHAR(20)",
+        [(k, "v") for k in ("a", "B", "Ärger", "c", "D", "e")],
+    ),
+}
+
+
+class Parts(Followed):
+    """Merges with a way to the source."""
+
+    def merge(self, *, twice: bool = False) -> bool:
+        pipeline, config, store = self.capture.pipeline, self.capture.config, self.capture.store
+        plan = pipeline.plan_merge(by="test")
+        if plan is None:
+            return False
+        for _ in range(2 if twice else 1):
+            if tables_of(batches := load_plan(store, plan)):
+                say = self.lake.said.append
+                merge(self.lake.spark, config, plan, store, say, batches=batches, origin=pipeline.reselector)
+            else:
+                run(config, plan, store)
+        pipeline.ack_lake(by="test")
+        return True
+
+    def ask(self, table, **wanted):
+        return self.capture.pipeline.snapshot_rows(PartialRequest(self.name(table), **wanted), by="test")
+
+    def name(self, table):
+        return f"{self.capture.database}.{table}"
+
+    def spoil(self, table, statement):
+        """Change rows of the lake after everybody's back."""
+        self.lake.spark.sql(statement.format(self.lake.name(self.name(table))))
+
+
+@pytest.fixture
+def source(any_server, database, tmp_path, lake):
+    source = Parts(any_server, database, tmp_path, lake, reselect={"when_lag_exceeds": None})
+    for table, (columns, rows) in TABLES.items():
+        source.run(f"CREATE TABLE {table} ({columns})")
+        marks = ", ".join(["%s"] * len(rows[0]))
+        for row in rows:
+            source.capture.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+    source.round()
+    source.assert_equal(*TABLES)
+    return source
+
+
+def test_a_range_of_keys_equals_the_source_afterwards(source):
+    """Wrong rows, lost ones, and rows that nobody has; of numbers, texts by their collation, and keys of two columns.
+
+    Behind it the binlog is followed as ever, with changes that came while it was read, and what lies outside stays.
+    """
+    source.spoil("ints", "UPDATE {} SET v = 'wrong' WHERE id IN (3, 11)")
+    source.spoil("ints", "UPDATE {} SET id = id + 0.0 + 90 WHERE id = 11")
+    source.spoil("ints", "DELETE FROM {} WHERE id = 4")
+    source.spoil("texts", "UPDATE {} SET k = 'bb' WHERE k = 'B'")
+    source.spoil("texts", "UPDATE {} SET k = 'z' WHERE k = 'a'")
+    source.spoil("pairs", "UPDATE {} SET b = 'Cc' WHERE a = 2 AND b = 'f'")
+    asked = {
+        "ints": {"lower": "3", "upper": "200"},
+        "texts": {"lower": "b", "upper": "d"},
+        "pairs": {"lower": '["2", "B"]', "upper": "2"},
+    }
+    for table, ends in asked.items():
+        source.ask(table, why="a test", **ends)
+    source.capture.execute("UPDATE ints SET v = 'new' WHERE id = 5")
+    source.drain()
+    source.capture.execute("DELETE FROM ints WHERE id = 6")
+    source.capture.execute("INSERT INTO texts VALUES ('dd', 'outside')")
+    source.round(twice=True)
+    source.round()
+    source.assert_equal("ints", "pairs")
+    # What lies outside stays as wrong as it was.
+    assert [k for k, _ in source.lake_rows("texts")] == sorted(["B", "c", "D", "e", "dd", "z", "Ärger"])
+    source.run("UPDATE ints SET v = 'last'", "DELETE FROM pairs WHERE a = 2", "UPDATE texts SET v = 'last'")
+    source.round()
+    source.assert_equal("ints", "pairs")
+
+
+def test_the_rows_of_a_condition_are_read_again(source):
+    """They go over what the lake has; rows that the source no longer has stay, as it is said when one asks."""
+    source.spoil("ints", "UPDATE {} SET v = 'wrong' WHERE id IN (3, 4)")
+    source.spoil("ints", "UPDATE {} SET id = id + 0.0 + 90 WHERE id = 11")
+    task = source.ask("ints", where="v IN ('v3', 'V11') AND NOT id <= 2")
+    source.round()
+    source.round()
+    rows = dict(source.lake_rows("ints"))
+    assert (rows[3], rows[4], rows[11], rows[101]) == ("v3", "wrong", "v11", "v11")
+    assert task.selection.where == "`v` IN (_utf8mb4 X'7633', _utf8mb4 X'563131') AND NOT (`id` <= 2)"
+    with pytest.raises(ConfigError, match="going on"):
+        source.capture.pipeline.cancel_snapshot(source.name("ints"))
+
+
+def test_a_part_that_is_given_up_changes_nothing(source):
+    """Also when its chunks are there, or planned to be merged; it can be asked for again."""
+    source.spoil("ints", "UPDATE {} SET v = 'wrong' WHERE id = 3")
+    pipeline, name = source.capture.pipeline, source.name("ints")
+    source.ask("ints", lower="1", upper="5")
+    with pytest.raises(ConfigError, match="another snapshot"):
+        source.ask("ints", upper="9")
+    source.drain()
+    source.drain()
+    assert pipeline.plan_merge(by="test") is not None
+    pipeline.cancel_snapshot(name)
+    source.round()
+    assert ("3", "wrong") in [(str(k), v) for k, v in source.lake_rows("ints")]
+    source.ask("ints", upper="3")
+    source.run("ALTER TABLE ints ADD COLUMN n INT DEFAULT 5 FIRST", "TRUNCATE pairs")
+    source.round()
+    source.round()
+    source.assert_equal("ints", "pairs")

@@ -1,0 +1,435 @@
+"""Two writers of one lake table, the second of which runs whole while the first one waits at a labelled point of its own.
+
+Whatever the order, no row is lost and none is there twice: after both, and one more merge of everything, the table equals its source.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import pytest
+
+from cdc_lib.config import Credentials
+from cdc_lib.config.maintenance import MaintenanceConfig
+from cdc_lib.config.routes import RouteRule
+from cdc_lib.errors import MergeConflict, MergeError
+from cdc_lib.lake.routing import lake_merges
+from cdc_lib.merge.plan import Batch
+from cdc_lib.model.backfill import BackfillRequest, Period
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
+from cdc_lib.model.lake_table import Reselected
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Point
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.reselect.rows import Reread
+from cdc_lib.store import documents
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.objects.local import LocalStore
+from cdc_lib.verify.lake import Wrong
+from spark_jobs.backfill import backfill
+from spark_jobs.iceberg import lake_table
+from spark_jobs.maintain import maintain
+from spark_jobs.merging.repair import SparkRepairer
+from tests.chaos.labelled_merge import CHORES, COMMITS
+from tests.harness.batches import BIGINT, DAWN, IDENTITY, INT, Row, at, table
+from tests.harness.lake import Lake
+
+LOAD = {"the first look at the table": (lake_table.IcebergTable, "load")}
+POINTS = {
+    **LOAD,
+    **{name: where for name, where in COMMITS.items() if "columns" not in name and "creation" not in name},
+}
+FILES = (
+    ("all_data_files", "file_path"),
+    ("all_delete_files", "file_path"),
+    ("all_manifests", "path"),
+    ("snapshots", "manifest_list"),
+    ("metadata_log_entries", "file"),
+)
+"""Where Iceberg tells which files a table has."""
+SHARED = 1000
+"""Keys of the other source begin here."""
+EARLY = MaintenanceConfig(keep_snapshots_for=timedelta(hours=1), min_small_files=2, max_deleted_ratio=0.01)
+MODES = {"mirror": ("id",), "soft_delete": ("id",), "scd2": ("id",), "append": ()}
+
+
+class Reader:
+    """Hands a repair the rows that the source has: those of a batch that was read."""
+
+    def __init__(self, read):
+        self._read = read
+
+    def read(self, *_):
+        return self._read()
+
+
+class Writers:
+    """A lake table, what its source did, and everything that writes it.
+
+    The first window is merged. The second one is what the merge brings; the third waits for the end.
+    """
+
+    def __init__(self, lake, mode):
+        self.mode = mode
+        routes = (RouteRule(tables=f"{lake.database}*.orders", into=f"{lake.database}.orders"),)
+        self.lake = self._lake(lake, "shop", routes)
+        self.other = self._lake(lake, "second", routes)
+        self.orders = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT}, MODES[mode])
+        self.others = table(f"{lake.database}_2.orders", {"id": BIGINT, "v": INT}, MODES[mode])
+        first = [Row("c", 10 + i, {"id": i, "v": 1}) for i in range(1, 7)]
+        second = [
+            self._update(110, 1, 2),
+            self._update(111, 2, 2),
+            self._delete(112, 3),
+            Row("c", 113, {"id": 7, "v": 2}),
+        ]
+        third = [self._update(210, 1, 3), self._delete(211, 4), Row("c", 212, {"id": 8, "v": 3})]
+        self.changes = [first, second, third]
+        self.windows = [
+            self.lake.batches.window(start, start + 100 if start > 4 else 100, {self.orders: rows})
+            for start, rows in zip((4, 100, 200), self.changes, strict=True)
+        ]
+        # Plans are made by hand here; only the backfill asks where the source is.
+        self.cursors = ObjectCursorStore(LocalStore(lake.store.root.parent / "cursors"))
+        for name, stop in ((DRAIN, 300), (LAKE, 100)):
+            moves = (Move(DAWN, "start", None, at(4)),)
+            self.cursors.swap(None, Cursor("shop", name, 0, 1, IDENTITY, at(stop), moves=moves))
+        self.lake.merge(self.lake.batches.plan(100, self.windows[0]))
+        self.chunks = 0
+
+    def _lake(self, lake, source, routes):
+        config = lake.config.model_copy(
+            update={"source": source, "routes": routes, "start": "earliest", "modes": lake.config.modes}
+        )
+        if self.mode not in ("mirror", "append"):
+            plain = {**config.model_dump(mode="json"), "modes": [{"tables": "*.*", "mode": self.mode}]}
+            config = config.model_validate(plain)
+        made = Lake(lake.spark, config, lake.store)
+        made.database, made.batches.source = lake.database, source
+        return made
+
+    @staticmethod
+    def _update(offset, key, value):
+        return Row("u", offset, {"id": key, "v": value})
+
+    @staticmethod
+    def _delete(offset, key):
+        return Row("d", offset, {"id": key, "v": 0})
+
+    # --- the writers
+
+    def merge(self):
+        """Bring the second window; the same plan however often it is asked for."""
+        self.lake.merge(self.lake.batches.plan(200, self.windows[1]))
+
+    def backfill(self):
+        """Bring what the lake cursor has after it once more."""
+        pipeline = Pipeline(self.lake.config, Credentials("", ""), self.lake.store, self.cursors)
+        wanted = BackfillRequest(Period(), (self.orders.name,))
+        backfill(self.lake.spark, self.lake.config, pipeline, wanted, self.lake.said.append)
+
+    def repair(self):
+        """Read three rows of the source as it is at the end, of which one is deleted by then."""
+        share = lake_merges(self.lake.config, [self.orders.name])[0]
+        subject = SimpleNamespace(lake=share.name, constants={}, keys=())
+        wrong = Wrong(subject, share.shares[0].target, self.orders, (), Point(1, 1, 100))
+        repairer = SparkRepairer(self.lake.spark, self.lake.config, self.lake.store, Reader(self._reread))
+        assert repairer.repair(wrong) == ""
+
+    def _reread(self):
+        self.chunks += 1
+        values = [{"id": key, "v": value} for key, value in ((1, 3), (6, 1))]
+        key = self.lake.batches.chunk(self.orders, 300, values, snapshot=f"read-{self.chunks}")
+        batch = Batch(key, documents.load(Manifest, self.lake.store.get(key).data, key))
+        return Reread(batch, 2, 0, Reselected(Point(1, 1, 300), Point(1, 1, 300)))
+
+    def snapshot(self):
+        """Take the table again, as of the place after the third window."""
+        values = [{"id": key, "v": value} for key, value in sorted(self.source().items())]
+        chunk = self.lake.batches.chunk(self.orders, 300, values, snapshot="s-again")
+        self.lake.merge(self.lake.batches.plan(100, chunk))
+
+    def other_source(self):
+        """Bring rows of another source's table into the same lake table."""
+        rows = [Row("c", 10 + i, {"id": SHARED + i, "v": 9}) for i in range(3)]
+        self.other.merge(self.other.batches.plan(100, self.other.batches.window(4, 100, {self.others: rows})))
+
+    def maintain(self):
+        """Write files again in key order, and remove old snapshots."""
+        config = self.lake.config.model_copy(update={"maintenance": EARLY})
+        name = lake_merges(config, [self.orders.name])[0].name
+        maintain(self.lake.spark, config, self.lake.store, [name], self.lake.said.append)
+
+    def foreign_delete(self):
+        """Somebody else's commit, which takes a row that nothing of this touches; it is a row less."""
+        self.lake.spark.sql(f"DELETE FROM {self.lake.name(self.orders.name)} WHERE id = 5")
+        self.changes.append([self._delete(290, 5)])
+
+    def lost_branches(self):
+        """Somebody removes every branch, as a tidy person does; nothing else."""
+        java = self.lake.target(self.orders.name)._java()
+        refs = self.lake.spark.sql(f"SELECT name FROM {self.lake.name(self.orders.name)}.refs").collect()
+        manage = java.manageSnapshots()
+        for (name,) in refs:
+            if name != "main":
+                manage.removeBranch(name)
+        manage.commit()
+
+    # --- what is right
+
+    def source(self):
+        rows = {}
+        for window in self.changes:
+            for row in window:
+                if row.op == "d":
+                    rows.pop(row.values["id"], None)
+                else:
+                    rows[row.values["id"]] = row.values["v"]
+        return rows
+
+    def check(self, *ran):
+        """Merge everything once more, and compare."""
+        self.lake.merge(self.lake.batches.plan(200, self.windows[1]))
+        self.lake.merge(self.lake.batches.plan(300, self.windows[2]))
+        expected = sorted(self.source().items())
+        if "other_source" in ran:
+            expected += [(SHARED + i, 9) for i in range(3)]
+        found = self.rows()
+        if self.mode == "append":
+            expected = sorted(
+                (row.offset, row.values["id"]) for window in self.changes for row in window if row.op != "r"
+            )
+            found = self.lake.rows(self.orders.name, "_offset", "id")
+            expected += [(10 + i, SHARED + i) for i in range(3)] if "other_source" in ran else []
+            if "foreign_delete" in ran:
+                expected = [one for one in expected if one not in ((15, 5), (290, 5))]
+            expected, found = sorted(expected), sorted(one for one in found if one[0] != 300)
+        assert found == expected
+        if self.mode == "scd2":
+            versions = self.lake.rows(self.orders.name, "id", "_epoch", "_binlog", "_offset", "_row")
+            assert len(versions) == len(set(versions))
+        main = self.lake.target(self.orders.name)._java()
+        assert [str(name) for name in main.refs().keySet()] == ["main"]
+
+    def rows(self):
+        where = {"scd2": " WHERE _is_current", "soft_delete": " WHERE NOT _is_deleted"}.get(self.mode, "")
+        frame = self.lake.spark.sql(f"SELECT id, v FROM {self.lake.name(self.orders.name)}{where}")
+        return sorted((row.id, row.v) for row in frame.collect())
+
+
+@pytest.fixture
+def overlapped(lake, monkeypatch):
+    """Run one writer, and at a point of it another; return what was compared with."""
+
+    def run(mode, first, second, when, deed):
+        writers, passed = Writers(lake, mode), []
+        owner, name = {**POINTS, **CHORES}[deed]
+        real = getattr(owner, name)
+
+        def around(*arguments, **named):
+            if when == "before" and not passed:
+                passed.append(True)
+                getattr(writers, second)()
+            result = real(*arguments, **named)
+            if when == "after" and not passed:
+                passed.append(True)
+                getattr(writers, second)()
+            return result
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, around)
+            # A person asks again where another commit came first.
+            with suppress(MergeConflict):
+                getattr(writers, first)()
+        assert passed, f"{first} never came to {deed}"
+        with suppress(MergeConflict):
+            getattr(writers, first)()
+        writers.check(first, second)
+
+    return run
+
+
+@pytest.fixture
+def interleaved(lake, monkeypatch):
+    """Run one writer to a point, another to a point, the first to its end, and then the second to its end."""
+
+    def run(mode, first, first_deed, second, second_deed):
+        writers, reached, go_on = Writers(lake, mode), threading.Event(), threading.Event()
+        beside, passed = threading.Thread(target=lambda: _asked_for(writers, second)), []
+
+        def after(deed):
+            if deed == first_deed and not passed:
+                passed.append(first)
+                beside.start()
+                assert reached.wait(60), f"{second} never came to {second_deed}"
+            elif deed == second_deed and passed == [first]:
+                passed.append(second)
+                reached.set()
+                assert go_on.wait(60)
+
+        def around(real, deed):
+            def wrapped(*arguments, **named):
+                result = real(*arguments, **named)
+                after(deed)
+                return result
+
+            return wrapped
+
+        with monkeypatch.context() as patch:
+            for deed in {first_deed, second_deed}:
+                owner, name = POINTS[deed]
+                patch.setattr(owner, name, around(getattr(owner, name), deed))
+            _asked_for(writers, first)
+            keys = [key for key, _ in writers.rows()]  # before the second one writes these rows again
+            go_on.set()
+            beside.join(90)
+        assert len(keys) == len(set(keys))
+        assert passed == [first, second]
+        assert not beside.is_alive()
+        writers.check(first, second)
+
+    return run
+
+
+def _asked_for(writers, name):
+    """Do what a person asks for, who may have to ask again."""
+    with suppress(MergeConflict):
+        getattr(writers, name)()
+
+
+MERGES = ("merge", "backfill", "repair", "snapshot", "other_source")
+ALL = (*MERGES, "maintain")
+
+
+def _never(first, deed):
+    """Return whether a writer never comes to a point: who has but rows of new keys deletes nothing."""
+    return deed in CHORES if first != "maintain" else deed not in CHORES
+
+
+EVERY_PAIR = [
+    (mode, first, second, when, deed)
+    for mode in MODES
+    for first in ALL
+    for second in (*ALL, "foreign_delete")
+    for deed in (*POINTS, *CHORES)
+    for when in ("before", "after")
+    if not _never(first, deed)
+    and not (mode == "append" and ("repair" in (first, second) or deed == "the commit of the deletes"))
+    and not (mode == "scd2" and deed == "the commit of the deletes")
+]
+
+ESSENTIAL = [
+    ("mirror", "merge", "backfill", "after", "the commit of the deletes"),
+    ("mirror", "backfill", "merge", "after", "the commit of the deletes"),
+    ("mirror", "backfill", "merge", "before", "the publication of a branch"),
+    ("mirror", "merge", "other_source", "after", "the commit of the deletes"),
+    ("mirror", "merge", "maintain", "after", "the commit of the deletes"),
+    ("mirror", "maintain", "merge", "before", "the removal of old snapshots"),
+    ("mirror", "repair", "merge", "after", "the first look at the table"),
+    ("mirror", "merge", "foreign_delete", "before", "the publication of a branch"),
+    ("scd2", "backfill", "merge", "before", "the commit of the rows"),
+    ("append", "merge", "merge", "after", "the first look at the table"),
+    ("append", "backfill", "merge", "before", "the commit of the rows"),
+]
+
+
+@pytest.mark.parametrize(("mode", "first", "second", "when", "deed"), ESSENTIAL)
+def test_of_two_writers_at_once_neither_loses_a_row_nor_brings_one_twice(overlapped, mode, first, second, when, deed):
+    overlapped(mode, first, second, when, deed)
+
+
+@pytest.mark.parametrize(
+    ("first", "first_deed", "second", "second_deed"),
+    [
+        ("merge", "the commit of the deletes", "backfill", "the start of a branch"),
+        ("backfill", "the commit of the deletes", "merge", "the removal of left-over branches"),
+        ("backfill", "the start of a branch", "merge", "the commit of the deletes"),
+    ],
+)
+def test_a_writer_that_begins_takes_nothing_from_one_that_is_in_the_middle(
+    interleaved, first, first_deed, second, second_deed
+):
+    """Whoever ends first; the other one notices."""
+    interleaved("mirror", first, first_deed, second, second_deed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("mode", "first", "second", "when", "deed"), EVERY_PAIR)
+def test_no_pair_of_writers_at_no_point_loses_a_row_or_brings_one_twice(overlapped, mode, first, second, when, deed):
+    overlapped(mode, first, second, when, deed)
+
+
+@pytest.mark.parametrize(
+    ("when", "deed"),
+    [
+        ("after", "the start of a branch"),
+        ("after", "the commit of the deletes"),
+        ("before", "the commit of the rows"),
+        ("before", "the publication of a branch"),
+    ],
+)
+def test_a_branch_that_somebody_removes_is_noticed_and_the_merge_begins_again(overlapped, when, deed):
+    """Iceberg makes a missing branch from the table, without the deletes: that is never published."""
+    overlapped("mirror", "merge", "lost_branches", when, deed)
+
+
+def test_a_left_over_branch_goes_when_no_job_can_live_on_it(lake):
+    """Not before; and what only it shows leaves the table's metadata with it."""
+    from spark_jobs.iceberg.branches import LEASE, drop_left_over, new_branch, start_branch
+
+    writers = Writers(lake, "mirror")
+    target = writers.lake.target(writers.orders.name)
+    java, now = target._java(), 4_000_000_000.0
+    snapshots = lake.snapshots(writers.orders.name)
+    branch = start_branch(java, new_branch(now), target.load().snapshot_id, writers.orders.name)
+    name = f"{writers.lake.name(writers.orders.name)}.`branch_{branch.name}`"
+    lake.spark.sql(f"DELETE FROM {name} WHERE id = 1")
+    java.refresh()
+    assert lake.snapshots(writers.orders.name) == snapshots + 1
+    drop_left_over(java, now + LEASE)
+    assert java.refs().containsKey(branch.name)
+    drop_left_over(java, now + LEASE + 1)
+    assert not java.refs().containsKey(branch.name)
+    assert lake.snapshots(writers.orders.name) == snapshots
+    writers.check()
+
+
+def test_a_merge_whose_rows_do_not_add_up_publishes_nothing(lake, monkeypatch):
+    """The table has a key twice, as an error of before left it: the merge that meets it stops, with what to do."""
+    writers = Writers(lake, "mirror")
+    name = writers.lake.name(writers.orders.name)
+    lake.spark.sql(f"INSERT INTO {name} SELECT * FROM {name}")
+    before = writers.rows()
+    with pytest.raises(MergeError, match="does not add up") as caught:
+        writers.merge()
+    assert not caught.value.retryable
+    assert f"cdc snapshot shop {writers.orders.name}" in caught.value.hint
+    assert writers.rows() == before
+
+
+def test_a_merge_leaves_one_snapshot_and_no_file_of_its_branch(lake):
+    """Of the branch's deletes and rows one snapshot is made; the rows keep ids of their own."""
+    writers = Writers(lake, "mirror")
+    java = writers.lake.target(writers.orders.name)._java()
+    before = lake.snapshots(writers.orders.name)
+    writers.merge()
+    java.refresh()
+    assert lake.snapshots(writers.orders.name) == before + 1
+    assert java.currentSnapshot().operation() == "overwrite"
+    ids = [row[0] for row in lake.spark.sql(f"SELECT _row_id FROM {writers.lake.name(writers.orders.name)}").collect()]
+    assert len(ids) == len(set(ids)) == 6
+    assert None not in ids
+    name = writers.lake.name(writers.orders.name)
+    known = {
+        row[0] for view, column in FILES for row in lake.spark.sql(f"SELECT {column} FROM {name}.{view}").collect()
+    }
+    home = Path(urlsplit(str(java.location())).path)
+    found = {path.name for path in home.rglob("*") if path.is_file() and not path.name.endswith(".crc")}
+    assert found == {Path(urlsplit(path).path).name for path in known}
+    writers.check()

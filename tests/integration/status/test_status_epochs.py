@@ -1,0 +1,33 @@
+"""What status tells of a lake that has not followed into the epoch of the drain yet."""
+
+from __future__ import annotations
+
+from cdc_lib.cli.status import pending
+from cdc_lib.config.start import StartAt
+from tests.harness.capture import Capture
+from tests.harness.merging import Lake, drain_all
+
+
+def test_windows_of_earlier_epochs_are_counted_beside_the_bytes_of_this_one(any_server, database, tmp_path):
+    """Until the lake has them and follows; then the bytes alone tell what it lacks."""
+    capture, lake = Capture(any_server, database, tmp_path, start="latest"), Lake("t")
+    capture.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    capture.pipeline.plan(by="test")
+    begin = capture.head()
+    for key in (1, 2):
+        capture.execute(f"INSERT INTO t VALUES ({key})")
+        drain_all(capture)
+    assert capture.pipeline.status().pending_windows == 0
+    capture.pipeline.rewind(StartAt(position=str(begin)), by="test", why="again")
+    status = capture.pipeline.status()
+    assert status.binlog_end is not None
+    assert (status.pending_windows, status.pending_bytes) == (2, status.binlog_end.offset - begin.offset)
+    assert pending(status).startswith("2 windows of earlier epochs, ")
+    assert status.lag_seconds is None  # before the first cut
+    lake.merge_all(capture)
+    drain_all(capture)
+    lake.merge_all(capture)
+    status = capture.pipeline.status()
+    assert (status.pending_windows, status.pending_bytes, status.lag_seconds) == (0, 0, 0.0)
+    assert pending(status) == "0 B"
+    assert set(lake.rows) == {1, 2}

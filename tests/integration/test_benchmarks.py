@@ -1,0 +1,132 @@
+"""Every benchmark runs to its end at its smallest size, and prints its figures beside those that it is compared with.
+
+Nothing is asserted of how long anything takes. Those that need Spark, or more than some seconds, are ``slow``.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.bench.lake.__main__ import PARTS
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / "tests" / "bench"
+NOT_BENCHMARKS = {"page", "readers", "usage", "lake.once"}
+"""Programs that benchmarks start, and the one that writes the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Smoke:
+    """A benchmark at its smallest.
+
+    Args:
+        name: as ``./dev bench`` takes it.
+        arguments: that make it small.
+        printed: texts that it prints; the names of what is compared are among them.
+        peers: what figures in its file are compared with.
+        file: where it writes, when the output is a folder; else it is given the file.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    printed: tuple[str, ...]
+    peers: frozenset[str] = frozenset()
+    file: str = ""
+
+
+QUICK = [
+    Smoke(
+        "drain",
+        ("--scale", "0.002", "--runs", "1", "--workloads", "W1"),
+        ("this drain", "mysql-replication", "mysqlbinlog --raw", "encode"),
+        frozenset({"mysql-replication", "mysqlbinlog --raw"}),
+    ),
+    Smoke("parallel", ("--rows", "200"), ("processes", "speed x one"), frozenset({"one process"})),
+    Smoke("positions", ("--files", "8", "--rows", "200", "--acks", "5"), ("mysqlbinlog --raw", "S3 server"), frozenset({"mysqlbinlog --raw"})),
+    Smoke("tables", ("--sizes", "20", "40"), ("plan of a merge", "ack of nothing new")),
+]  # fmt: skip
+SLOW = [
+    Smoke("ddl", ("--tables", "16"), ("FULL", "MINIMAL", "readings"), frozenset({"8 tables"})),
+    Smoke("memory", ("--mib", "40"), ("one transaction of 40 MiB", "8 values of 64 MiB")),
+    Smoke("reselect", ("--rows", "500"), ("one integer", "text and integer", "keys/s")),
+    Smoke("snapshot", ("--rows", "500"), ("the client with --quick", "two processes"), frozenset({"the client"})),
+    Smoke("verify", ("--rows", "500"), ("cdc verify", "own scan"), frozenset({"the scan"})),
+    Smoke("growth", ("--runs", "2"), ("| 1 to 1 |", "metadata", "snapshots")),
+    Smoke(
+        "lake",
+        ("merges", "--rows", "1000", "2000", "--changes", "100"),
+        ("uniform keys, ours: wall", "recent keys, merge-into: wall", "recent keys, rewrite: wall"),
+        frozenset({"merge-into"}),
+        "lake-merges.json",
+    ),
+    Smoke("lake", ("reads", "--rows", "10000", "--windows", "2"), ("as a multiple of compacted",), file="lake-reads.json"),
+    Smoke("lake", ("many", "--tables", "2"), ("2 tables with 50 changes each: wall",), file="lake-many.json"),
+    Smoke(
+        "lake",
+        ("end-to-end", "--scale", "0.001"),
+        ("W1 from the binlog to the lake: CPU", "W2 from the binlog to the lake: CPU"),
+        file="lake-end-to-end.json",
+    ),
+]  # fmt: skip
+
+
+def run(smoke: Smoke, folder: Path) -> tuple[str, dict[str, object]]:
+    """Run the benchmark and return what it printed and saved."""
+    output = folder / (smoke.file or f"{smoke.name}.json")
+    command = [sys.executable, "-m", f"tests.bench.{smoke.name}", *smoke.arguments]
+    command += ["--output", str(output.parent if smoke.file else output)]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "COLUMNS": "200"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout, json.loads(output.read_text())
+
+
+def check(smoke: Smoke, folder: Path) -> None:
+    """Run the benchmark, and look at what it printed and saved."""
+    printed, document = run(smoke, folder)
+    assert [text for text in smoke.printed if text not in printed] == []
+    begins = f"./dev bench {smoke.name} {' '.join(smoke.arguments)}"
+    assert str(document["command"]).startswith(begins)
+    assert [name for name in ("measured_at", "machine", "load_before", "runs", "warm_up") if name not in document] == []
+    if "figures" not in document:
+        assert document["lines"]
+        return
+    figures = document["figures"]
+    assert figures
+    assert all(isinstance(figure["value"], (int, float)) and figure["value"] >= 0 for figure in figures)
+    assert {figure["compared_to"] for figure in figures} - {None} == smoke.peers
+    assert all(figure["met"] is not None for figure in figures if figure["goal"] is not None)
+
+
+@pytest.mark.parametrize("smoke", QUICK, ids=lambda smoke: smoke.name)
+def test_a_benchmark_runs_and_prints_its_figures(smoke, tmp_path):
+    check(smoke, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("smoke", SLOW, ids=lambda smoke: "-".join([smoke.name, *smoke.arguments[:1]]))
+def test_a_longer_benchmark_runs_and_prints_its_figures(smoke, tmp_path):
+    check(smoke, tmp_path)
+
+
+def test_every_benchmark_has_a_smoke_run():
+    """A new program in the folder of benchmarks that nobody runs fails here."""
+    programs = set()
+    for path in BENCH.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        if any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body):
+            name = ".".join(path.relative_to(BENCH).with_suffix("").parts)
+            programs.add(name.removesuffix(".__main__"))
+    assert programs - NOT_BENCHMARKS == {smoke.name for smoke in (*QUICK, *SLOW)}
+
+
+def test_every_part_of_the_lake_benchmark_has_a_smoke_run():
+    assert {smoke.arguments[0] for smoke in SLOW if smoke.name == "lake"} == set(PARTS)

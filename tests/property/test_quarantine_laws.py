@@ -1,0 +1,113 @@
+"""A source that is drained, acknowledged, merged, released and read again in any order: each lake table is at a state that was.
+
+The model is in :mod:`tests.harness.quarantine_world`.
+"""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.harness.quarantine_world import World
+
+GROUPS = [
+    ("write",),
+    ("plan", "ack all"),
+    ("plan",),
+    ("plan long",),
+    ("plan long", "ack all"),
+    ("ack one",),
+    ("write", "release", "read"),
+    ("read",),
+    ("merge",),
+    ("prune",),
+]
+ANEW = [*GROUPS, ("ask",), ("ask", "plan", "read"), ("plan merge",), ("finish merge",), ("roll back",), ("late",)]
+
+
+def steps_of(groups):
+    chosen = st.lists(st.sampled_from(groups), min_size=10, max_size=60)
+    return chosen.map(lambda found: [step for group in found for step in group])
+
+
+FAULTY = st.sets(st.integers(0, 12), min_size=1, max_size=6)
+SOME = st.sets(st.integers(0, 12), max_size=3)
+OFTEN = settings(max_examples=1000)
+
+
+def act(world, step):
+    acts = {
+        "write": lambda: setattr(world, "head", world.head + 1),
+        "plan": lambda: world.plan(1),
+        "plan long": lambda: world.plan(3),
+        "ack one": lambda: world.drain_and_ack(1),
+        "ack all": lambda: world.drain_and_ack(99),
+        "release": world.resume,
+        "read": world.read_chunk,
+        "merge": world.merge,
+        "ask": world.ask,
+        "plan merge": world.plan_merge,
+        "finish merge": world.finish_merge,
+        "roll back": world.roll_back,
+        "late": world.late,
+        "prune": world.prune,
+    }
+    acts[step]()
+    world.look()
+
+
+def caught_up(world):
+    """Let nothing be at fault any more, release, and run so many rounds that all is merged."""
+    world.faulty, world.replaced = set(), frozenset()
+    for again in (True, True, True, True, False, False, False):
+        world.plan(2)
+        world.read_chunk()
+        world.read_chunk()
+        world.drain_and_ack(99)
+        world.merge()
+        if again:
+            world.resume()
+    return world.state == world.head
+
+
+@OFTEN
+@given(FAULTY, steps_of(GROUPS))
+def test_a_table_always_stands_at_a_state_that_was(faulty, steps):
+    """And no window's content depends on when it is drained; the cut names the state."""
+    world = World(faulty)
+    for step in steps:
+        act(world, step)
+
+
+@given(FAULTY, steps_of(GROUPS))
+def test_a_released_table_catches_up(faulty, steps):
+    """Once nothing is at fault any more, a release and two rounds bring it to the end of the binlog."""
+    world = World(faulty)
+    for step in steps:
+        act(world, step)
+    assert caught_up(world)
+
+
+@OFTEN
+@given(SOME, SOME, steps_of(ANEW))
+def test_a_table_that_is_read_anew_catches_up_whatever_was_in_flight(faulty, replaced, steps):
+    """Asked for by somebody or because it was replaced, once or again, with merges that were given up and end late."""
+    world = World(faulty, frozenset(replaced))
+    for step in steps:
+        act(world, step)
+    assert caught_up(world)
+    while world.given_up:
+        world.late()
+    assert world.state == world.head
+
+
+@OFTEN
+@given(SOME, SOME, steps_of(ANEW))
+def test_a_new_snapshot_leads_out_of_a_merge_that_cannot_be_done(faulty, stuck, steps):
+    """It is enough to ask for it, after a release where the table was quarantined."""
+    world = World(faulty, stuck=frozenset(stuck))
+    for step in steps:
+        act(world, step)
+    world.resume()
+    world.ask()
+    assert caught_up(world)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cdc_lib.backfill.archive import Backfilling, period_of
+from cdc_lib.config.tables import TablesConfig
+from cdc_lib.errors import BatchesMissing, ConfigError, CursorMoved
+from cdc_lib.model.backfill import Period
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
+from cdc_lib.model.position import Point
+from cdc_lib.model.window import SnapshotTask
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.objects.layered import LayeredStore
+from cdc_lib.store.objects.local import LocalStore
+from tests.harness.batches import BIGINT, DAWN, IDENTITY, BatchWriter, Row, at, table
+from tests.harness.lake import lake_config
+
+ORDERS = table("shop.orders", {"id": BIGINT})
+STARTED = Move(DAWN, "start", None, at(4))
+
+
+def seconds(number):
+    return DAWN + timedelta(seconds=number)
+
+
+@pytest.fixture
+def writer(tmp_path):
+    return BatchWriter(LocalStore(tmp_path / "store"))
+
+
+@pytest.fixture
+def source(tmp_path, writer):
+    """Four windows, of which the lake has three; XA transaction x is prepared in the first and committed in the third."""
+    rows = {ORDERS: [Row("c", 110, {"id": 1})]}
+    writer.window(4, 100, {}, prepared={"x": (20, {ORDERS: [Row("c", 20, {"id": 9})]})})
+    writer.window(100, 200, rows)
+    writer.window(200, 300, {}, decided={"x": (250, True)})
+    writer.window(300, 400, rows)
+    cursors = ObjectCursorStore(writer.store)
+    for name, stop in ((DRAIN, 400), (LAKE, 300)):
+        cursors.swap(None, Cursor("shop", name, 0, 1, IDENTITY, at(stop), moves=(STARTED,)))
+    return Backfilling(lake_config(tmp_path), writer.store, cursors)
+
+
+def test_a_period_takes_what_the_lake_has_behind_it(source):
+    """Windows that are not merged are no part of it, and its end says what is."""
+    found = source.found(Period(seconds(150)))
+    assert (found.begin, found.end, found.chosen) == (Point(1, 1, 100), Point(1, 1, 300), 2)
+    assert len(found.windows) == 4
+    assert source.found(Period(datetime.now(UTC) + timedelta(days=2))) is None
+
+
+def test_rows_of_a_transaction_that_was_prepared_before_the_period_come_along(source):
+    """As those of a merge do, by the batch that holds them."""
+    found = source.found(Period(seconds(250)))
+    plan = source.plan(found, found.begin, found.end)
+    assert [one.prepared.xid for one in plan.prepared] == ["x"]
+    assert len(plan.batches) == 1
+    assert source.told(Period(seconds(150)), ["shop.*"]).tables == ("shop.orders",)
+    assert source.told(Period(seconds(150)), ["other.*"]).tables == ()
+
+
+def test_rows_of_a_prepared_transaction_that_were_removed_are_missed(source, writer):
+    """Unless every snapshot was read after the commit, also one that was asked for later."""
+    first = next(one.key for one in writer.store.list("shop/") if one.key.endswith("manifest.json"))
+    writer.store.delete([first])
+    found = source.found(Period(seconds(250)))
+    with pytest.raises(
+        BatchesMissing, match="the XA transaction x is committed in this time, and its rows are in no batch"
+    ):
+        source.plan(found, found.begin, found.end)
+    drain = source.cursors.load("shop", DRAIN)
+    task = SnapshotTask("shop", 1, "000001-000001.000000000260-000004", "shop", "orders", 1, complete=True)
+    source.cursors.swap(drain, replace(drain, snapshots=(task,)))
+    assert source.plan(found, found.begin, found.end).prepared == ()
+
+
+def test_a_snapshot_counts_once_the_lake_has_it_whole(source, writer):
+    """Its low watermark is where the backfill begins then, and its chunks come first."""
+    keys = [writer.chunk(ORDERS, 50, [{"id": 1}], number=n, last=n == 1) for n in (0, 1)]
+    lake = source.cursors.load("shop", LAKE)
+    name = keys[0].split("/")[2]
+    for chunks, complete in ((1, False), (2, True)):
+        task = SnapshotTask("shop", 1, name, "shop", "orders", chunks, complete)
+        lake = source.cursors.swap(lake, replace(lake, snapshots=(task,)))
+        found = source.found(Period())
+        assert [one.keys for one in found.snapshots] == ([tuple(keys)] if complete else [])
+    assert source.plan(found, found.begin, found.end).batches[:2] == tuple(keys)
+    writer.store.delete([keys[1]])
+    assert Backfilling(source.config, source.store, source.cursors).found(Period()).snapshots == ()
+
+
+def test_windows_of_an_epoch_behind_its_end_and_those_inside_another_count_for_nothing(source, writer):
+    """A batch of the old server that nobody acknowledged; and one that was drained again in other bounds."""
+    writer.window(100, 150, {ORDERS: [Row("c", 110, {"id": 1})]})
+    writer.window(400, 500, {ORDERS: [Row("c", 410, {"id": 1})]})
+    assert [w.start.offset for w in source.found(Period()).windows] == [4, 100, 200, 300]
+
+
+def test_a_period_whose_batches_were_removed_is_refused(source, writer):
+    """What is left says from when on there is something."""
+    first = next(info.key for info in writer.store.list("shop/batches/") if info.key.endswith("manifest.json"))
+    writer.store.delete([first])
+    with pytest.raises(BatchesMissing, match="the oldest batch begins at 2026-01-01 00:00:00"):
+        source.found(Period(DAWN - timedelta(days=1)))
+
+
+def test_wrong_times_and_tables_are_told(source):
+    """Before anything is read."""
+    with pytest.raises(ConfigError, match="nothing lies between"):
+        period_of("2026-11-20T00:00:00Z", "2026-11-19T00:00:00Z")
+    with pytest.raises(ConfigError, match="with its zone"):
+        period_of("2026-11-20T00:00:00", None)
+    config = source.config.model_copy(update={"tables": TablesConfig(include=("other.*",))})
+    with pytest.raises(ConfigError, match=r"not captured: shop\.orders"):
+        replace(source, config=config).chosen_tables(["shop.orders"], ["shop.orders"])
+    with pytest.raises(ConfigError, match="not a pattern of tables"):
+        source.chosen_tables(["shop.orders"], ["orders"])
+    empty = Backfilling(source.config.model_copy(update={"source": "other"}), source.store, source.cursors)
+    with pytest.raises(CursorMoved, match="no drain cursor yet"):
+        empty.found(Period())
+
+
+def test_batches_of_another_place_count_before_those_of_the_source(source, writer, tmp_path):
+    """File by file of a batch that is there, and nothing is written to the store after."""
+    place = LocalStore(tmp_path / "place")
+    again = BatchWriter(place).window(100, 200, {ORDERS: [Row("c", 110, {"id": 7})]})
+    both = LayeredStore(place, writer.store)
+    assert both.get(again).data == place.get(again).data != writer.store.get(again).data
+    part = again.replace("manifest.json", "shop.orders/part-00000.parquet")
+    assert both.url(part) == place.url(part)
+    other = again.replace("000000000100", "000000000300").replace("000000000200", "000000000400")
+    assert both.url(other) == writer.store.url(other)
+    assert [info.key for info in both.list("shop/batches/")] == [i.key for i in writer.store.list("shop/batches/")]
+    assert not both.put_if_absent(other, b"{}")
+    both.put("shop/new.json", b"{}")
+    assert writer.store.get("shop/new.json") is None

@@ -1,0 +1,85 @@
+"""Statements after which rows show other values, although no event tells of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.binlog.ddl.history.retyped import respelled
+from cdc_lib.binlog.ddl.statement import Statement
+from cdc_lib.model.schema import Column, SourceType, TableSchema
+
+STRICT = 1 << 21
+TYPES = {
+    "i": SourceType("int", width=4),
+    "t": SourceType("time"),
+    "at": SourceType("datetime", scale=3),
+    "ts": SourceType("timestamp"),
+    "d": SourceType("decimal", precision=10, scale=2),
+    "long": SourceType("decimal", precision=50, scale=2),
+    "f": SourceType("double"),
+    "b": SourceType("bytes", width=4, charset="binary"),
+    "s": SourceType("set", members=("x", "y")),
+    "e": SourceType("enum", members=("x", "y")),
+    "v": SourceType("string", width=80, charset="utf8mb4"),
+}
+TABLE = TableSchema("db", "t", tuple(Column(name, kind) for name, kind in TYPES.items()))
+
+
+def found(clauses, known=TABLE, sql_mode=STRICT, *, as_text=False):
+    return respelled(Statement(f"ALTER TABLE t {clauses}", "db", sql_mode), known, mariadb=False, as_text=as_text)
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "MODIFY i BIGINT NOT NULL, CHANGE v w VARCHAR(5)", "MODIFY COLUMN at DATETIME(6) DEFAULT NOW(6)", "MODIFY ts TIMESTAMP(3) NULL",
+        "MODIFY d DECIMAL(12,2)", "MODIFY f DOUBLE", "MODIFY b BINARY(4)", "MODIFY b VARBINARY(9)", "MODIFY s SET('x','y','z')",
+        "MODIFY e ENUM('y','x')", "MODIFY v VARCHAR(9) NOTAWORD", "MODIFY t TIME", "MODIFY v TEXT FIRST", "ADD n TIME, DROP i", "ALTER t SET DEFAULT '10:00:00'",
+    ],
+)  # fmt: skip
+def test_what_holds_every_value_as_it_is_needs_no_reading(clauses):
+    """In strict mode what does not fit makes the statement fail."""
+    assert found(clauses) == ""
+
+
+@pytest.mark.parametrize(
+    ("clauses", "column"),
+    [
+        ("MODIFY at DATETIME", "at"), ("CHANGE at `when` DATETIME(2)", "at"), ("MODIFY t TIME(3)", "t"), ("MODIFY d DECIMAL(12,1)", "d"),
+        ("MODIFY `long` DECIMAL(52,4)", "long"), ("MODIFY f FLOAT", "f"), ("MODIFY b BINARY(8)", "b"), ("MODIFY s SET('y','x')", "s"),
+        ("MODIFY i INT, MODIFY COLUMN IF EXISTS t TIME(6)", "t"), ("MODIFY i INT AS (d * 2) STORED", "i"),
+        ("MODIFY d DECIMAL(12,2) NOTAWORD", "d"),
+    ],
+)  # fmt: skip
+def test_what_is_rounded_padded_or_shown_otherwise_is_named(clauses, column):
+    """By the name before the statement."""
+    assert found(clauses) == column
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    ["MODIFY i SMALLINT", "MODIFY i INT UNSIGNED", "MODIFY v VARCHAR(5)", "MODIFY e ENUM('x')", "MODIFY d DECIMAL(9,2)",
+     "MODIFY i INT NOT NULL"],
+)  # fmt: skip
+def test_without_strict_mode_what_does_not_fit_is_cut(clauses):
+    """And NULL becomes a value."""
+    assert found(clauses) == ""
+    assert found(clauses, sql_mode=0) != ""
+
+
+def test_dates_that_are_kept_as_text_show_their_digits():
+    """As the lake has them with zero_dates: string."""
+    assert found("MODIFY ts TIMESTAMP(3)", as_text=True) == "ts"
+
+
+def test_a_former_type_that_is_not_seen_may_be_any():
+    """Of types that hold all values of their kind it makes no difference."""
+    for clauses in (
+        "MODIFY x DATETIME",
+        "MODIFY x DECIMAL(9,2)",
+        "MODIFY x TIME(6)",
+        "MODIFY x FLOAT",
+        "MODIFY x BINARY(3)",
+    ):
+        assert found(clauses, None) == found(clauses) == "x"
+    assert found("MODIFY x DATETIME(6), MODIFY y INT, MODIFY z VARCHAR(9), MODIFY s SET('y')", None) == ""

@@ -1,0 +1,148 @@
+"""Definitions inside one window: where they come from, and what is asked only when rows need it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.binlog.ddl.history.advance import advance
+from cdc_lib.binlog.ddl.history.column import Rules
+from cdc_lib.binlog.ddl.history.window import UnknownDefinition, WindowHistory
+from cdc_lib.binlog.ddl.statement import Statement
+from cdc_lib.errors import UnknownSchema
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema_version import Definition
+from cdc_lib.mysql.information_schema import source_type
+
+RULES = Rules(source_type, mariadb=False)
+DATABASE = Definition(TableSchema("db", "", ()), "utf8mb4")
+TABLE = advance(("db", "t"), Statement("CREATE TABLE t (id INT)", "db"), {("db", ""): DATABASE}.get, RULES)
+START = at = Position("binlog.000002", 1000)
+
+
+def place(offset):
+    return Position("binlog.000002", offset)
+
+
+class Known:
+    """What the store and the server would say."""
+
+    def __init__(self, versions, gap=(), server=None):
+        self.versions = versions
+        self.gap = list(gap)
+        self.server = server
+        self.asked = []
+        self.history = WindowHistory(self.base, lambda: self.gap, self.reread, RULES)
+
+    def base(self, entity):
+        self.asked.append(entity)
+        return self.versions.get(entity, (START, UnknownDefinition(START, "", "never read")))
+
+    def reread(self, entity, lost):
+        self.asked.append(lost)
+        assert entity == ("db", "t")
+        if self.server is None:
+            raise UnknownSchema("gone")
+        return self.server
+
+    def took(self, offset, text):
+        self.history.took(place(offset), Statement(text, "db"))
+
+    def names(self, table="t"):
+        return [column.name for column in self.history.schema("db", table).columns]
+
+
+def known(**more):
+    return Known({("db", "t"): (place(500), TABLE), ("db", ""): (place(4), DATABASE)}, **more)
+
+
+def test_statements_count_from_their_place_on():
+    """Rows before one have the columns before it."""
+    one = known()
+    assert one.names() == ["id"]
+    one.took(1100, "ALTER TABLE t ADD a INT")
+    assert one.names() == ["id", "a"]
+    one.took(1200, "ALTER TABLE other.t ADD b INT")
+    assert one.names() == ["id", "a"]
+
+
+def test_statements_between_the_version_and_the_window_count():
+    """Those that the version has in it already do not."""
+    gap = [
+        (place(400), Statement("ALTER TABLE t ADD before_it INT", "db")),
+        (place(500), Statement("ALTER TABLE t ADD made_it INT", "db")),
+        (place(600), Statement("ALTER TABLE t ADD behind_it INT", "db")),
+    ]
+    assert known(gap=gap).names() == ["id", "behind_it"]
+
+
+def test_a_lost_definition_is_read_when_rows_need_it_and_not_before():
+    """And once."""
+    one = known(server=TABLE)
+    one.took(1100, "ALTER TABLE t FROBNICATE")
+    assert one.asked == []
+    assert one.names() == ["id"]
+    assert one.names() == ["id"]
+    (lost,) = [asked for asked in one.asked if isinstance(asked, UnknownDefinition)]
+    assert (lost.position, lost.statement) == (place(1100), "ALTER TABLE t FROBNICATE")
+    one.took(1300, "ALTER TABLE t ADD z INT")
+    assert one.names() == ["id", "z"]
+
+
+def test_a_statement_on_a_lost_definition_moves_the_loss():
+    """What is read from the server must hold since the last statement."""
+    one = known(server=TABLE)
+    one.took(1100, "ALTER TABLE t FROBNICATE")
+    one.took(1200, "ALTER TABLE t ADD a INT")
+    one.names()
+    (lost,) = [asked for asked in one.asked if isinstance(asked, UnknownDefinition)]
+    assert lost.position == place(1200)
+    assert "FROBNICATE" in lost.why
+
+
+def test_a_table_that_is_made_in_the_window_needs_no_server():
+    """Nor one that is made like another."""
+    one = known()
+    one.took(1100, "CREATE TABLE u (a INT, b VARCHAR(10))")
+    one.took(1200, "ALTER TABLE t ADD c INT")
+    one.took(1300, "CREATE TABLE v LIKE t")
+    one.took(1400, "ALTER TABLE t DROP c")
+    assert one.names("u") == ["a", "b"]
+    assert one.names("v") == ["id", "c"]
+    assert one.names("t") == ["id"]
+
+
+def test_a_table_that_was_never_read_is_asked_for_once():
+    """Later rows have the answer at hand."""
+    one = Known({}, server=TABLE)
+    assert one.names() == one.names() == ["id"]
+    assert len([asked for asked in one.asked if isinstance(asked, UnknownDefinition)]) == 1
+
+
+def test_truncate_leaves_a_definition_as_it_is():
+    """Comments before it or not."""
+    one = known()
+    one.took(1100, "TRUNCATE TABLE t")
+    one.took(1200, "/* app */ truncate t")
+    assert one.names() == ["id"]
+
+
+def test_rows_of_a_dropped_table_stop_the_window():
+    """They cannot be."""
+    one = known()
+    one.took(1100, "DROP TABLE t")
+    with pytest.raises(UnknownSchema):
+        one.names()
+
+
+def test_the_changes_of_a_window_are_told_in_order():
+    """Each with what it left behind; a loss as such."""
+    one = known()
+    one.took(1100, "ALTER TABLE t ADD a INT")
+    one.took(1200, "ALTER TABLE t FROBNICATE")
+    one.took(1300, "CREATE TABLE u (a INT)")
+    found = list(one.history.changes(lambda entity: entity != ("db", "u")))
+    assert [(change.position.offset, type(change.state)) for change in found] == [
+        (1100, Definition),
+        (1200, UnknownDefinition),
+    ]

@@ -1,0 +1,37 @@
+"""What is compiled at install."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+from cdc_lib.compile_kernels import TYPES
+from cdc_lib.model.schema import Kind
+
+_COMPILED = """
+import json
+from numba.core.dispatcher import Dispatcher
+import cdc_lib.compile_kernels as warm
+warm.warm()
+import gc
+print(json.dumps(sorted({d.py_func.__name__ for d in gc.get_objects() if isinstance(d, Dispatcher) and d.signatures})))
+"""
+
+
+def test_the_kernels_of_a_usual_window_and_snapshot_are_compiled_at_install():
+    """The walk, the rows of an event, the order of changes, and the answer to a SELECT."""
+    done = subprocess.run(
+        [sys.executable, "-c", _COMPILED], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    )  # fmt: skip
+    compiled = set(json.loads(done.stdout))
+    assert {"scan", "locate", "_order", "_gtids", "locate_text", "utf8", "copy_ranges", "convert"} <= compiled
+
+
+def test_every_kind_of_column_that_is_read_is_among_the_types():
+    """A new kind must be entered there."""
+    assert {source_type.kind for source_type in TYPES} == set(get_args(Kind)) - {"unsupported"}

@@ -1,0 +1,25 @@
+"""What is refused before a server is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("cursor", "locate", "shop"), "name one place"),
+        (("cursor", "locate", "shop", "--time", "2026-11-21T06:00:00Z", "--position", "b.1:4"), "name one place"),
+        (("cursor", "locate", "shop", "--time", "yesterday"), "not a time with its zone"),
+        (("cursor", "locate", "shop", "--position", "b"), "not file:offset"),
+        (("cursor", "rewind", "shop"), "name one place"),
+        (("cursor", "rewind", "shop", "--undo", "--gtid", "0-1-1", "--position", "b.1:4"), "name one place"),
+        (("cursor", "failover", "shop", "--to", "nowhere"), "not HOST:PORT"),
+        (("cursor", "failover", "shop", "--to", "db9:3306"), "none of the servers"),
+    ],
+)
+def test_a_place_that_is_none_is_told_with_what_to_write(cdc, arguments, told):
+    """With exit status 2, as every mistake of a person."""
+    result = cdc(*arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr

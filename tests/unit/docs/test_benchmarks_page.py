@@ -1,0 +1,92 @@
+"""The page of benchmarks says of each section how its figures were measured, or that nobody recorded it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.bench import page, report
+from tests.bench.lake.__main__ import PARTS
+from tests.bench.readers import Measured
+from tests.bench.report import DRAIN, PEER, RAW, Figure, Reading, figures, save, spread, stage_figures
+
+PAGE = Path(__file__).parents[3] / "docs" / "benchmarks.md"
+LABELS = ["Command", "Measured", "Commit", "Machine", "Versions", "Runs", "Warm-up", "Slices", "Spread"]
+
+
+def sections(text: str) -> dict[str, list[str]]:
+    """Return the labels of the list below each heading."""
+    parts = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    lists = {part.partition("\n")[0]: re.findall(r"^\* ([A-Z][A-Za-z-]*): ", part, re.MULTILINE) for part in parts}
+    return {heading: labels for heading, labels in lists.items() if heading != "Without figures"}
+
+
+def results(folder: Path) -> dict[str, page.Document]:
+    """Return what benchmarks save, from figures that nothing was measured for."""
+    runs = [Measured(1000, 1.0 + n, 0.5 + n, 1 << 20) for n in range(3)]
+    readings = [Reading("W1", reader, 0.3, 1000, 1000, 5000, runs[0], runs) for reader in (RAW, PEER, DRAIN)]
+    drain = [*figures(readings), *stage_figures({"W1": {"frame": 0.1}})]
+    positions = [
+        Figure("the large file", 1.0, "MB"),
+        Figure("walk over the large file", 2.0, "MB/s", RAW, 2.0),
+        Figure(f"{RAW} of the large file", 1.0, "MB/s"),
+        *(Figure(f"time: {what}", 1, "s", spread=(1, 2)) for what in ("file heads read", "bytes scanned", "wall")),
+        *(Figure(f"ack, memory: {what}", 1, "ms") for what in ("p50", "p99")),
+    ]
+    told = {
+        "drain": drain,
+        "tables": [Figure(f"{size} tables, {step}", 0.1, "CPU s") for size in (20, 40) for step in ("plan", "unit")],
+        "positions": positions,
+        **{name: [Figure("one", 1.5, "s", spread=(1.5, 2.5))] for name in ("memory", "ddl")},
+        **{f"lake-{part}": [Figure("one", 1.5, "s")] for part in PARTS},
+    }
+    about = {
+        "scale": 1,
+        "tls": False,
+        "files": 1,
+        "rows": 1,
+        "acks": 1,
+        "load_before": 0.1,
+        "runs": "3",
+        "warm_up": "none",
+    }
+    for name, found in told.items():
+        save(found, "mysql 9", about, folder / f"{name}.json")
+    growth = {**report.about_the_run("none"), "load_before": 0.1, "changes": 1, "lines": ["| a |", "", "plot"]}
+    (folder / "growth.json").write_text(json.dumps(growth))
+    return {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
+
+
+def test_each_section_that_is_made_says_how_it_was_measured(tmp_path):
+    text = page.page(results(tmp_path))
+    found = sections(text)
+    assert len(found) == 10
+    assert {heading: labels[: len(LABELS)] for heading, labels in found.items()} == dict.fromkeys(found, LABELS)
+    assert "(1.5 to 2.5)" in text
+    assert "0.50 (0.50 to 2.50)" in text  # CPU seconds of a reader, over its runs
+    assert "`./dev bench reselect`, `./dev bench snapshot`" in text.partition("## Without figures")[2]
+
+
+@pytest.mark.parametrize(
+    "missing", ["command", "measured_at", "commit", "machine", "versions", "runs", "warm_up", "load_after"]
+)
+def test_what_a_file_of_results_does_not_hold_is_said(tmp_path, missing):
+    document = results(tmp_path)["memory"]
+    before = page.measured(document).count(page.NOT_RECORDED)
+    del document[missing]
+    assert page.measured(document).count(page.NOT_RECORDED) == before + 1
+
+
+def test_each_section_of_the_page_says_how_it_was_measured():
+    found = sections(PAGE.read_text())
+    assert found
+    assert {heading: labels[: len(LABELS)] for heading, labels in found.items()} == dict.fromkeys(found, LABELS)
+
+
+def test_a_single_run_has_no_spread():
+    assert spread([1.0]) is None
+    assert spread([2.0, 1.23456, 3.0]) == (1.235, 3.0)
+    assert spread([2.4, 1.6], 0) == (2, 2)

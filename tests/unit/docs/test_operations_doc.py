@@ -1,0 +1,154 @@
+"""``docs/operations.md`` names every error that is raised, messages as they are in the code, and commands and keys that exist."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from cdc_lib import errors
+from cdc_lib.cli.main import app
+from cdc_lib.config import SourceConfig
+from tests.harness.pages import models_of
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs" / "operations.md").read_text()
+ROOMS = ("cdc_lib", "spark_jobs", "plugins", "dags")
+CLASSES = {name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, errors.CdcError)}
+SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", TEXT, flags=re.MULTILINE | re.DOTALL))
+BLOCKS = re.findall(r"^```sh\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
+MESSAGES = sorted({row[0] for row in re.findall(r"^\| `([^`]+)`( ●)? \|", TEXT, flags=re.MULTILINE)})
+COMMANDS = sorted(
+    {
+        re.split("[#|>]", line)[0].strip()
+        for line in {*(line for block in BLOCKS for line in block.splitlines()), *SPANS}
+        if line.startswith("cdc ")
+    }
+)
+KEY = re.compile(r"^([a-z][a-z_]*(?:\.[a-z_]+)*)(:( .*)?)?$")
+
+
+@cache
+def sources():
+    return [ast.parse(path.read_text()) for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+def raised():
+    """The classes of the tree that some code makes; those that are bases alone nobody meets."""
+    calls = (node for tree in sources() for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {call.func.id for call in calls if isinstance(call.func, ast.Name)} & CLASSES
+
+
+@cache
+def texts():
+    """Every text of the code, with … for what is filled in; parts that stand one after the other are one."""
+    found = []
+    for tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                found.append("".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(found)
+
+
+def test_every_error_that_is_raised_is_named():
+    """Somebody meets it, and looks for it here."""
+    assert raised() - set(re.findall(r"`([A-Z][A-Za-z]+)`", TEXT)) == set()
+
+
+def test_every_error_that_is_named_exists():
+    """An error that was renamed or removed is found."""
+    named = {span for span in SPANS if re.fullmatch(r"(?:[A-Z][a-z]+){2,}", span)}
+    assert named <= CLASSES
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_message_stands_in_the_code(message):
+    """All of its fixed parts; a reworded message is found."""
+    parts = [part.strip(" :()") for part in re.split("…|; ", message)]
+    assert any(len(part) > 5 for part in parts)
+    assert [part for part in parts if part not in texts()] == []
+
+
+PROCEDURES = re.findall(r"^### (.*)$", TEXT.partition("## Procedures")[2], flags=re.MULTILINE)
+WAYS = (ROOT / "tests" / "integration" / "spark" / "test_operations_ways_out.py").read_text()
+
+
+@pytest.mark.parametrize("heading", sorted(set(PROCEDURES) - {"Clocks", "Binlog retention"}))
+def test_a_procedure_is_run_by_a_test(heading):
+    """By its heading, at a real server, to equal tables."""
+    assert f'"{heading}"' in WAYS or f"*{heading}*" in WAYS
+
+
+def test_there_are_messages_and_commands_to_look_at():
+    """Were the page written in another way, the tests above would look at nothing."""
+    assert len(MESSAGES) > 60
+    assert len(COMMANDS) > 25
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_exists_with_its_options(command):
+    """As the typer app has it; positional arguments are no more than it takes."""
+    words = shlex.split(command)
+    assert words.pop(0) == "cdc"
+    at = get_command(app)
+    known = {option for parameter in at.params for option in parameter.opts}
+    while words and hasattr(at, "get_command"):
+        word = words.pop(0)
+        if word.startswith("--"):
+            assert word in known
+        else:
+            at = at.get_command(None, word)
+            assert at is not None, word
+    options = {option: p for p in at.params for option in (*p.opts, *p.secondary_opts) if option.startswith("-")}
+    places = [p for p in at.params if p.param_type_name == "argument"]
+    positional = 0
+    while words:
+        word = words.pop(0)
+        if word.startswith("-"):
+            assert word in options
+            if not options[word].is_flag and words:
+                words.pop(0)
+        else:
+            positional += 1
+    assert positional <= len(places)
+
+
+def is_key(path):
+    """Whether a source file may hold a key, written with dots."""
+    models = [SourceConfig]
+    for name in path.split("."):
+        fields = [model.model_fields[name] for model in models if name in model.model_fields]
+        if not fields:
+            return False
+        models = [model for one in fields for model in models_of(one.annotation)]
+    return True
+
+
+def named_keys():
+    """Spans like ``name:``, ``name: value`` and ``section.name``."""
+    for span in SPANS:
+        match = KEY.match(span)
+        if match and (match[2] or "." in match[1]):
+            yield match[1]
+
+
+@pytest.mark.parametrize("key", sorted(set(named_keys()) - {"shop.orders"}))
+def test_a_key_may_stand_in_a_source_file(key):
+    """As the models of the configuration have it."""
+    assert is_key(key)
+
+
+def test_a_key_that_is_none_is_told_from_one_that_is():
+    """Also one level down, and after a list."""
+    assert is_key("failover.on_missing_transactions")
+    assert is_key("routes.keys")
+    assert not is_key("switch.lost_transaction")
+    assert not is_key("stores.url")

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.config import LakeConfig, ServerConfig, SourceConfig, StoreConfig, TablesConfig
+from cdc_lib.errors import ConfigError
+from cdc_lib.lake.catalog import catalog_properties, sqlalchemy_url
+
+
+def source(lake, **store):
+    """A source with this lake."""
+    return SourceConfig(
+        source="shop",
+        server=ServerConfig(host="h", connection="c"),
+        tables=TablesConfig(include=("shop.*",)),
+        store=StoreConfig(**{"url": "s3://bucket/batches"} | store),
+        lake=LakeConfig(**lake),
+    )
+
+
+def test_a_jdbc_address_becomes_that_of_the_same_database(tmp_path):
+    """What is after the question mark is for the JDBC driver."""
+    file = tmp_path / "my cat.db"
+    file.touch()
+    assert sqlalchemy_url(f"jdbc:sqlite:{file}?busy_timeout=30000") == f"sqlite:///{file}"
+    assert sqlalchemy_url("jdbc:postgresql://h/db") == "postgresql://h/db"
+    with pytest.raises(ConfigError, match="begins with jdbc:"):
+        sqlalchemy_url(f"sqlite:{file}")
+
+
+def test_a_lake_in_s3_is_reached_as_the_store_is(monkeypatch):
+    """The keys come from the same variables; the lake's own properties win; names of Java classes stay out."""
+    monkeypatch.setenv("A", "key")
+    monkeypatch.setenv("S", "secret")
+    lake = {
+        "type": "rest",
+        "uri": "http://catalog",
+        "warehouse": "s3://bucket/lake",
+        "properties": {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "s3.region": "mine", "token": "t"},
+    }
+    keys = {"access_key_env": "A", "secret_key_env": "S"}
+    config = source(lake, endpoint_url="http://s3:1", region="r", **keys)
+    assert catalog_properties(config) == {
+        "type": "rest",
+        "uri": "http://catalog",
+        "warehouse": "s3://bucket/lake",
+        "s3.endpoint": "http://s3:1",
+        "s3.region": "mine",
+        "s3.force-virtual-addressing": "false",
+        "s3.access-key-id": "key",
+        "s3.secret-access-key": "secret",
+        "token": "t",
+    }
+
+
+def test_a_lake_in_a_folder_needs_no_keys():
+    """Even when the batches lie in S3."""
+    config = source({"type": "hive", "uri": "thrift://h", "warehouse": "file:///lake"}, endpoint_url="http://s3:1")
+    assert catalog_properties(config) == {"type": "hive", "uri": "thrift://h", "warehouse": "file:///lake"}
+
+
+def test_a_lake_without_a_catalog_service_cannot_be_read_without_spark():
+    """It is told instead of failing inside a library."""
+    with pytest.raises(ConfigError, match="hadoop"):
+        catalog_properties(source({"type": "hadoop", "warehouse": "file:///lake"}))

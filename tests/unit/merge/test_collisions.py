@@ -1,0 +1,72 @@
+"""Two source tables become one lake table only where a route says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.config import SourceConfig
+from cdc_lib.errors import ConfigError
+from cdc_lib.lake.routing import lake_merges, refuse_collisions
+from cdc_lib.model.table_name import TableName
+
+
+def source(routes=(), **lake):
+    return SourceConfig(
+        source="s", server={"host": "h", "user": "u", "password_env": "P"}, tables={"include": ["*.*"]},
+        store={"url": "file:///s"}, routes=list(routes),
+        lake={"type": "jdbc", "uri": "jdbc:sqlite:/c", "warehouse": "file:///l", **lake},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lake", "tables"),
+    [
+        ({"type": "hive", "uri": "thrift://h"}, [("a", "t"), ("a", "T")]),
+        ({"type": "glue"}, [("A", "t"), ("a", "t")]),
+    ],
+)
+def test_tables_that_would_be_one_are_refused(lake, tables):
+    """Both are named, and the ways out."""
+    with pytest.raises(ConfigError, match="would be one lake table") as error:
+        refuse_collisions(source(**lake), tables)
+    assert all(TableName(*table) in error.value.message for table in tables)
+    assert "lake.namespace" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("lake", "tables"),
+    [
+        ({}, [("w", "y.z"), ("w.y", "z")]),
+        ({"namespace": "{database}.{source}"}, [("w", "y.z"), ("w.y", "z"), ("w", "z")]),
+        ({}, [("a", "t"), ("a", "T"), ("A", "t")]),
+        ({"type": "hadoop"}, [("a", "t"), ("a", "T")]),
+    ],
+)
+def test_tables_that_stay_apart_are_not(lake, tables):
+    """Each has a lake table of its own."""
+    config = source(**lake)
+    refuse_collisions(config, tables)
+    assert len(lake_merges(config, [TableName(*table) for table in tables])) == len(tables)
+
+
+def test_a_route_sends_tables_together_on_purpose():
+    """One that is not routed does not get among them."""
+    together = source([{"tables": "*.t", "into": "all.t", "keys": ["schema"]}])
+    refuse_collisions(together, [("a", "t"), ("b", "t")])
+    [lake] = lake_merges(together, [TableName("a", "t"), TableName("b", "t")])
+    assert lake.tables == (TableName("a", "t"), TableName("b", "t"))
+
+
+def test_a_route_fills_names_with_dots_in_as_they_are():
+    """The first dot of the template divides database and name, no other one."""
+    config = source([{"tables": "*.*", "into": "{database}.{table}_copy"}])
+    names = [lake.name for lake in lake_merges(config, [TableName("w", "y.z"), TableName("w.y", "z")])]
+    assert {(name.namespace, name.name) for name in names} == {(("w",), "y.z_copy"), (("w.y",), "z_copy")}
+
+
+def test_names_that_a_route_puts_together_so_that_they_meet_are_refused():
+    """A template with both names means one lake table for each table."""
+    config = source([{"tables": "*.*", "into": "all.{database}_{table}"}])
+    refuse_collisions(config, [("a_b", "c"), ("a", "c")])
+    with pytest.raises(ConfigError, match=r"a\.b_c, a_b\.c would be one lake table, lake\.all\.a_b_c"):
+        refuse_collisions(config, [("a_b", "c"), ("a", "b_c")])

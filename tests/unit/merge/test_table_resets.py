@@ -1,0 +1,184 @@
+"""Where statements took the rows of a table, and what a merge leaves out for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc_lib.errors import MergeError
+from cdc_lib.merge.plan import refuse_unclear, tables_of, work_on
+from cdc_lib.merge.table_resets import spread, statement_effects
+from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
+from cdc_lib.model.lake_table import Marker, PlacedDefault, Shadow
+from cdc_lib.model.position import Point
+from cdc_lib.model.quarantine import QuarantineRecord
+from cdc_lib.model.table_name import TableName
+from cdc_lib.store.objects.local import LocalStore
+from spark_jobs.changes.frames import load_batches, load_plan
+from tests.harness.batches import BIGINT, DAWN, BatchWriter, Row, at, table
+
+ORDERS = table("shop.orders", {"id": BIGINT})
+VIEWS = table("shop.views", {"id": BIGINT}, key=())
+KINDS = ("truncate", "drop", "create", "create_if_missing", "swap")
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory):
+    return BatchWriter(LocalStore(tmp_path_factory.mktemp("store")))
+
+
+def manifests(writer, *statements, start=4, stop=1000):
+    """Return the manifest of one window with statements (kind, offset) on the orders."""
+    writer.plans += 1
+    source = BatchWriter(writer.store, f"s{writer.plans}")
+    key = source.window(start, stop, {}, statements=[(kind, ORDERS.name, offset) for kind, offset in statements])
+    return [batch.manifest for batch in load_batches(writer.store, [key])]
+
+
+def point(offset):
+    return Point(1, 1, offset)
+
+
+@pytest.mark.parametrize(
+    ("statements", "dropped", "before", "after"),
+    [
+        ([("truncate", 10), ("truncate", 20)], None, 20, None),
+        ([("drop", 10)], None, None, 10),
+        ([("drop", 10), ("create", 20)], None, 20, None),
+        ([("create", 20)], None, 20, None),
+        ([("create_if_missing", 20)], None, None, None),
+        ([("create_if_missing", 20)], 3, 20, None),
+        ([("drop", 10), ("create_if_missing", 20), ("create_if_missing", 30)], None, 20, None),
+        ([("swap", 20)], None, None, None),
+        ([("truncate", 5), ("drop", 10)], None, 5, 10),
+    ],
+)
+def test_the_last_statement_that_took_rows_counts(writer, statements, dropped, before, after):
+    """A CREATE that may have done nothing counts after a DROP alone, however long ago that was."""
+    found = statement_effects(
+        ORDERS.name, manifests(writer, *statements), None, Marker(dropped=dropped and point(dropped))
+    )
+    assert (found.before, found.dropped) == (before and point(before), after and point(after))
+
+
+@given(kinds=st.lists(st.sampled_from(KINDS), max_size=8), cut=st.integers(0, 8))
+def test_it_does_not_matter_how_windows_are_cut(writer, kinds, cut):
+    """What the first part leaves behind is all that the second needs; what was merged before counts once."""
+    placed = [(kind, 10 + 10 * i) for i, kind in enumerate(kinds)]
+    whole = statement_effects(ORDERS.name, manifests(writer, *placed), None, Marker())
+    middle = 10 + 10 * cut - 5
+    first = statement_effects(ORDERS.name, manifests(writer, *placed[:cut], stop=middle), None, Marker())
+    second = statement_effects(ORDERS.name, manifests(writer, *placed), point(middle), Marker(dropped=first.dropped))
+    assert second.dropped == whole.dropped
+    assert (second.before or first.before) == whole.before
+
+
+def test_a_statement_alone_reaches_its_table(writer):
+    """There is no row of it; a statement on a whole database names none yet."""
+    source = BatchWriter(writer.store, "alone")
+    key = source.window(4, 100, {}, statements=[("truncate", ORDERS.name, 10), ("drop", "other.*", 20)])
+    batches = load_batches(writer.store, [key])
+    assert tables_of(batches) == (ORDERS.name,)
+    work = work_on(ORDERS.name, "mirror", batches, Marker(point(4)), source.plan(100, key))
+    assert work.reset_before == point(10)
+    assert [piece.floor for piece in work.inputs] == [point(10)]
+    assert work.marker.merged_to == point(100)
+    again = work_on(ORDERS.name, "mirror", batches, work.marker, source.plan(100, key))
+    assert (again.inputs, again.reset_before) == ((), None)
+
+
+def test_chunks_of_before_a_statement_are_left_out_too(writer):
+    """What they read and still is there comes with the changes after it."""
+    source = BatchWriter(writer.store, "chunks")
+    chunk = source.chunk(ORDERS, 50, [{"id": 1}])
+    late = source.chunk(ORDERS, 90, [{"id": 2}], number=1)
+    key = source.window(40, 200, {ORDERS: [Row("c", 110, {"id": 3})]}, statements=[("truncate", ORDERS.name, 80)])
+    batches = load_batches(writer.store, [chunk, late, key])
+    work = work_on(ORDERS.name, "mirror", batches, Marker(), source.plan(200, chunk, late, key))
+    assert [piece.floor for piece in work.inputs] == [point(80)] * 3
+
+
+def test_a_list_of_changes_goes_on(writer):
+    """A table without a key keeps what was."""
+    source = BatchWriter(writer.store, "views")
+    key = source.window(4, 100, {VIEWS: [Row("c", 5, {"id": 3})]}, statements=[("truncate", VIEWS.name, 10)])
+    work = work_on(VIEWS.name, "append", load_batches(writer.store, [key]), Marker(), source.plan(100, key))
+    assert (work.reset_before, [piece.floor for piece in work.inputs]) == (None, [None])
+
+
+def test_a_database_is_the_tables_that_are_known_of_it(writer):
+    """And no others."""
+    (manifest,) = manifests(writer)
+    source = BatchWriter(writer.store, "database")
+    key = source.window(
+        4, 100, {ORDERS: [Row("c", 5, {"id": 3})]}, statements=[("drop", "shop.*", 10), ("truncate", "a.b", 20)]
+    )
+    (batch,) = load_batches(writer.store, [key])
+    found = spread(batch.manifest, {TableName.parse(name) for name in ("shop.orders", "shop2.x", "`shop.x`.y", "a.b")})
+    assert [(one.kind, one.table) for one in found.statements] == [("drop", "shop.orders"), ("truncate", "a.b")]
+    (loaded,) = load_plan(writer.store, source.plan(100, key))
+    assert [one.table for one in loaded.manifest.statements] == ["shop.orders", "a.b"]
+    assert spread(manifest, {TableName("shop", "orders")}) == manifest
+
+
+def test_a_table_that_was_gone_when_it_was_released_is_dropped(writer):
+    """Nothing of what dropped it reached the lake."""
+    source = BatchWriter(writer.store, "gone")
+    key = source.window(60, 100, {}, statements=[("create_if_missing", ORDERS.name, 70)])
+    plan = source.plan(100, key)
+    record = QuarantineRecord(
+        ORDERS.name, 1, at(4), at(4), at(4), None, None, DAWN, released_position=at(60), released_epoch=1
+    )
+    plan = type(plan)(plan.source, 1, plan.merge_id, plan.start, plan.stop, plan.batches, quarantine=(record,))
+    batches = load_batches(writer.store, [key])
+    assert work_on(ORDERS.name, "mirror", batches, Marker(point(30)), plan).reset_before == point(70)
+    assert work_on(ORDERS.name, "mirror", batches, Marker(point(65)), plan).reset_before is None
+
+
+def statement(kind, offset, *filled, unclear=""):
+    return TableStatement(kind, ORDERS.name, at(offset), tuple(AddedDefault(*one) for one in filled), unclear)
+
+
+def following_all(writer, marker, *statements):
+    """Return what is so after statements in one window."""
+    (manifest,) = manifests(writer)
+    return statement_effects(ORDERS.name, [replace(manifest, statements=statements)], None, marker)
+
+
+def test_values_of_a_shadow_count_from_its_swap_on(writer):
+    """Those of a shadow that was given up do not; the marker carries them from window to window."""
+    first = following_all(
+        writer, Marker(),
+        statement("shadow", 10), statement("shadow_fill", 20, ("given_up", "1")), statement("shadow", 30),
+        statement("shadow_fill", 40, ("x", "5")),
+    )  # fmt: skip
+    assert (first.added_defaults, first.shadow) == ((), Shadow((AddedDefault("x", "5"),)))
+    kept = Marker(shadow=first.shadow)
+    assert Marker.from_json(kept.to_json(), "t") == kept
+    swapped = following_all(writer, kept, statement("fill", 50, ("y", "6")), statement("swap", 60))
+    assert swapped.added_defaults == (
+        PlacedDefault(point(50), AddedDefault("y", "6")),
+        PlacedDefault(point(60), AddedDefault("x", "5")),
+    )
+    assert swapped.shadow is None
+
+
+def test_a_swap_that_is_not_clear_stops_its_table(writer):
+    """And says how to continue."""
+    found = following_all(
+        writer, Marker(), statement("shadow_fill", 20, unclear="an expression"), statement("swap", 60)
+    )
+    with pytest.raises(MergeError, match="an expression") as caught:
+        refuse_unclear(ORDERS.name, found.unclear)
+    assert "cdc snapshot" in caught.value.hint
+
+
+def test_values_wait_for_their_column_and_go_with_their_rows(writer):
+    """A TRUNCATE takes both; the marker keeps them as they are."""
+    kept = Marker(point(5), waiting=(PlacedDefault(point(3), AddedDefault("x", "5")),), dropped=point(4))
+    assert Marker.from_json(kept.to_json(), "t") == kept
+    assert following_all(writer, kept, statement("swap", 10)).added_defaults == kept.waiting
+    assert following_all(writer, kept, statement("truncate", 10)).added_defaults == ()

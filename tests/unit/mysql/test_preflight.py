@@ -1,0 +1,46 @@
+"""What the doctor says of a server's settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.mysql.preflight import judge
+from cdc_lib.mysql.server_facts import ServerFacts
+
+GOOD = {
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_row_metadata": "FULL",
+    "binlog_expire_logs_seconds": "2592000",
+}
+
+
+def findings(**variables):
+    facts = ServerFacts(
+        ServerIdentity("mysql", "uuid", 1), (9, 7, 0), {**GOOD, **variables}, Position("binlog.000001", 4), "", ()
+    )
+    return list(judge(facts))
+
+
+def test_a_good_server_needs_nothing_mended():
+    """All is ok."""
+    assert {finding.level for finding in findings()} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "levels"),
+    [
+        ("FULL", "PARTIAL_JSON", []),
+        ("FULL_NODUP", "", []),
+        ("NOBLOB", "", ["warning"]),
+        ("MINIMAL", "PARTIAL_JSON", ["warning", "warning"]),
+        ("", "", ["error"]),
+    ],
+)
+def test_images_without_all_columns_are_told_with_what_they_cost(image, options, levels):
+    """A warning does not keep a source from being planned; what is not known does."""
+    found = [f for f in findings(binlog_row_image=image, binlog_row_value_options=options) if f.level != "ok"]
+    assert [finding.level for finding in found] == levels
+    assert all(finding.hint == "SET PERSIST binlog_row_image = 'FULL';" for finding in found)

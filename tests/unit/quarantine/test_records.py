@@ -1,0 +1,65 @@
+"""From where on a table is left out when a server took over in between: pure decisions over the drain cursor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from cdc_lib.model.cursor import DRAIN, Cursor
+from cdc_lib.model.position import Position
+from cdc_lib.model.quarantine import Fault
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.quarantine.records import FaultyTable, Unmerged, quarantine, resume
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+TABLE = "shop.orders"
+FAULT = Fault(Position("binlog.000002", 400), "unknown_event", "why")
+TASK = SnapshotTask("shop", 1, "s1", "shop", "orders", chunks=1, complete=True)
+
+
+def at(file, offset):
+    return Position(f"binlog.{file:06d}", offset)
+
+
+@pytest.fixture
+def cursor():
+    """In epoch 2, whose files begin again, with a window in flight."""
+    state = Cursor("shop", DRAIN, 1, 2, ServerIdentity("mysql", "u", 1), at(1, 900), snapshots=(TASK,))
+    return state.with_windows((Window("shop", 2, at(1, 900), at(2, 500)),))
+
+
+def faulty(cursor, *, lake, needed=True):
+    """The table is at fault in epoch 2 at 1:700, and the lake has no row of its snapshot."""
+    waiting = {TABLE: Unmerged(TASK, at(1, 800) if needed else at(1, 600))}
+    found = quarantine(cursor, FaultyTable(TABLE, FAULT, at(1, 700), None), waiting, lake, at=NOW, by="test")
+    return found, found.quarantine[-1]
+
+
+def test_a_table_whose_snapshot_is_given_up_is_left_out_from_where_the_lake_stands(cursor):
+    """In the epoch of the lake, whatever its files are called; windows that were planned before are read as ever."""
+    found, record = faulty(cursor, lake=(1, at(7, 200)))
+    assert (record.epoch, record.start, record.as_of) == (1, at(7, 200), at(7, 200))
+    assert record.covers(1, at(9, 4))
+    assert not record.covers(1, at(7, 100))
+    assert record.covers(2, at(1, 4))
+    assert not found.skipped_tables(cursor.in_flight[0])
+    assert not record.skips_decode(1, at(9, 4))
+    assert record.skips_decode(2, at(2, 500))
+
+
+def test_a_table_whose_snapshot_is_whole_without_the_window_is_left_out_from_there(cursor):
+    """The lake continues up to there, from an epoch that has ended."""
+    _, record = faulty(cursor, lake=(1, at(7, 200)), needed=False)
+    assert (record.epoch, record.start, record.as_of) == (2, at(1, 700), at(1, 700))
+
+
+def test_a_stretch_that_goes_on_begins_where_the_one_before_it_ended(cursor):
+    """In the epoch of that end: the windows in between were left out, and their snapshot never comes."""
+    before, _ = faulty(replace(cursor, epoch=1, snapshots=()), lake=(1, at(1, 300)), needed=False)
+    before = resume(before, TABLE, at(3, 4), TASK, at=NOW, by="test")
+    found, record = faulty(replace(before, epoch=2), lake=(1, at(1, 300)))
+    assert (record.epoch, record.start, record.as_of) == (1, at(3, 4), at(1, 700))
+    assert all(one.given_up for one in found.snapshots)

@@ -1,0 +1,56 @@
+"""Jars are the ones that the lock names, or they are refused."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from cdc_lib.errors import ConfigError
+from spark_jobs.runtime import jars
+from spark_jobs.runtime.jars import Jar, jar_paths, locked_jars
+
+
+@pytest.fixture
+def one_jar(monkeypatch, tmp_path) -> Jar:
+    """The only jar of the lock, which is nowhere yet."""
+    jar = Jar("lake", "org.example", "lake", "1.2", hashlib.sha256(b"classes").hexdigest())
+    lock = tmp_path / "jars.lock"
+    lock.write_text(f"# a comment\n{jar.name} {jar.coordinates} {jar.sha256}\n")
+    monkeypatch.setattr(jars, "LOCK_FILE", lock)
+    monkeypatch.setattr(jars, "locked_jars", lambda: locked_jars(lock))
+    monkeypatch.setenv("CDC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CDC_JARS", str(tmp_path))
+    return jar
+
+
+def test_every_line_of_the_lock_names_a_whole_sha256():
+    assert {len(bytes.fromhex(jar.sha256)) for jar in locked_jars()} == {32}
+
+
+def test_a_jar_that_is_there_already_is_not_fetched(one_jar, tmp_path):
+    (tmp_path / one_jar.file_name).write_bytes(b"classes")
+    assert jar_paths(["lake"]) == [tmp_path / "lake-1.2.jar"]
+
+
+def test_a_jar_with_another_hash_is_refused(one_jar, tmp_path):
+    (tmp_path / one_jar.file_name).write_bytes(b"other classes")
+    with pytest.raises(ConfigError, match=r"is not org\.example:lake:1\.2"):
+        jar_paths(["lake"])
+
+
+def test_a_fetched_jar_stands_in_the_cache_only_when_its_hash_is_right(one_jar, monkeypatch, tmp_path):
+    def retrieve(jar, folder):
+        path = folder / jar.file_name
+        path.write_bytes(b"cut off")
+        return path
+
+    monkeypatch.setattr(jars, "_retrieve", retrieve)
+    with pytest.raises(ConfigError, match="the lock says"):
+        jar_paths(["lake"])
+    assert not (tmp_path / "cache" / "jars" / one_jar.file_name).exists()
+
+
+def test_a_name_that_is_not_in_the_lock_is_refused():
+    with pytest.raises(ConfigError, match="no jar is called 'delta'"):
+        jar_paths(["delta"])

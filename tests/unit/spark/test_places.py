@@ -1,0 +1,41 @@
+"""Of which tables no file may be taken for lost, by where all tables of a catalog lie."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.iceberg.locations import TableLocation, TableLocations
+
+
+def place(name, location):
+    return TableLocation(f"lake.{name}", name, location)
+
+
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [
+        ({"b": "file:///l/n/b"}, None),
+        ({"ab": "file:///l/n/ab"}, None),
+        ({"b": "file:/l/n/a/data"}, "b"),
+        ({"b": "/l/n"}, "b"),
+        ({"b": "file:///l/N/A"}, "b"),
+        ({"b": "file:///l/n/a/../b"}, "b"),
+        ({"root": "file:///l/n/.."}, "root"),
+        ({"b": "s3://l/n/a"}, None),
+    ],
+)
+def test_a_table_whose_folder_overlaps_another_is_known(others, named):
+    """Both of them are, and one that lies beside them is not."""
+    mine, beside = place("a", "file:///l/n/a"), place("beside", "file:///else/where")
+    all_of_them = TableLocations([mine, beside, *(place(*one) for one in others.items())])
+    assert (all_of_them.in_the_way(mine) or "").endswith(f"lake.{named}" if named else "")
+    assert (all_of_them.in_the_way(mine) is None) is (named is None)
+    for name, location in others.items():
+        assert (all_of_them.in_the_way(place(name, location)) is None) is (named is None)
+    assert all_of_them.in_the_way(beside) is None
+
+
+def test_a_table_that_cannot_be_read_may_lie_anywhere():
+    """Then no file is taken for lost."""
+    mine = place("a", "file:///l/n/a")
+    assert "lake.n.x" in TableLocations([mine], ["lake.n.x"]).in_the_way(mine)
