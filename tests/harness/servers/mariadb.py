@@ -49,18 +49,18 @@ class MariaDbServer(SqlServer):
             *run_as_root(),
         ]
 
-    def _initialize(self) -> None:
+    def _initialize(self, data_dir: Path) -> None:
         command = ["mariadb-install-db"]
         base = []
         if not shutil.which("mariadbd"):
             command = [str(installation() / "scripts" / "mariadb-install-db")]
             base = [f"--basedir={installation()}"]
-        command += ["--no-defaults", *base, f"--datadir={self.data_dir}", "--auth-root-authentication-method=normal"]
+        command += ["--no-defaults", *base, f"--datadir={data_dir}", "--auth-root-authentication-method=normal"]
         command += [f"--tmpdir={self.temporary_files}", "--skip-test-db", *run_as_root()]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise ServerDidNotStart(f"mariadb-install-db failed: {(done.stdout + done.stderr).strip()[-2000:]}")
-        write_certificate(self.data_dir / "cert.pem", self.data_dir / "key.pem")
+        write_certificate(data_dir / "cert.pem", data_dir / "key.pem")
 
 
 def installation() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import ClassVar
 
 from tests.harness.servers import mysql_packages
@@ -37,8 +38,9 @@ class MySqlServer(SqlServer):
             *run_as_root(),
         ]
 
-    def _initialize(self) -> None:
-        command = [*self._server_command(), "--initialize-insecure", f"--datadir={self.data_dir}"]
+    def _initialize(self, data_dir: Path) -> None:
+        command = [*self._server_command(), "--initialize-insecure", f"--datadir={data_dir}"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise ServerDidNotStart(f"mysqld --initialize-insecure failed: {done.stderr.strip()[-2000:]}")
+        (data_dir / "auto.cnf").unlink()  # the UUID: each server makes its own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, Self
 import pymysql
 from pymysql.connections import Connection
 
+from spark_jobs.runtime.jars import cache_dir, one_at_a_time
 from tests.harness.servers.process import ServerProcess, free_port
 
 Settings = Mapping[str, str | int | None]
@@ -82,8 +84,8 @@ class SqlServer(ABC):
         """Return the program and the options it needs to find its own files."""
 
     @abstractmethod
-    def _initialize(self) -> None:
-        """Fill the empty data folder."""
+    def _initialize(self, data_dir: Path) -> None:
+        """Fill an empty data folder. What is in it must not tell one server from another."""
 
     @abstractmethod
     def client_command(self, program: str) -> list[str]:
@@ -101,8 +103,7 @@ class SqlServer(ABC):
         # A MariaDB that starts removes what other servers have in a folder of temporary files that they share.
         self.temporary_files.mkdir(parents=True, exist_ok=True)
         if new:
-            self.data_dir.mkdir(parents=True, exist_ok=True)
-            self._initialize()
+            self._fill_data_dir()
         for left_behind in self._scratch.glob("sql.*"):  # a killed server's socket, its lock and pid file
             left_behind.unlink()
         command = [
@@ -122,8 +123,8 @@ class SqlServer(ABC):
         return self
 
     def stop(self) -> None:
-        """Stop it in good order; a temporary data folder goes too."""
-        self._end(kill=False)
+        """Stop it; one whose data folder is temporary is killed, and the folder goes too."""
+        self._end(kill=self._temporary)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def restart(self, *, kill: bool = False) -> None:
@@ -168,6 +169,19 @@ class SqlServer(ABC):
 
     # --- inside ---
 
+    def _fill_data_dir(self) -> None:
+        """Copy a data folder that was initialized once on this machine: to initialize one takes seconds each time."""
+        cache_dir().mkdir(parents=True, exist_ok=True)
+        template = cache_dir() / f"data-{self.flavor}-{_identity(self._server_command())}"
+        with one_at_a_time(cache_dir() / f".data-{self.flavor}.lock"):
+            if not template.is_dir():
+                with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=f".data-{self.flavor}-") as scratch:
+                    new = Path(scratch) / "data"
+                    new.mkdir()
+                    self._initialize(new)
+                    new.rename(template)
+        shutil.copytree(template, self.data_dir, dirs_exist_ok=True)
+
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as client:
             if client.connect_ex(str(self.socket)) != 0:
@@ -191,6 +205,14 @@ class SqlServer(ABC):
         process, self._process = self._process, None
         if process is not None:
             process.kill() if kill else process.stop()
+
+
+def _identity(command: Sequence[str]) -> str:
+    """Return a name for what a server command starts: another for other options, and for programs that were replaced."""
+    programs = [
+        (path, (found := Path(path).stat()).st_size, found.st_mtime_ns) for path in command if Path(path).is_file()
+    ]
+    return hashlib.sha256(repr((list(command), programs)).encode()).hexdigest()[:16]
 
 
 def run_as_root() -> list[str]:
