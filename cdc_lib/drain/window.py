@@ -114,7 +114,7 @@ class Drainer:
 
 def contents_of(manifest: Manifest) -> tuple[object, ...]:
     """Return what two drains of one window must agree on."""
-    quarantined = tuple((one.table, one.events) for one in manifest.quarantined)
+    quarantined = tuple(one.table for one in manifest.quarantined)
     raw = manifest.raw and manifest.raw.sha256
     return (
         manifest.files,

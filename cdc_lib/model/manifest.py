@@ -145,7 +145,7 @@ class Manifest:
         prepared: XA transactions that are prepared in the window, in order.
         xa_decisions: XA transactions that are committed or rolled back in the window, in order.
         prepared_files: the rows of ``prepared``; they count only where a window commits them.
-        quarantined: tables whose rows are left out.
+        quarantined: tables that are at fault, whose rows are left out.
         gtid_set: GTIDs of all of the window's transactions; empty when it has none, and in batches of older releases.
         statements: what statements did to the rows of captured tables, in order.
         raw: the window's raw events; None where they are not kept.

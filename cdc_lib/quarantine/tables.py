@@ -235,5 +235,4 @@ def _found(manifests: Sequence[Manifest]) -> Iterator[FaultyTable]:
         start = manifest.window.start if manifest.window is not None else None
         behind = manifest.first_time if manifest.window is not None else None
         for one in manifest.quarantined:
-            if one.fault is not None:
-                yield FaultyTable(one.table, one.fault, start, behind)
+            yield FaultyTable(one.table, one.fault, start, behind)
