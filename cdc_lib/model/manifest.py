@@ -96,7 +96,6 @@ class SnapshotChunk:
         table: ``database.table``.
         number: 0, 1, 2, ... in key order.
         low_watermark: position read before the SELECT; every change before it is in the rows.
-        after_key: text form of the key after which the chunk begins; None for the first chunk.
         last_key: text form of the last key read; None when the chunk is empty or the table has no key.
         upper_key: text form of the greatest key when the snapshot began; fixed in the first chunk; None without a key.
         last: whether the table ends here.
@@ -108,7 +107,6 @@ class SnapshotChunk:
     table: TableName
     number: int
     low_watermark: Position
-    after_key: tuple[str, ...] | None
     last_key: tuple[str, ...] | None
     upper_key: tuple[str, ...] | None
     last: bool

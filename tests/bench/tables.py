@@ -161,9 +161,7 @@ class _Steps:
     def write(self, tasks: tuple[SnapshotTask, ...]) -> None:
         """Write the manifest of an only chunk for each task."""
         for task in tasks:
-            chunk = SnapshotChunk(
-                task.snapshot_id, task.name, 0, HEAD, None, None, None, last=True, high_watermark=HEAD
-            )
+            chunk = SnapshotChunk(task.snapshot_id, task.name, 0, HEAD, None, None, last=True, high_watermark=HEAD)
             manifest = Manifest(
                 source="shop", epoch=1, identity=IDENTITY, window=None, chunk=chunk, gtid_first="", gtid_last="",
                 first_time=None, last_time=None, transactions=0, events=0, files=(), schemas={}, statements=(),

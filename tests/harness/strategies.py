@@ -110,9 +110,7 @@ SCHEMAS = st.builds(
     tuples(st.text(max_size=5)),
 )
 DATA_FILES = st.builds(DataFile, st.text(), TABLE_NAMES, st.text(), COUNTS, COUNTS, st.text())
-CHUNKS = st.builds(
-    SnapshotChunk, st.text(), TABLE_NAMES, COUNTS, positions(), KEY_TEXTS, KEY_TEXTS, KEY_TEXTS, st.booleans()
-)
+CHUNKS = st.builds(SnapshotChunk, st.text(), TABLE_NAMES, COUNTS, positions(), KEY_TEXTS, KEY_TEXTS, st.booleans())
 MANIFESTS = st.builds(
     Manifest,
     source=SOURCES,

@@ -99,7 +99,7 @@ def load(pipeline):
 
 def manifest(source, one):
     """The only chunk of a snapshot."""
-    chunk = SnapshotChunk(one.snapshot_id, one.name, 0, HEAD, None, None, None, last=True, high_watermark=HEAD)
+    chunk = SnapshotChunk(one.snapshot_id, one.name, 0, HEAD, None, None, last=True, high_watermark=HEAD)
     return Manifest(
         source=source, epoch=1, identity=IDENTITY, window=None, chunk=chunk, gtid_first="", gtid_last="",
         first_time=None, last_time=None, transactions=0, events=0, files=(), schemas={}, statements=(),
