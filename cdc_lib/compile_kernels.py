@@ -17,9 +17,11 @@ import pyarrow as pa
 from cdc_lib.binlog.bytes.crc32 import TABLES, crc32
 from cdc_lib.binlog.framing import event_types
 from cdc_lib.binlog.framing.boundary_scan import BoundaryScan
-from cdc_lib.binlog.reader import StreamFacts, WindowReader
+from cdc_lib.binlog.reader import WindowReader
 from cdc_lib.binlog.result_set import locate_text
-from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.rows.captured_tables import CapturedTables
+from cdc_lib.binlog.rows.row_groups import WindowSinks
+from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.binlog.types.registry import codec_for
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import Position
@@ -61,7 +63,7 @@ def warm() -> None:
     stream = _Stream()
     window = Window("warm", 1, Position(_FILE, 4), Position(_FILE, stream.offset))
     facts = StreamFacts("mysql", checksum=False, charsets={})
-    WindowReader(window, stream, facts, lambda *_: True, stream, stream, ReadOptions()).run()
+    WindowReader(window, stream, facts, CapturedTables(lambda *_: True), WindowSinks(stream, stream)).run()
     for wanted in (datetime(2026, 1, 1, tzinfo=UTC), GtidSet("mysql", {}), window.start):
         again = _Stream()
         scan = BoundaryScan("warm", "mysql", _FILE, window.stop, wanted, checksum=False)

@@ -18,7 +18,7 @@ from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.foreign import Past
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker, Reselected
-from cdc_lib.model.position import Point, Position
+from cdc_lib.model.position import Point
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
@@ -176,35 +176,6 @@ class RowGroupSink(Protocol):
 
         ``renames``: how many statements renamed columns of the table in the window before these rows.
         """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class RawEvent:
-    """An event of the binlog as it came, with what it takes to decode it automatically.
-
-    Args:
-        position: where it starts; inside a compressed transaction, where that starts.
-        row: offset in a compressed transaction; 0 outside.
-        time: commit time of its transaction.
-        gtid: of its transaction; empty without one.
-        began: where the XA transaction began that it belongs to; 0 outside of one.
-        event: header and body, without the checksum.
-    """
-
-    position: Position
-    row: int
-    time: datetime
-    gtid: str
-    began: int
-    event: bytes
-
-
-class EventSink(Protocol):
-    """Takes the raw events of tables that are quarantined, each table's in the order of the stream."""
-
-    def take(self, table: str, event: RawEvent) -> None:
-        """Take one event of ``database.table``."""
         ...
 
 

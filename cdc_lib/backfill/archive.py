@@ -23,8 +23,9 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.model.xa import Decision, OpenTransaction
 from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, opened_before, settle
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.store import documents, layout
+from cdc_lib.store import layout
 from cdc_lib.store.cursors import begun
+from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import StoredWindow, stored_windows
 
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -219,10 +220,10 @@ class Backfilling:
 
     def _stored(self, key: str) -> Manifest | None:
         if key not in self.known:
-            stored = self.store.get(key)
-            if stored is None:
+            found = find_manifest(self.store, key)
+            if found is None:
                 return None
-            self.known[key] = documents.load(Manifest, stored.data, key)
+            self.known[key] = found
         return self.known[key]
 
     def _manifest(self, key: str) -> Manifest:

@@ -79,7 +79,7 @@ class BackfillDecision:
         new = statement_effects(table, (batch.manifest for batch in windows), marker.merged_to or since, marker)
         if not self.is_copy and marker == Marker() and not (chunks or taken.before or self.from_start):
             raise _not_whole(table)
-        after = replace(work.marker, dropped=new.dropped, shadow=new.shadow, waiting=())
+        after = replace(work.marker, dropped=new.dropped, shadow=new.shadow, pending_defaults=())
         pieces = (*(MergeInput(batch, None) for batch in chunks), *(MergeInput(batch, floor) for batch in windows))
         work = replace(work, marker=after, inputs=pieces)
         if mode == "append":

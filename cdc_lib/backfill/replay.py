@@ -136,14 +136,14 @@ class BatchReplay:
         )
 
     def _manifest(self, key: str) -> Manifest:
-        stored = self.live.get(key)
-        if stored is None:
+        found = find_manifest(self.live, key)
+        if found is None:
             raise BatchesMissing(
                 "a batch was removed while it was read",
                 hint="Retry: the command lists the batches that still exist.",
                 key=key,
             )
-        return documents.load(Manifest, stored.data, key)
+        return found
 
     def _live_cursor(self) -> Cursor:
         return begun(ObjectCursorStore(self.live), self.config.source, DRAIN)

@@ -5,7 +5,6 @@ Python looks at these, one at a time. What is not understood here stops the wind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -20,16 +19,16 @@ from cdc_lib.binlog.ddl.statement import statement_of
 from cdc_lib.binlog.ddl.table_changes import TableChanges
 from cdc_lib.binlog.framing import event_types, packets
 from cdc_lib.binlog.framing.file_header import checksum_bytes
-from cdc_lib.binlog.framing.progress import Progress, WindowSummary
+from cdc_lib.binlog.framing.progress import Progress
 from cdc_lib.binlog.framing.receiver import Bytes
 from cdc_lib.binlog.rows.mapped_tables import KnownTables, closes_statement
 from cdc_lib.binlog.rows.mariadb_compressed import inflate, inflated_size
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows
 from cdc_lib.binlog.rows.xa import XaTransactions
+from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.ddl_effect import TableStatement
 from cdc_lib.model.manifest import Ddl
-from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
 
 
@@ -40,11 +39,8 @@ class ControlEvents:
         progress: of the walk.
         tables: learns and forgets.
         xa: takes what is prepared and decided.
-        summary: takes the statements that touch a captured table, and what they do to its rows.
-        defines: takes position, body and text of the statements that define any table.
-        conceal: whether the values in statements are kept to themselves.
+        facts: of the server; its history takes the statements that define any table.
         naming: how statements name tables.
-        charsets: character set name of each collation number of the server.
         rolled_back: is told what is rolled back.
     """
 
@@ -53,29 +49,23 @@ class ControlEvents:
         progress: Progress,
         tables: KnownTables,
         xa: XaTransactions,
-        summary: WindowSummary,
-        defines: Callable[[Position, bytes, bytes], None] | None = None,
-        *,
-        conceal: bool = False,
+        facts: StreamFacts,
         naming: Naming | None = None,
-        charsets: Mapping[int, str] | None = None,
         rolled_back: RolledBackRows | None = None,
     ) -> None:
         """Keep what events act upon."""
         self._rolled_back = rolled_back or RolledBackRows()
         self._inside = 0  # offset of the event at hand in a compressed transaction
-        self._defines = defines
         self._progress = progress
         self._tables = tables
         self._xa = xa
-        self._summary = summary
-        self._conceal = conceal
+        self._facts = facts
+        self._summary = progress.summary
+        self._conceal = tables.captured.shape.masks  # the values in statements
         self._naming = naming or Naming()
-        self._charsets = charsets or {}
         mariadb = progress.flavor == "mariadb"
         self._changes = TableChanges(self._naming, mariadb, tables.touches, tables.last)
         self._stamp = 0  # of the event at hand
-        self._excluded_touched: list[tuple[str, str]] = []  # tables left out that the statement at hand is about
 
     def take(self, data: Bytes, event: int, end: int, *, inside: int | None = None) -> None:
         """Act on one event and step over it.
@@ -92,7 +82,6 @@ class ControlEvents:
         self._inside = inside or 0
         try:
             length = self._take(data, event, end)
-            self._keep(data, event, end, inside or 0)
         except (ValueError, IndexError, KeyError, OverflowError, ConfigError) as error:
             if isinstance(error, ConfigError) and data[event + 4] == event_types.TABLE_MAP:
                 raise  # the bytes are right; the source file asks for what cannot be done to this table
@@ -104,21 +93,6 @@ class ControlEvents:
                 **self._progress.place(),
             ) from error
         self._progress.step_over(0 if inside is not None else length)
-
-    def _keep(self, data: Bytes, event: int, end: int, row: int) -> None:
-        """Keep an event of a table that is left out, or that speaks of some."""
-        excluded = self._tables.excluded
-        if excluded is None:
-            return
-        # Where some columns have masks, no statement is kept with its values.
-        told = [] if self._conceal else self._excluded_touched
-        body = data[event + packets.HEADER : end]
-        if data[event + 4] == event_types.TABLE_MAP or data[event + 4] in event_types.ROWS:
-            owner = excluded.table_of(body[:6].tobytes())
-            told = [owner] if owner is not None else []
-        for table in told:
-            excluded.keep(table, self._progress, data[event:end].tobytes(), row)
-        self._excluded_touched = []
 
     def _take(self, data: Bytes, event: int, end: int) -> int:
         """Act on one event and return how many bytes of the file it takes."""
@@ -223,16 +197,16 @@ class ControlEvents:
         touched = [t for t in means.tables if self._tables.touches(*t)]
         followed = self._followed(touched)
         if means.tables:
-            progress, own = self._progress, statement_of(body, text, self._charsets)
+            progress, own = self._progress, statement_of(body, text, self._facts.charsets)
             found = self._changes.of(means, followed, own, progress.position, progress.place())
             self._summary.statements += tuple(self._dated(one) for one in found)
             if means.effect != "create":
                 self._tables.cascades.statement(statement, means.tables, progress.place())
-        if touched:
-            self._summary.ddl.append(Ddl(self._progress.position, database, shown))
-        if self._defines is not None and means.tables:
-            self._defines(self._progress.position, body, text)
-            self._tables.forget()  # rows after it come with a table map of the new definition
+            if touched:
+                self._summary.ddl.append(Ddl(progress.position, database, shown))
+            if self._facts.history is not None:
+                self._facts.history.took(progress.position, own)
+                self._tables.forget()  # rows after it come with a table map of the new definition
         if self._ends_transaction(means.effect, opens=means.opens_transaction):
             packets.end_transaction(self._progress.state)
 
@@ -246,23 +220,15 @@ class ControlEvents:
 
     def _told(self, statement: str) -> str:
         """Return a statement as errors show it: what may be quarantined is kept with its reason, which has no values."""
-        return concealed(statement) if self._conceal or self._tables.excluded is not None else statement
+        return concealed(statement) if self._conceal or self._tables.captured.quarantines else statement
 
     def _is_passed(self, kind: int, body: bytes) -> bool:
-        """Whether a rows event is of a table that is left out, or not captured and looked at all the same."""
-        parent = self._tables.cascades.event(kind, body, self._progress)
-        return parent or self._is_left_out(body) or closes_statement(body)
-
-    def _is_left_out(self, body: bytes) -> bool:
-        return self._tables.excluded is not None and self._tables.excluded.table_of(body) is not None
+        """Whether a rows event is of a table that is not decoded and looked at all the same, or of none."""
+        return self._tables.cascades.event(kind, body, self._progress) or closes_statement(body)
 
     def _followed(self, touched: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return the tables that are not left out; the others' events are kept with this one among them."""
-        excluded = self._tables.excluded
-        if excluded is None:
-            return touched
-        self._excluded_touched = [t for t in touched if excluded.holds(*t)]
-        return [t for t in touched if not excluded.holds(*t)]
+        """Return the tables that are not left out."""
+        return [t for t in touched if not self._tables.captured.excludes(*t)]
 
     def _statement(self, statement: str, database: str) -> None:
         """Look at rows changed by a statement: they may pass when none of the tables that it writes is captured."""

@@ -7,61 +7,30 @@ transaction is inflated portion by portion into a buffer of its own and walked t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import zstandard
 
 from cdc_lib.binlog.bytes.crc32 import TABLES
 from cdc_lib.binlog.control_events import ControlEvents
-from cdc_lib.binlog.ddl.history.window import WindowHistory
-from cdc_lib.binlog.ddl.statement import statement_of
 from cdc_lib.binlog.framing import event_types, packets
 from cdc_lib.binlog.framing.payload_events import scan_uncompressed
 from cdc_lib.binlog.framing.progress import Progress, WindowSummary
 from cdc_lib.binlog.framing.receiver import HEADROOM, Bytes, Receiver, extended
 from cdc_lib.binlog.framing.transaction_payload import Payload
-from cdc_lib.binlog.rows.cascades import CascadeWatch
+from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.errors import inflate_fault, payload_fault, scan_fault
 from cdc_lib.binlog.rows.inflate_buffer import BrokenRows, InflateBuffer
 from cdc_lib.binlog.rows.mapped_tables import KnownTables
-from cdc_lib.binlog.rows.masking import Shape
-from cdc_lib.binlog.rows.partial_rows import Untold, nothing_untold
-from cdc_lib.binlog.rows.quarantined import ExcludedTables
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows
-from cdc_lib.binlog.rows.row_groups import ReadOptions, RowGroups
+from cdc_lib.binlog.rows.row_groups import ReadOptions, RowGroups, WindowSinks
 from cdc_lib.binlog.rows.xa import XaTransactions
+from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.errors import DecodeError, SourceUnavailable, TableUnreadable
-from cdc_lib.model.position import Position
-from cdc_lib.model.server_identity import Flavor
 from cdc_lib.model.window import Window
-from cdc_lib.ports import BinlogStream, RowGroupSink
+from cdc_lib.ports import BinlogStream
 
 _RECORDS = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class StreamFacts:
-    """What has to be known of the server before its bytes make sense.
-
-    Args:
-        flavor: MySQL or MariaDB.
-        checksum: whether events end in a CRC32 when the stream begins.
-        charsets: character set name of each collation number.
-        untold: columns of a table whose changes an after image may leave out; asked for once per table, and only when an
-            image does not have all columns.
-    """
-
-    flavor: Flavor
-    checksum: bool
-    charsets: Mapping[int, str]
-    untold: Untold = nothing_untold
-
-
-Spare = Callable[[DecodeError | TableUnreadable], Collection[str]]
-"""Returns the tables, ``database.table``, that are left out for an error; none where it stops the reading."""
 
 
 class WindowReader:
@@ -71,18 +40,10 @@ class WindowReader:
         window: what to read.
         stream: bytes of the server, from the answer to the dump command on.
         facts: of the server.
-        wanted: whether a table is captured.
-        sink: takes the row groups.
-        prepared: takes the row groups of XA transactions, which are decided elsewhere.
+        captured: the tables that are decoded, and what of them.
+        sinks: take the row groups.
         options: how to cut them.
-        history: knows the columns that the stream does not name.
-        shape: which columns are decoded, and their masks; all of them as they are without it.
-        excluded: tables that are left out; given, even without any, where a table at fault is going to be.
-        raw: takes the bytes of the stream up to the window's end, in pieces of any size; None where they are not kept.
         rolled_back: what is known of rows that were taken back, from an earlier reading of the window.
-        cascades: collects tables that the server changed without writing it.
-        spare: returns the tables that are left out for an error, which are no longer wanted from then on; none to stop there.
-            All tables at fault are found in one reading, whose row groups count for nothing then.
     """
 
     def __init__(
@@ -90,39 +51,23 @@ class WindowReader:
         window: Window,
         stream: BinlogStream,
         facts: StreamFacts,
-        wanted: Callable[[str, str], bool],
-        sink: RowGroupSink,
-        prepared: RowGroupSink,
-        options: ReadOptions,
-        history: WindowHistory | None = None,
-        shape: Shape | None = None,
-        excluded: ExcludedTables | None = None,
-        raw: Callable[[memoryview], None] | None = None,
+        captured: CapturedTables,
+        sinks: WindowSinks,
+        options: ReadOptions | None = None,
         rolled_back: RolledBackRows | None = None,
-        cascades: CascadeWatch | None = None,
-        spare: Spare | None = None,
     ) -> None:
         """Stand at the window's start."""
         self._window = window
         self._stream = stream
-        self._raw = raw
-        self._spare = spare or (lambda _: ())
-        self._received = options.received
+        self._sinks = sinks
+        self._spare = captured.spare
         self._rolled_back = rolled_back or RolledBackRows()
         self._rolled_back.begin()
-        self._summary = WindowSummary()
+        options = options or ReadOptions()
         self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
-        self._shape = shape or Shape()
-        self._tables = KnownTables(
-            self._progress, wanted, facts.charsets, facts.untold, options.values,
-            history.schema if history else None, self._shape, excluded, cascades,
-        )  # fmt: skip
+        self._tables = KnownTables(self._progress, facts, captured, options.values)
         self._xa = XaTransactions(self._progress)
-        defines = _defines(history, facts.charsets)
-        self._rare = ControlEvents(
-            self._progress, self._tables, self._xa, self._summary, defines,
-            conceal=self._shape.masks, naming=options.naming, charsets=facts.charsets, rolled_back=self._rolled_back,
-        )  # fmt: skip
+        self._rare = ControlEvents(self._progress, self._tables, self._xa, facts, options.naming, self._rolled_back)
         self._kinds = event_types.actions()
         self._inner_kinds = event_types.actions_inside()
         self._scratch = np.zeros(packets.SID_SIZE, np.uint8)
@@ -135,9 +80,8 @@ class WindowReader:
             self._progress,
             self._tables,
             self._xa,
-            (sink, prepared),
+            sinks,
             options,
-            self._summary,
             self._rolled_back,
             self._spares,
         )
@@ -156,13 +100,13 @@ class WindowReader:
                 self._read(receiver)
         self._rolled_back.check(self._progress)
         try:
-            self._tables.cascades.check(self._tables.takes)
+            self._tables.cascades.check(self._tables.captured.takes)
         except DecodeError as error:
             if not self._spares(error):
                 raise
         self._groups.close()
-        self._xa.finish(self._summary)
-        return self._progress.summarize(self._summary)
+        self._xa.finish()
+        return self._progress.summarize()
 
     def _read(self, receiver: Receiver) -> None:
         rest: Bytes = np.empty(0, np.uint8)
@@ -179,10 +123,10 @@ class WindowReader:
                     continue
                 data, begin, fill = rest, 0, rest.shape[0]
             at = self._walk(data, begin, fill)
-            if self._raw is not None:
-                self._raw(data[begin:at].data)
-            if self._received is not None:
-                self._received(at - begin)
+            if self._sinks.raw is not None:
+                self._sinks.raw(data[begin:at].data)
+            if self._sinks.received is not None:
+                self._sinks.received(at - begin)
             rest = data[at:fill].copy()
             if data is buffer:
                 receiver.release(buffer)
@@ -345,11 +289,3 @@ class WindowReader:
         rest = self._records[self._moved : self._count].copy()
         self._records[: rest.shape[0]] = rest
         self._count, self._moved = rest.shape[0], 0
-
-
-def _defines(
-    history: WindowHistory | None, charsets: Mapping[int, str]
-) -> Callable[[Position, bytes, bytes], None] | None:
-    if history is None:
-        return None
-    return lambda position, body, text: history.took(position, statement_of(body, text, charsets))

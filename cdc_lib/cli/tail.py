@@ -14,7 +14,7 @@ import typer
 from cdc_lib.cli.context import SourceName, caller, config_of, find, open_store_pipeline
 from cdc_lib.consumers.batch import Batch
 from cdc_lib.consumers.entries import entries
-from cdc_lib.consumers.subscribe import From, subscribe
+from cdc_lib.consumers.subscribe import From, Holder, subscribe
 from cdc_lib.consumers.subscription import POLL, Subscription
 from cdc_lib.consumers.watch import Watch
 from cdc_lib.model.subscription import Interest
@@ -71,7 +71,7 @@ def _watch(pipeline: Pipeline, interest: Interest, start: From, *, follow: bool)
 def _consume(pipeline: Pipeline, consumer: str, interest: Interest | None, start: From, *, follow: bool) -> None:
     source, by = pipeline.config.source, caller("tail")
     with subscribe(
-        pipeline.store, pipeline.cursors, source, consumer, interest, start=start, holder=by
+        pipeline.store, pipeline.cursors, source, consumer, interest, start=start, holder=Holder(by)
     ) as subscription:
         for batch in _batches(subscription, follow=follow):
             _print(batch)

@@ -6,64 +6,26 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cdc_lib.config.base import Section
-from cdc_lib.config.patterns import is_exact, matches, matches_column, problem, problem_of_column
+from cdc_lib.config.patterns import is_exact, matches_column
+from cdc_lib.config.rules import ColumnChoice, TablePattern, TableRule, checked_columns
 from cdc_lib.model.mask import Mask, MaskKind
 
 
-def checked_tables(pattern: str) -> str:
-    """Return a pattern of tables as it is.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if wrong := problem(pattern):
-        raise ValueError(wrong)
-    return pattern
-
-
-def checked_columns(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return patterns of columns as they are.
-
-    Raises:
-        ValueError: one of them is none.
-    """
-    if wrong := [text for text in map(problem_of_column, patterns) if text]:
-        raise ValueError("; ".join(wrong))
-    return patterns
-
-
-class ColumnsRule(Section):
+class ColumnsRule(ColumnChoice, TableRule):
     """Which columns of some tables are taken; the others are neither read nor selected nor stored."""
 
-    tables: str = Field(description='a pattern of tables, for example "shop.customers"')
-    include: tuple[str, ...] = Field(default=("*",), min_length=1, description='list of columns, for example ["id"]')
-    exclude: tuple[str, ...] = Field(default=(), description='list of columns, for example ["password*"]')
-
-    _tables = field_validator("tables")(checked_tables)
-    _columns = field_validator("include", "exclude")(checked_columns)
-
-    def covers(self, database: str, table: str) -> bool:
-        """Whether the rule is for a table."""
-        return matches(self.tables, database, table)
-
-    def keeps(self, column: str) -> bool:
-        """Whether a column is taken; an exclusion always wins."""
-        if not any(matches_column(pattern, column) for pattern in self.include):
-            return False
-        return not any(matches_column(pattern, column) for pattern in self.exclude)
+    tables: TablePattern = Field(description='a pattern of tables, for example "shop.customers"')
 
 
-class MaskRule(Section):
+class MaskRule(TableRule):
     """How columns of some tables are masked before anything of them is stored."""
 
-    tables: str = Field(description='a pattern of tables, for example "shop.customers"')
+    tables: TablePattern = Field(description='a pattern of tables, for example "shop.customers"')
     columns: tuple[str, ...] = Field(min_length=1, description='list of columns, for example ["email", "phone*"]')
     mask: MaskKind = Field(description="hash, redact, truncate or keep_last")
     text: str | None = Field(default=None, description="redact: what is for every value; null without it")
     characters: int | None = Field(default=None, ge=1, le=1000, description="truncate and keep_last: 1 to 1000")
 
-    _tables = field_validator("tables")(checked_tables)
     _columns = field_validator("columns")(checked_columns)
 
     @model_validator(mode="after")
@@ -80,10 +42,6 @@ class MaskRule(Section):
     def value(self) -> Mask:
         """The mask itself."""
         return Mask(self.mask, self.characters or 0, self.text)
-
-    def covers(self, database: str, table: str) -> bool:
-        """Whether the rule is for a table."""
-        return matches(self.tables, database, table)
 
     def masks(self, column: str) -> bool:
         """Whether the rule is for a column of such a table."""

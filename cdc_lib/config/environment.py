@@ -41,15 +41,6 @@ def fill_in(value: Any, environ: Mapping[str, str], problems: dict[KeyPath, str]
         return value
 
 
-def variables(value: Any) -> set[str]:
-    """Return the names of all variables that a value refers to."""
-    if isinstance(value, Mapping):
-        return {name for item in value.values() for name in variables(item)}
-    if isinstance(value, list):
-        return {name for item in value for name in variables(item)}
-    return {match["name"] for match in _REFERENCE.finditer(value) if match["name"]} if isinstance(value, str) else set()
-
-
 def _text(text: str, environ: Mapping[str, str]) -> str | None:
     filled = _REFERENCE.sub(lambda match: _one(match, environ), text)
     whole = _REFERENCE.fullmatch(text)

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from cdc_lib.config.base import Section
-from cdc_lib.config.columns import checked_tables
-from cdc_lib.config.patterns import matches
+from cdc_lib.config.rules import TableRule
 from cdc_lib.model.table_mode import Mode
 
-ALLOWED = "mirror, soft_delete, append or history"
+ALLOWED = "mirror, soft_delete, append or scd2"
 
 
-class ModeRule(Section):
+class ModeRule(TableRule):
     """The mode of some tables; of several rules for a table the first one counts."""
 
-    tables: str = Field(description='a pattern of tables, for example "shop.orders"')
     mode: Mode = Field(description=ALLOWED)
-
-    _tables = field_validator("tables")(checked_tables)
-
-    def covers(self, database: str, table: str) -> bool:
-        """Whether the rule is for a table."""
-        return matches(self.tables, database, table)

@@ -12,7 +12,7 @@ A pattern of a column has the same wildcards and slashes; columns compare withou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 
 from cdc_lib.errors import ConfigError
@@ -68,14 +68,6 @@ def _reaches(pattern: str, database: str) -> bool:
         return re.search(f"(?:{front})$", database) is not None
     except re.error:  # a class of characters was cut in two
         return True
-
-
-def select(
-    include: Iterable[str], exclude: Iterable[str], tables: Iterable[tuple[str, str]]
-) -> Sequence[tuple[str, str]]:
-    """Return the captured ones of ``(database, table)`` pairs, in their order."""
-    wanted, unwanted = tuple(include), tuple(exclude)
-    return [(database, table) for database, table in tables if captured(wanted, unwanted, database, table)]
 
 
 def is_expression(pattern: str) -> bool:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from cdc_lib.config.base import Duration, Section
-from cdc_lib.config.columns import checked_tables
-from cdc_lib.config.patterns import matches
+from cdc_lib.config.rules import TablePattern, TableRule
 
 ReselectMode = Literal["auto", "always", "never"]
 _MODES = "auto, always or never"
@@ -27,15 +26,13 @@ class ReselectRule:
     max_keys: int
 
 
-class ReselectTable(Section):
+class ReselectTable(TableRule):
     """What is otherwise for some tables; what is left out is as for all."""
 
-    tables: str = Field(description='a pattern of tables, for example "shop.events"')
+    tables: TablePattern = Field(description='a pattern of tables, for example "shop.events"')
     mode: ReselectMode | None = Field(default=None, description=_MODES)
     when_lag_exceeds: Duration | None = Field(default=None, description=_LAG)
     max_keys: int | None = Field(default=None, ge=1, description=_KEYS)
-
-    _tables = field_validator("tables")(checked_tables)
 
 
 class ReselectConfig(Section):
@@ -60,7 +57,7 @@ class ReselectConfig(Section):
 
     def rule(self, database: str, table: str) -> ReselectRule:
         """Return what holds for a table."""
-        one = next((one for one in self.tables if matches(one.tables, database, table)), None)
+        one = next((one for one in self.tables if one.covers(database, table)), None)
         if one is None:
             return ReselectRule(self.mode, self.when_lag_exceeds, self.max_keys)
         lag = one.when_lag_exceeds if "when_lag_exceeds" in one.model_fields_set else self.when_lag_exceeds

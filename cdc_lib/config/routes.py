@@ -7,11 +7,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from cdc_lib.config.base import Section
 from cdc_lib.config.brackets import unended
-from cdc_lib.config.columns import checked_columns, checked_tables
 from cdc_lib.config.modes import ALLOWED
-from cdc_lib.config.patterns import matches, matches_column
+from cdc_lib.config.rules import ColumnChoice, TablePattern, TableRule
 from cdc_lib.model.route import SourceKey
 from cdc_lib.model.table_mode import Mode
 
@@ -34,25 +32,16 @@ def checked_predicate(predicate: str) -> str:
     return bare
 
 
-class RouteColumns(Section):
+class RouteColumns(ColumnChoice):
     """Which columns of the stored rows go into one lake table."""
 
-    include: tuple[str, ...] = Field(default=("*",), min_length=1, description='list of columns, for example ["id"]')
     exclude: tuple[str, ...] = Field(default=(), description='list of columns, for example ["note*"]')
 
-    _columns = field_validator("include", "exclude")(checked_columns)
 
-    def keeps(self, column: str) -> bool:
-        """Whether a column goes into the lake table."""
-        if not any(matches_column(pattern, column) for pattern in self.include):
-            return False
-        return not any(matches_column(pattern, column) for pattern in self.exclude)
-
-
-class RouteRule(Section):
+class RouteRule(TableRule):
     """Tables whose rows go into one lake table; a table of several routes goes into each of theirs."""
 
-    tables: str = Field(description='a pattern of tables, for example "shop_*.orders"')
+    tables: TablePattern = Field(description='a pattern of tables, for example "shop_*.orders"')
     into: str = Field(description="database.table in the lake; {database}, {table} and {source} are filled in")
     keys: tuple[Literal["server", "schema", "table"], ...] = Field(
         default=(), description="list of server, schema and table: added to the key as _source_server and so on"
@@ -60,8 +49,6 @@ class RouteRule(Section):
     columns: RouteColumns = Field(default=RouteColumns(), description="include and exclude: columns that go there")
     where: str | None = Field(default=None, description="Spark SQL over the row's columns")
     mode: Mode | None = Field(default=None, description=f"{ALLOWED}: of this lake table, whatever modes say")
-
-    _tables = field_validator("tables")(checked_tables)
 
     @field_validator("into")
     @classmethod
@@ -80,10 +67,6 @@ class RouteRule(Section):
     @classmethod
     def _where(cls, where: str | None) -> str | None:
         return None if where is None else checked_predicate(where)
-
-    def covers(self, database: str, table: str) -> bool:
-        """Whether the route is for a table."""
-        return matches(self.tables, database, table)
 
     def lake_table(self, source: str, database: str, table: str) -> tuple[str, str]:
         """Return database and name of the lake table of one source table."""
@@ -107,15 +90,9 @@ class RouteRule(Section):
         return tuple(dict.fromkeys(self.keys))
 
 
-class FilterRule(Section):
+class FilterRule(TableRule):
     """Rows of some tables that the lake keeps; a row that no longer matches leaves it."""
 
-    tables: str = Field(description='a pattern of tables, for example "shop.orders"')
     where: str = Field(description="Spark SQL over the row's columns, for example \"status <> 'test'\"")
 
-    _tables = field_validator("tables")(checked_tables)
     _where = field_validator("where")(checked_predicate)
-
-    def covers(self, database: str, table: str) -> bool:
-        """Whether the filter is for a table."""
-        return matches(self.tables, database, table)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.consumers.subscribe import LEASE, From, subscribe
+from cdc_lib.consumers.subscribe import LEASE, From, Holder, subscribe
 from cdc_lib.consumers.subscription import Subscription
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.subscription import Interest
@@ -54,5 +54,6 @@ def subscribe_to(
                     hint="The lease is renewed with the cursor: it would run out while the consumer is at work.",
                 )
             cursors = stack.enter_context(PeriodicCursorStore(cursors, flush_every))
-        made = subscribe(store, cursors, config.source, consumer, interest, start=start, holder=holder, lease=lease)
+        mine = Holder(holder, lease) if holder else Holder(lease=lease)
+        made = subscribe(store, cursors, config.source, consumer, interest, start=start, holder=mine)
         yield stack.enter_context(made)

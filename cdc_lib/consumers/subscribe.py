@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -39,6 +39,25 @@ class SystemClock:
         return datetime.now(UTC)
 
 
+def _this_process() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who takes a subscription.
+
+    Args:
+        name: for people.
+        lease: how long the subscription stays this one's without a sign of life.
+        clock: tells when leases end.
+    """
+
+    name: str = field(default_factory=_this_process)
+    lease: timedelta = LEASE
+    clock: Clock = field(default_factory=SystemClock)
+
+
 def subscribe(
     store: ObjectStore,
     cursors: CursorStore,
@@ -47,9 +66,7 @@ def subscribe(
     interest: Interest | None = None,
     *,
     start: From = "earliest",
-    holder: str = "",
-    lease: timedelta = LEASE,
-    clock: Clock | None = None,
+    holder: Holder | None = None,
 ) -> Subscription:
     """Take the subscription of a consumer, which is made when there is none.
 
@@ -60,9 +77,7 @@ def subscribe(
         consumer: name of the consumer; a subscription with a cursor continues where that is.
         interest: which tables and columns it wants from now on; what it wanted before without it, at first everything.
         start: where it begins when it has no cursor.
-        holder: who takes it, for people.
-        lease: how long it stays this one's without a sign of life.
-        clock: tells when leases end.
+        holder: who takes it; this process without it.
 
     Raises:
         ConsumerHeld: another process holds it.
@@ -73,16 +88,18 @@ def subscribe(
         raise ConfigError(f"{consumer!r} is a cursor of the pipeline itself", hint="Give the consumer another name.")
     if interest is not None:
         checked(interest)
-    clock = clock or SystemClock()
-    holder = holder or f"process {os.getpid()} on {socket.gethostname()}"
+    holder = holder or Holder()
     cursor = cursors.load(source, consumer)
     if cursor is not None:
-        refuse_held(cursor, clock)
-    made = cursor or _begin(store, cursors, source, consumer, start, holder, clock)
+        refuse_held(cursor, holder.clock)
+        made = cursor
+    else:
+        at = first_position(store, drain_cursor(cursors, source), start)
+        made = fresh(source, consumer, at, now=holder.clock.now(), by=holder.name, why=f"subscribed from {start}")
     wanted = interest or made.interest or Interest()
-    mine = Lease(holder, secrets.token_hex(8), clock.now() + lease)
+    mine = Lease(holder.name, secrets.token_hex(8), holder.clock.now() + holder.lease)
     taken = cursors.swap(cursor, leased(replace(made, interest=wanted), mine))
-    return Subscription(store, cursors, taken, clock, lease)
+    return Subscription(store, cursors, taken, holder.clock, holder.lease)
 
 
 def refuse_held(cursor: Cursor, clock: Clock) -> None:
@@ -124,17 +141,3 @@ def first_position(store: ObjectStore, drain: Cursor, start: From) -> EpochPosit
     if manifest is None or manifest.window is None:
         return at
     return EpochPosition(manifest.epoch, manifest.window.start, manifest.identity)
-
-
-def _begin(
-    store: ObjectStore,
-    cursors: CursorStore,
-    source: str,
-    consumer: str,
-    start: From,
-    holder: str,
-    clock: Clock,
-) -> Cursor:
-    drain = drain_cursor(cursors, source)
-    at = first_position(store, drain, start)
-    return fresh(source, consumer, at, now=clock.now(), by=holder, why=f"subscribed from {start}")

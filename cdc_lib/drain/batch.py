@@ -13,13 +13,14 @@ from functools import partial
 from cdc_lib.binlog.ddl.effects import Naming
 from cdc_lib.binlog.ddl.history.window import WindowHistory
 from cdc_lib.binlog.framing.progress import WindowSummary
-from cdc_lib.binlog.reader import StreamFacts, WindowReader
+from cdc_lib.binlog.reader import WindowReader
+from cdc_lib.binlog.rows.captured_tables import CapturedTables, tables_at_fault
 from cdc_lib.binlog.rows.cascades import CascadeWatch
 from cdc_lib.binlog.rows.masking import Shape
 from cdc_lib.binlog.rows.partial_rows import nothing_untold
-from cdc_lib.binlog.rows.quarantined import ExcludedTables, tables_at_fault
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows
-from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.rows.row_groups import ReadOptions, WindowSinks
+from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.shape import is_shaped, stored_as
 from cdc_lib.config.sharing import shares_lake_table
@@ -38,7 +39,6 @@ from cdc_lib.schema_history.versions import Histories
 from cdc_lib.store import layout
 from cdc_lib.store.parquet import BatchWriter
 from cdc_lib.store.raw_archive import RawArchiveWriter
-from cdc_lib.store.raw_events import RawEventWriter
 
 log = logging.getLogger(__name__)
 
@@ -89,95 +89,50 @@ class WindowBatches:
         excluded: dict[TableName, Fault | None] = dict.fromkeys(leaving.spared)
         rolled_back = RolledBackRows()
         while True:
-            found = _Faults(self.config, window.start, leaving.replaced, excluded)
+            reading = _Reading(self.config, window, leaving.replaced, excluded, rolled_back)
             try:
-                return self._read_and_write(window, histories, undrained, excluded, file_times, rolled_back, found)
+                return self._read_and_write(reading, histories, undrained, file_times)
             except RowsRolledBack:
                 continue  # it is known now which: each time more, and the window has an end; a fault may be in one of them
             except _TablesAtFault:
-                excluded = {**found.tables, **excluded}
+                excluded = {**reading.faults, **excluded}
 
     def _read_and_write(
-        self,
-        window: Window,
-        histories: Histories,
-        undrained: Sequence[Window],
-        excluded: Mapping[TableName, Fault | None],
-        file_times: Mapping[str, datetime],
-        rolled_back: RolledBackRows,
-        found: _Faults,
+        self, reading: _Reading, histories: Histories, undrained: Sequence[Window], file_times: Mapping[str, datetime]
     ) -> Manifest:
+        window = reading.window
         key = layout.manifest_key(window)
         history = histories.of_window(window, undrained)
-        level = self.config.drain.compression_level
-        unread = {table for table, fault in excluded.items() if fault is not None and is_replaced(fault)}
         with (
             batch_writer(self.config, self.store, key, layout.part_path) as writer,
             batch_writer(self.config, self.store, key, layout.prepared_path) as prepared,
-            RawEventWriter(self.store, key, level) as raw,
-            self._archiving(key, level) as archive,
+            self._archiving(key) as archive,
         ):
-            left_out = self._left_out(excluded.keys() - unread, raw)
-            take = archive.take if archive is not None else None
-            summary = self._read(
-                window, histories, (writer, prepared), history, left_out, unread, take, rolled_back, found
-            )
-            if found.tables:
+            raw = archive.take if archive is not None else None
+            sinks = WindowSinks(writer, prepared, raw, self._pace(window, histories.facts))
+            summary = self._read(reading, histories, history, sinks)
+            if reading.faults:
                 raise _TablesAtFault  # nothing of this reading is kept
         _check_files(window, summary.file_times, file_times)
         self.origin.check_ends(histories.facts, summary.unclosed)
         histories.keep(history)
-        told = tuple(
-            QuarantinedTable(table, fault, raw.kept.get(table))
-            for table, fault in sorted(excluded.items())
-            if fault is not None or table in raw.kept
-        )
+        told = tuple(QuarantinedTable(table, fault) for table, fault in sorted(reading.excluded.items()) if fault)
         manifest = replace(_window_manifest(window, histories.facts, summary, writer, prepared), quarantined=told)
         if archive is None:
             return manifest
         return replace(manifest, raw=archive.archive(self.origin.facts(histories.facts, histories.charsets)))
 
     @contextmanager
-    def _archiving(self, key: str, level: int) -> Iterator[RawArchiveWriter | None]:
+    def _archiving(self, key: str) -> Iterator[RawArchiveWriter | None]:
         """Give what keeps the window's raw events, where the source file wants that."""
         if not self.config.raw_archive:
             yield None
             return
-        with RawArchiveWriter(self.store, key, level) as archive:
+        with RawArchiveWriter(self.store, key, self.config.drain.compression_level) as archive:
             yield archive
 
-    def _left_out(self, excluded: Collection[str], raw: RawEventWriter) -> ExcludedTables | None:
-        """Return what keeps the events of tables that are left out; None where no table ever is."""
-        if not excluded and self.config.on_error != "quarantine":
-            return None
-        names = [_name(table) for table in excluded]
-        # Events hold every column as it is: what must not be stored keeps those of its whole table from it.
-        return ExcludedTables(names, [name for name in names if is_shaped(self.config, *name)], raw)
-
-    def _read(
-        self,
-        window: Window,
-        histories: Histories,
-        writers: tuple[BatchWriter, BatchWriter],
-        history: WindowHistory,
-        excluded: ExcludedTables | None,
-        unread: Collection[str],
-        raw: Callable[[memoryview], None] | None,
-        rolled_back: RolledBackRows,
-        found: _Faults,
-    ) -> WindowSummary:
-        drain, facts, origin = self.config.drain, histories.facts, self.origin
-        untold = origin.untold if facts.identity.flavor == "mariadb" else nothing_untold
-        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, untold)
-        naming = Naming(
-            fold=facts.folds_names,
-            swaps=self.config.tables.online_schema_change,
-            kept=origin.kept,
-            shaped=partial(is_shaped, self.config),
-            stored=partial(stored_as, self.config),
-            shares=partial(shares_lake_table, self.config),
-            dates_as_text=self.config.zero_dates == "string",
-        )
+    def _pace(self, window: Window, facts: ServerFacts) -> Callable[[int], None]:
+        """Return what is told of the bytes that were gone through, and says now and then how many that are."""
         pace = Pace(
             f"window {window.id}", "bytes", bytes_between(window.start, facts.files, window.stop), time.monotonic()
         )
@@ -186,22 +141,36 @@ class WindowBatches:
             if line := pace.tick(count, time.monotonic()):
                 log.info("%s", line)
 
-        options = ReadOptions(
-            group_rows=drain.row_group_rows, values=self.config.values, naming=naming, received=received
+        return received
+
+    def _read(
+        self, reading: _Reading, histories: Histories, history: WindowHistory, sinks: WindowSinks
+    ) -> WindowSummary:
+        config, facts, origin = self.config, histories.facts, self.origin
+        untold = origin.untold if facts.identity.flavor == "mariadb" else nothing_untold
+        naming = Naming(
+            fold=facts.folds_names,
+            swaps=config.tables.online_schema_change,
+            kept=origin.kept,
+            shaped=partial(is_shaped, config),
+            stored=partial(stored_as, config),
+            shares=partial(shares_lake_table, config),
+            dates_as_text=config.zero_dates == "string",
         )
-        with origin.stream(window, facts.identity) as stream:
-
-            def wanted(database: str, table: str) -> bool:
-                # Of what is read again automatically not even the raw events are kept.
-                name = TableName(database, table)
-                return self.config.tables.captures(database, table) and name not in unread and name not in found.tables
-
-            reader = WindowReader(
-                window, stream, stream_facts, wanted, *writers, options, history, self.shape, excluded, raw, rolled_back,
-                CascadeWatch(origin.cascades, self.config.cascades, lambda *table: origin.kept(*table) != "fixed"),
-                found.spare,
-            )  # fmt: skip
-            return reader.run()
+        captured = CapturedTables(
+            reading.wants,
+            self.shape,
+            excluded=reading.left_out,
+            spare=reading.spare,
+            quarantines=config.on_error == "quarantine" or bool(reading.left_out),
+            cascades=CascadeWatch(origin.cascades, config.cascades, lambda *table: origin.kept(*table) != "fixed"),
+        )
+        options = ReadOptions(group_rows=config.drain.row_group_rows, values=config.values, naming=naming)
+        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, untold, history)
+        with origin.stream(reading.window, facts.identity) as stream:
+            return WindowReader(
+                reading.window, stream, stream_facts, captured, sinks, options, reading.rolled_back
+            ).run()
 
 
 class _TablesAtFault(Exception):
@@ -209,29 +178,48 @@ class _TablesAtFault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Faults:
-    """The tables at fault that one reading of a window finds.
+class _Reading:
+    """One reading of a window: what is known before it, and the tables at fault that it finds.
 
     Args:
         config: of the source.
-        at: where the window starts.
+        window: that is read.
         replaced: tables that may be left out whatever the source file says.
-        excluded: tables that the reading does without.
-        tables: what was found, the first fault of each table.
+        excluded: tables that it does without, and the faults that earlier readings found in them; None for one that was
+            quarantined before.
+        rolled_back: rows that were taken back, as far as earlier readings know.
+        faults: what it finds, the first fault of each table.
     """
 
     config: SourceConfig
-    at: Position
+    window: Window
     replaced: Collection[TableName]
     excluded: Mapping[TableName, Fault | None]
-    tables: dict[TableName, Fault] = field(default_factory=dict)
+    rolled_back: RolledBackRows
+    faults: dict[TableName, Fault] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> frozenset[TableName]:
+        """The tables of which statements count and rows do not."""
+        return frozenset(table for table in self.excluded if not self._is_read_again(table))
+
+    def _is_read_again(self, table: TableName) -> bool:
+        """Whether a new snapshot brings a table automatically: nothing of it counts, its statements neither."""
+        fault = self.excluded.get(table)
+        return fault is not None and is_replaced(fault)
+
+    def wants(self, database: str, table: str) -> bool:
+        """Whether a table is captured, as far as the reading came."""
+        name = TableName(database, table)
+        captured = self.config.tables.captures(database, table)
+        return captured and not self._is_read_again(name) and name not in self.faults
 
     def spare(self, error: DecodeError | TableUnreadable) -> Collection[TableName]:
         """Return the tables that are left out for an error from here on; none where it stops everything."""
-        found = at_fault(self.config, error, self.at, self.replaced)
+        found = at_fault(self.config, error, self.window.start, self.replaced)
         new = {table: fault for table, fault in found.items() if table not in self.excluded}
         for table, fault in new.items():
-            self.tables.setdefault(table, fault)
+            self.faults.setdefault(table, fault)
         return new.keys()
 
 
@@ -260,10 +248,6 @@ def at_fault(
         at = Position(file, offset)
     fault = Fault(at, error.code, error.message, error.hint)
     return dict.fromkeys(tables, fault)
-
-
-def _name(table: str) -> tuple[str, str]:
-    return TableName.parse(table).pair
 
 
 def _check_files(window: Window, read: Mapping[str, datetime], known: Mapping[str, datetime]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -31,8 +30,6 @@ from cdc_lib.schema_history.versions import Histories
 from cdc_lib.store import layout
 from cdc_lib.store.manifests import find_manifest, publish_manifest
 from cdc_lib.store.objects.layered import LayeredStore
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,7 @@ class Drainer:
 
 def contents_of(manifest: Manifest) -> tuple[object, ...]:
     """Return what two drains of one window must agree on."""
-    quarantined = tuple((one.table, one.events) for one in manifest.quarantined)
+    quarantined = tuple(one.table for one in manifest.quarantined)
     raw = manifest.raw and manifest.raw.sha256
     return (
         manifest.files,

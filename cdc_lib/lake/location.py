@@ -51,14 +51,6 @@ def namespace_location(catalog: str, warehouse: str | None, name: LakeName) -> s
     return None if base is None else below(base, folder_of(*name.namespace))
 
 
-def overlap(one: str, other: str) -> bool:
-    """Whether one of two locations is the other or lies in it, as far as is known: in doubt it does."""
-    return any(
-        first.startswith(second) or second.startswith(first)
-        for first, second in zip(paths_of(one), paths_of(other), strict=True)
-    )
-
-
 def paths_of(location: str) -> tuple[str, str]:
     """Return a location as texts of which one is the beginning of another where the one's folder holds the other's.
 

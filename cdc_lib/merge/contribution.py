@@ -49,7 +49,7 @@ class Contribution:
         told = (
             one for one in waiting.values() if one.added.value is not None
         )  # NULL is what a new column has automatically
-        return replace(self.work.marker, waiting=tuple(told))
+        return replace(self.work.marker, pending_defaults=tuple(told))
 
     def filled(self, source: str) -> list[Filled]:
         """Return what its rows have in columns that were added after them."""

@@ -135,7 +135,7 @@ def work_on(table: TableName, mode: Mode, batches: Sequence[Batch], marker: Mark
     late = min(lows, default=None)
     known = replace(marker, dropped=_dropped(table, marker, plan))
     now = statement_effects(table, (batch.manifest for batch in windows), marker.merged_to, known)
-    after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, waiting=())
+    after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, pending_defaults=())
     ahead = max(filter(None, (marker.ahead_until, after.ahead_until)), default=None)
     read = spans([batch.manifest for batch in taken])
     work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), ahead_until=ahead, ranges=read)

@@ -52,7 +52,7 @@ def statement_effects(
         since: statements before this point are done; None for none.
         before: what the table's marker remembers of the statements before them.
     """
-    now = StatementEffects(dropped=before.dropped, shadow=before.shadow, added_defaults=before.waiting)
+    now = StatementEffects(dropped=before.dropped, shadow=before.shadow, added_defaults=before.pending_defaults)
     for manifest in manifests:
         for statement in manifest.statements:
             at = Point.at(manifest.epoch, statement.position)

@@ -15,7 +15,7 @@ from typing import Literal
 from cdc_lib.errors import CursorMoved
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.commit import Commit
-from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.gtid import NO_GTIDS, GtidSet, WindowGtids
 from cdc_lib.model.position import Position, file_number
 from cdc_lib.model.quarantine import LaggingTable, QuarantineRecord, excluded_tables, lagging_tables
 from cdc_lib.model.server_identity import ServerIdentity
@@ -233,8 +233,7 @@ class Cursor:
         at: datetime,
         event_time: datetime | None,
         by: str = "",
-        gtids: str = "",
-        has_gtids: bool = False,
+        gtids: WindowGtids = NO_GTIDS,
         last: Commit | None = None,
     ) -> Cursor:
         """Move over a window that starts where the cursor is.
@@ -245,7 +244,6 @@ class Cursor:
             event_time: commit time of its last transaction; None when it has none.
             by: who.
             gtids: of its transactions.
-            has_gtids: whether these are all of them, and the last transaction has one.
             last: commit of its last transaction by the clock of the server that committed it first.
 
         Raises:
@@ -260,13 +258,13 @@ class Cursor:
             )
         move = Move(at=at, kind="ack", start=self.position, stop=window.stop, by=by)
         left = tuple(w for w in self.in_flight if window.stop <= w.start and w != window)
-        known = GtidSet.parse(self.identity.flavor, self.gtid_set) if gtids else None
-        more = known.union(GtidSet.parse(self.identity.flavor, gtids)) if known is not None else None
+        known = GtidSet.parse(self.identity.flavor, self.gtid_set) if gtids.text else None
+        more = known.union(GtidSet.parse(self.identity.flavor, gtids.text)) if known is not None else None
         return replace(
             self,
             position=window.stop,
             gtid_set=self.gtid_set if more is None else str(more),
-            gtids_known=self.gtids_known and (has_gtids or event_time is None),
+            gtids_known=self.gtids_known and (gtids.complete or event_time is None),
             file_times={f: t for f, t in self.file_times.items() if file_number(f) >= window.stop.file_number},
             event_time=event_time or self.event_time,
             last=self.last if event_time is None else last,

@@ -26,6 +26,23 @@ _U32 = 2**32
 
 
 @dataclass(frozen=True, slots=True)
+class WindowGtids:
+    """The GTIDs of a window's transactions.
+
+    Args:
+        text: as a set; empty without one.
+        complete: whether these are those of all transactions, and the last one has one.
+    """
+
+    text: str = ""
+    complete: bool = False
+
+
+NO_GTIDS = WindowGtids()
+"""Of a window whose transactions have none."""
+
+
+@dataclass(frozen=True, slots=True)
 class GtidSet:
     """Transactions by source; intervals are sorted and neither touch nor overlap.
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from cdc_lib.errors import MergeError
 from cdc_lib.model.column_rename import ColumnRename
@@ -86,19 +88,6 @@ TABLE_PROPERTY = "cdc.table"
 """Table property: ``database.table`` at the source."""
 
 
-_MARKER_KEYS = frozenset(
-    {
-        "format_version",
-        "merged_to",
-        "snapshots",
-        "dropped",
-        "shadow",
-        "pending_defaults",
-        "reselected",
-        "source_uuid",
-    }
-)
-
 KEPT_SNAPSHOTS = 20
 """How many snapshots of a source table its marker remembers."""
 
@@ -138,16 +127,6 @@ class PlacedDefault:
     before: Point
     added: AddedDefault
 
-    def to_plain(self) -> list[object]:
-        """Return it as JSON has it."""
-        return [list(self.before), self.added.column, self.added.value]
-
-    @classmethod
-    def from_plain(cls, plain: tuple[list[int], str, str | None]) -> PlacedDefault:
-        """Read it back."""
-        before, column, value = plain
-        return cls(Point(*before), _fill(column, value))
-
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
@@ -160,19 +139,6 @@ class Shadow:
 
     added_defaults: tuple[AddedDefault, ...] = ()
     unclear: str = ""
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return {"added_defaults": [[fill.column, fill.value] for fill in self.added_defaults], "unclear": self.unclear}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Shadow:
-        """Read it back."""
-        return cls(tuple(_fill(*one) for one in plain["added_defaults"]), str(plain["unclear"]))
-
-
-def _fill(column: str, value: str | None) -> AddedDefault:
-    return AddedDefault(str(column), None if value is None else str(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +167,7 @@ class Marker:
         snapshots: the snapshots of the table, by id.
         dropped: where the table was dropped at the source and not created since.
         shadow: what an online schema change tool has done so far; None for nothing.
-        waiting: values for columns that the lake table gets with the first row that has them.
+        pending_defaults: values for columns that the lake table gets with the first row that has them.
         reselected: what is while rows that were re-selected are ahead of ``merged_to``; None when none is.
         source_uuid: of the source whose merge wrote it.
     """
@@ -210,7 +176,7 @@ class Marker:
     snapshots: tuple[SnapshotMark, ...] = ()
     dropped: Point | None = None
     shadow: Shadow | None = None
-    waiting: tuple[PlacedDefault, ...] = ()
+    pending_defaults: tuple[PlacedDefault, ...] = ()
     reselected: Reselected | None = None
     source_uuid: str = ""
 
@@ -269,25 +235,8 @@ class Marker:
 
     def to_json(self) -> str:
         """Return the text that the snapshot summary holds."""
-        snapshots = {
-            mark.snapshot_id: {
-                "chunks": mark.chunks,
-                "complete": mark.complete,
-                "low": mark.low,
-                "high": mark.high,
-                "read_to": mark.read_to,
-                **({"partial": True} if mark.partial else {}),
-            }
-            for mark in self.snapshots
-        }
-        plain: dict[str, Any] = {"format_version": 1, "merged_to": self.merged_to, "snapshots": snapshots}
-        plain |= {"source_uuid": self.source_uuid} if self.source_uuid else {}
-        plain |= {"dropped": self.dropped} if self.dropped is not None else {}
-        plain |= {"pending_defaults": [one.to_plain() for one in self.waiting]} if self.waiting else {}
-        plain |= {"shadow": self.shadow.to_plain()} if self.shadow is not None else {}
-        if self.reselected is not None:
-            plain |= {"reselected": [self.reselected.low, self.reselected.high]}
-        return json.dumps(plain, separators=(",", ":"))
+        plain = _MARKER.dump_python(self, mode="json", exclude_defaults=True)
+        return json.dumps({"format_version": 1, **plain}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str, table: str) -> Marker:
@@ -298,29 +247,22 @@ class Marker:
         """
         try:
             plain: dict[str, Any] = json.loads(text)
-            version, merged_to = plain["format_version"], plain["merged_to"]
-            marks = [_mark(name, mark) for name, mark in plain["snapshots"].items()]
-            point = Point(*merged_to) if merged_to is not None else None
-            dropped = Point(*plain["dropped"]) if plain.get("dropped") is not None else None
-            shadow = Shadow.from_plain(plain["shadow"]) if "shadow" in plain else None
-            waiting = tuple(PlacedDefault.from_plain(one) for one in plain.get("pending_defaults", ()))
-            points = [Point(*one) for one in plain.get("reselected", ())]
-            reselected = Reselected(*points) if points else None
-            source_uuid = str(plain.get("source_uuid", ""))
+            version = plain.pop("format_version")
+            if version != 1:
+                raise _unreadable(text, table, f"its format_version is {version}")
+            if unknown := plain.keys() - {one.name for one in fields(cls)}:
+                # What a later release wrote may change what the other fields mean.
+                raise _unreadable(text, table, f"it has the unknown field {min(unknown)}")
+            marker: Marker = _MARKER.validate_json(json.dumps(plain), strict=True)
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_input=False)[0]
+            raise _unreadable(text, table, f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _unreadable(text, table, repr(error)) from error
-        if unknown := plain.keys() - _MARKER_KEYS:  # what a later release wrote may change what the other fields mean
-            raise _unreadable(text, table, f"it has the unknown field {min(unknown)}")
-        if version != 1:
-            raise _unreadable(text, table, f"its format_version is {version}")
-        marks = sorted(marks, key=lambda m: m.snapshot_id)
-        return cls(point, tuple(marks), dropped, shadow, waiting, reselected, source_uuid)
+        return marker
 
 
-def _mark(snapshot_id: str, plain: Mapping[str, Any]) -> SnapshotMark:
-    low, high = Point(*plain["low"]), Point(*plain["high"])
-    read_to = Point(*plain["read_to"])
-    return SnapshotMark(snapshot_id, plain["chunks"], plain["complete"], low, high, read_to, bool(plain.get("partial")))
+_MARKER = TypeAdapter(Marker)
 
 
 def _unreadable(text: str, table: str, fault: str) -> MergeError:

@@ -96,7 +96,6 @@ class SnapshotChunk:
         table: ``database.table``.
         number: 0, 1, 2, ... in key order.
         low_watermark: position read before the SELECT; every change before it is in the rows.
-        after_key: text form of the key after which the chunk begins; None for the first chunk.
         last_key: text form of the last key read; None when the chunk is empty or the table has no key.
         upper_key: text form of the greatest key when the snapshot began; fixed in the first chunk; None without a key.
         last: whether the table ends here.
@@ -108,7 +107,6 @@ class SnapshotChunk:
     table: TableName
     number: int
     low_watermark: Position
-    after_key: tuple[str, ...] | None
     last_key: tuple[str, ...] | None
     upper_key: tuple[str, ...] | None
     last: bool
@@ -145,7 +143,7 @@ class Manifest:
         prepared: XA transactions that are prepared in the window, in order.
         xa_decisions: XA transactions that are committed or rolled back in the window, in order.
         prepared_files: the rows of ``prepared``; they count only where a window commits them.
-        quarantined: tables whose rows are left out.
+        quarantined: tables that are at fault, whose rows are left out.
         gtid_set: GTIDs of all of the window's transactions; empty when it has none, and in batches of older releases.
         statements: what statements did to the rows of captured tables, in order.
         raw: the window's raw events; None where they are not kept.

@@ -2,7 +2,12 @@
 
 Positions compare by the number of their file and then by offset, never as text: ``binlog.1000000`` comes after
 ``binlog.999999``. An order key adds the epoch in front (it counts source switches) and the row after, so that any two
-changes of one source can be told apart and put in order.
+changes of one source can be told apart and put in order: epoch, file number, offset, row, compared as numbers.
+
+A row of the binlog has the offset at which its event starts and its index in that event. All rows of a compressed
+transaction have the offset of the one event that holds it, and as row the offset of their own event in there plus the
+index: unique and increasing, however large the transaction is. A snapshot row has the low watermark that was read before its
+SELECT and row -1: it comes after every event before the watermark and before every event at or after it.
 """
 
 from __future__ import annotations
@@ -78,23 +83,8 @@ def file_number(file: str) -> int:
     return int(match["number"])
 
 
-class OrderKey(NamedTuple):
-    """The place of one change among all changes of a source; compares as numbers, field by field.
-
-    A row of the binlog has the offset at which its event starts and its index in that event. All rows of a compressed
-    transaction have the offset of the one event that holds it, and as row the offset of their own event in there plus the
-    index: unique and increasing, however large the transaction is. A snapshot row has the low watermark that was read before its SELECT and row -1: it comes after every event before the watermark and before
-    every event at or after it.
-    """
-
-    epoch: int
-    file: int
-    offset: int
-    row: int
-
-
 SNAPSHOT_ROW = -1
-"""``OrderKey.row`` of a row that was read by SELECT."""
+"""The index of a row that was read by SELECT, in its order key."""
 
 
 class Point(NamedTuple):

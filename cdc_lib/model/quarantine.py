@@ -1,7 +1,7 @@
 """Tables that are quarantined because something of them is not understood, while the others continue.
 
-A window leaves out the rows of such a table from its start on and keeps the table's raw events instead. The drain cursor
-remembers from where on the table is left out, so that later windows, whoever drained them and when, bring nothing of it.
+A window leaves out the rows of such a table from its start on. The drain cursor remembers from where on the table is left
+out, so that later windows, whoever drained them and when, bring nothing of it. A new snapshot brings its rows back.
 
 A table whose snapshot is taken again has a record of the same kind without a fault: its windows are drained as ever, and the
 lake takes nothing of them, because the snapshot brings what they did.
@@ -41,39 +41,16 @@ def is_replaced(fault: Fault) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class RawEventsFile:
-    """The raw events of one table in one window, in a file of their own (see ``cdc_lib/store/raw_events.py``).
-
-    Args:
-        path: key below the manifest's own folder.
-        events: how many, table maps and statements included.
-        bytes: size of the file.
-        sha256: hex digest of the file.
-        first: where the first event starts.
-        last: where the last event starts.
-    """
-
-    path: str
-    events: int
-    bytes: int
-    sha256: str
-    first: Position
-    last: Position
-
-
-@dataclass(frozen=True, slots=True)
 class QuarantinedTable:
-    """A table whose rows a batch leaves out.
+    """A table that is at fault in a batch, which leaves out its rows.
 
     Args:
         table: ``database.table`` at the source.
-        fault: what was found in this batch; None when the table was quarantined before.
-        events: the table's raw events; None when there are none, or none may be kept (left out columns, masks).
+        fault: what was found in this batch.
     """
 
     table: TableName
-    fault: Fault | None
-    events: RawEventsFile | None = None
+    fault: Fault
 
 
 @dataclass(frozen=True, slots=True)

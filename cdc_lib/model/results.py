@@ -29,7 +29,7 @@ class DrainResult:
         bytes: bytes of their files.
         events: binlog events read.
         seconds: wall clock time.
-        quarantined: tables whose rows the batches leave out.
+        quarantined: tables that are at fault, whose rows the batches leave out.
     """
 
     unit_id: str

@@ -26,6 +26,21 @@ class BinlogExpiry:
 
 
 @dataclass(frozen=True, slots=True)
+class FileTimes:
+    """When a binlog file was written, by the server's clock.
+
+    Args:
+        made: when it was made; None when nobody knows.
+        ended: when the file after it was made; None when there is none, or nobody knows.
+        now: the time.
+    """
+
+    made: datetime | None
+    ended: datetime | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RetentionForecast:
     """What is left until a server may purge the file that a cursor is in.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.gtid import WindowGtids
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.window import Window
 
@@ -21,7 +22,5 @@ def over_window(cursor: Cursor, window: Window, manifest: Manifest | None, *, at
     """
     if manifest is None:
         return cursor.acked(window, at=at, event_time=None, by=by)
-    told, has_gtids = manifest.gtid_set, bool(manifest.gtid_set and manifest.gtid_last)
-    return cursor.acked(
-        window, at=at, event_time=manifest.last_time, by=by, gtids=told, has_gtids=has_gtids, last=manifest.last_commit
-    )
+    gtids = WindowGtids(manifest.gtid_set, complete=bool(manifest.gtid_set and manifest.gtid_last))
+    return cursor.acked(window, at=at, event_time=manifest.last_time, by=by, gtids=gtids, last=manifest.last_commit)

@@ -18,10 +18,10 @@ rules of a service that hosts the server, is not foreseen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from cdc_lib.model.position import Position, file_number
-from cdc_lib.model.retention_forecast import BinlogExpiry, RetentionForecast
+from cdc_lib.model.retention_forecast import BinlogExpiry, FileTimes, RetentionForecast
 from cdc_lib.plan.windows import bytes_between
 
 
@@ -30,10 +30,8 @@ def retention_forecast(
     files: Sequence[tuple[str, int]],
     binlog_end: Position,
     keeping: BinlogExpiry,
+    times: FileTimes,
     *,
-    made: datetime | None,
-    ended: datetime | None,
-    now: datetime,
     rate: float | None,
 ) -> RetentionForecast:
     """Tell how long the server still keeps what comes next.
@@ -43,9 +41,7 @@ def retention_forecast(
         files: binlog files and their sizes, oldest first.
         binlog_end: end of the binlog.
         keeping: what makes the server purge files.
-        made: when the cursor's file was made, by the server's clock; None when nobody knows.
-        ended: when the file after it was made; None when there is none, or nobody knows.
-        now: the time, by the server's clock.
+        times: of the cursor's file.
         rate: bytes per second at which a backlog is drained; None when nothing tells.
     """
     behind = bytes_between(position, files, binlog_end)
@@ -56,11 +52,11 @@ def retention_forecast(
         )
     last = files[-1][0] == position.file
     expires_at = left = None
-    end = now if last else ended
+    end = times.now if last else times.ended
     if keeping.seconds is not None and end is not None and not keeping.unknown:
         expires_at = end + timedelta(seconds=keeping.seconds)
-        left = max(0.0, (expires_at - now).total_seconds())
-    room, room_seconds = _room(position, files, keeping, made, now)
+        left = max(0.0, (expires_at - times.now).total_seconds())
+    room, room_seconds = _room(position, files, keeping, times)
     return RetentionForecast(
         position, behind, keeping.seconds, expires_at, left, last, rate, catch_up, room, room_seconds,
         unknown=keeping.unknown,
@@ -68,14 +64,14 @@ def retention_forecast(
 
 
 def _room(
-    position: Position, files: Sequence[tuple[str, int]], keeping: BinlogExpiry, made: datetime | None, now: datetime
+    position: Position, files: Sequence[tuple[str, int]], keeping: BinlogExpiry, times: FileTimes
 ) -> tuple[int | None, float | None]:
     """Return what may still be written before the size limit takes the cursor's file, and how long that takes."""
     if keeping.total_bytes is None:
         return None, None
     from_here = sum(size for name, size in files if file_number(name) >= position.file_number)
     room = max(0, keeping.total_bytes - from_here)
-    seconds = (now - made).total_seconds() if made is not None else 0.0
+    seconds = (times.now - times.made).total_seconds() if times.made is not None else 0.0
     if room == 0:
         return 0, 0.0
     return room, room * seconds / from_here if seconds > 0 and from_here > 0 else None

@@ -7,7 +7,7 @@ of the lake what the source no longer has. That is the stretch of a table that w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.model.cursor import Cursor
@@ -18,16 +18,25 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.quarantine.records import Unmerged, given_up
 
 
+@dataclass(frozen=True, slots=True)
+class ResnapshotRequest:
+    """Why tables are to get new snapshots.
+
+    Args:
+        why: the reason, for people.
+        at: now (UTC).
+        by: who asks.
+        start: of a window: nothing of the tables in it or after it counts. None for all that the lake does not have.
+    """
+
+    why: str
+    at: datetime
+    by: str
+    start: Position | None = None
+
+
 def with_new_snapshot(
-    cursor: Cursor,
-    table: TableName,
-    lake: Cursor,
-    unmerged: Mapping[TableName, Unmerged],
-    *,
-    start: Position | None = None,
-    why: str,
-    at: datetime,
-    by: str,
+    cursor: Cursor, table: TableName, lake: Cursor, unmerged: Mapping[TableName, Unmerged], request: ResnapshotRequest
 ) -> Cursor:
     """Return the drain cursor that wants a new snapshot of a table; the next plan asks for it.
 
@@ -40,11 +49,9 @@ def with_new_snapshot(
         table: ``database.table``.
         lake: the lake's cursor; what it has in flight may be planned again.
         unmerged: by table, the last snapshot that the lake neither has nor has in flight.
-        start: of a window: nothing of the table in it or after it counts. None for all that the lake does not have.
-        why: the reason, for people.
-        at: now (UTC).
-        by: who asks.
+        request: who asks, and from where on.
     """
+    start = request.start
     last = cursor.quarantine_record(table)
     if last is not None and _begins_too_late(last, lake, start):
         cursor = replace(cursor, quarantine=tuple(one for one in cursor.quarantine if one != last))
@@ -67,7 +74,7 @@ def with_new_snapshot(
                 epoch, begin = last.released_epoch, last.released_position
             if start is not None or last.begins_by(lake.epoch, lake.position):
                 state = last.as_of
-    record = QuarantineRecord(table, epoch, begin, state, begin, None, None, at, by, why=why)
+    record = QuarantineRecord(table, epoch, begin, state, begin, None, None, request.at, request.by, why=request.why)
     return replace(cursor, quarantine=(*cursor.quarantine, record))
 
 

@@ -19,7 +19,7 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.plan.gaps import lost_chunk
 from cdc_lib.ports import ObjectStore
 from cdc_lib.quarantine.records import FaultyTable, Unmerged, quarantine
-from cdc_lib.quarantine.resnapshot import with_new_snapshot
+from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
 from cdc_lib.store import layout
 from cdc_lib.store.manifests import find_manifest
 
@@ -58,7 +58,7 @@ class Quarantine:
         reached = there.epoch, there.in_flight[-1].stop if lake and lake.in_flight else there.position
 
         def anew(alone: Cursor, table: TableName, start: Position | None, why: str) -> Cursor:
-            return with_new_snapshot(alone, table, lake or cursor, unmerged, start=start, why=why, at=at, by=by)
+            return with_new_snapshot(alone, table, lake or cursor, unmerged, ResnapshotRequest(why, at, by, start))
 
         def recorded(one: FaultyTable, alone: Cursor) -> Cursor:
             if is_replaced(one.fault):
@@ -101,15 +101,7 @@ class Quarantine:
         return high is None or position < high
 
     def with_new_snapshots(
-        self,
-        cursor: Cursor,
-        lake: Cursor | None,
-        tables: Sequence[TableName],
-        *,
-        start: Position | None = None,
-        why: str,
-        at: datetime,
-        by: str,
+        self, cursor: Cursor, lake: Cursor | None, tables: Sequence[TableName], request: ResnapshotRequest
     ) -> Cursor:
         """Return the drain cursor that wants new snapshots; see :func:`cdc_lib.quarantine.resnapshot.with_new_snapshot`.
 
@@ -120,10 +112,7 @@ class Quarantine:
             cursor: after what is acknowledged.
             lake: the lake's cursor.
             tables: ``database.table`` of each.
-            start: of a window, from which on nothing of the tables counts; None for all that the lake does not have.
-            why: the reason, for people.
-            at: now (UTC).
-            by: who asks.
+            request: who asks, and from where on.
         """
         unmerged, there = self._unmerged(cursor, lake), lake or cursor
         merged: dict[TableName, list[SnapshotTask]] = {}
@@ -132,7 +121,7 @@ class Quarantine:
 
         def anew(table: TableName, alone: Cursor) -> Cursor:
             its = replace(there, snapshots=tuple(merged.get(table, ())))
-            return with_new_snapshot(alone, table, its, unmerged, start=start, why=why, at=at, by=by)
+            return with_new_snapshot(alone, table, its, unmerged, request)
 
         return table_by_table(cursor, ((table, partial(anew, table)) for table in tables))
 
@@ -168,7 +157,7 @@ class Quarantine:
             high = self._high(task)
             if high is not None and switch.previous_end.position < high:
                 why = f"its snapshot was read up to {high}, after the place where the former server was left"
-                cursor = self.with_new_snapshots(cursor, lake, [task.name], why=why, at=at, by=by)
+                cursor = self.with_new_snapshots(cursor, lake, [task.name], ResnapshotRequest(why, at, by))
         return cursor
 
     # --- what a merge waits for
@@ -235,5 +224,4 @@ def _found(manifests: Sequence[Manifest]) -> Iterator[FaultyTable]:
         start = manifest.window.start if manifest.window is not None else None
         behind = manifest.first_time if manifest.window is not None else None
         for one in manifest.quarantined:
-            if one.fault is not None:
-                yield FaultyTable(one.table, one.fault, start, behind)
+            yield FaultyTable(one.table, one.fault, start, behind)

@@ -227,9 +227,7 @@ class Reselector:
                 self._high(projection)  # whether the table is another one is worth more than what a SELECT says then
                 raise
             high = self._high(projection)
-        chunk = SnapshotChunk(
-            "reselect", projection.schema.name, 0, low, None, None, None, last=True, high_watermark=high
-        )
+        chunk = SnapshotChunk("reselect", projection.schema.name, 0, low, None, None, last=True, high_watermark=high)
         schemas = {projection.schema.id: projection.schema}
         manifest = Manifest(
             self.config.source, self.epoch, self.identity, None, chunk, "", "", at, at, 0, 0, writer.files, schemas

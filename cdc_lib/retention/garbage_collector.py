@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
-from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.ports import CursorStore, ObjectStore
@@ -19,8 +18,9 @@ from cdc_lib.retention.orphans import is_still_unnamed, unnamed
 from cdc_lib.retention.policy import Facts, Verdict, ended_snapshots, judge_windows, laggards
 from cdc_lib.retention.pruning import pruned_drain, pruned_lake
 from cdc_lib.retention.removal import Collection, Removal, removal
-from cdc_lib.store import documents, layout
+from cdc_lib.store import layout
 from cdc_lib.store.cuts import KEPT_CUTS, place_of
+from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import stored_windows
 
 ORPHANS_STAY = timedelta(days=1)
@@ -114,9 +114,7 @@ def _folder(manifest_key: str) -> str:
 
 def _watermark(store: ObjectStore) -> Callable[[SnapshotTask, int], Point | None]:
     def of_chunk(task: SnapshotTask, number: int) -> Point | None:
-        key = layout.chunk_manifest_key(task, number)
-        found = store.get(key)
-        manifest = documents.load(Manifest, found.data, key) if found is not None else None
+        manifest = find_manifest(store, layout.chunk_manifest_key(task, number))
         if manifest is None or manifest.chunk is None:
             return None
         return Point.at(manifest.epoch, manifest.chunk.low_watermark)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.ports import ObjectInfo, ObjectStore
-from cdc_lib.store import documents, layout
+from cdc_lib.store import layout
+from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import StoredWindow, windows_among
 
 
@@ -44,7 +45,7 @@ def list_batches(store: ObjectStore, source: str) -> Listing:
 
 
 def _manifest(store: ObjectStore, key: str) -> Manifest:
-    found = store.get(key)
+    found = find_manifest(store, key)
     if found is None:
         raise CorruptBatch("a manifest was there a moment ago and is gone", hint="Collect again.", key=key)
-    return documents.load(Manifest, found.data, key)
+    return found

@@ -12,7 +12,8 @@ from cdc_lib.model.position import Point
 from cdc_lib.ports import ObjectStore
 from cdc_lib.retention.listing import Listing
 from cdc_lib.retention.removal import Removal, removal
-from cdc_lib.store import documents, layout
+from cdc_lib.store import layout
+from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import bounds_of
 
 _ROWS = re.compile(r"/(part|prepared)-[^/]*\.parquet$")
@@ -42,11 +43,8 @@ def unnamed(listing: Listing, cursors: Sequence[Cursor], going: Collection[str],
 
 def is_still_unnamed(store: ObjectStore, found: Removal) -> bool:
     """Tell whether the manifest beside the files, if there is one by now, does not name them."""
-    key = layout.manifest_in(found.folder)
-    stored = store.get(key)
-    if stored is None:
-        return True
-    return _named(documents.load(Manifest, stored.data, key), found.folder).isdisjoint(found.keys)
+    manifest = find_manifest(store, layout.manifest_in(found.folder))
+    return manifest is None or _named(manifest, found.folder).isdisjoint(found.keys)
 
 
 def _named(manifest: Manifest, folder: str) -> set[str]:

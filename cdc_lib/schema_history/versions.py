@@ -16,7 +16,7 @@ from cdc_lib.binlog.ddl.history.column import Rules
 from cdc_lib.binlog.ddl.history.window import State, UnknownDefinition, WindowHistory, touched
 from cdc_lib.binlog.ddl.reader import Dated, read_statements
 from cdc_lib.binlog.ddl.redact import concealed
-from cdc_lib.binlog.reader import StreamFacts
+from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import TableUnreadable, UnknownSchema
 from cdc_lib.model.position import Position

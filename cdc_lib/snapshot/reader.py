@@ -127,7 +127,7 @@ class SnapshotReader:
         high = self._high_watermark(identity)
         last_key = chunks.key_text(schema, result.last_key) if upper is not None and result.last_key else None
         chunk = SnapshotChunk(
-            task.snapshot_id, task.name, number, watermark, after, last_key, upper,
+            task.snapshot_id, task.name, number, watermark, last_key, upper,
             last=upper is None or result.rows < rows or last_key == upper, high_watermark=high, selection=task.selection,
         )  # fmt: skip
         return publish_manifest(
@@ -161,7 +161,7 @@ class SnapshotReader:
         if task.name not in found or facts.binlog_end is None:
             raise error
         empty = TableSchema(task.database, task.table, ())
-        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.binlog_end, None, None, None, last=True)
+        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.binlog_end, None, None, last=True)
         manifest = _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC))
         manifest = replace(manifest, quarantined=(QuarantinedTable(task.name, found[task.name]),))
         return publish_manifest(self.store, layout.chunk_manifest_key(task, number), manifest)
@@ -193,7 +193,7 @@ class SnapshotReader:
         if facts.binlog_end is None:
             raise UnknownSchema("the table to be read does not exist", table=task.name)
         empty = TableSchema(task.database, task.table, ())
-        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.binlog_end, None, None, None, last=True)
+        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.binlog_end, None, None, last=True)
         return publish_manifest(self.store, key, _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC)))
 
 

@@ -30,6 +30,7 @@ from cdc_lib.mysql.xa_recover import wait_for_decisions
 from cdc_lib.plan.start import Starter
 from cdc_lib.ports import ObjectStore
 from cdc_lib.quarantine.records import resume
+from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.schema_history.versions import Histories
 
@@ -99,7 +100,7 @@ class Releaser:
             SourceError: the server cannot be reached or is another one.
         """
         quarantine = Quarantine(self.config, self.store)
-        recorded = quarantine.with_new_snapshots(cursor, lake, tables, why=why, at=at, by=by)
+        recorded = quarantine.with_new_snapshots(cursor, lake, tables, ResnapshotRequest(why, at, by))
         return self.released(recorded, tables, at=at, by=by)
 
     def freed(self, cursor: Cursor, table: TableName, *, at: datetime, by: str) -> Cursor:

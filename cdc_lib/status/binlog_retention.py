@@ -12,7 +12,7 @@ from cdc_lib.errors import DecodeError, SourceError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
-from cdc_lib.model.retention_forecast import RetentionForecast
+from cdc_lib.model.retention_forecast import FileTimes, RetentionForecast
 from cdc_lib.mysql.binlog_retention import keeping_of
 from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.mysql.server_facts import ServerFacts
@@ -52,10 +52,8 @@ def look_ahead(
             ended = _made(config, credentials, facts, follower)
         except (SourceError, DecodeError) as error:
             keeping = replace(keeping, unknown=f"{follower} cannot be read: {error.message}")
-    found = retention_forecast(
-        at, facts.files, facts.binlog_end, keeping,
-        made=cursor.file_times.get(at.file), ended=ended, now=facts.clock, rate=drain_rate(cursor.moves, facts.files),
-    )  # fmt: skip
+    times, rate = FileTimes(cursor.file_times.get(at.file), ended, facts.clock), drain_rate(cursor.moves, facts.files)
+    found = retention_forecast(at, facts.files, facts.binlog_end, keeping, times, rate=rate)
     return Outlook(found, judge_retention(facts, keeping, found, config.retention_warning))
 
 

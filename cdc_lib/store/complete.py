@@ -11,9 +11,8 @@ from cdc_lib.store import documents, layout
 
 def last_complete(store: ObjectStore, source: str) -> datetime | None:
     """Return when the lake was last seen to have everything; None when it never was."""
-    key = layout.complete_key(source)
-    stored = store.get(key)
-    return documents.load(Complete, stored.data, key).at if stored is not None else None
+    found = documents.find(Complete, store, layout.complete_key(source))
+    return found.at if found is not None else None
 
 
 def note_complete(store: ObjectStore, source: str, at: datetime) -> None:

@@ -29,7 +29,7 @@ def last_cut(store: ObjectStore, source: str) -> Cut | None:
 
 def _furthest(store: ObjectStore, keys: list[str]) -> Cut | None:
     furthest = [key for key in keys if place_of(key) == place_of(max(keys, key=place_of))]
-    cuts = [cut for key in furthest if (cut := _load(store, key)) is not None]
+    cuts = [cut for key in furthest if (cut := documents.find(Cut, store, key)) is not None]
     return max(cuts, key=lambda cut: (len(cut.tables), cut.at), default=None)
 
 
@@ -48,7 +48,7 @@ def last_cut_by(store: ObjectStore, source: str, epoch: int, position: Position)
 def cuts_since(store: ObjectStore, source: str, since: datetime) -> list[Cut]:
     """Return the cuts that were written at a time (UTC) or later, in the order of their keys."""
     keys = sorted(info.key for info in store.list(layout.cuts_prefix(source)) if info.modified >= since)
-    return [cut for key in keys if (cut := _load(store, key)) is not None]
+    return [cut for key in keys if (cut := documents.find(Cut, store, key)) is not None]
 
 
 def last_cuts(store: ObjectStore, source: str, limit: int) -> list[Cut]:
@@ -60,7 +60,7 @@ def last_cuts(store: ObjectStore, source: str, limit: int) -> list[Cut]:
         limit: how many at most.
     """
     found = sorted(store.list(layout.cuts_prefix(source)), key=lambda info: (place_of(info.key), info.modified))
-    return [cut for info in found[-limit:] if (cut := _load(store, info.key)) is not None]
+    return [cut for info in found[-limit:] if (cut := documents.find(Cut, store, info.key)) is not None]
 
 
 def named_snapshots(store: ObjectStore, source: str, since: datetime | None = None) -> frozenset[int]:
@@ -106,7 +106,7 @@ def place_of(key: str) -> str:
 
 def cut_of(store: ObjectStore, source: str, merge_id: str) -> Cut | None:
     """Return the cut that a merge published, or None."""
-    return _load(store, layout.cut_key(source, merge_id))
+    return documents.find(Cut, store, layout.cut_key(source, merge_id))
 
 
 def publish(store: ObjectStore, cut: Cut) -> Cut:
@@ -114,12 +114,7 @@ def publish(store: ObjectStore, cut: Cut) -> Cut:
     key = layout.cut_key(cut.source, cut.merge_id)
     if store.put_if_absent(key, documents.dump(cut)):
         return cut
-    state = _load(store, key)
+    state = documents.find(Cut, store, key)
     if state is None:
         raise CorruptBatch("the cut was there a moment ago and is gone", hint="Merge again.", key=key)
     return state
-
-
-def _load(store: ObjectStore, key: str) -> Cut | None:
-    found = store.get(key)
-    return documents.load(Cut, found.data, key) if found is not None else None

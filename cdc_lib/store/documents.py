@@ -22,6 +22,7 @@ from cdc_lib.model.raw_event import RawFacts
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.model.verify import Report, Verified
 from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
+from cdc_lib.ports import ObjectStore
 
 FORMAT_VERSION = 1
 """Counts the changes of these documents that an older version of this library could not read rightly."""
@@ -43,24 +44,9 @@ Document = (
 )
 """What can be written."""
 
-T = TypeVar(
-    "T",
-    Cursor,
-    Manifest,
-    MergePlan,
-    Cut,
-    Window,
-    SnapshotTask,
-    SchemaVersion,
-    Verified,
-    Report,
-    RawFacts,
-    Stopped,
-    ForeignCommits,
-    Complete,
-)
+T = TypeVar("T", bound=Document)
 
-_KINDS: dict[type[Document], str] = {
+_KINDS: dict[type[Any], str] = {
     Cursor: "cursor",
     Manifest: "manifest",
     MergePlan: "merge_plan",
@@ -99,6 +85,16 @@ def load(kind: type[T], data: bytes, where: str) -> T:
     except ValueError as error:
         raise _corrupt(kind, where, f"it is not JSON: {error}") from error
     return _from_plain(kind, plain, where)
+
+
+def find(kind: type[T], store: ObjectStore, key: str) -> T | None:
+    """Read the document under a key; None where there is none.
+
+    Raises:
+        CorruptBatch: as in :func:`load`.
+    """
+    stored = store.get(key)
+    return None if stored is None else load(kind, stored.data, key)
 
 
 def to_plain(model: Document) -> dict[str, Any]:
@@ -142,7 +138,7 @@ def _from_plain(kind: type[T], plain: object, where: str) -> T:
     return model
 
 
-def _corrupt(kind: type[Document], where: str, fault: str) -> CorruptBatch:
+def _corrupt(kind: type[Any], where: str, fault: str) -> CorruptBatch:
     return CorruptBatch(
         f"{where} is not a {_KINDS[kind]}: {fault}",
         hint="Do not edit it by hand. Restore it from the store's versions or a backup, or run the library's version "

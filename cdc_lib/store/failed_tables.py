@@ -9,9 +9,7 @@ from cdc_lib.store import documents, layout
 
 def last_stopped(store: ObjectStore, source: str) -> Stopped | None:
     """Return what stopped in the last merge; None when nothing did."""
-    key = layout.stopped_key(source)
-    stored = store.get(key)
-    return documents.load(Stopped, stored.data, key) if stored is not None else None
+    return documents.find(Stopped, store, layout.stopped_key(source))
 
 
 def keep_stopped(store: ObjectStore, stopped: Stopped) -> None:

@@ -11,9 +11,8 @@ from cdc_lib.store import documents, layout
 
 def noticed_commits(store: ObjectStore, source: str) -> list[ForeignCommit]:
     """Return the foreign commits that merges came upon, oldest first."""
-    key = layout.foreign_key(source)
-    stored = store.get(key)
-    return list(documents.load(ForeignCommits, stored.data, key).commits) if stored is not None else []
+    found = documents.find(ForeignCommits, store, layout.foreign_key(source))
+    return list(found.commits) if found is not None else []
 
 
 def note_commits(store: ObjectStore, source: str, found: Sequence[ForeignCommit]) -> None:

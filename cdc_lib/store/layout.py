@@ -126,11 +126,6 @@ def chunk_part_path(number: int) -> str:
     return f"part-{number:05d}.parquet"
 
 
-def events_path(table: str) -> str:
-    """Return where the raw events of a table that is quarantined lie below the folder of a window's manifest."""
-    return f"quarantine/{table_folder(table)}.events.zst"
-
-
 def raw_events_path() -> str:
     """Return where the raw events of a whole window lie below the folder of its manifest."""
     return "raw/events.zst"

@@ -17,8 +17,7 @@ def find_manifest(store: ObjectStore, key: str) -> Manifest | None:
     Raises:
         CorruptBatch: it is no manifest.
     """
-    stored = store.get(key)
-    return None if stored is None else documents.load(Manifest, stored.data, key)
+    return documents.find(Manifest, store, key)
 
 
 def load_manifest(store: ObjectStore, key: str) -> Manifest:

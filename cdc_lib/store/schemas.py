@@ -68,8 +68,7 @@ class SchemaVersions:
 
     def load(self, key: str) -> SchemaVersion | None:
         """Return the version under a key, or None."""
-        stored = self.store.get(key)
-        return None if stored is None else documents.load(SchemaVersion, stored.data, key)
+        return documents.find(SchemaVersion, self.store, key)
 
     def _load(self, keys: list[str]) -> SchemaVersion | None:
         return self.load(max(keys)) if keys else None

@@ -12,8 +12,7 @@ from cdc_lib.store import documents, layout
 def last_verified(store: ObjectStore, source: str) -> list[Verified]:
     """Return the last comparison of each table, by name."""
     keys = [info.key for info in store.list(layout.verified_prefix(source)) if info.key.endswith(".json")]
-    found = [(key, store.get(key)) for key in keys]
-    return [documents.load(Verified, stored.data, key) for key, stored in found if stored is not None]
+    return [found for key in keys if (found := documents.find(Verified, store, key)) is not None]
 
 
 def keep(store: ObjectStore, report: Report) -> None:
@@ -25,8 +24,7 @@ def keep(store: ObjectStore, report: Report) -> None:
         if one.skipped or one.position is None:
             continue
         key = layout.verified_key(report.source, one.table, one.lake_table)
-        stored = store.get(key)
-        before = documents.load(Verified, stored.data, key) if stored is not None else None
+        before = documents.find(Verified, store, key)
         store.put(key, documents.dump(_verified(report, one, before)))
 
 

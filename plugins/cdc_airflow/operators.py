@@ -108,8 +108,7 @@ class DrainOperator(CdcOperator):
             "%d batches, %d rows, %d events, %d bytes", result.batches, result.rows, result.events, result.bytes
         )
         for one in result.quarantined:
-            if one.fault is not None:
-                self.log.warning("%s is left out: %s [%s]", one.table, one.fault.reason, one.fault.position)
+            self.log.warning("%s is left out: %s [%s]", one.table, one.fault.reason, one.fault.position)
         return {**asdict(result), "quarantined": [one.table for one in result.quarantined]}
 
 

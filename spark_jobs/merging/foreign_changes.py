@@ -21,6 +21,7 @@ from cdc_lib.model.quarantine import Fault as TableFault
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import MergeTarget, ObjectStore
 from cdc_lib.quarantine.records import FaultyTable
+from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.store.cursors import ObjectCursorStore, begun
 
@@ -153,8 +154,8 @@ def answered(config: SourceConfig, store: ObjectStore, refused: Refused) -> str:
 
 def _asked_for(quarantine: Quarantine, drain: Cursor, lake: Cursor, refused: Refused) -> Cursor:
     for tables, error in refused.values():
-        now = datetime.now(UTC)
-        drain = quarantine.with_new_snapshots(drain, lake, tables, why=error.message, at=now, by="merge")
+        request = ResnapshotRequest(error.message, datetime.now(UTC), "merge")
+        drain = quarantine.with_new_snapshots(drain, lake, tables, request)
     return drain
 
 

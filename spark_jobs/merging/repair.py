@@ -85,7 +85,7 @@ class SparkRepairer:
         # Columns that no row brought yet come with these, and the other rows get what waits for them.
         [now] = found.batch.manifest.schemas.values()
         state = target.evolve(routed_schema(now, wrong.target))
-        waits = state.markers[table].waiting
+        waits = state.markers[table].pending_defaults
         renames = [one for one in state.renames if one.table == table]
         fills = [
             Filled(one.before, column, one.added.value, subject.constants)

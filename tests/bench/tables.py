@@ -23,6 +23,7 @@ from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.store import documents, layout
 from tests.bench.processes import ROOT
 from tests.bench.report import Figure, save
@@ -155,14 +156,12 @@ class _Steps:
         """Record that somebody wants all tables again."""
         lake = self.pipeline.cursors.load("shop", LAKE)
         quarantine = self.pipeline._quarantine
-        quarantine.with_new_snapshots(self.cursor(), lake, names, why="bench", at=NOW, by="bench")
+        quarantine.with_new_snapshots(self.cursor(), lake, names, ResnapshotRequest("bench", NOW, "bench"))
 
     def write(self, tasks: tuple[SnapshotTask, ...]) -> None:
         """Write the manifest of an only chunk for each task."""
         for task in tasks:
-            chunk = SnapshotChunk(
-                task.snapshot_id, task.name, 0, HEAD, None, None, None, last=True, high_watermark=HEAD
-            )
+            chunk = SnapshotChunk(task.snapshot_id, task.name, 0, HEAD, None, None, last=True, high_watermark=HEAD)
             manifest = Manifest(
                 source="shop", epoch=1, identity=IDENTITY, window=None, chunk=chunk, gtid_first="", gtid_last="",
                 first_time=None, last_time=None, transactions=0, events=0, files=(), schemas={}, statements=(),

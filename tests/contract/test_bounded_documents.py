@@ -14,7 +14,7 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.quarantine.records import resume
-from cdc_lib.quarantine.resnapshot import with_new_snapshot
+from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
 from cdc_lib.retention.garbage_collector import KEPT_CUTS, carry_out, plan_collection, prune_cursors
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cursors import ObjectCursorStore
@@ -60,7 +60,7 @@ class Source:
             self.drain = self.drain.with_snapshot(replace(task, selection=RowSelection(("id",), ("1",), ("9",))))
             return
         name = f"shop.{table}"
-        wanted = with_new_snapshot(self.drain, name, self.lake, {}, why="", at=NOW, by="")
+        wanted = with_new_snapshot(self.drain, name, self.lake, {}, ResnapshotRequest("", NOW, ""))
         self.drain = resume(wanted, name, self.drain.position, task, at=NOW, by="")
 
     def collect(self):

@@ -8,20 +8,19 @@ from collections.abc import Callable
 import numpy as np
 
 from cdc_lib.binlog.control_events import ControlEvents
-from cdc_lib.binlog.framing.progress import Progress, WindowSummary
+from cdc_lib.binlog.framing.progress import Progress
 from cdc_lib.binlog.reader import WindowReader
+from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.mapped_tables import KnownTables
-from cdc_lib.binlog.rows.masking import Shape
-from cdc_lib.binlog.rows.partial_rows import nothing_untold
-from cdc_lib.binlog.rows.quarantined import ExcludedTables
-from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.rows.row_groups import ReadOptions, WindowSinks
 from cdc_lib.binlog.rows.xa import XaTransactions
 from cdc_lib.errors import CdcError, SourceUnavailable
+from cdc_lib.model.table_name import TableName
 from cdc_lib.model.value_policy import ValuePolicy
 from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import cut
 from tests.fuzz.streams import Portions, placed
-from tests.harness.recorded import CHARSETS, recorded
+from tests.harness.recorded import recorded
 
 _HEADER = 19
 _POLICIES = (
@@ -38,13 +37,8 @@ class Nowhere:
         assert rows.num_columns >= 7 + len(schema.columns)
         rows.validate()
 
-    def take(self, table, event) -> None:
-        assert table.startswith("fixture.")
-        assert len(event.event) >= _HEADER
-        assert event.time.tzinfo is not None
 
-
-_LEFT_OUT = [("fixture", name) for name in ("numbers", "a", "documents", "images")]
+_LEFT_OUT = [TableName("fixture", name) for name in ("numbers", "a", "documents", "images")]
 
 
 def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
@@ -66,11 +60,9 @@ def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
                 stream.window,
                 Portions(bytes(wire), chosen, _most(wire, chosen)),
                 stream.facts,
-                lambda *_: True,
-                Nowhere(),
-                Nowhere(),
+                CapturedTables(lambda *_: True, excluded=chosen.choice([(), _LEFT_OUT])),
+                WindowSinks(Nowhere(), Nowhere()),
                 ReadOptions(group_rows=chosen.choice([1, 3, 1 << 17]), values=chosen.choice(_POLICIES)),
-                excluded=chosen.choice([None, ExcludedTables(_LEFT_OUT, (), Nowhere())]),
             ).run()
         except SourceUnavailable:
             pass
@@ -116,7 +108,7 @@ def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         done[0] = case
         if case % 256 == 0:
             progress = make()
-        tables = KnownTables(progress, lambda *_: True, CHARSETS, nothing_untold, _POLICIES[0], None, Shape())
+        tables = KnownTables(progress, stream.facts, CapturedTables(lambda *_: True), _POLICIES[0])
         begin(rng, seed, case)
         sample = int(below(rng, samples.starts.shape[0] - 1))
         size = broken(rng, samples.data, samples.starts, sample, buffer)
@@ -126,7 +118,7 @@ def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         event[:_HEADER] = samples.data[samples.starts[sample] : samples.starts[sample] + _HEADER]
         event[9:13] = np.array([size], "<u4").view(np.uint8)
         try:
-            ControlEvents(progress, tables, XaTransactions(progress), WindowSummary()).take(event, 0, size)
+            ControlEvents(progress, tables, XaTransactions(progress), stream.facts).take(event, 0, size)
         except CdcError as error:
             placed(error)
             progress = make()

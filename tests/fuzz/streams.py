@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from cdc_lib.binlog.framing.progress import WindowSummary
 from cdc_lib.binlog.reader import WindowReader
+from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.inflate_buffer import InflateBuffer
-from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.rows.row_groups import ReadOptions, WindowSinks
 from cdc_lib.errors import CdcError, SourceUnavailable
 from tests.harness.recorded import Recorded
 
@@ -121,10 +122,9 @@ def outcome(
         stream.window,
         Portions(stream.wire, chosen, most),
         replace(stream.facts, untold=lambda *_: untold),
-        lambda *_: True,
-        found.plain,
-        found.prepared,
-        options or ReadOptions(),
+        CapturedTables(lambda *_: True),
+        WindowSinks(found.plain, found.prepared),
+        options,
     )
     reader._side = InflateBuffer(side)
     try:

@@ -162,7 +162,7 @@ class BatchWriter:
         rows = [Row("r", low, value, SNAPSHOT_ROW, file) for value in values]
         files = [self._part(key, layout.chunk_part_path(0), schema, rows, epoch)] if rows else []
         read_to = at(low if high is None else high, file)
-        chunk = SnapshotChunk(snapshot, schema.name, number, at(low, file), None, None, None, last, read_to, part)
+        chunk = SnapshotChunk(snapshot, schema.name, number, at(low, file), None, None, last, read_to, part)
         self._manifest(key, epoch, files, [schema], chunk=chunk)
         return key
 

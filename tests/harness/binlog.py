@@ -11,9 +11,11 @@ import pyarrow as pa
 import zstandard
 
 from cdc_lib.binlog.framing.progress import WindowSummary
-from cdc_lib.binlog.reader import StreamFacts, WindowReader
+from cdc_lib.binlog.reader import WindowReader
+from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows
-from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.rows.row_groups import ReadOptions, WindowSinks
+from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.server_identity import Flavor
@@ -154,9 +156,8 @@ def read(
     sink = Rows()
     wire = Wire(bytes(binlog.wire) if data is None else data, portion)
     facts = StreamFacts(flavor, binlog.checksum, {63: "binary", 255: "utf8mb4"})
-    rolled_back = rolled_back or RolledBackRows()
     summary = WindowReader(
-        window, wire, facts, wanted, sink, sink, options or ReadOptions(), rolled_back=rolled_back
+        window, wire, facts, CapturedTables(wanted), WindowSinks(sink, sink), options, rolled_back
     ).run()
     if group is not None:
         group.extend(sink.groups)

@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from cdc_lib.consumers.subscribe import subscribe
+from cdc_lib.consumers.subscribe import Holder, subscribe
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 
@@ -16,7 +16,11 @@ def main(folder: str, source: str, consumer: str, lease: str) -> None:
     """Take the subscription and never let it go."""
     store = LocalStore(Path(folder))
     subscription = subscribe(
-        store, ObjectCursorStore(store), source, consumer, holder="the first one", lease=timedelta(seconds=float(lease))
+        store,
+        ObjectCursorStore(store),
+        source,
+        consumer,
+        holder=Holder("the first one", timedelta(seconds=float(lease))),
     )
     first = subscription.get(1)
     first.ack()

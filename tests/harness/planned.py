@@ -48,9 +48,7 @@ class DictTable:
         self.chunks = []
         for chunk in history.chunks:
             last = chunk.number == len(history.chunks) - 1
-            facts = SnapshotChunk(
-                "s1", SCHEMA.name, chunk.number, at(chunk.low), None, None, None, last, at(chunk.high)
-            )
+            facts = SnapshotChunk("s1", SCHEMA.name, chunk.number, at(chunk.low), None, None, last, at(chunk.high))
             self.chunks.append((Batch(f"chunk-{chunk.number}", manifest(chunk=facts, rows=len(chunk.rows))), chunk))
         self.done = []
 

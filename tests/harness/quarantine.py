@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.store import layout
-from cdc_lib.store.raw_events import read_events
 from tests.harness.capture import SOURCE, Capture
 
 BAD_TEXT = "INSERT INTO bad VALUES (2, _cp1250 X'6181C462')"
@@ -52,18 +51,6 @@ def planned(capture):
 def manifest_of(capture, window):
     found = capture.manifest(layout.manifest_key(window))
     assert found is not None
-    return found
-
-
-def kept(capture, manifest, table="bad"):
-    """Return the raw events that a window kept of a table."""
-    (one,) = [one for one in manifest.quarantined if one.table == f"{capture.database}.{table}"]
-    if one.events is None:
-        return []
-    with capture.store.open_read(layout.beside(layout.key_of(manifest), one.events.path)) as file:
-        found = list(read_events(file, manifest.window.start.file.rpartition(".")[0]))
-    assert len(found) == one.events.events
-    assert (found[0].position, found[-1].position) == (one.events.first, one.events.last)
     return found
 
 

@@ -17,7 +17,7 @@ from cdc_lib.model.quarantine import Fault, QuarantineRecord, lagging_tables
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.quarantine.records import FaultyTable, Unmerged, bounded, quarantine, resume
-from cdc_lib.quarantine.resnapshot import with_new_snapshot
+from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
 from cdc_lib.retention.pruning import pruned_drain
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -130,7 +130,7 @@ class World:
     def want_anew(self, start: Position | None = None) -> None:
         """Want a new snapshot, from a window on or of all that the lake does not have."""
         self.cursor = with_new_snapshot(
-            self.cursor, TABLE, self.lake_cursor, self.unmerged(), start=start, why="because", at=NOW, by="test"
+            self.cursor, TABLE, self.lake_cursor, self.unmerged(), ResnapshotRequest("because", NOW, "test", start)
         )
 
     def ask(self) -> None:

@@ -11,7 +11,7 @@ from cdc_lib.model.cursor import Cursor, EpochChange, Move
 from cdc_lib.model.manifest import DataFile, Ddl, Manifest, SnapshotChunk
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.model.position import Position
-from cdc_lib.model.quarantine import Fault, LaggingTable, QuarantinedTable, QuarantineRecord, RawEventsFile
+from cdc_lib.model.quarantine import Fault, LaggingTable, QuarantinedTable, QuarantineRecord
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.subscription import Interest, Lease
@@ -52,8 +52,7 @@ PREPARED = st.builds(Prepared, st.text(max_size=5), positions(), positions(), tu
 DECISIONS = st.builds(Decision, st.text(max_size=5), positions(), TIMES, st.text(max_size=5), st.booleans())
 OPEN_TRANSACTIONS = st.builds(OpenTransaction, st.text(max_size=5), PREPARED)
 FAULTS = st.builds(Fault, positions(), st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
-KEPT_EVENTS = st.builds(RawEventsFile, st.text(), COUNTS, COUNTS, st.text(), positions(), positions())
-SET_ASIDE = st.builds(QuarantinedTable, TABLE_NAMES, st.none() | FAULTS, st.none() | KEPT_EVENTS)
+SET_ASIDE = st.builds(QuarantinedTable, TABLE_NAMES, FAULTS)
 ASIDES = st.builds(
     QuarantineRecord,
     table=st.sampled_from([TableName("a", "a"), TableName("a", "b"), TableName("a.b", "a")]),
@@ -111,9 +110,7 @@ SCHEMAS = st.builds(
     tuples(st.text(max_size=5)),
 )
 DATA_FILES = st.builds(DataFile, st.text(), TABLE_NAMES, st.text(), COUNTS, COUNTS, st.text())
-CHUNKS = st.builds(
-    SnapshotChunk, st.text(), TABLE_NAMES, COUNTS, positions(), KEY_TEXTS, KEY_TEXTS, KEY_TEXTS, st.booleans()
-)
+CHUNKS = st.builds(SnapshotChunk, st.text(), TABLE_NAMES, COUNTS, positions(), KEY_TEXTS, KEY_TEXTS, st.booleans())
 MANIFESTS = st.builds(
     Manifest,
     source=SOURCES,

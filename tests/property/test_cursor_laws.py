@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cdc_lib.errors import ConfigError, CursorMoved
 from cdc_lib.model.cursor import KEPT_MOVES, Cursor
-from cdc_lib.model.position import SNAPSHOT_ROW, OrderKey, Position
+from cdc_lib.model.position import SNAPSHOT_ROW, Point, Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask, Window
 from tests.harness.strategies import positions, windows
@@ -60,8 +60,8 @@ def test_a_position_is_read_as_it_is_printed(position):
 @given(st.integers(1, 9), positions(), positions(), st.integers(0, 2**31 - 1))
 def test_a_snapshot_row_stands_between_what_it_holds_and_what_it_does_not(epoch, watermark, event, row):
     """After every change before its low watermark, before every one at or after it."""
-    snapshot = OrderKey(epoch, watermark.file_number, watermark.offset, SNAPSHOT_ROW)
-    change = OrderKey(epoch, event.file_number, event.offset, row)
+    snapshot = (*Point.at(epoch, watermark), SNAPSHOT_ROW)
+    change = (*Point.at(epoch, event), row)
     assert (change < snapshot) == (event < watermark)
     assert change != snapshot
 
@@ -70,7 +70,7 @@ def test_a_snapshot_row_stands_between_what_it_holds_and_what_it_does_not(epoch,
 def test_a_later_epoch_is_later_whatever_its_files_are_called(one, other, epoch, later):
     """A new server may count its files from one."""
     assume(epoch < later)
-    assert OrderKey(epoch, one.file_number, one.offset, 7) < OrderKey(later, other.file_number, other.offset, 0)
+    assert (*Point.at(epoch, one), 7) < (*Point.at(later, other), 0)
 
 
 # Law 1

@@ -29,7 +29,7 @@ def lives(draw):
     low = draw(st.none() | st.integers(5, 100))
     chunks = []
     if low is not None and draw(st.booleans()):
-        facts = SnapshotChunk("s1", SCHEMA.name, 0, at(low), None, None, None, True, at(low))
+        facts = SnapshotChunk("s1", SCHEMA.name, 0, at(low), None, None, True, at(low))
         chunks = [Batch("c0", manifest(chunk=facts))]
         keys["c0"] = frozenset({draw(KEYS)})
     taken = {one.key for one in windows if draw(st.booleans())}

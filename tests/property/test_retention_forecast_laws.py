@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lib.model.position import Position
-from cdc_lib.model.retention_forecast import BinlogExpiry
+from cdc_lib.model.retention_forecast import BinlogExpiry, FileTimes
 from cdc_lib.plan.retention_forecast import retention_forecast
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,12 +36,16 @@ def places(draw):
     }
 
 
+def forecast(*, made, ended, now, **place):
+    return retention_forecast(times=FileTimes(made, ended, now), **place)
+
+
 @given(places(), SECONDS, SECONDS)
 def test_less_is_left_as_time_goes_by(place, first, second):
     """Of a file that ended, exactly as much less, down to nothing; of one still written, never more."""
     start = place["ended"] or place["made"]
     early, late = start + timedelta(seconds=min(first, second)), start + timedelta(seconds=max(first, second))
-    before, after = retention_forecast(now=early, **place), retention_forecast(now=late, **place)
+    before, after = forecast(now=early, **place), forecast(now=late, **place)
     if before.seconds_left is None or after.seconds_left is None:
         assert place["keeping"].seconds is None
         return
@@ -54,7 +58,7 @@ def test_less_is_left_as_time_goes_by(place, first, second):
 @given(places(), st.integers(-(10**6), 10**7))
 def test_nothing_that_is_told_is_negative(place, seconds):
     """Also where a clock was set back."""
-    one = retention_forecast(now=place["made"] + timedelta(seconds=seconds), **place)
+    one = forecast(now=place["made"] + timedelta(seconds=seconds), **place)
     told = (one.seconds_left, one.pending_bytes, one.catch_up_seconds, one.room_bytes, one.room_seconds, one.shortest)
     assert all(value is None or value >= 0 for value in told)
 
@@ -64,8 +68,8 @@ def test_a_longer_retention_never_leaves_less(place, seconds, more):
     """And a larger size limit leaves no less room."""
     now = place["made"] + timedelta(seconds=seconds)
     keeping = BinlogExpiry(float(seconds), 10**9)
-    less = retention_forecast(now=now, **{**place, "keeping": keeping})
-    longer = retention_forecast(now=now, **{**place, "keeping": BinlogExpiry(float(seconds + more), 10**9 + more)})
+    less = forecast(now=now, **{**place, "keeping": keeping})
+    longer = forecast(now=now, **{**place, "keeping": BinlogExpiry(float(seconds + more), 10**9 + more)})
     assert longer.seconds_left >= less.seconds_left
     assert longer.room_bytes >= less.room_bytes
 
@@ -73,7 +77,7 @@ def test_a_longer_retention_never_leaves_less(place, seconds, more):
 @given(places(), SECONDS)
 def test_a_server_that_purges_nothing_leaves_all_time(place, seconds):
     """No end and no warning, however long catching up takes."""
-    one = retention_forecast(now=place["made"] + timedelta(seconds=seconds), **{**place, "keeping": BinlogExpiry(None)})
+    one = forecast(now=place["made"] + timedelta(seconds=seconds), **{**place, "keeping": BinlogExpiry(None)})
     assert (one.expires_at, one.seconds_left, one.room_bytes, one.shortest, one.purged) == (None,) * 4 + (False,)
     assert not one.is_short(timedelta(hours=10**6))
 
@@ -82,7 +86,7 @@ def test_a_server_that_purges_nothing_leaves_all_time(place, seconds):
 def test_what_is_not_known_is_not_told(place, seconds):
     """Neither a server that hides its retention nor a file whose end nobody knows gets a time."""
     now = place["made"] + timedelta(seconds=seconds)
-    hidden = retention_forecast(now=now, **{**place, "keeping": replace(place["keeping"], unknown="hidden")})
+    hidden = forecast(now=now, **{**place, "keeping": replace(place["keeping"], unknown="hidden")})
     assert (hidden.expires_at, hidden.seconds_left, hidden.unknown) == (None, None, "hidden")
 
 
@@ -90,7 +94,7 @@ def test_what_is_not_known_is_not_told(place, seconds):
 def test_a_file_that_is_gone_leaves_nothing(place, seconds):
     """Whatever the server would keep now."""
     gone = {**place, "position": Position("binlog.999996", 4)}
-    one = retention_forecast(now=place["made"] + timedelta(seconds=seconds), **gone)
+    one = forecast(now=place["made"] + timedelta(seconds=seconds), **gone)
     assert (one.purged, one.seconds_left) == (True, 0.0)
     assert one.is_short(timedelta(hours=0))
 
@@ -98,7 +102,7 @@ def test_a_file_that_is_gone_leaves_nothing(place, seconds):
 @given(places(), SECONDS)
 def test_the_size_limit_takes_a_file_when_it_and_what_follows_fill_it(place, seconds):
     """The files before it go first; a file for which there is no room is due now."""
-    one = retention_forecast(now=place["made"] + timedelta(seconds=seconds), **place)
+    one = forecast(now=place["made"] + timedelta(seconds=seconds), **place)
     limit = place["keeping"].total_bytes
     if limit is None:
         assert (one.room_bytes, one.room_seconds) == (None, None)

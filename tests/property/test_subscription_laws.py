@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from cdc_lib.consumers.subscribe import subscribe
+from cdc_lib.consumers.subscribe import Holder, subscribe
 from cdc_lib.errors import AckError, ConsumerHeld, CursorMoved
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.subscription import Interest
@@ -100,7 +100,7 @@ class Consuming(RuleBasedStateMachine):
         held = self.cursors.load("shop", name)
         free = held is None or held.lease is None or held.lease.expires_at <= self.clock.now()
         arguments = (STORE, self.cursors, "shop", name, INTERESTS[name])
-        options = {"clock": self.clock, "lease": timedelta(seconds=LEASE), "start": start}
+        options = {"holder": Holder(lease=timedelta(seconds=LEASE), clock=self.clock), "start": start}
         if held is None and start == "latest":
             self.acked[name] = self.drained
         if not free:

@@ -6,11 +6,13 @@ from cdc_lib.binlog.control_events import ControlEvents
 from cdc_lib.binlog.ddl.ddl import meaning
 from cdc_lib.binlog.ddl.statement import Statement, statement_of
 from cdc_lib.binlog.framing import event_types, packets
-from cdc_lib.binlog.framing.progress import Progress, WindowSummary
-from cdc_lib.binlog.reader import StreamFacts, WindowReader
+from cdc_lib.binlog.framing.progress import Progress
+from cdc_lib.binlog.reader import WindowReader
+from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.mapped_tables import KnownTables
-from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.rows.row_groups import WindowSinks
 from cdc_lib.binlog.rows.xa import XaTransactions
+from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.window import Window
@@ -39,7 +41,7 @@ def read_statements(window: Window, stream: BinlogStream, facts: StreamFacts) ->
 
 class _StatementReader(WindowReader):
     def __init__(self, window: Window, stream: BinlogStream, facts: StreamFacts) -> None:
-        super().__init__(window, stream, facts, lambda *_: False, _Nowhere(), _Nowhere(), ReadOptions())
+        super().__init__(window, stream, facts, CapturedTables(lambda *_: False), WindowSinks(_Nowhere(), _Nowhere()))
         self.found: list[Dated] = []
         self._rare = _ControlStatements(self._progress, self._tables, self._xa, facts, self.found)
         for kinds in (self._kinds, self._inner_kinds):
@@ -73,11 +75,11 @@ class _ControlStatements(ControlEvents):
     def __init__(
         self, progress: Progress, tables: KnownTables, xa: XaTransactions, facts: StreamFacts, found: list[Dated]
     ) -> None:
-        super().__init__(progress, tables, xa, WindowSummary(), charsets=facts.charsets)
+        super().__init__(progress, tables, xa, facts)
         self._found = found
 
     def _query(self, body: bytes, text: bytes) -> None:
-        statement = statement_of(body, text, self._charsets)
+        statement = statement_of(body, text, self._facts.charsets)
         means = meaning(statement.text, statement.database)
         if means.tables:
             self._found.append((self._progress.position, statement))

@@ -71,6 +71,7 @@ class Progress:
         self.sids = np.zeros((packets.FIRST_SIDS, packets.SID_SIZE), np.uint8)
         self.file_times: dict[str, datetime] = {}
         self._noted = GtidSet(flavor, {})
+        self.summary = WindowSummary()
         self.closed = False
         self.unclosed: tuple[Unclosed, ...] = ()
         self.enter_file(window.start.file, window.start.offset)
@@ -165,9 +166,9 @@ class Progress:
         sources = gtid_sources(self.sids[: self.state[packets.SID_COUNT]], self.flavor)
         return [f"{source}{between}".encode() for source in sources]
 
-    def summarize(self, summary: WindowSummary) -> WindowSummary:
-        """Fill in counts, times and GTIDs."""
-        state = self.state
+    def summarize(self) -> WindowSummary:
+        """Fill counts, times and GTIDs into the summary, and return it."""
+        state, summary = self.state, self.summary
         summary.events = int(state[packets.EVENTS])
         summary.transactions = int(state[packets.TRANSACTIONS])
         summary.file_times = self.file_times

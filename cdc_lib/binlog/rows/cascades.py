@@ -24,7 +24,6 @@ Records = npt.NDArray[np.int64]
 
 _DELETES = (event_types.DELETE_ROWS_V1, event_types.DELETE_ROWS, 168, 171)
 _UPDATES = (event_types.UPDATE_ROWS_V1, event_types.UPDATE_ROWS, event_types.PARTIAL_UPDATE_ROWS, 167, 170)
-_INSERTS = (event_types.WRITE_ROWS_V1, event_types.WRITE_ROWS)
 _DROPS_KEY = re.compile(r"\bDROP\s+(FOREIGN\s+KEY|CONSTRAINT)\b", re.IGNORECASE)
 _CELLS = 1 << 16
 """Rows that are looked at together, at first: an event that has more gets more room."""

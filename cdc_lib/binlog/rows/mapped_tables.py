@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
 from cdc_lib.binlog.framing import packets
 from cdc_lib.binlog.framing.progress import Progress
-from cdc_lib.binlog.rows.cascades import CascadeWatch
+from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.columns import TableColumns
-from cdc_lib.binlog.rows.masking import Shape
 from cdc_lib.binlog.rows.partial_columns import PartialColumns
-from cdc_lib.binlog.rows.partial_rows import PartialRows, Untold
-from cdc_lib.binlog.rows.quarantined import ExcludedTables
-from cdc_lib.binlog.rows.table_map import History, TableLayout, parse, refuse_unreadable, table_name
+from cdc_lib.binlog.rows.partial_rows import PartialRows
+from cdc_lib.binlog.rows.table_map import TableLayout, parse, refuse_unreadable, table_name
+from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.errors import ConfigError, DecodeError, UnsupportedValue
 from cdc_lib.model.projection import Projection
 from cdc_lib.model.schema import TableSchema
@@ -36,42 +35,22 @@ class KnownTables:
 
     Args:
         progress: of the walk.
-        wanted: whether a table is captured; with ``*`` for the table, whether one of the database may be.
-        charsets: character set name of each collation number of the server.
-        untold: columns of a table whose changes may be left out of an after image.
+        facts: of the server.
+        captured: the tables that are decoded, and what of them.
         values: what becomes of values that the lake cannot hold as they are.
-        history: knows the columns that the stream does not name.
-        shape: which columns of a table are decoded, and their masks.
-        excluded: the tables that are left out.
-        cascades: is told of tables whose changes may change others.
     """
 
-    def __init__(
-        self,
-        progress: Progress,
-        wanted: Callable[[str, str], bool],
-        charsets: Mapping[int, str],
-        untold: Untold,
-        values: ValuePolicy,
-        history: History | None,
-        shape: Shape,
-        excluded: ExcludedTables | None = None,
-        cascades: CascadeWatch | None = None,
-    ) -> None:
+    def __init__(self, progress: Progress, facts: StreamFacts, captured: CapturedTables, values: ValuePolicy) -> None:
         """Know no table yet."""
-        self._history = history
         self.columns: list[TableColumns] = []
         self.renames: list[int] = []  # by slot: how many statements renamed columns of the table before
         self.prepared: dict[int, TableColumns] = {}
         self._progress = progress
-        self._wanted = wanted
-        self._charsets = charsets
+        self._facts = facts
+        self.captured = captured
         self._values = values
-        self._untold = untold
         self._partial: dict[tuple[int, bool], PartialRows] = {}
-        self._shape = shape
-        self.excluded = excluded
-        self.cascades = cascades or CascadeWatch()
+        self.cascades = captured.cascades
         self.spared: set[str] = set()  # tables at fault: the reading continues to find all of them
         self.parents: dict[int, TableLayout] = {}  # by slot, of tables whose changes may change others
         self._by_layout: dict[tuple[object, ...], int] = {}
@@ -86,8 +65,6 @@ class KnownTables:
         self.slots = np.zeros(1024, np.int64)
         self._known = 0
         self.cascades.forget()
-        if self.excluded is not None:
-            self.excluded.forget()
 
     def take(self, body: bytes) -> None:
         """Learn the table that a TABLE_MAP introduces.
@@ -102,18 +79,15 @@ class KnownTables:
         table_id = int.from_bytes(body[:6], "little")
         try:
             name = table_name(body)
-            if not self._wanted(*name):
+            if not self.captured.takes(*name):
                 if self.cascades.holds(name):
                     self.cascades.introduce(table_id, name)
                 else:
                     self._learn(table_id, packets.UNWANTED)
                 return
-            if self.excluded is not None and self.excluded.holds(*name):
-                self.excluded.introduce(table_id, *name)
-                if self.cascades.holds(name):
-                    self.cascades.introduce(table_id, name)
-                return
-            layout = parse(body, self._charsets, self._progress.flavor, self._history)
+            history = self._facts.history
+            columns_of = history.schema if history is not None else None
+            layout = parse(body, self._facts.charsets, self._progress.flavor, columns_of)
             renames = self._renames[layout.schema.name]
             key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes(), renames)
             if key not in self._by_layout:
@@ -131,9 +105,10 @@ class KnownTables:
 
     def _columns(self, layout: TableLayout) -> TableColumns:
         """Return what collects the rows of a layout, with the columns and types that the lake keeps."""
-        projection = self._shape.of(self._values.applied(layout.schema))
+        shape = self.captured.shape
+        projection = shape.of(self._values.applied(layout.schema))
         self._refuse_unreadable(projection)
-        return TableColumns(layout, projection, self._shape.masker, self._progress.window.epoch, self._values)
+        return TableColumns(layout, projection, shape.masker, self._progress.window.epoch, self._values)
 
     def _refuse_unreadable(self, projection: Projection) -> None:
         for column in projection.source.columns:
@@ -146,12 +121,6 @@ class KnownTables:
                 "in the source file if no such column (COLUMN_TYPE ends in /* mariadb-5.3 */) has a fraction.",
                 table=projection.source.name,
             )
-
-    def takes(self, database: str, table: str) -> bool:
-        """Whether rows of a table are decoded."""
-        return self._wanted(database, table) and not (
-            self.excluded is not None and self.excluded.holds(database, table)
-        )
 
     def spare(self, names: Collection[str]) -> None:
         """Decode no more rows of tables, which ``wanted`` says from now on as well."""
@@ -173,9 +142,9 @@ class KnownTables:
         """Return what decodes the events of a layout whose images need not have all columns; those of XA apart."""
         if (slot, prepared) not in self._partial:
             like, epoch = self.columns[slot], self._progress.window.epoch
-            untold = self._untold(like.layout.schema.database, like.layout.schema.table)
+            untold = self._facts.untold(like.layout.schema.database, like.layout.schema.table)
             columns = PartialColumns(
-                like.layout, like.projection, self._shape.masker, epoch, self._values, prepared=prepared
+                like.layout, like.projection, self.captured.shape.masker, epoch, self._values, prepared=prepared
             )
             self._partial[slot, prepared] = PartialRows(columns, untold)
         return self._partial[slot, prepared]
@@ -189,16 +158,16 @@ class KnownTables:
         if slot not in self.prepared:
             like, epoch = self.columns[slot], self._progress.window.epoch
             self.prepared[slot] = TableColumns(
-                like.layout, like.projection, self._shape.masker, epoch, self._values, prepared=True
+                like.layout, like.projection, self.captured.shape.masker, epoch, self._values, prepared=True
             )
         return self.prepared[slot]
 
     def touches(self, database: str, table: str) -> bool:
         """Whether a table that a statement names is captured; EVERY_TABLE for all of its database."""
         if table != EVERY_TABLE:
-            return self._wanted(database, table)
+            return self.captured.wanted(database, table)
         seen = any(columns.layout.schema.database == database for columns in self.columns)
-        return seen or self._wanted(database, EVERY_TABLE)
+        return seen or self.captured.wanted(database, EVERY_TABLE)
 
     def _learn(self, table_id: int, slot: int) -> None:
         """Enter a table id; the hash table grows before it is half full."""

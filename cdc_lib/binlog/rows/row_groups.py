@@ -9,7 +9,7 @@ import numpy as np
 
 from cdc_lib.binlog.ddl.effects import Naming
 from cdc_lib.binlog.framing import packets
-from cdc_lib.binlog.framing.progress import Place, Progress, WindowSummary
+from cdc_lib.binlog.framing.progress import Place, Progress
 from cdc_lib.binlog.framing.receiver import Bytes
 from cdc_lib.binlog.rows import locate, partial_images
 from cdc_lib.binlog.rows.columns import TableColumns
@@ -36,13 +36,28 @@ class ReadOptions:
         group_bytes: bytes of row images of a row group; reached by whole events.
         values: what becomes of such values.
         naming: how statements name tables.
-        received: takes how many bytes of the stream were gone through since the last call.
     """
 
     group_rows: int = 131072
     group_bytes: int = 64 << 20
     values: ValuePolicy = field(default_factory=ValuePolicy)
     naming: Naming = field(default_factory=Naming)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSinks:
+    """Where what is read of a window goes.
+
+    Args:
+        rows: takes the row groups.
+        prepared: takes the row groups of XA transactions, which are decided elsewhere.
+        raw: takes the bytes of the stream up to the window's end, in pieces of any size; None where they are not kept.
+        received: takes how many bytes of the stream were gone through since the last call.
+    """
+
+    rows: RowGroupSink
+    prepared: RowGroupSink
+    raw: Callable[[memoryview], None] | None = None
     received: Callable[[int], None] | None = None
 
 
@@ -53,9 +68,8 @@ class RowGroups:
         progress: of the walk.
         tables: that the stream has introduced.
         xa: takes note of the tables of prepared transactions.
-        sinks: for ordinary rows, and for those of XA transactions.
+        sinks: take ordinary rows, and those of XA transactions.
         options: how to cut the groups.
-        summary: counts the rows.
         rolled_back: knows which of them were taken back.
         spares: whether the reading continues after an error, without the tables that it is about.
     """
@@ -65,9 +79,8 @@ class RowGroups:
         progress: Progress,
         tables: KnownTables,
         xa: XaTransactions,
-        sinks: tuple[RowGroupSink, RowGroupSink],
+        sinks: WindowSinks,
         options: ReadOptions,
-        summary: WindowSummary,
         rolled_back: RolledBackRows,
         spares: Callable[[DecodeError], bool] = lambda _: False,
     ) -> None:
@@ -79,7 +92,7 @@ class RowGroups:
         self._xa = xa
         self._sinks = sinks
         self._options = options
-        self._summary = summary
+        self._summary = progress.summary
         self._records = np.empty((0, packets.RECORD_SIZE), np.int64)
         self._gtids = GtidPrefixes()
         self._cells = locate.scratch_cells(64, locate.WALK_ROWS)
@@ -192,7 +205,8 @@ class RowGroups:
             self._write(f"{slot:05d}", slot, table, prepared=prepared)
 
     def _write(self, key: str, slot: int, table: TableColumns, *, prepared: bool) -> None:
-        self._sinks[prepared].write(key, table.schema, table.finish(), self._tables.renames[slot])
+        sink = self._sinks.prepared if prepared else self._sinks.rows
+        sink.write(key, table.schema, table.finish(), self._tables.renames[slot])
 
     def _place(self, record: int) -> Place:
         return self._progress.place(int(self._records[record, packets.START]))

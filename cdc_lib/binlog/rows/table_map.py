@@ -27,7 +27,7 @@ from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.server_identity import Flavor
 from cdc_lib.model.table_name import TableName
 
-_FLOAT, _DOUBLE, _DATE, _YEAR = 4, 5, 10, 13
+_FLOAT, _DOUBLE, _YEAR = 4, 5, 13
 _VARCHAR, _BIT, _TIMESTAMP2, _DATETIME2, _TIME2 = 15, 16, 17, 18, 19
 _JSON, _NEWDECIMAL, _ENUM, _SET, _BLOB, _VAR_STRING, _STRING, _GEOMETRY = 245, 246, 247, 248, 252, 253, 254, 255
 _VECTOR, _BLOB_COMPRESSED, _VARCHAR_COMPRESSED = 242, 140, 141

@@ -17,7 +17,7 @@ from collections import defaultdict
 import numpy as np
 
 from cdc_lib.binlog.framing import packets
-from cdc_lib.binlog.framing.progress import Progress, WindowSummary
+from cdc_lib.binlog.framing.progress import Progress
 from cdc_lib.errors import DecodeError, UnknownEvent
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
@@ -120,7 +120,7 @@ class XaTransactions:
         for number, began in np.unique(records[:, [packets.FILE, packets.BEGAN]], axis=0):
             self._tables[int(number), int(began)].add(table)
 
-    def finish(self, summary: WindowSummary) -> None:
+    def finish(self) -> None:
         """Put what has to be remembered of the window into its summary.
 
         A transaction that is prepared and decided in this window is left out when nothing follows from it: because it was
@@ -144,6 +144,7 @@ class XaTransactions:
                 del kept[here[0]]
             else:
                 kept[index] = event
+        summary = self._progress.summary
         summary.prepared = tuple(event for event in kept.values() if isinstance(event, Prepared))
         summary.xa_decisions = tuple(event for event in kept.values() if isinstance(event, Decision))
 

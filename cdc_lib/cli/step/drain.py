@@ -88,9 +88,8 @@ def _tell(progress: Progress, future: Future[DrainResult], unit: DrainUnit, fail
     amount = f"{result.rows:,} rows, {size(result.bytes)}, {result.events:,} events in {result.seconds:.1f} s"
     progress.console.print(Text(f"{result.unit_id}: {amount}"), soft_wrap=True)
     for one in result.quarantined:
-        if one.fault is not None:
-            told = f"{result.unit_id}: {one.table} is left out: {one.fault.reason} [{one.fault.position}]"
-            progress.console.print(Text(told, style="yellow"), soft_wrap=True)
+        told = f"{result.unit_id}: {one.table} is left out: {one.fault.reason} [{one.fault.position}]"
+        progress.console.print(Text(told, style="yellow"), soft_wrap=True)
 
 
 def _progress() -> Progress:

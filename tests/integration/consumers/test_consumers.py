@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
 from cdc_lib.config.start import StartAt
-from cdc_lib.consumers.subscribe import subscribe
+from cdc_lib.consumers.subscribe import Holder, subscribe
 from cdc_lib.errors import BatchesMissing, ConsumerHeld, CursorMoved
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.model.merge_plan import Cut
@@ -152,7 +152,7 @@ def test_a_consumer_that_is_killed_is_followed_by_another_after_its_lease(captur
 def test_one_who_comes_back_after_his_lease_cannot_acknowledge(capture):
     """Another took over meanwhile; the cursor is where that one put it."""
     history(capture)
-    slow = open_subscription(capture, "audit", lease=timedelta(seconds=0.2))
+    slow = open_subscription(capture, "audit", holder=Holder(lease=timedelta(seconds=0.2)))
     late = slow.get(1)
     time.sleep(0.4)
     with open_subscription(capture, "audit") as quick:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from cdc_lib.binlog.framing import event_types
 from cdc_lib.errors import ChecksumMismatch, DecodeError, UnknownEvent, UnsupportedValue
 from cdc_lib.mysql.binlog_stream import ServerStream
 from cdc_lib.store import documents, layout
@@ -20,7 +19,6 @@ from tests.harness.quarantine import (
     capturing,
     change,
     cursor,
-    kept,
     manifest_of,
     planned,
     rounds,
@@ -58,23 +56,6 @@ def test_a_table_at_fault_is_set_aside_and_the_other_goes_on(capture):
     assert record.fault == fault
 
 
-def test_the_raw_events_are_kept_whole(capture):
-    """All of the window's, also those before the fault: table maps, rows and statements, in their order."""
-    change(capture, BAD_TEXT, "UPDATE bad SET v = 'x' WHERE id = 1", LOSSY)
-    capture.execute("INSERT INTO bad VALUES (7, 'new')")
-    window = planned(capture)
-    capture.pipeline.drain(window)
-    found = kept(capture, manifest_of(capture, window))
-    kinds = [one.event[4] for one in found]
-    rows = [kind for kind in kinds if kind in event_types.ROWS]
-    assert len(rows) == 4
-    assert kinds.count(event_types.TABLE_MAP) == 4
-    assert sum(LOSSY.encode() in one.event for one in found) == 1
-    assert [one.position for one in found] == sorted(one.position for one in found)
-    assert any(bytes.fromhex("6181C462") in one.event for one in found)
-    assert all(one.gtid for one in found if capture.server.flavor == "mariadb")
-
-
 def test_draining_again_gives_the_same_bytes(capture, tmp_path):
     """Also where the fault is met in another portion of the stream."""
     change(capture, BAD_TEXT, *(f"INSERT INTO good VALUES ({n}, 'x')" for n in range(10, 60)), LOSSY)
@@ -82,10 +63,7 @@ def test_draining_again_gives_the_same_bytes(capture, tmp_path):
     other = Capture(capture.server, capture.database, tmp_path / "other", start="latest", on_error="quarantine")
     one, two = (each.drain(window) for each in (capture, other))
     assert one.files == two.files
-    assert [(each.table, each.events) for each in one.quarantined] == [
-        (each.table, each.events) for each in two.quarantined
-    ]
-    assert one.quarantined[0].events is not None
+    assert [each.table for each in one.quarantined] == [each.table for each in two.quarantined]
     stop = window.start
     assert stop < one.quarantined[0].fault.position
 
@@ -112,7 +90,7 @@ def test_windows_that_are_drained_in_reverse_leave_out_the_same(any_server, data
 
 
 def test_a_later_window_does_not_decode_the_table(capture):
-    """It was planned knowing of it: what is right again stays raw until the table is released."""
+    """It was planned knowing of it: what is right again waits until the table is released."""
     change(capture, BAD_TEXT)
     capture.pipeline.drain(planned(capture))
     capture.pipeline.ack_drain(by="test")
@@ -123,8 +101,7 @@ def test_a_later_window_does_not_decode_the_table(capture):
     manifest = manifest_of(capture, window)
     assert capture.ops(manifest, "good") == [("c", 5)]
     assert capture.tables(manifest, "bad") == []
-    assert manifest.quarantined[0].fault is None
-    assert len(kept(capture, manifest)) == 2
+    assert manifest.quarantined == ()
     assert capture.pipeline.ack_drain(by="test").quarantined == ()
     assert len(cursor(capture).quarantine) == 1
 
@@ -142,7 +119,7 @@ def test_all_tables_at_fault_in_a_window_are_set_aside(capture):
 
 
 def test_a_compressed_transaction_is_taken_apart(any_server, database, tmp_path):
-    """The table's events in it are kept with their places in it; the other table's rows are read."""
+    """The table's rows in it are left out; the other table's rows are read."""
     capture = capturing(any_server, database, tmp_path)
     if any_server.flavor == "mysql":
         setting, off = "SET SESSION binlog_transaction_compression = ON", "SELECT 1"
@@ -162,11 +139,8 @@ def test_a_compressed_transaction_is_taken_apart(any_server, database, tmp_path)
     capture.pipeline.drain(window)
     manifest = manifest_of(capture, window)
     assert [row["id"] for row in capture.rows(manifest, "good")] == [1, 2, 3]
-    found = kept(capture, manifest)
-    assert len(found) == 4
-    if any_server.flavor == "mysql":
-        assert len({one.position for one in found}) == 1
-        assert [one.row for one in found] == sorted({one.row for one in found})
+    assert [one.table for one in manifest.quarantined] == [f"{database}.bad"]
+    assert capture.tables(manifest, "bad") == []
 
 
 def test_a_table_whose_history_does_not_fit_is_set_aside(any_server, database, tmp_path):
@@ -193,20 +167,18 @@ def test_a_table_whose_history_does_not_fit_is_set_aside(any_server, database, t
         assert [(row["id"], row["v"]) for row in capture.rows(last, "bad")] == [(3, "ż")]
 
 
-def test_a_table_with_masks_keeps_no_raw_events(any_server, database, tmp_path):
-    """They hold every column as it is: what must not be stored is not stored here either, and no reason tells a value."""
+def test_nothing_is_stored_of_a_table_with_masks(any_server, database, tmp_path):
+    """What must not be stored is not stored when a table is left out either, and no reason tells a value."""
     masks = [{"tables": "*.bad", "columns": ["v"], "mask": "redact"}]
     capture = capturing(any_server, database, tmp_path, masks=masks)
     change(capture, BAD_TEXT)
     as_statement(capture, UNTOLD.format("good"))
     window = planned(capture)
     capture.pipeline.drain(window)
-    bad, good = manifest_of(capture, window).quarantined
-    assert bad.events is None
-    assert not [one for one in kept(capture, manifest_of(capture, window), "good") if b"secret" in one.event]
-    assert good.events.events == 4
-    assert not [key for key in capture.visible() if "quarantine" in key and "bad" in key]
-    assert b"before" not in documents.dump(manifest_of(capture, window))
+    manifest = manifest_of(capture, window)
+    assert [one.table for one in manifest.quarantined] == [f"{database}.bad", f"{database}.good"]
+    assert [key for key in capture.visible() if "/batches/" in key] == [layout.manifest_key(window)]
+    assert not [word for word in (b"before", b"secret") if word in documents.dump(manifest)]
 
 
 def test_no_reason_tells_a_value(capture):
@@ -217,7 +189,6 @@ def test_no_reason_tells_a_value(capture):
     manifest = manifest_of(capture, window)
     assert manifest.quarantined[0].fault.reason.endswith("\"INSERT INTO bad VALUES (?, '?')\"")
     assert b"secret" not in documents.dump(manifest)
-    assert any(b"secret" in one.event for one in kept(capture, manifest))
 
 
 def test_by_default_the_window_stops(any_server, database, tmp_path):

@@ -11,6 +11,7 @@ from cdc_lib.errors import ConfigError, UnsupportedValue
 from cdc_lib.merge.planner import in_order
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.model.window import SnapshotTask
+from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.store import layout
 from tests.harness.capture import SOURCE, Capture, first_chunk, row_metadata
 from tests.harness.quarantine import BAD_TEXT, capturing, change, cursor, rounds
@@ -175,7 +176,7 @@ def test_a_wanted_snapshot_without_a_place_is_asked_for_by_the_next_plan(capture
     for table in ("good", "gone"):
         name = f"{capture.database}.{table}"
         wanted = pipeline._quarantine.with_new_snapshots(
-            wanted, lake, [name], start=before.position, why="it was replaced", at=before.moves[-1].at, by="test"
+            wanted, lake, [name], ResnapshotRequest("it was replaced", before.moves[-1].at, "test", before.position)
         )
     assert wanted.tables_to_resnapshot == (f"{capture.database}.good", f"{capture.database}.gone")
     pipeline.cursors.swap(before, wanted)

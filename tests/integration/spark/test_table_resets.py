@@ -137,7 +137,7 @@ def test_values_reach_standing_rows_when_their_column_does(lake, orders):
     key = filled_at(lake, lake.batches.window(100, 200, {orders: [row("c", 120, 3)]}), orders.name, 150, "n", "7")
     lake.merge(lake.batches.plan(200, key))
     assert "n" not in [column.name for column in lake.state(orders.name).columns]
-    assert len(lake.state(orders.name).marker.waiting) == 1
+    assert len(lake.state(orders.name).marker.pending_defaults) == 1
     change = Row("u", 210, {"id": 2, "state": "later", "n": 9})
     plan = lake.batches.plan(300, lake.batches.window(200, 300, {wide: [change]}))
     lake.merge(plan)
@@ -145,4 +145,4 @@ def test_values_reach_standing_rows_when_their_column_does(lake, orders):
     assert lake.rows(orders.name, "id", "state", "n") == expected
     lake.merge(lake.batches.again(plan))
     assert lake.rows(orders.name, "id", "state", "n") == expected
-    assert lake.state(orders.name).marker.waiting == ()
+    assert lake.state(orders.name).marker.pending_defaults == ()

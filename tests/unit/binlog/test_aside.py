@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.binlog.rows.quarantined import tables_at_fault
+from cdc_lib.binlog.rows.captured_tables import tables_at_fault
 from cdc_lib.errors import (
     ChecksumMismatch,
     ConfigError,

@@ -8,9 +8,11 @@ import pytest
 
 from cdc_lib.binlog import reader as reading
 from cdc_lib.binlog.framing.receiver import Receiver
-from cdc_lib.binlog.reader import StreamFacts, WindowReader
+from cdc_lib.binlog.reader import WindowReader
+from cdc_lib.binlog.rows.captured_tables import CapturedTables, spare_none
 from cdc_lib.binlog.rows.cascades import CascadeWatch
-from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.rows.row_groups import WindowSinks
+from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.cascades import Cascades, ForeignKey
 from cdc_lib.model.position import Position
@@ -58,13 +60,12 @@ def window(*changes):
     return rows(binlog, 30, "x", image(1)).xid()
 
 
-def read(binlog, *, wanted=lambda *_: True, rule="snapshot", can_be_read=lambda *_: True, spare=None):
+def read(binlog, *, wanted=lambda *_: True, rule="snapshot", can_be_read=lambda *_: True, spare=spare_none):
     sink = Rows()
     facts = StreamFacts("mysql", binlog.checksum, {63: "binary", 255: "utf8mb4"})
-    WindowReader(
-        Window("shop", 1, Position(FILE, 4), Position(FILE, binlog.offset)), Wire(bytes(binlog.wire)), facts, wanted,
-        sink, sink, ReadOptions(), cascades=CascadeWatch(KEYS, rule, can_be_read), spare=spare,
-    ).run()  # fmt: skip
+    captured = CapturedTables(wanted, spare=spare, cascades=CascadeWatch(KEYS, rule, can_be_read))
+    stretch = Window("shop", 1, Position(FILE, 4), Position(FILE, binlog.offset))
+    WindowReader(stretch, Wire(bytes(binlog.wire)), facts, captured, WindowSinks(sink, sink)).run()
     return sink.rows
 
 

@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cdc_lib.binlog.reader import StreamFacts, WindowReader
-from cdc_lib.binlog.rows.row_groups import ReadOptions
+from cdc_lib.binlog.reader import WindowReader
+from cdc_lib.binlog.rows.captured_tables import CapturedTables
+from cdc_lib.binlog.rows.row_groups import WindowSinks
+from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.errors import UnknownSchema
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
@@ -33,7 +35,8 @@ def read(binlog):
     window = Window("shop", 1, Position(FILE, 4), Position(FILE, binlog.offset))
     rows = Rows()
     facts = StreamFacts("mysql", binlog.checksum, {45: "utf8mb4"})
-    summary = WindowReader(window, Wire(bytes(binlog.wire)), facts, lambda *_: True, rows, rows, ReadOptions()).run()
+    captured = CapturedTables(lambda *_: True)
+    summary = WindowReader(window, Wire(bytes(binlog.wire)), facts, captured, WindowSinks(rows, rows)).run()
     return [(row["_op"], row["id"], row["v"]) for row in rows], rows, summary
 
 

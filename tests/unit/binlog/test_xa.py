@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cdc_lib.binlog.framing import packets
-from cdc_lib.binlog.framing.progress import Progress, WindowSummary
+from cdc_lib.binlog.framing.progress import Progress
 from cdc_lib.binlog.rows.xa import XaTransactions
 from cdc_lib.errors import DecodeError, UnknownEvent
 from cdc_lib.model.position import Position
@@ -42,9 +42,8 @@ def begin(walk, offset, *, touched):
 
 
 def finished(walk):
-    summary = WindowSummary()
-    walk[1].finish(summary)
-    return summary
+    walk[1].finish()
+    return walk[0].summary
 
 
 def test_a_prepared_transaction_bears_the_id_that_its_commit_names(walk):

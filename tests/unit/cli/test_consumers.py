@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cdc_lib.cli.errors import EXIT_STATUS
-from cdc_lib.consumers.subscribe import subscribe
+from cdc_lib.consumers.subscribe import Holder, subscribe
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import ObjectCursorStore
@@ -289,7 +289,7 @@ def test_neither_cursor_is_restored_when_one_of_them_cannot_be(cdc, batches, sto
 
 def test_two_tails_of_one_consumer_are_kept_apart(sources, cdc, batches, store):
     """The second is told who holds it."""
-    with subscribe(store, ObjectCursorStore(store), "shop", "audit", holder="the first one"):
+    with subscribe(store, ObjectCursorStore(store), "shop", "audit", holder=Holder("the first one")):
         refused = cdc("tail", "shop", "--consumer", "audit")
         shown = cdc("cursor", "show", "shop", "audit").stdout
     assert "held by the first one until" in shown

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.config.environment import fill_in, variables
+from cdc_lib.config.environment import fill_in
 
 
 def filled(value, **environ):
@@ -59,8 +59,3 @@ def test_a_reference_that_is_not_well_formed_is_told(text):
     problems = {}
     fill_in({"k": text}, {"A": "x"}, problems)
     assert ("k",) in problems
-
-
-def test_the_variables_of_a_file_can_be_listed():
-    """For checks that every one of them is documented."""
-    assert variables({"a": ["${A}", "${B:-x} ${C}"], "b": 1, "c": "$${D}"}) == {"A", "B", "C"}

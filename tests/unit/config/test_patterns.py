@@ -9,7 +9,6 @@ from cdc_lib.config.patterns import (
     problem,
     problem_of_column,
     reaches,
-    select,
     unmatched,
 )
 
@@ -51,12 +50,6 @@ def test_an_exclusion_wins_over_every_inclusion():
 def test_tables_of_the_server_itself_are_never_captured(database):
     """Not even by a pattern for everything."""
     assert not captured(["*.*"], [], database, "user")
-
-
-def test_selecting_keeps_the_order_of_the_tables():
-    """The result follows the server's list, not the patterns."""
-    tables = [("shop", "b"), ("shop", "a"), ("other", "a"), ("shop", "tmp_1")]
-    assert select(["shop.*"], ["shop.tmp_*"], tables) == [("shop", "b"), ("shop", "a")]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from cdc_lib.config import load_source
 from cdc_lib.consumers import Interest, subscribe_to
-from cdc_lib.consumers.subscribe import subscribe
+from cdc_lib.consumers.subscribe import Holder, subscribe
 from cdc_lib.errors import AckError, ConfigError, ConsumerHeld, CursorMoved
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.quarantine import Fault, QuarantineRecord
@@ -123,7 +123,7 @@ def test_of_sixteen_that_subscribe_at_once_one_holds(store):
 
     def attempt(number):
         try:
-            return take(store, holder=f"number {number}")
+            return take(store, holder=Holder(f"number {number}"))
         except (ConsumerHeld, CursorMoved):
             return None
 
@@ -134,14 +134,14 @@ def test_of_sixteen_that_subscribe_at_once_one_holds(store):
 def test_a_holder_that_goes_on_getting_keeps_its_lease(store):
     """Without an ack in between; one that is silent loses it."""
     clock = SetClock()
-    subscription = take(store, clock=clock, lease=timedelta(seconds=60))
+    subscription = take(store, holder=Holder(clock=clock, lease=timedelta(seconds=60)))
     for _ in range(5):
         clock.go(40)
         subscription.get(1)
     with pytest.raises(ConsumerHeld):
-        take(store, clock=clock)
+        take(store, holder=Holder(clock=clock))
     clock.go(61)
-    take(store, clock=clock).close()
+    take(store, holder=Holder(clock=clock)).close()
     with pytest.raises(CursorMoved):
         subscription.get()
 
@@ -164,14 +164,14 @@ def test_what_was_acknowledged_in_memory_comes_again_after_a_crash(store):
     home = ObjectCursorStore(store)
     clock = SetClock()
     periodic = PeriodicCursorStore(home, 3600)
-    lost = subscribe(store, periodic, "shop", "audit", clock=clock)
+    lost = subscribe(store, periodic, "shop", "audit", holder=Holder(clock=clock))
     lost.get(1).ack()
     periodic.flush()
     second = lost.get(1)
     second.ack()
     assert home.load("shop", "audit").position == at(104)
     clock.go(61)
-    with take(store, clock=clock) as taken:
+    with take(store, holder=Holder(clock=clock)) as taken:
         assert taken.get(1).id == second.id
 
 

@@ -178,7 +178,7 @@ def test_a_swap_that_is_not_clear_stops_its_table(writer):
 
 def test_values_wait_for_their_column_and_go_with_their_rows(writer):
     """A TRUNCATE takes both; the marker keeps them as they are."""
-    kept = Marker(point(5), waiting=(PlacedDefault(point(3), AddedDefault("x", "5")),), dropped=point(4))
+    kept = Marker(point(5), pending_defaults=(PlacedDefault(point(3), AddedDefault("x", "5")),), dropped=point(4))
     assert Marker.from_json(kept.to_json(), "t") == kept
-    assert following_all(writer, kept, statement("swap", 10)).added_defaults == kept.waiting
+    assert following_all(writer, kept, statement("swap", 10)).added_defaults == kept.pending_defaults
     assert following_all(writer, kept, statement("truncate", 10)).added_defaults == ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.lake.location import namespace_location, overlap, table_location
+from cdc_lib.lake.location import namespace_location, table_location
 from cdc_lib.model.folder import LONGEST_FOLDER, below, folder_of, leads_up
 from cdc_lib.model.lake_table import LakeName
+from tests.harness.locations import overlap
 
 
 @pytest.mark.parametrize(

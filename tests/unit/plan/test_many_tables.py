@@ -21,7 +21,7 @@ from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.pipeline import Pipeline
-from cdc_lib.quarantine.resnapshot import with_new_snapshot
+from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
 from cdc_lib.store import documents, layout
 from tests.harness.batches import IDENTITY, at
 
@@ -99,7 +99,7 @@ def load(pipeline):
 
 def manifest(source, one):
     """The only chunk of a snapshot."""
-    chunk = SnapshotChunk(one.snapshot_id, one.name, 0, HEAD, None, None, None, last=True, high_watermark=HEAD)
+    chunk = SnapshotChunk(one.snapshot_id, one.name, 0, HEAD, None, None, last=True, high_watermark=HEAD)
     return Manifest(
         source=source, epoch=1, identity=IDENTITY, window=None, chunk=chunk, gtid_first="", gtid_last="",
         first_time=None, last_time=None, transactions=0, events=0, files=(), schemas={}, statements=(),
@@ -170,7 +170,7 @@ def test_a_table_at_a_time_gives_what_one_after_the_other_gives():
     tables = [f"db.t{number:05d}" for number in (1, 3, 9, 30)]
 
     def anew(alone, table):
-        return with_new_snapshot(alone, table, lake, {}, why="test", at=NOW, by="test")
+        return with_new_snapshot(alone, table, lake, {}, ResnapshotRequest("test", NOW, "test"))
 
     expected = before
     for table in tables:
@@ -188,7 +188,7 @@ def test_many_new_snapshots_are_recorded_in_one_pass(names, pipeline):
     lake = replace(pipeline.cursors.load(begun.source, LAKE).with_snapshots(tasks))
     names.clear()
     wanted = pipeline._quarantine.with_new_snapshots(
-        drain, lake, [one.name for one in tasks], why="test", at=NOW, by="test"
+        drain, lake, [one.name for one in tasks], ResnapshotRequest("test", NOW, "test")
     )
     assert len(wanted.tables_to_resnapshot) == MANY
     assert names["id"] + names["name"] <= 20 * MANY

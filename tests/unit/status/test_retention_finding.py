@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cdc_lib.model.position import Position
-from cdc_lib.model.retention_forecast import BinlogExpiry
+from cdc_lib.model.retention_forecast import BinlogExpiry, FileTimes
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.mysql.binlog_retention import keeping_of
 from cdc_lib.mysql.preflight import judge
@@ -29,7 +29,7 @@ def found(server, *, hours_since_its_end=1.0, rate=None, at="binlog.000007"):
     keeping = keeping_of(server)
     ended = NOW - timedelta(hours=hours_since_its_end)
     made = ended - timedelta(hours=1)
-    one = retention_forecast(Position(at, 4), FILES, HEAD, keeping, made=made, ended=ended, now=NOW, rate=rate)
+    one = retention_forecast(Position(at, 4), FILES, HEAD, keeping, FileTimes(made, ended, NOW), rate=rate)
     return judge_retention(server, keeping, one, timedelta(hours=24))
 
 
