@@ -1,7 +1,8 @@
 """The seams: what the stages need from the world outside, as small Protocols.
 
 Each has its implementations in one room: object stores and cursor stores in ``cdc_lib/store/``, the binlog and rows of a server
-in ``cdc_lib/mysql/``, lake tables in ``spark_jobs/iceberg/``. Object stores and cursor stores have a contract suite each.
+in ``cdc_lib/mysql/``, lake tables in ``spark_jobs/iceberg/``. Object stores, cursor stores and lake tables have a contract suite
+each in ``tests/contract/``.
 """
 
 from __future__ import annotations

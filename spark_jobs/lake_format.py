@@ -1,6 +1,7 @@
-"""The format of the lake tables: the only module outside ``spark_jobs/iceberg/`` that names one.
+"""The format of the lake tables: the only module outside ``spark_jobs/iceberg/`` that imports one.
 
-A second format implements :class:`LakeFormat` in a folder of its own, and is entered in :data:`LAKE_FORMATS`.
+A second format implements :class:`LakeFormat` in a folder of its own, and is entered in :data:`LAKE_FORMATS`. The suite
+``tests/contract/test_merge_target.py`` runs over all entries.
 """
 
 from __future__ import annotations

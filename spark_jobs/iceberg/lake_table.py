@@ -72,7 +72,7 @@ from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_ke
 from spark_jobs.iceberg.loading import identity_of, load_table
 from spark_jobs.iceberg.locations import location_of, namespace_location_of
 from spark_jobs.iceberg.markers import markers_of
-from spark_jobs.iceberg.renames import refuse_renamed, rename_columns
+from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed, rename_columns
 from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows
 from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
 from spark_jobs.iceberg.soft_delete import mark_sql, marked
@@ -226,7 +226,7 @@ class IcebergTable:
             if table.empty and most > ROWS_PER_FILE and final:
                 return self._load_first(table, changes, commit)
             stays = table.mode == "soft_delete"
-            gone = () if stays else tuple(_superseded(rule, "t") for rule in commit.supersedes)
+            gone = () if stays else tuple(_superseded(table, rule, "t") for rule in commit.supersedes)
             completion = Completion(self._session, table, full_name(self._name), self._table, gone, commit.fills, stays)
             last = self._last(table, changes, completion)
             # Few whole rows are read twice and not kept.
@@ -314,7 +314,7 @@ class IcebergTable:
                 count = rows.count()
                 with self._branch(table) as branch:
                     for rule in () if table.empty else commit.supersedes:
-                        self._delete(branch, _superseded(rule))
+                        self._delete(branch, _superseded(table, rule))
                     self._fill(table, commit.fills, branch)
                     self._add(table, rows, branch, count)
                 return count
@@ -330,7 +330,7 @@ class IcebergTable:
         cuts = cuts_of(commit.supersedes) if stays else []
         with self._branch(table) as branch:
             for rule in () if table.empty or stays else commit.supersedes:
-                self._delete(branch, _superseded(rule))
+                self._delete(branch, _superseded(table, rule))
             count = keys.rows if stays else keys.upserts
             if stale:
                 # The marker is in the commit of the rows, where there are some: Iceberg may delete without it.
@@ -475,6 +475,8 @@ class IcebergTable:
             MergeConflict: it is not.
         """
         table = self._loaded()
+        if self._followed is not None:
+            refuse_other_names(table.renames, self._followed, self._table)
         if self._read is not None and table.snapshot_id != self._read.snapshot:
             raise MergeConflict(
                 "another commit came first",
@@ -519,12 +521,13 @@ def _reaching(marker: Marker, reached: Reselected | None) -> Marker:
     return marker if reached is None else marker.with_reselected(reached)
 
 
-def _superseded(rule: Superseded, alias: str = "") -> str:
+def _superseded(table: LakeTable, rule: Superseded, alias: str = "") -> str:
     """Return the condition of the rows that are taken out."""
     of = f"{alias}." if alias else ""
     older = [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} < {point(rule.before)}"]
     older += [] if rule.since is None else [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} >= {point(rule.since)}"]
-    older += [] if rule.reads else [f"{of}{quoted(OP)} <> 'r'"]
+    # Only a list says of its rows whether a snapshot read them.
+    older += [f"{of}{quoted(OP)} <> 'r'"] if table.mode == "append" and not rule.reads else []
     whose = belongs(rule.columns, alias)
     return " AND ".join((*older, *whose))
 
