@@ -1,7 +1,8 @@
 """The seams: what the stages need from the world outside, as small Protocols.
 
 Each has its implementations in one room: object stores and cursor stores in ``cdc_lib/store/``, the binlog and rows of a server
-in ``cdc_lib/mysql/``, lake tables in ``spark_jobs/iceberg/``. Object stores and cursor stores have a contract suite each.
+in ``cdc_lib/mysql/``, lake tables in ``spark_jobs/iceberg/``. Object stores, cursor stores and lake tables have a contract suite
+each in ``tests/contract/``.
 """
 
 from __future__ import annotations
@@ -17,15 +18,10 @@ import pyarrow as pa
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.foreign import Past
-from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker, Reselected
-from cdc_lib.model.position import Point
+from cdc_lib.model.lake_table import LakeColumn, LakeTable, Reselected
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_commit import Changes, Frame, TableCommit
 from cdc_lib.model.table_mode import Mode
-from cdc_lib.model.table_name import TableName
-
-Frame = TypeVar("Frame")
-"""Rows on their way into a lake table: a Spark DataFrame, or what another engine calls so."""
-
 
 Wanted = Callable[[str, str], bool]
 """Whether a table, by database and name, is captured."""
@@ -191,44 +187,6 @@ class SchemaReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Superseded:
-    """Rows before a point that a later snapshot brings again, if they still exist, or that a statement took.
-
-    Args:
-        before: the point.
-        columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
-        reads: whether rows that an earlier snapshot brought are meant as well (append mode; others always are).
-        since: rows before this point are not meant; None for all.
-        at: when that was; None where nobody knows.
-        again: whether a snapshot brings them; rows that it brings itself are not meant.
-    """
-
-    before: Point
-    columns: Mapping[str, str]
-    reads: bool = False
-    since: Point | None = None
-    at: datetime | None = None
-    anew: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """What rows of before a point have in a column that was added after them.
-
-    Args:
-        before: the point.
-        column: name of the column.
-        value: as text; None for NULL.
-        columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
-    """
-
-    before: Point
-    column: str
-    value: str | None
-    columns: Mapping[str, str]
-
-
 Rows = TypeVar("Rows")
 
 
@@ -256,7 +214,7 @@ class Reselect(Protocol[Rows]):
         """Replace changes by the source's rows; see :class:`Replaced`.
 
         Args:
-            last: the last change of each key.
+            last: the last change of each key; where some lacked cells, with :data:`cdc_lib.merge.collapse.MISSING`.
             table: the lake table.
 
         Raises:
@@ -270,7 +228,11 @@ class Reselect(Protocol[Rows]):
 
 
 class MergeTarget(Protocol[Frame]):
-    """One lake table. Every method is one commit or none: readers see all of it or nothing.
+    """One lake table.
+
+    What brings rows is one commit or none: readers see all of it or nothing, and the markers come with the rows. It is decided on
+    the table as :meth:`load` first returned it, or as the last rows that this object committed left it, and is never committed
+    upon another one. Changes of columns, mode and key may be several commits; the same call after an error does what is left.
 
     Every method raises MergeConflict when somebody else committed meanwhile, StoreUnavailable when the catalog or the
     storage gives no answer, and MergeError for what else the lake refuses.
@@ -281,13 +243,21 @@ class MergeTarget(Protocol[Frame]):
         ...
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:
-        """Return what happened to the table since it had a snapshot and a schema; it must be there."""
+        """Return what happened to the table since it had a snapshot and a schema; it must be there.
+
+        Commits of others are told from those of merges by the marker that they lack.
+        """
         ...
 
     def create(
         self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[ColumnRename] = ()
     ) -> LakeTable:
-        """Create the table without rows, in a mode if its rows have a key; its columns have the names after renames."""
+        """Create the table without rows, in a mode if its rows have a key; its columns have the names after renames.
+
+        Raises:
+            IncompatibleSchema: a column has a name that the lake keeps for itself.
+            MergeConflict: somebody else created it meanwhile.
+        """
         ...
 
     def rename(self, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename]) -> LakeTable:
@@ -309,53 +279,33 @@ class MergeTarget(Protocol[Frame]):
         ...
 
     def evolve(self, schema: TableSchema) -> LakeTable:
-        """Add and widen columns until rows of the schema fit; raises IncompatibleSchema where they cannot."""
+        """Add and widen columns until rows of the schema fit; a column that the schema lacks stays.
+
+        Raises:
+            IncompatibleSchema: rows cannot be held without loss, or the schema has another key; no column is changed.
+        """
         ...
 
-    def upsert(
-        self,
-        changes: Frame,
-        *,
-        markers: Mapping[TableName, Marker],
-        guard: bool,
-        snapshot_to_come: bool = False,
-        supersedes: Sequence[Superseded] = (),
-        fills: Sequence[Filled] = (),
-        reselect: Reselect[Frame] | None = None,
-        most: int = 0,
-    ) -> int:
+    def upsert(self, changes: Changes[Frame], commit: TableCommit, reselect: Reselect[Frame] | None = None) -> int:
         """Apply the last change of each key, or all of them where versions are kept, and return how many there were.
 
+        Applying the same changes again gives the same rows.
+
         Args:
-            changes: changes in any order, with the table's columns and ``_op``; with ``_absent`` after them, a character for
-                each of the table's columns, where some rows lack cells: those come from earlier changes and standing rows.
-            markers: what the table holds afterwards of each source table; is in the commit.
-            guard: whether the table may hold rows newer than these changes; the newer ones stay.
-            snapshot_to_come: a row that cannot be completed is left out, because a snapshot chunk will bring it.
-            supersedes: standing rows that are taken out, marked or ended in the same commit.
-            fills: what standing rows get in the same commit; columns that the table does not have are left out.
+            changes: what is applied.
+            commit: what else is in the commit.
             reselect: reads rows back that are not whole, or all; how far they reach is put into the markers.
-            most: how many changes there are at most; 0 where nobody counted.
 
         Raises:
             MergeError: a row cannot be completed.
         """
         ...
 
-    def append(
-        self,
-        changes: Frame,
-        *,
-        markers: Mapping[TableName, Marker],
-        supersedes: Sequence[Superseded],
-        fills: Sequence[Filled] = (),
-    ) -> int:
-        """Add every change as a row and return how many there were.
+    def append(self, changes: Frame, commit: TableCommit) -> int:
+        """Add every change as a row, also one that the table has, and return how many there were.
 
         Args:
-            changes: changes with the table's columns.
-            markers: what the table holds afterwards of each source table; is in the commit.
-            supersedes: rows that are taken out in the same commit.
-            fills: what standing rows get in the same commit; columns that the table does not have are left out.
+            changes: whole changes with the table's columns.
+            commit: what else is in the commit.
         """
         ...

@@ -34,8 +34,8 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.open import open_at
 from spark_jobs.changes.frames import load_plan
-from spark_jobs.iceberg.lake_table import IcebergTable, ensure_namespaces
 from spark_jobs.job import arguments_of, ended
+from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.foreign_changes import Watch
 from spark_jobs.merging.reselect import Say
 from spark_jobs.merging.run import merge_all
@@ -149,7 +149,7 @@ def _attempt(
     end = found.end if wanted.into == "copy" else found.lake
     tables = backfilling.chosen_tables(_tables(pipeline, backfilling, found, end), list(wanted.tables))
     lakes = _lakes(config, tables, wanted)
-    ensure_namespaces(spark, {lake.name for lake in lakes})
+    LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     reached = [marker.merged_to for lake in lakes for marker in _markers(spark, config, lake) if marker.merged_to]
     low, high = min([found.begin, *reached]), max([end, *reached])
     side = wanted.into == "copy"
@@ -195,7 +195,7 @@ def _lakes(config: SourceConfig, tables: Sequence[str], wanted: BackfillRequest)
 def _markers(spark: SparkSession, config: SourceConfig, lake: LakeMerge) -> list[Marker]:
     """Return what a lake table holds of its source tables; nothing where it is not there."""
     routed = {share.table: share.target.routed for share in lake.shares}
-    state = IcebergTable(table_session(spark, config), lake.name, config.source, routed).load()
+    state = LAKE_FORMAT.table(table_session(spark, config), lake.name, config.source, routed).load()
     return list(state.markers.values()) if state is not None else []
 
 

@@ -15,14 +15,14 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, MergeConflict
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.lake_table import LakeName
+from cdc_lib.model.lake_upkeep import Maintained
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cuts import last_cut, named_snapshots
 from cdc_lib.store.objects.open import open_store
-from spark_jobs.iceberg.locations import all_places
-from spark_jobs.iceberg.maintenance import Maintained, Upkeep
 from spark_jobs.job import arguments_of, ended
+from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.parallel_tables import side_by_side
 from spark_jobs.runtime.session import spark_session
@@ -89,12 +89,12 @@ def maintain(
     """
     at = datetime.now(UTC)
     named = named_snapshots(store, config.source, at - config.maintenance.keep_snapshots_for)
-    places = all_places(spark, names)
+    maintenance = LAKE_FORMAT.maintenance(spark, names, config.maintenance)
     again = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
 
     def work(session: SparkSession, name: LakeName) -> Maintained:
         began = time.monotonic()
-        kept: Maintained = again.copy()(Upkeep(session, name, config.maintenance, places).run, named, at)
+        kept: Maintained = again.copy()(maintenance, session, name, named, at)
         say(_line(kept, time.monotonic() - began))
         return kept
 

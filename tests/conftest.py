@@ -12,11 +12,17 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.harness.servers import MariaDbServer, MySqlServer, S3Server, SqlServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from cdc_lib.config.source import SourceConfig
 
 # Airflow makes its home when it is first imported: never in the home folder of whoever runs the tests.
 if "AIRFLOW_HOME" not in os.environ:
@@ -57,6 +63,17 @@ def mariadb_server() -> Iterator[MariaDbServer]:
 def s3_server() -> Iterator[S3Server]:
     with S3Server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSession, SourceConfig]]:
+    """A running Spark, which takes seconds to start, with a catalog that all tests share; each takes a database of its own."""
+    from spark_jobs.runtime.session import spark_session
+    from tests.harness.lake import lake_config
+
+    config = lake_config(tmp_path_factory.mktemp("lake"))
+    with spark_session(config) as spark:
+        yield spark, config
 
 
 @pytest.fixture(params=["mysql", "mariadb"])

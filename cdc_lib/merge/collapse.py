@@ -16,6 +16,9 @@ DELETE = "d"
 RANK = "_cdc_rank"
 """A column that the statement adds; always 1."""
 
+MISSING = "cdc_missing"
+"""A column of last changes that were completed: names of the columns that a row still lacks; empty for a whole row."""
+
 Quote = Callable[[str], str]
 
 

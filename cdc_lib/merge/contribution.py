@@ -12,9 +12,9 @@ from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker, PlacedDefault
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_commit import Filled, Superseded
 from cdc_lib.model.table_mode import TableReset
 from cdc_lib.model.table_name import TableName
-from cdc_lib.ports import Filled, Superseded
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _rules(work: TableWork, whose: Mapping[str, str], *, standing: bool) -> list
     if work.mode in ("soft_delete", "scd2"):
         found = [Superseded(Point(one.epoch, one.file, one.offset), whose, at=one.at) for one in work.resets]
         if standing and work.rebuild_before is not None:
-            found.append(Superseded(work.rebuild_before, whose, at=work.rebuild_at, anew=True))
+            found.append(Superseded(work.rebuild_before, whose, at=work.rebuild_at, by_snapshot=True))
         if work.rewrite is not None:  # of a table without rows too: so its changes are taken epoch by epoch
             found.append(Superseded(work.rewrite[1], whose, since=work.rewrite[0]))
         return found

@@ -23,19 +23,19 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import MergeError
-from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
+from cdc_lib.merge.collapse import DELETE, MISSING, RANK, last_change_sql
 from cdc_lib.model.lake_table import CHANGE_TYPES, LAKE_NAMES, ORDER, LakeColumn, LakeTable
 from cdc_lib.model.manifest import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
+from cdc_lib.model.table_commit import Filled
 from cdc_lib.model.table_mode import MODE_TYPES
 from cdc_lib.model.table_name import TableName
-from cdc_lib.ports import Filled
+from spark_jobs.changes.added_defaults import filled_value
 from spark_jobs.changes.frames import BEFORE_READ, READ_AHEAD, WHILE_READ
-from spark_jobs.iceberg.added_defaults import filled_value
 from spark_jobs.iceberg.key_filter import key_range, same_key
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.sql import as_text, quoted, text_literal
 
-WHOLE, MOVED, LEAVES, EXISTING, MISSING = "cdc_whole", "cdc_moved", "cdc_leaves", "cdc_existing", "cdc_missing"
+WHOLE, MOVED, LEAVES, EXISTING = "cdc_whole", "cdc_moved", "cdc_leaves", "cdc_existing"
 PHASE, TRACED, BORN = "cdc_phase", "cdc_traced", "cdc_born"
 CELLS_VIEW, NEEDED_VIEW, TIMELINE_VIEW = "cdc_cells", "cdc_needed", "cdc_timeline"
 

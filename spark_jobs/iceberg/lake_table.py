@@ -41,11 +41,12 @@ from cdc_lib.model.lake_table import (
 )
 from cdc_lib.model.manifest import ABSENT, EPOCH, OFFSET, OP
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, RESET, Mode
 from cdc_lib.model.table_name import TableName
-from cdc_lib.ports import Filled, Replaced, Reselect, Superseded
+from cdc_lib.ports import Replaced, Reselect
+from spark_jobs.changes.added_defaults import column_of, filled_columns, update_sql
 from spark_jobs.errors import is_missing, is_overtaken, said, translate_errors
-from spark_jobs.iceberg.added_defaults import column_of, filled_columns, update_sql
 from spark_jobs.iceberg.branches import (
     PUBLISH_ATTEMPTS,
     Branch,
@@ -71,7 +72,7 @@ from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_ke
 from spark_jobs.iceberg.loading import identity_of, load_table
 from spark_jobs.iceberg.locations import location_of, namespace_location_of
 from spark_jobs.iceberg.markers import markers_of
-from spark_jobs.iceberg.renames import refuse_renamed, rename_columns
+from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed, rename_columns
 from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows
 from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
 from spark_jobs.iceberg.soft_delete import mark_sql, marked
@@ -213,30 +214,21 @@ class IcebergTable:
         return self._loaded() if changes else table
 
     def upsert(
-        self,
-        changes: DataFrame,
-        *,
-        markers: Mapping[TableName, Marker],
-        guard: bool,
-        snapshot_to_come: bool = False,
-        supersedes: Sequence[Superseded] = (),
-        fills: Sequence[Filled] = (),
-        reselect: Reselect[DataFrame] | None = None,
-        most: int = 0,
+        self, changes: Changes[DataFrame], commit: TableCommit, reselect: Reselect[DataFrame] | None = None
     ) -> int:
         """Apply the last change of each key, or all where versions are kept, and return how many there were."""
-        table = self._as_read()
+        table, most = self._as_read(), changes.at_most
         if table.mode == "scd2":
-            changes = self._whole(table, changes, supersedes, fills, snapshot_to_come=snapshot_to_come)
-            return self._splice(table, changes, markers, supersedes, fills, guard=guard)
-        final = ABSENT not in changes.columns and not (reselect is not None and reselect.reads_whole())
+            return self._splice(table, self._whole(table, changes, commit), commit, guard=changes.guard)
+        lacking = ABSENT in changes.rows.columns
+        final = not lacking and not (reselect is not None and reselect.reads_whole())
         with translate_errors("merge", self._table):
             if table.empty and most > ROWS_PER_FILE and final:
-                return self._load_first(table, changes, markers, supersedes, most)
+                return self._load_first(table, changes, commit)
             stays = table.mode == "soft_delete"
-            gone = () if stays else tuple(_superseded(rule, "t") for rule in supersedes)
-            completion = Completion(self._session, table, full_name(self._name), self._table, gone, fills, stays)
-            last = self._last(table, changes, completion, snapshot_to_come=snapshot_to_come)
+            gone = () if stays else tuple(_superseded(table, rule, "t") for rule in commit.supersedes)
+            completion = Completion(self._session, table, full_name(self._name), self._table, gone, commit.fills, stays)
+            last = self._last(table, changes, completion)
             # Few whole rows are read twice and not kept.
             few = final and 0 < most <= FEW_KEYS
             if not few:
@@ -244,86 +236,62 @@ class IcebergTable:
             try:
                 # Computed from the frame that is kept; the rows that are read back for it lie in files.
                 found = reselect(last, table) if reselect is not None else Replaced(last, {})
-                if ABSENT in changes.columns:
+                if lacking:
                     completion.check(found.last, found.why)
                 if found.columns is not None:
                     table = replace(table, columns=found.columns)
-                with self._marked(table, {name: _reaching(m, found.reached.get(name)) for name, m in markers.items()}):
+                reaching = {name: _reaching(m, found.reached.get(name)) for name, m in commit.markers.items()}
+                with self._marked(table, reaching):
                     found.last.createOrReplaceTempView(self._view(LAST_VIEW))
                     keys = key_range(self._session, self._view(LAST_VIEW), table)
-                    self._write(table, found.last, keys, guard=guard, supersedes=supersedes, fills=fills)
+                    self._write(table, found.last, keys, commit, guard=changes.guard)
                 return keys.rows
             finally:
                 if not few:
                     last.unpersist()
 
-    def _load_first(
-        self,
-        table: LakeTable,
-        changes: DataFrame,
-        markers: Mapping[TableName, Marker],
-        supersedes: Sequence[Superseded],
-        most: int,
-    ) -> int:
+    def _load_first(self, table: LakeTable, changes: Changes[DataFrame], commit: TableCommit) -> int:
         """Bring many changes into a table without rows, and return how many rows it has then.
 
         They are put into files by their keys before the last of each is taken: so they are shuffled and sorted once, and
         nothing of them is kept.
         """
         keys, stays = [quoted(name) for name in table.primary_key], table.mode == "soft_delete"
-        last = self._last_change(table, changes.repartitionByRange(-(-most // ROWS_PER_FILE), *keys))
-        rows = marked(last, cuts_of(supersedes)) if stays else last.where(f"{quoted(OP)} <> '{DELETE}'")
-        with self._marked(table, markers), self._branch(table) as branch:
-            self._write_sorted(table, rows, keys, branch, Rows(0, most))
+        files = -(-changes.at_most // ROWS_PER_FILE)
+        last = self._last_change(table, changes.rows.repartitionByRange(files, *keys))
+        rows = marked(last, cuts_of(commit.supersedes)) if stays else last.where(f"{quoted(OP)} <> '{DELETE}'")
+        with self._marked(table, commit.markers), self._branch(table) as branch:
+            self._write_sorted(table, rows, keys, branch, Rows(0, changes.at_most))
         return self._loaded().records or 0
 
-    def _last(
-        self, table: LakeTable, changes: DataFrame, completion: Completion, *, snapshot_to_come: bool
-    ) -> DataFrame:
+    def _last(self, table: LakeTable, changes: Changes[DataFrame], completion: Completion) -> DataFrame:
         """Return the last change of each key, completed where changes lack cells."""
-        if ABSENT in changes.columns:
-            return completion.last(changes, snapshot_to_come=snapshot_to_come)
-        return self._last_change(table, changes)
+        if ABSENT in changes.rows.columns:
+            return completion.last(changes.rows, snapshot_to_come=changes.snapshot_to_come)
+        return self._last_change(table, changes.rows)
 
     def _last_change(self, table: LakeTable, changes: DataFrame) -> DataFrame:
         changes.createOrReplaceTempView(self._view(SOURCE_VIEW))
         return self._sql(last_change_sql(self._view(SOURCE_VIEW), table.primary_key, quoted)).drop(RANK)
 
-    def _whole(
-        self,
-        table: LakeTable,
-        changes: DataFrame,
-        supersedes: Sequence[Superseded],
-        fills: Sequence[Filled],
-        *,
-        snapshot_to_come: bool,
-    ) -> DataFrame:
+    def _whole(self, table: LakeTable, changes: Changes[DataFrame], commit: TableCommit) -> DataFrame:
         """Complete all changes from the ones before them, and from the versions that stood then."""
-        if ABSENT not in changes.columns:
-            return changes
+        if ABSENT not in changes.rows.columns:
+            return changes.rows
         with translate_errors("merge", self._table):
-            ended = (ended_before(supersedes),)
-            completion = Completion(self._session, table, full_name(self._name), self._table, ended, fills)
-            whole = completion.every(changes, snapshot_to_come=snapshot_to_come)
+            ended = (ended_before(commit.supersedes),)
+            completion = Completion(self._session, table, full_name(self._name), self._table, ended, commit.fills)
+            whole = completion.every(changes.rows, snapshot_to_come=changes.snapshot_to_come)
             completion.check(whole, "every version is kept as it was (mode history)")
             return whole
 
-    def _splice(
-        self,
-        table: LakeTable,
-        changes: DataFrame,
-        markers: Mapping[TableName, Marker],
-        supersedes: Sequence[Superseded],
-        fills: Sequence[Filled],
-        *,
-        guard: bool,
-    ) -> int:
+    def _splice(self, table: LakeTable, changes: DataFrame, commit: TableCommit, *, guard: bool) -> int:
         """Make versions of all changes."""
-        name, cuts = full_name(self._name), cuts_of(supersedes)
+        name, cuts, fills = full_name(self._name), cuts_of(commit.supersedes), commit.fills
         with translate_errors("merge", self._table):
             with (
-                self._marked(table, markers),
-                spliced(self._session, table, name, changes, supersedes, guard=guard) as found,
+                self._marked(table, commit.markers),
+                spliced(self._session, table, name, changes, commit.supersedes, guard=guard) as found,
                 self._branch(table) as branch,
             ):
                 lake = full_name(self._name, branch.name)
@@ -336,56 +304,40 @@ class IcebergTable:
                 self._add(table, new, branch, found.rows)
             return found.changes
 
-    def append(
-        self,
-        changes: DataFrame,
-        *,
-        markers: Mapping[TableName, Marker],
-        supersedes: Sequence[Superseded],
-        fills: Sequence[Filled] = (),
-    ) -> int:
+    def append(self, changes: DataFrame, commit: TableCommit) -> int:
         """Add every change as a row and return how many there were."""
         table = self._as_read()
-        with translate_errors("append", self._table), self._marked(table, markers):
+        with translate_errors("append", self._table), self._marked(table, commit.markers):
             refuse_absent(changes, self._table)
             rows = changes.persist()
             try:
                 count = rows.count()
                 with self._branch(table) as branch:
-                    for rule in () if table.empty else supersedes:
-                        self._delete(branch, _superseded(rule))
-                    self._fill(table, fills, branch)
+                    for rule in () if table.empty else commit.supersedes:
+                        self._delete(branch, _superseded(table, rule))
+                    self._fill(table, commit.fills, branch)
                     self._add(table, rows, branch, count)
                 return count
             finally:
                 rows.unpersist()
 
-    def _write(
-        self,
-        table: LakeTable,
-        last: DataFrame,
-        keys: KeyRange,
-        *,
-        guard: bool,
-        supersedes: Sequence[Superseded],
-        fills: Sequence[Filled],
-    ) -> None:
+    def _write(self, table: LakeTable, last: DataFrame, keys: KeyRange, commit: TableCommit, *, guard: bool) -> None:
         stays = table.mode == "soft_delete"
         rows = last if stays else last.where(f"{quoted(OP)} <> '{DELETE}'")
         stale = keys.rows > 0 and not table.empty
         if guard and stale:
             rows = self._without_outdated(table, rows, keys)
-        cuts = cuts_of(supersedes) if stays else []
+        cuts = cuts_of(commit.supersedes) if stays else []
         with self._branch(table) as branch:
-            for rule in () if table.empty or stays else supersedes:
-                self._delete(branch, _superseded(rule))
+            for rule in () if table.empty or stays else commit.supersedes:
+                self._delete(branch, _superseded(table, rule))
             count = keys.rows if stays else keys.upserts
             if stale:
                 # The marker is in the commit of the rows, where there are some: Iceberg may delete without it.
                 self._take_out(table, keys, branch, newest=not guard and count > 0)
             for cut in () if table.empty else cuts:
                 self._on(branch, mark_sql(full_name(self._name, branch.name), cut), SAME_ROWS)
-            self._fill(table, fills, branch)
+            self._fill(table, commit.fills, branch)
             if count or not stale:
                 self._add(table, marked(rows, cuts) if stays else rows, branch, count, some=guard and stale)
 
@@ -523,6 +475,8 @@ class IcebergTable:
             MergeConflict: it is not.
         """
         table = self._loaded()
+        if self._followed is not None:
+            refuse_other_names(table.renames, self._followed, self._table)
         if self._read is not None and table.snapshot_id != self._read.snapshot:
             raise MergeConflict(
                 "another commit came first",
@@ -567,12 +521,13 @@ def _reaching(marker: Marker, reached: Reselected | None) -> Marker:
     return marker if reached is None else marker.with_reselected(reached)
 
 
-def _superseded(rule: Superseded, alias: str = "") -> str:
+def _superseded(table: LakeTable, rule: Superseded, alias: str = "") -> str:
     """Return the condition of the rows that are taken out."""
     of = f"{alias}." if alias else ""
     older = [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} < {point(rule.before)}"]
     older += [] if rule.since is None else [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} >= {point(rule.since)}"]
-    older += [] if rule.reads else [f"{of}{quoted(OP)} <> 'r'"]
+    # Only a list says of its rows whether a snapshot read them.
+    older += [f"{of}{quoted(OP)} <> 'r'"] if table.mode == "append" and not rule.reads else []
     whose = belongs(rule.columns, alias)
     return " AND ".join((*older, *whose))
 

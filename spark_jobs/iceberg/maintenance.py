@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -22,45 +21,13 @@ from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.errors import MergeConflict
 from cdc_lib.lake.expiry import LakeSnapshot, beside, expirable
 from cdc_lib.model.lake_table import KEY_PROPERTY, MARKER_PROPERTY, ORDER, LakeName
+from cdc_lib.model.lake_upkeep import Maintained
 from spark_jobs.errors import is_missing, lacks_metadata, translate_errors
 from spark_jobs.iceberg.branches import drop_left_over
 from spark_jobs.iceberg.loading import load_table
 from spark_jobs.iceberg.locations import TableLocations, place_of
 from spark_jobs.iceberg.statistics import countable, has_statistics, size_of
 from spark_jobs.sql import full_name, quoted, text_literal
-
-
-@dataclass(frozen=True, slots=True)
-class Maintained:
-    """What the maintenance of one table did.
-
-    Args:
-        table: full name in the catalog.
-        files: data files before.
-        rewritten: of these, written again.
-        added: files that they became.
-        deletes: files of deleted rows that went with them.
-        bytes: of the files that were rewritten.
-        snapshots: snapshots removed.
-        orphans: files removed that no snapshot named.
-        statistics: columns that were counted again, because many rows had come or gone since the last time.
-        statistics_bytes: of the file that says it.
-        in_the_way: why lost files were not looked for; empty where they were.
-        missing: whether the table does not exist, so that nothing was done.
-    """
-
-    table: str
-    files: int = 0
-    rewritten: int = 0
-    added: int = 0
-    deletes: int = 0
-    bytes: int = 0
-    snapshots: int = 0
-    orphans: int = 0
-    statistics: int = 0
-    statistics_bytes: int = 0
-    in_the_way: str = ""
-    missing: bool = False
 
 
 class Upkeep:

@@ -49,7 +49,16 @@ def refuse_renamed(table: Any, renames: Sequence[ColumnRename], source_table: st
     Raises:
         MergeConflict: another merge has renamed columns meanwhile.
     """
-    if from_json(table.properties().get(RENAMES_PROPERTY), source_table) != tuple(renames):
+    refuse_other_names(from_json(table.properties().get(RENAMES_PROPERTY), source_table), renames, source_table)
+
+
+def refuse_other_names(now: Sequence[ColumnRename], followed: Sequence[ColumnRename], source_table: str) -> None:
+    """Refuse to work with a table whose columns follow other renames than they did.
+
+    Raises:
+        MergeConflict: another merge has renamed columns meanwhile.
+    """
+    if tuple(now) != tuple(followed):
         raise MergeConflict(
             "columns of the lake table were renamed meanwhile",
             hint="Nothing was changed; the merge can be run again.",

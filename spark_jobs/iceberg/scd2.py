@@ -20,8 +20,8 @@ from cdc_lib.merge.scd2.timeline import TimeCut, events_sql
 from cdc_lib.merge.scd2.versions import SAME, versions_sql
 from cdc_lib.model.lake_table import MODE_COLUMNS, ORDER, LakeTable
 from cdc_lib.model.manifest import EPOCH, GTID, OP
+from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import IS_CURRENT, STATEMENT_ROW, TO_ORDER, VALID_FROM, VALID_TO, TableReset
-from cdc_lib.ports import Superseded
 from spark_jobs.iceberg.key_filter import BROADCAST_ROWS, KeyRange, key_range, same_key
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.sql import belongs, quoted
@@ -140,7 +140,9 @@ def ended_before(supersedes: Iterable[Superseded]) -> str:
 def cuts_of(supersedes: Iterable[Superseded]) -> list[TimeCut]:
     """Return the places at which rows end, in order."""
     cuts = [
-        TimeCut(TableReset(*rule.before, rule.at), rule.anew, _whose(rule)) for rule in supersedes if rule.since is None
+        TimeCut(TableReset(*rule.before, rule.at), rule.by_snapshot, _whose(rule))
+        for rule in supersedes
+        if rule.since is None
     ]
     return sorted(cuts, key=lambda cut: cut.reset[:3])
 

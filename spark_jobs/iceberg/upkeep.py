@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.lake.expiry import LakeSnapshot, beside, thin
 from cdc_lib.model.lake_table import MARKER_PROPERTY, LakeName
+from cdc_lib.model.lake_upkeep import Tidied
 from spark_jobs.errors import translate_errors
 from spark_jobs.iceberg.branches import MAIN, forget
 from spark_jobs.iceberg.loading import load_table
@@ -34,15 +34,6 @@ FILE_BYTES = 48 * 1024**2
 
 READERS_NEED = timedelta(hours=1)
 """Files of younger snapshots stay: a query that began with one may still read them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tidied:
-    """What was done: how many snapshots went, and how many files became how many."""
-
-    snapshots: int = 0
-    rewritten: int = 0
-    added: int = 0
 
 
 def tidy(

@@ -18,9 +18,9 @@ from cdc_lib.verify.canonical_text import settled
 from cdc_lib.verify.checksums import Listed, RangeShare, Sum
 from cdc_lib.verify.classify import Seen
 from cdc_lib.verify.comparability import Subject, lake_cuts, lake_range
+from spark_jobs.changes.table_resets import since_emptied
 from spark_jobs.errors import translate_errors
-from spark_jobs.iceberg.lake_table import IcebergTable
-from spark_jobs.iceberg.table_resets import since_emptied
+from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.sql import belongs, full_name, quoted, struct
 
 
@@ -38,7 +38,7 @@ class SparkLakeSums:
 
     def load(self, lake: LakeName, table: TableName, *, routed: bool) -> LakeTable | None:
         """Return a lake table as it is, with the marker of ``database.table``, or None when there is none."""
-        return IcebergTable(self.spark, lake, self.source, {table: routed}).load()
+        return LAKE_FORMAT.table(self.spark, lake, self.source, {table: routed}).load()
 
     def parts(self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...]) -> dict[RangeShare, Sum]:
         """Return the checksums of all parts of a table, in one pass."""

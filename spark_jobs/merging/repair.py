@@ -18,13 +18,14 @@ from cdc_lib.merge.contribution import kept_fills
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import SourceType
-from cdc_lib.ports import Filled, ObjectStore
+from cdc_lib.model.table_commit import Changes, Filled, TableCommit
+from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.rows import Refused, Reread, Reselector
 from cdc_lib.store import layout
 from cdc_lib.verify.canonical_text import float_of
 from cdc_lib.verify.lake import Wrong
 from spark_jobs.changes.frames import RowMapping, changes
-from spark_jobs.iceberg.lake_table import IcebergTable
+from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.runtime.session import table_session
 
 ATTEMPTS = 3
@@ -78,7 +79,8 @@ class SparkRepairer:
         """Write rows that were read into the table as it is now; returns why that cannot be done, or nothing."""
         subject, table = wrong.subject, wrong.schema.name
         session = table_session(self.spark, self.config)
-        target = IcebergTable(session, subject.lake, self.config.source, {table: wrong.target.routed})
+        routed = {table: wrong.target.routed}
+        target = LAKE_FORMAT.table(session, subject.lake, self.config.source, routed)
         state = target.load()
         if state is None:
             return "the lake table does not exist yet: the first merge that has rows makes it"
@@ -94,7 +96,7 @@ class SparkRepairer:
         row = RowMapping(wrong.target.keeps, subject.constants)
         frame = changes(session, self.store, table, [MergeInput(found.batch, None)], state.columns, row)
         marker = state.markers[table].with_reselected(found.reach)
-        target.upsert(frame, markers={table: marker}, guard=True, fills=fills)
+        target.upsert(Changes(frame, guard=True), TableCommit({table: marker}, fills=fills))
         return ""
 
 

@@ -17,6 +17,7 @@ from cdc_lib.config.reselect import ReselectRule
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, IncompatibleSchema, ReselectError
 from cdc_lib.lake.routing import RoutedTable
+from cdc_lib.merge.collapse import MISSING
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.lake_table import LakeTable, Reselected
 from cdc_lib.model.manifest import OP
@@ -30,7 +31,6 @@ from cdc_lib.reselect.rows import Refused, Reread, Reselector
 from cdc_lib.store import layout
 from spark_jobs.changes.filters import filtered
 from spark_jobs.changes.frames import RowMapping, changes
-from spark_jobs.iceberg.completion import MISSING
 from spark_jobs.sql import belongs, quoted
 
 Say = Callable[[str], None]

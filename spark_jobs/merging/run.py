@@ -30,7 +30,7 @@ from cdc_lib.store.cuts import cut_of, last_cut, last_cut_by, named_snapshots, p
 from cdc_lib.store.failed_tables import keep_stopped
 from cdc_lib.store.foreign import note_commits
 from spark_jobs.changes.frames import load_plan
-from spark_jobs.iceberg.lake_table import ensure_namespaces
+from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.foreign_changes import Watch, answered
 from spark_jobs.merging.reselect import Origin, Say
 from spark_jobs.merging.table_merge import TableMerge
@@ -93,7 +93,7 @@ def merge(
     lag = lag_of(batches, datetime.now(UTC))
     named = lru_cache(partial(named_snapshots, store, config.source))
     job = TableMerge(config, store, plan, batches, origin, say, lag, watch=watch, named_by_cuts=named)
-    ensure_namespaces(spark, {lake.name for lake in lakes})
+    LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     stopped: list[StoppedTable] = []
     try:
         merged = merge_all(spark, job, lakes, say, stopped)

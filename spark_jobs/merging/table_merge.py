@@ -29,21 +29,22 @@ from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
+from cdc_lib.model.lake_upkeep import Tidied
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_commit import Changes, Superseded, TableCommit
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
-from cdc_lib.ports import MergeTarget, ObjectStore, Superseded
+from cdc_lib.ports import MergeTarget, ObjectStore
 from cdc_lib.store.cursors import ObjectCursorStore
+from spark_jobs.changes.added_defaults import column_of, filled_columns
 from spark_jobs.changes.filters import filtered
 from spark_jobs.changes.frames import RowMapping, changes, replayed_batches
+from spark_jobs.changes.table_resets import entries
 from spark_jobs.errors import translate_errors
-from spark_jobs.iceberg.added_defaults import column_of, filled_columns
-from spark_jobs.iceberg.lake_table import IcebergTable
-from spark_jobs.iceberg.table_resets import entries
-from spark_jobs.iceberg.upkeep import Tidied, tidy
+from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.foreign_changes import Watch, is_foreign_to
 from spark_jobs.merging.range_deletes import RangeDeletes
 from spark_jobs.merging.reselect import Origin, ReadBack, Say
@@ -118,7 +119,7 @@ class TableMerge:
     def _tidy(self, session: SparkSession, lake: LakeMerge, named_by_cuts: Callable[[], Collection[int]]) -> None:
         """Keep the table small; what it holds is merged, so a failure is said and done again after the next merge."""
         try:
-            done = tidy(session, lake.name, self.config.maintenance, named_by_cuts, datetime.now(UTC))
+            done = LAKE_FORMAT.tidy(session, lake.name, self.config.maintenance, named_by_cuts, datetime.now(UTC))
         except CdcError as error:
             self.say(f"{lake.name}: not tidied: {type(error).__name__}: {error}")
             return
@@ -175,7 +176,7 @@ class TableMerge:
 
     def _target(self, session: SparkSession, lake: LakeMerge) -> MergeTarget[DataFrame]:
         routed = {share.table: share.target.routed for share in lake.shares}
-        return IcebergTable(session, lake.name, self.config.source, routed)
+        return LAKE_FORMAT.table(session, lake.name, self.config.source, routed)
 
     def _attempt(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         target = self._target(session, lake)
@@ -291,22 +292,13 @@ class TableMerge:
             frames = [self._frame(session, part, pieces, columns) for part, pieces in group]
             frames += self._gone(session, lake, [part for part, _ in group], frames, columns, state)
             frame = reduce(_union, frames)
-            supersedes = self._superseded(lake, [part for part, _ in group], state)
+            commit = TableCommit(markers, self._superseded(lake, [part for part, _ in group], state), fills)
             if group[0][0].work.mode != "append":
-                guard = any(part.work.guard for part, _ in group)
+                guard, at_most = any(part.work.guard for part, _ in group), sum(part.rows for part, _ in group)
                 with self._reading_back(session, target, [part for part, _ in group], to_come=to_come) as reselect:
-                    applied += target.upsert(
-                        frame,
-                        markers=markers,
-                        guard=guard,
-                        snapshot_to_come=to_come,
-                        supersedes=supersedes,
-                        fills=fills,
-                        reselect=reselect,
-                        most=sum(part.rows for part, _ in group),
-                    )
+                    applied += target.upsert(Changes(frame, guard, at_most, to_come), commit, reselect)
             else:
-                applied += target.append(frame, markers=markers, supersedes=supersedes, fills=fills)
+                applied += target.append(frame, commit)
         if len(due) == 1:
             return {due[0][0].routed.table: applied}
         return {part.routed.table: part.rows for part, _ in due}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spark_jobs.iceberg import lake_table
+from spark_jobs.iceberg import iceberg_format, lake_table
 from spark_jobs.iceberg.maintenance import Upkeep
-from spark_jobs.merging import table_merge
 from tests.chaos.points import Points
 
 COMMITS: dict[str, tuple[Any, str]] = {
@@ -26,7 +25,7 @@ CHORES: dict[str, tuple[Any, str]] = {
     "the removal of lost files": (Upkeep, "_remove_orphans"),
 }
 """The same of the upkeep."""
-TIDYING: dict[str, tuple[Any, str]] = {"the tidying of a table": (table_merge, "tidy")}
+TIDYING: dict[str, tuple[Any, str]] = {"the tidying of a table": (iceberg_format, "tidy")}
 """What a merge does after its commit; the same labels."""
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,13 @@ def lake_config(folder: Path, **changed: Any) -> SourceConfig:
         **changed,
     }
     return SourceConfig.model_validate(plain)
+
+
+def empty_catalog(config: SourceConfig) -> None:
+    """Take all tables out of the catalog of :func:`lake_config`; their files stay."""
+    file = str(config.lake.uri).removeprefix("jdbc:sqlite:").partition("?")[0]
+    with closing(sqlite3.connect(file, timeout=30)) as catalog, catalog:
+        catalog.execute("DELETE FROM iceberg_tables")
 
 
 class Lake:

@@ -1,19 +1,15 @@
-"""One Spark for all tests of the merge: it takes seconds to start."""
+"""What the tests of the merge have in common: a lake each in one running Spark, and which cases run by default."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from cdc_lib.config.source import SourceConfig
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.lake import Lake, lake_config
+from tests.harness.lake import Lake, empty_catalog
 
 HERE = Path(__file__).parent
 
@@ -60,16 +56,6 @@ def _more_of_the_same(items: list[pytest.Item]) -> Iterator[pytest.Item]:
             yield from by_flavor["mysql"][:1] if number % 2 else by_flavor["mariadb"][-1:]
 
 
-@pytest.fixture(scope="session")
-def spark_lake(tmp_path_factory) -> Iterator[tuple[SparkSession, SourceConfig]]:
-    """A running Spark with a catalog that all tests share; each takes a database of its own."""
-    from spark_jobs.runtime.session import spark_session
-
-    config = lake_config(tmp_path_factory.mktemp("lake"))
-    with spark_session(config) as spark:
-        yield spark, config
-
-
 @pytest.fixture(autouse=True)
 def _catalog_is_emptied(request: pytest.FixtureRequest) -> Iterator[None]:
     """Take a test's tables out of the catalog that all share: a damaged one would stand in the way of maintenance."""
@@ -78,9 +64,7 @@ def _catalog_is_emptied(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     _, config = request.getfixturevalue("spark_lake")
     yield
-    file = str(config.lake.uri).removeprefix("jdbc:sqlite:").partition("?")[0]
-    with closing(sqlite3.connect(file, timeout=30)) as catalog, catalog:
-        catalog.execute("DELETE FROM iceberg_tables")
+    empty_catalog(config)
 
 
 @pytest.fixture

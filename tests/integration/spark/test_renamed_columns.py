@@ -8,6 +8,7 @@ from cdc_lib.config.start import StartAt
 from cdc_lib.errors import MergeConflict
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.position import Point
+from cdc_lib.model.table_commit import Changes, TableCommit
 from tests.harness.batches import BIGINT, INT, Row, table
 from tests.harness.capture import row_metadata
 from tests.harness.ddl_source import Followed
@@ -113,7 +114,7 @@ def test_rows_that_were_put_together_before_columns_exchanged_their_names_are_no
     assert other.load().renames == (swap,)
     rows = lake.spark.table(lake.name(schema.name)).selectExpr("'u' AS _op", "*")
     with pytest.raises(MergeConflict, match="renamed meanwhile"):
-        late.upsert(rows, markers={schema.name: state.marker}, guard=False)
+        late.upsert(Changes(rows, guard=False), TableCommit({schema.name: state.marker}))
     assert lake.rows(schema.name, "id", "a", "b") == [(1, 2, 1)]
     with pytest.raises(MergeConflict, match="renamed meanwhile"):
         late.rename(state, {"a": "b", "b": "a"}, [swap])

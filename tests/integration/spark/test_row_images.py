@@ -9,6 +9,7 @@ import pytest
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.plan import MergeInput
+from cdc_lib.model.table_commit import Changes, TableCommit
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.changes.frames import changes, load_batches
 from tests.harness.batches import BIGINT, Row, table
@@ -37,7 +38,7 @@ def everything_again(capture, lake):
     pieces = [MergeInput(batch, None) for batch in load_batches(capture.store, sorted(keys))]
     state = lake.state(name)
     frame = changes(lake.spark, capture.store, name, pieces, state.columns)
-    lake.target(name).upsert(frame, markers=state.markers, guard=True)
+    lake.target(name).upsert(Changes(frame, guard=True), TableCommit(state.markers))
 
 
 @pytest.mark.parametrize("kind", KEYS)

@@ -9,7 +9,7 @@ from pyspark.sql.functions import expr
 
 from cdc_lib.model.lake_table import LAKE_FILE, LakeColumn
 from cdc_lib.model.manifest import EPOCH, OFFSET
-from cdc_lib.ports import Filled
+from cdc_lib.model.table_commit import Filled
 from spark_jobs.sql import belongs, point, quoted, struct, text_literal
 
 

@@ -1,0 +1,53 @@
+"""Apache Iceberg as the format of the lake tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from cdc_lib.config.maintenance import MaintenanceConfig
+from cdc_lib.model.lake_table import LakeName
+from cdc_lib.model.lake_upkeep import Maintained, Tidied
+from cdc_lib.model.table_name import TableName
+from spark_jobs.iceberg.lake_table import IcebergTable, ensure_namespaces
+from spark_jobs.iceberg.locations import all_places
+from spark_jobs.iceberg.maintenance import Upkeep
+from spark_jobs.iceberg.upkeep import tidy
+
+
+class IcebergFormat:
+    """Opens and maintains Iceberg tables; implements :class:`spark_jobs.lake_format.LakeFormat`."""
+
+    def table(
+        self, session: SparkSession, name: LakeName, source: str, tables: Mapping[TableName, bool]
+    ) -> IcebergTable:
+        """Return one lake table, which need not exist yet."""
+        return IcebergTable(session, name, source, tables)
+
+    def ensure_namespaces(self, spark: SparkSession, names: Iterable[LakeName]) -> None:
+        """Create the namespaces of tables."""
+        ensure_namespaces(spark, names)
+
+    def tidy(
+        self,
+        session: SparkSession,
+        name: LakeName,
+        settings: MaintenanceConfig,
+        named_by_cuts: Callable[[], Collection[int]],
+        now: datetime,
+    ) -> Tidied:
+        """Do what is due for a table after a merge, most often nothing."""
+        return tidy(session, name, settings, named_by_cuts, now)
+
+    def maintenance(
+        self, spark: SparkSession, names: Sequence[LakeName], settings: MaintenanceConfig
+    ) -> Callable[[SparkSession, LakeName, Collection[int], datetime], Maintained]:
+        """Return what maintains one of some tables; where all tables of their catalogs lie is asked once."""
+        places = all_places(spark, names)
+
+        def maintain(session: SparkSession, name: LakeName, named: Collection[int], now: datetime) -> Maintained:
+            return Upkeep(session, name, settings, places).run(named, now)
+
+        return maintain

@@ -1,0 +1,732 @@
+"""What every format of lake tables does: one suite over :class:`cdc_lib.ports.MergeTarget` on a real Spark.
+
+A second format is one more entry of :data:`spark_jobs.lake_format.LAKE_FORMATS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql.functions import expr, lit
+
+from cdc_lib.config.maintenance import MaintenanceConfig
+from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError, ReselectError
+from cdc_lib.lake.evolution import lake_columns
+from cdc_lib.model.column_rename import ColumnRename
+from cdc_lib.model.lake_table import LakeColumn, LakeName, Marker, Reselected
+from cdc_lib.model.lake_upkeep import Tidied
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
+from cdc_lib.model.table_name import TableName
+from cdc_lib.ports import Replaced
+from spark_jobs.lake_format import LAKE_FORMATS
+from tests.harness.batches import BIGINT, DAWN, INT, TEXT, Row, table
+from tests.harness.lake import empty_catalog
+from tests.harness.merge_targets import FormatTable, HeldWrite, marker_at
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:unclosed <socket:ResourceWarning"
+)  # pyspark leaves them to the collector
+
+KEYED = ("mirror", "soft_delete", "scd2")
+MODES = (*KEYED, "append")
+CURRENT = {"soft_delete": "NOT _is_deleted", "scd2": "_is_current AND _op <> 'd'"}
+SCHEMA = table("shop.orders", {"id": BIGINT, "v": INT})
+WIDER = table("shop.orders", {"id": BIGINT, "note": TEXT, "v": BIGINT})
+LISTED = table("shop.orders", {"id": BIGINT, "v": INT}, key=())
+BEFORE_50 = Superseded(Point(1, 1, 50), {}, reads=True, at=DAWN + timedelta(seconds=50))
+
+
+@pytest.fixture(params=LAKE_FORMATS)
+def formatted(request, spark_lake):
+    """Return what makes a table of a format that has no table yet, in the running Spark."""
+    spark, config = spark_lake
+    yield lambda **named: FormatTable.new(spark, config, LAKE_FORMATS[request.param], **named)
+    empty_catalog(config)
+
+
+@pytest.fixture
+def orders(formatted):
+    """A table that is not made yet."""
+    return formatted()
+
+
+@pytest.fixture
+def begun(orders):
+    """Return what makes the table in a mode, with the rows 1 and 2 and a marker."""
+
+    def begin(mode="mirror"):
+        writer = orders.writer()
+        writer.target.create(LISTED if mode == "append" else SCHEMA, mode)
+        writer.write(row("c", 10, 1, 1), row("c", 20, 2, 1))
+        return orders
+
+    return begin
+
+
+def row(op, offset, key, v=0, **named):
+    return Row(op, offset, {"id": key, "v": v}, **named)
+
+
+def current(found):
+    """Return the rows that the source has, by the table's own columns for it."""
+    return found.rows("id", "v", where=CURRENT.get(found.state().mode, "true"))
+
+
+def seen(found):
+    """Return all that readers see of a table: its rows, its columns and its markers."""
+    return found.everything(), replace(found.state(), last_sequence=0)  # which counts what nobody sees as well
+
+
+def local_time(offset):
+    """Return the time of a change as Spark gives times to Python."""
+    return (DAWN + timedelta(seconds=offset)).astimezone().replace(tzinfo=None)
+
+
+def added_to(schema, **columns):
+    """Return a schema with further columns."""
+    have = {column.name: column.type for column in schema.columns}
+    return table(schema.name, {**have, **columns}, schema.primary_key)
+
+
+# --- a table and its columns
+
+
+def test_a_table_that_is_not_there_is_none(orders):
+    assert orders.writer().target.load() is None
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_table_that_was_made_has_its_columns_key_and_mode_and_holds_nothing(orders, mode):
+    """What is returned is what is loaded."""
+    made = orders.writer().target.create(SCHEMA, mode)
+    assert made == orders.state()
+    assert made.columns == lake_columns(SCHEMA, mode)
+    assert (made.primary_key, made.mode, made.renames) == (("id",), mode, ())
+    assert (made.snapshot_id, made.records, made.empty) == (None, 0, True)
+    assert made.markers == {SCHEMA.name: Marker()}
+    assert made.marker.is_blank
+    assert made.uuid
+    assert orders.everything() == []
+
+
+def test_a_table_without_a_key_is_a_list_of_changes_whatever_is_wanted(orders):
+    made = orders.writer().target.create(LISTED, "mirror")
+    assert (made.mode, made.primary_key) == ("append", ())
+
+
+def test_a_table_is_made_once(orders):
+    """The second one to make it is in conflict, and the table is the first one's."""
+    late = orders.writer()
+    made = orders.writer().target.create(SCHEMA)
+    with pytest.raises(MergeConflict):
+        late.target.create(WIDER)
+    assert orders.state() == made
+
+
+def test_a_table_that_would_take_a_name_of_the_lake_is_not_made(orders):
+    with pytest.raises(IncompatibleSchema, match="_offset"):
+        orders.writer().target.create(added_to(SCHEMA, _offset=INT))
+    assert orders.writer().target.load() is None
+
+
+def test_a_new_table_remembers_the_renames_that_its_columns_have_followed(orders):
+    renames = (ColumnRename(SCHEMA.name, Point(1, 1, 5), (("old", "v"),), "", 1),)
+    assert orders.writer().target.create(SCHEMA, renames=renames).renames == renames
+    assert orders.state().renames == renames
+
+
+def test_columns_are_added_where_the_source_has_them_and_widened(begun):
+    """Rows keep their values, and have none in a new column."""
+    found = begun()
+    grown = found.writer().target.evolve(WIDER)
+    assert grown == found.state()
+    assert grown.columns[:3] == (LakeColumn("id", "bigint"), LakeColumn("note", "string"), LakeColumn("v", "bigint"))
+    assert found.rows("id", "note", "v") == [(1, None, 1), (2, None, 1)]
+    found.writer().upsert(Row("u", 30, {"id": 2, "note": "n", "v": 2**40}))
+    assert found.rows("id", "note", "v") == [(1, None, 1), (2, "n", 2**40)]
+
+
+def test_a_column_that_the_source_dropped_stays(begun):
+    """Rows of before keep its values, later ones have none."""
+    found = begun()
+    kept = found.writer().target.evolve(table("shop.orders", {"id": BIGINT}))
+    assert kept.columns == lake_columns(SCHEMA, "mirror")
+    found.writer().upsert(Row("c", 30, {"id": 3}))
+    assert found.rows("id", "v") == [(1, 1), (2, 1), (3, None)]
+
+
+def test_columns_that_fit_are_left_alone(begun):
+    found = begun()
+    before = found.state()
+    assert found.writer().target.evolve(SCHEMA) == before
+    assert found.state() == before
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        (table("shop.orders", {"id": BIGINT, "more": INT, "v": TEXT}), "column v"),
+        (table("shop.orders", {"id": BIGINT, "more": INT, "v": INT}, ("id", "v")), "primary key"),
+        (table("shop.orders", {"id": BIGINT, "more": INT, "_row": INT}), "_row"),
+    ],
+)
+def test_columns_that_cannot_hold_the_rows_stop_it_before_any_is_changed(begun, schema, told):
+    """A type that loses values, another key, a name of the lake; the new column is not added either."""
+    found = begun()
+    before = found.state()
+    with pytest.raises(IncompatibleSchema, match=told):
+        found.writer().target.evolve(schema)
+    assert found.state() == before
+
+
+def test_columns_exchange_their_names_at_once_and_the_table_remembers_why(orders):
+    """The values follow, and so does the key."""
+    writer = orders.writer()
+    made = writer.target.create(added_to(SCHEMA, w=INT))
+    writer.upsert(Row("c", 10, {"id": 1, "v": 2, "w": 3}))
+    swap = ColumnRename(SCHEMA.name, Point(1, 1, 15), (("id", "key"), ("v", "w"), ("w", "v")), "", 1)
+    renamed = orders.writer().target.rename(orders.state(), dict(swap.names), [swap])
+    assert renamed == orders.state()
+    assert (renamed.primary_key, renamed.renames) == (("key",), (swap,))
+    assert [column.type for column in renamed.columns] == [column.type for column in made.columns]
+    assert orders.rows("key", "w", "v") == [(1, 2, 3)]
+    orders.writer().upsert(Row("u", 30, {"key": 1, "v": 30, "w": 20}))
+    assert orders.rows("key", "w", "v") == [(1, 20, 30)]
+
+
+def test_names_are_not_changed_twice(begun):
+    """Who decided on the names of before is in conflict; nothing of it is seen."""
+    found = begun()
+    late = found.writer()
+    first, second = (ColumnRename(SCHEMA.name, Point(1, 1, at), (("v", f"v{at}"),), "", at) for at in (25, 26))
+    found.writer().target.rename(found.state(), {"v": "v25"}, [first])
+    with pytest.raises(MergeConflict):
+        late.target.rename(late.found, {"v": "v26"}, [second])
+    assert found.state().renames == (first,)
+    assert found.rows("id", "v25") == [(1, 1), (2, 1)]
+
+
+def test_rows_that_were_put_together_under_other_names_are_not_committed(begun):
+    found = begun()
+    late = found.writer()
+    changes = Changes(late.frame([row("u", 30, 1, 9)]), guard=True, at_most=1)
+    rename = ColumnRename(SCHEMA.name, Point(1, 1, 25), (("v", "w"),), "", 1)
+    found.writer().target.rename(found.state(), {"v": "w"}, [rename])
+    with pytest.raises(MergeConflict):
+        late.target.upsert(changes, TableCommit({SCHEMA.name: marker_at(31)}))
+    assert found.rows("id", "w") == [(1, 1), (2, 1)]
+    assert found.state().marker == marker_at(21)
+
+
+def test_a_table_continues_with_another_key(begun):
+    """A row of the lake is from then on the one with the same values in the new key's columns."""
+    found = begun()
+    found.writer().upsert(row("u", 30, 2, 7))
+    writer = found.writer()
+    state = writer.target.rekey(table("shop.orders", {"id": BIGINT, "v": INT, "w": INT}, ("v",)))
+    assert state.primary_key == ("v",)
+    assert state == found.state()
+    writer.upsert(Row("u", 40, {"id": 5, "v": 7, "w": 1}))
+    assert found.rows("id", "v", "w") == [(1, 1, None), (5, 7, 1)]
+
+
+def test_a_table_that_is_to_keep_deleted_rows_keeps_those_deleted_from_then_on(begun):
+    found = begun()
+    state = found.writer().target.become("soft_delete")
+    assert state == found.state()
+    assert state.mode == "soft_delete"
+    found.writer().upsert(row("d", 30, 1))
+    assert found.rows("id", "_is_deleted") == [(1, True), (2, None)]
+
+
+def test_a_table_that_is_to_keep_no_deleted_rows_loses_those_it_has(begun):
+    """The marker is that of before."""
+    found = begun("soft_delete")
+    found.writer().upsert(row("d", 30, 1))
+    state = found.writer().target.become("mirror")
+    assert (state.mode, state.marker) == ("mirror", marker_at(31))
+    assert found.rows("id", "v") == [(2, 1)]
+    found.writer().upsert(row("d", 40, 2))
+    assert found.rows("id", "v") == []
+
+
+# --- rows
+
+
+@pytest.mark.parametrize("mode", KEYED)
+def test_changes_insert_update_and_delete_rows(begun, mode):
+    found = begun(mode)
+    assert found.writer().upsert(row("u", 30, 1, 2), row("d", 31, 2), row("c", 32, 3, 2)) == 3
+    assert current(found) == [(1, 2), (3, 2)]
+    assert not found.state().empty
+
+
+@pytest.mark.parametrize("mode", KEYED)
+def test_the_last_change_of_a_key_counts_by_numbers_and_in_any_order(begun, mode):
+    """As text, 9 would come after 10, in a file and among files."""
+    found = begun(mode)
+    changes = [row("u", 109, 1, 4), row("u", 95, 1, 3), row("u", 50, 2, 6, file=10), row("u", 60, 2, 5, file=9)]
+    found.writer().upsert(*changes)
+    assert current(found) == [(1, 4), (2, 6)]
+
+
+def test_a_mirror_has_the_place_of_each_rows_last_change(begun):
+    found = begun()
+    found.writer().upsert(row("u", 30, 1, 2, row=4))
+    places = ("_epoch", "_binlog", "_offset", "_row", "_ts")
+    assert found.rows("id", *places) == [(1, 1, 1, 30, 4, local_time(30)), (2, 1, 1, 20, 0, local_time(20))]
+
+
+def test_a_row_that_is_deleted_stays_where_it_is_to_stay(begun):
+    """It is marked, and has the place of its delete; a row of the same key that comes later takes its place."""
+    found = begun("soft_delete")
+    found.writer().upsert(row("d", 30, 1, 1))
+    assert found.rows("id", "v", "_is_deleted", "_offset") == [(1, 1, True, 30), (2, 1, False, 20)]
+    found.writer().upsert(row("c", 40, 1, 8))
+    assert found.rows("id", "v", "_is_deleted", "_offset") == [(1, 8, False, 40), (2, 1, False, 20)]
+
+
+def test_every_version_stays_where_versions_are_kept(begun):
+    """Also those that come and go within one commit; each has the place up to which it was."""
+    found = begun("scd2")
+    assert found.writer().upsert(row("u", 30, 1, 2), row("u", 31, 1, 3), row("d", 32, 2, 1)) == 3
+    versions = found.rows("id", "v", "_offset", "_to_offset", "_is_current", where="_op <> 'd'")
+    assert versions == [(1, 1, 10, 30, False), (1, 2, 30, 31, False), (1, 3, 31, None, True), (2, 1, 20, 32, False)]
+
+
+@pytest.mark.parametrize("mode", KEYED)
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_same_changes_again_change_no_row(begun, mode, times):
+    """At once, and when others have come after them."""
+    found = begun(mode)
+    changes = [row("u", 30, 1, 2), row("d", 31, 2), row("c", 32, 3, 2), row("u", 33, 3, 3)]
+    later = [row("u", 40, 1, 5), row("c", 41, 4, 5)]
+    for one in (changes, later)[:times]:
+        found.writer().upsert(*one, to=50)
+    before = found.everything()
+    found.writer().upsert(*changes, to=50)
+    assert found.everything() == before
+
+
+@pytest.mark.parametrize("mode", KEYED)
+def test_changes_that_come_late_leave_newer_rows_alone(begun, mode):
+    """An older update and an older delete, where the table may hold newer ones."""
+    found = begun(mode)
+    found.writer().upsert(row("u", 60, 1, 6), row("u", 61, 2, 6))
+    found.writer().upsert(row("u", 30, 1, 3), row("d", 31, 2), row("c", 32, 3, 3), guard=True, to=70)
+    assert current(found) == [(1, 6), (2, 6), (3, 3)]
+
+
+@pytest.mark.parametrize("at_most", [0, 5, 1_000, 1_000_000])
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
+def test_how_many_changes_are_announced_changes_no_row(orders, mode, at_most):
+    """Into a table without rows, and into one with some."""
+    writer = orders.writer()
+    writer.target.create(SCHEMA, mode)
+    first = [row("c", 10, 1, 1), row("u", 11, 1, 2), row("c", 12, 2, 1), row("d", 13, 2), row("c", 14, 3, 1)]
+    writer.upsert(*first, at_most=at_most)
+    assert current(orders) == [(1, 2), (3, 1)]
+    orders.writer().upsert(row("u", 30, 1, 3), row("d", 31, 3), row("c", 32, 4, 1), at_most=at_most)
+    assert current(orders) == [(1, 3), (4, 1)]
+
+
+@pytest.mark.parametrize("mode", KEYED)
+def test_cells_that_changes_lack_come_from_before(begun, mode):
+    """From an earlier change of the same commit, else from the row of the lake."""
+    found = begun(mode)
+    found.writer().target.evolve(added_to(SCHEMA, w=INT))
+    changes = [
+        Row("u", 30, {"id": 1, "w": 7}, absent=frozenset({"v"})),
+        Row("c", 31, {"id": 3, "v": 5, "w": 5}),
+        Row("u", 32, {"id": 3, "v": 6}, absent=frozenset({"w"})),
+    ]
+    found.writer().upsert(*changes)
+    where = CURRENT.get(mode, "true")
+    assert found.rows("id", "v", "w", where=where) == [(1, 1, 7), (2, 1, None), (3, 6, 5)]
+
+
+@pytest.mark.parametrize("mode", KEYED)
+def test_a_row_that_cannot_be_completed_stops_the_commit(begun, mode):
+    """Nothing of it is seen, the rows that are whole included; where a snapshot is to come, it is left out instead."""
+    found = begun(mode)
+    before = seen(found)
+    changes = [row("u", 30, 1, 2), Row("u", 31, {"id": 9}, absent=frozenset({"v"}))]
+    with pytest.raises(MergeError, match="does not contain all columns"):
+        found.writer().upsert(*changes)
+    assert seen(found) == before
+    found.writer().upsert(*changes, snapshot_to_come=True)
+    assert current(found) == [(1, 2), (2, 1)]
+
+
+def test_a_list_has_every_change_as_a_row_also_one_that_it_has(begun):
+    found = begun("append")
+    changes = [row("u", 30, 1, 2), row("d", 31, 1, 2)]
+    assert found.writer().append(*changes) == 2
+    assert found.writer().append(*changes) == 2
+    twice = [("d", 1, 2), ("d", 1, 2), ("u", 1, 2), ("u", 1, 2)]
+    assert found.rows("_op", "id", "v") == [("c", 1, 1), ("c", 2, 1), *twice]
+
+
+def test_a_list_takes_no_change_that_lacks_cells(begun):
+    found = begun("append")
+    with pytest.raises(MergeError, match="does not contain all columns"):
+        found.writer().append(Row("u", 30, {"id": 1}, absent=frozenset({"v"})))
+    assert found.rows("id", "v") == [(1, 1), (2, 1)]
+
+
+# --- what else a commit does to rows
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_before_a_statement_go_as_the_mode_has_it_and_the_commits_own_rows_stay(begun, mode):
+    """Taken out, marked, or ended when the statement was, in the commit of the rows."""
+    found = begun(mode)
+    before = found.state()
+    found.writer().write(row("c", 60, 3, 3), supersedes=[BEFORE_50])
+    assert current(found) == [(3, 3)]
+    if mode == "soft_delete":
+        assert found.rows("id", "_is_deleted") == [(1, True), (2, True), (3, False)]
+    if mode == "scd2":
+        ended = [(1, local_time(50)), (2, local_time(50))]
+        assert found.rows("id", "_valid_to", where="NOT _is_current") == ended
+    [commit] = found.writer().target.past(before.snapshot_id, before.schema_id).commits
+    assert commit.marked
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_statement_takes_the_rows_of_its_own_table_alone(orders, mode):
+    """Tables that share a lake table differ in columns that a route adds."""
+    shared = table("shop.orders", {"id": BIGINT, "v": INT, "who's": TEXT}, () if mode == "append" else ("id", "who's"))
+    writer = orders.writer()
+    writer.target.create(shared, mode)
+    owned = [Row("c", 10 + i, {"id": 1, "v": i, "who's": who}) for i, who in enumerate(("${a}'", "b"))]
+    writer.write(*owned)
+    rule = replace(BEFORE_50, columns={"who's": "${a}'"})
+    orders.writer().write(Row("c", 60, {"id": 2, "v": 2, "who's": "b"}), supersedes=[rule])
+    assert current(orders) == [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("mode", ["mirror", "append"])
+def test_rows_between_two_points_are_taken_out(begun, mode):
+    """They are merged again; a list keeps what a snapshot read there, unless that is meant as well."""
+    found = begun(mode)
+    found.writer().write(row("c", 30, 3, 3), row("r", 31, 4, 4), row("c", 60, 5, 5))
+    rule = Superseded(Point(1, 1, 50), {}, since=Point(1, 1, 15))
+    found.writer().write(row("c", 70, 6, 6), supersedes=[rule])
+    read = [(4, 4)] if mode == "append" else []
+    assert found.rows("id", "v") == [(1, 1), *read, (5, 5), (6, 6)]
+    found.writer().write(row("c", 80, 7, 7), supersedes=[replace(rule, reads=True)])
+    assert found.rows("id", "v") == [(1, 1), (5, 5), (6, 6), (7, 7)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_before_a_column_get_its_default(begun, mode):
+    """Not those after it; a column that the table does not have is left out, and no value is one too."""
+    found = begun(mode)
+    schema = added_to(LISTED if mode == "append" else SCHEMA, w=TEXT)
+    found.writer().target.evolve(schema)
+    text = "it's ${env:HOME} \\ `"
+    fills = [Filled(Point(1, 1, 50), "w", text, {}), Filled(Point(1, 1, 50), "missing", "1", {})]
+    found.writer().write(Row("c", 60, {"id": 3, "v": 3, "w": "own"}), fills=fills)
+    assert found.rows("id", "w") == [(1, text), (2, text), (3, "own")]
+    nothing = [Filled(Point(1, 1, 15), "w", None, {})]
+    found.writer().write(Row("c", 70, {"id": 4, "v": 4, "w": "own"}), fills=nothing)
+    assert found.rows("id", "w") == [(1, None), (2, text), (3, "own"), (4, "own")]
+
+
+class FromSource:
+    """Puts other rows in the place of changes; implements :class:`cdc_lib.ports.Reselect`."""
+
+    def __init__(self, replaced):
+        self._replaced = replaced
+
+    def __call__(self, last, found):
+        return self._replaced(last, found)
+
+    def reads_whole(self):
+        return True
+
+
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
+def test_rows_that_are_read_back_take_the_place_of_changes(begun, mode):
+    """The marker says how far they reach; a column that they brought along is written."""
+    found, reach = begun(mode), Reselected(Point(1, 1, 120), Point(1, 1, 130))
+    writer = found.writer()
+
+    def read(last, _):
+        last = last.localCheckpoint()
+        grown = writer.target.evolve(added_to(SCHEMA, w=INT))
+        return Replaced(last.withColumns({"v": lit(9), "w": lit(8)}), {SCHEMA.name: reach}, columns=grown.columns)
+
+    assert writer.upsert(row("u", 30, 1, 2), reselect=FromSource(read)) == 1
+    assert found.rows("id", "v", "w") == [(1, 9, 8), (2, 1, None)]
+    assert found.state().marker == marker_at(31).with_reselected(reach)
+
+
+def test_rows_that_cannot_be_read_back_leave_the_table_as_it_is(begun):
+    found = begun()
+    before = seen(found)
+
+    def read(*_):
+        raise ReselectError("the source is away")
+
+    with pytest.raises(ReselectError):
+        found.writer().upsert(row("u", 30, 1, 2), reselect=FromSource(read))
+    assert seen(found) == before
+
+
+# --- the marker and the commit
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_marker_comes_with_the_rows(begun, mode):
+    """Of rows, of deletes alone, and of no rows at all."""
+    found = begun(mode)
+    full = replace(marker_at(21), dropped=Point(1, 1, 99))
+    assert found.state().marker == marker_at(21)
+    writer = found.writer()
+    for rows, to in (([row("u", 30, 1, 2)], 31), ([row("d", 40, 1, 2)], 41), ([], 50)):
+        writer.write(*rows, to=to)
+        assert found.state().markers == {SCHEMA.name: marker_at(to)}
+    commit = TableCommit({SCHEMA.name: full})
+    empty = writer.frame([])
+    if mode == "append":
+        writer.target.append(empty, commit)
+    else:
+        writer.target.upsert(Changes(empty, guard=True), commit)
+    assert found.state().marker == full
+
+
+def test_each_source_table_has_a_marker_of_its_own(formatted):
+    """Tables that routes send into one lake table, of one source and of two; every commit repeats the others' markers."""
+    one, two = TableName("shop", "a"), TableName("shop", "b")
+    mine = replace(formatted(), tables={one: True, two: True})
+    others = replace(mine, tables={one: True}, source="second")
+    writer = mine.writer()
+    writer.target.create(SCHEMA)
+    changes = Changes(writer.frame([row("c", 10, 1, 1)]), guard=True)
+    writer.target.upsert(changes, TableCommit({one: marker_at(11), two: marker_at(12)}))
+    others.writer().upsert(row("c", 5, 2, 2))
+    assert mine.state().markers == {one: marker_at(11), two: marker_at(12)}
+    writer = mine.writer()
+    changes = Changes(writer.frame([row("c", 20, 3, 3)]), guard=True)
+    writer.target.upsert(changes, TableCommit({one: marker_at(21), two: marker_at(22)}))
+    assert mine.state().markers == {one: marker_at(21), two: marker_at(22)}
+    assert others.state().markers == {one: marker_at(6)}
+    assert mine.rows("id", "v") == [(1, 1), (2, 2), (3, 3)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_seen_before_everything_is(begun, mode, tmp_path):
+    """A reader beside a write sees the rows and the marker of before, whichever steps are done by then."""
+    found, held = begun(mode), HeldWrite(tmp_path)
+    before = seen(found)
+
+    def write():
+        return found.writer().write(
+            row("u", 60, 1, 2), row("c", 61, 3, 2), supersedes=[BEFORE_50], through=held.through("v")
+        )
+
+    with held.begun(write) as writing:
+        assert not writing.done()
+        assert seen(found) == before
+    assert writing.result() == 2
+    assert current(found) == [(1, 2), (3, 2)]
+    assert found.state().marker == marker_at(62)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_write_that_fails_in_the_middle_leaves_nothing(begun, mode):
+    """Its last rows cannot be computed; the next one is as if it had never been."""
+    found = begun(mode)
+    before = seen(found)
+
+    def broken(frame):
+        return frame.withColumn("v", expr("if(v = 2, raise_error('a broken row'), v)").cast("int"))
+
+    with pytest.raises(MergeError, match="a broken row"):
+        found.writer().write(
+            row("u", 60, 1, 1), row("d", 61, 2, 1), row("c", 62, 3, 2), supersedes=[BEFORE_50], through=broken
+        )
+    assert seen(found) == before
+    found.writer().write(row("c", 62, 3, 2))
+    assert current(found) == [(1, 1), (2, 1), (3, 2)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("other", ["a merge", "somebody else"])
+def test_rows_are_not_committed_upon_a_table_that_was_changed_since_it_was_read(begun, mode, other):
+    """Nothing of them is seen; who reads the table again may commit."""
+    found = begun(mode)
+    late = found.writer()
+    if other == "a merge":
+        found.writer().write(row("c", 30, 3, 3))
+    else:
+        found.delete_foreign("id = 2")
+    before = seen(found)
+    with pytest.raises(MergeConflict):
+        late.write(row("c", 31, 4, 4), to=90)
+    assert seen(found) == before
+    found.writer().write(row("c", 31, 4, 4), to=90)
+    assert (4, 4) in current(found)
+    assert found.state().marker == marker_at(90)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("other", ["a merge", "somebody else"])
+def test_rows_are_not_committed_upon_a_table_that_was_changed_while_they_were_written(begun, mode, other, tmp_path):
+    """The first commit counts, whoever began first."""
+    found, held = begun(mode), HeldWrite(tmp_path)
+
+    def write():
+        return found.writer().write(row("u", 30, 1, 2), row("c", 31, 4, 2), to=90, through=held.through("v"))
+
+    with held.begun(write) as writing:
+        if other == "a merge":
+            found.writer().write(row("c", 30, 3, 3))
+        else:
+            found.delete_foreign("id = 2")
+        before = seen(found)
+    with pytest.raises(MergeConflict):
+        writing.result()
+    assert seen(found) == before
+
+
+def test_who_has_committed_rows_may_commit_more(begun):
+    """What it left is what it has read."""
+    found = begun()
+    writer = found.writer()
+    for i in range(3):
+        writer.upsert(row("u", 30 + i, 1, 2 + i))
+    assert found.rows("id", "v") == [(1, 4), (2, 1)]
+
+
+def test_the_place_of_a_marker_among_the_commits_only_grows(begun):
+    """By it the next merge knows the table again: another one's commit is no marker's, and a new table is another one."""
+    found = begun()
+    states = [found.state()]
+    for i in range(2):
+        found.writer().upsert(row("u", 30 + i, 1, 2 + i))
+        states.append(found.state())
+    places = [state.sequences[SCHEMA.name] for state in states]
+    assert places == sorted(set(places))
+    assert len({state.snapshot_id for state in states}) == 3
+    found.delete_foreign("id = 2")
+    after = found.state()
+    assert after.snapshot_id != states[-1].snapshot_id
+    assert after.fingerprint(SCHEMA.name) == states[-1].fingerprint(SCHEMA.name)
+    assert after.last_sequence > states[-1].last_sequence
+
+
+def test_the_past_tells_commits_of_merges_from_those_of_others(begun):
+    """The newest first, with the rows that they brought and took."""
+    found = begun()
+    state = found.state()
+    assert found.writer().target.past(state.snapshot_id, state.schema_id).commits == ()
+    found.delete_foreign("id = 2")
+    found.writer().upsert(row("c", 30, 3, 3))
+    merged, foreign = found.writer().target.past(state.snapshot_id, state.schema_id).commits
+    assert (merged.marked, merged.added, merged.deleted) == (True, 1, 0)
+    assert (foreign.marked, foreign.added, foreign.deleted) == (False, 0, 1)
+    assert merged.snapshot_id == found.state().snapshot_id
+    assert foreign.at <= merged.at
+
+
+def test_the_past_tells_which_columns_are_the_same_ones(begun):
+    """A column keeps its number under another name; one of the same name is another one."""
+    found = begun()
+    state = found.state()
+    rename = ColumnRename(SCHEMA.name, Point(1, 1, 25), (("v", "w"),), "", 1)
+    found.writer().target.rename(state, {"v": "w"}, [rename])
+    found.writer().target.evolve(table("shop.orders", {"id": BIGINT, "w": BIGINT, "v": INT}))
+    past = found.writer().target.past(state.snapshot_id, state.schema_id)
+    then, now = ({one.name: one for one in fields} for fields in (past.fields_then, past.fields))
+    assert (then["v"].type, now["w"].type, now["v"].type) == ("int", "bigint", "int")
+    assert then["v"].id == now["w"].id
+    assert now["v"].id not in {one.id for one in past.fields_then}
+
+
+# --- names
+
+
+NAMES = ("a.b", "`t`.`", 'it\'s "q"', "${env:HOME}", "%s {} \\n", "Straße 表", "select")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", NAMES)
+def test_names_mean_nothing_but_themselves(formatted, name, mode):
+    """Of a namespace, a table, a key and a column; in texts, defaults and rules as well."""
+    found = formatted(called=name, database=name)
+    key, column, whose, late = (f"{name}{part}" for part in ("k", "", "w", "l"))
+    columns = {key: TEXT, column: INT, whose: TEXT}
+    schema, grown = (
+        table(str(TableName(name, name)), one, () if mode == "append" else (key,))
+        for one in (columns, {**columns, late: TEXT})
+    )
+    writer = found.writer()
+    writer.target.create(schema, mode)
+    first = [Row("c", 10 + i, {key: f"{name}{i}", column: i, whose: name}) for i in range(2)]
+    writer.write(*first)
+    found.writer().target.evolve(grown)
+    fill = Filled(Point(1, 1, 20), late, name, {whose: name})
+    found.writer().write(Row("u", 30, {key: f"{name}0", column: 7, whose: name, late: "x"}), fills=[fill])
+    where = CURRENT.get(mode, "true")
+    before = [(f"{name}0", 0, name)] if mode == "append" else []
+    expected = [*before, (f"{name}0", 7, "x"), (f"{name}1", 1, name)]
+    assert found.rows(key, column, late, where=where) == sorted(expected, key=repr)
+    state = found.state()
+    assert {key, column, whose, late} <= {one.name for one in state.columns}
+    assert state.markers == {TableName(name, name): marker_at(31)}
+    rename = ColumnRename(TableName(name, name), Point(1, 1, 35), ((column, f"{name}n"),), "", 1)
+    renamed = found.writer().target.rename(state, {column: f"{name}n"}, [rename])
+    assert renamed.renames == (rename,)
+    gone = replace(BEFORE_50, columns={whose: name})
+    found.writer().write(Row("c", 60, {key: "new", f"{name}n": 1, whose: name}), supersedes=[gone])
+    assert found.rows(key, f"{name}n", where=where) == [("new", 1)]
+
+
+def test_tables_whose_names_differ_by_a_dot_are_two(formatted):
+    outer = formatted(called="b.c", database="a")
+    [namespace] = outer.name.namespace
+    inner = replace(outer, name=LakeName(outer.name.catalog, (f"{namespace}.b",), "c"))
+    inner.lake_format.ensure_namespaces(inner.spark, [inner.name])
+    for number, found in enumerate((outer, inner)):
+        writer = found.writer()
+        writer.target.create(SCHEMA)
+        writer.upsert(row("c", 10, number, number))
+    assert (outer.rows("id", "v"), inner.rows("id", "v")) == ([(0, 0)], [(1, 1)])
+
+
+# --- what the format does beside merges
+
+
+def test_a_namespace_that_is_there_is_left_alone(begun):
+    found = begun()
+    found.lake_format.ensure_namespaces(found.spark, [found.name, found.name])
+    assert found.rows("id", "v") == [(1, 1), (2, 1)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_looking_after_a_table_changes_neither_rows_nor_markers(begun, mode):
+    """After a merge, and in the maintenance; who reads it then may commit."""
+    found = begun(mode)
+    for i in range(3):
+        found.writer().write(row("u", 30 + i, 1, 2 + i), row("d", 40 + i, 2))
+    before, marker = found.everything(), found.state().marker
+    settings = MaintenanceConfig(keep_snapshots_for=timedelta(0), min_small_files=2, max_deleted_ratio=0.01)
+    session, now = found.writer().session, datetime.now(UTC) + timedelta(minutes=1)
+    assert found.lake_format.tidy(session, found.name, settings, frozenset, now) == Tidied()
+    kept = found.lake_format.maintenance(found.spark, [found.name], settings)(session, found.name, (), now)
+    assert not kept.missing
+    assert (found.everything(), found.state().marker) == (before, marker)
+    found.writer().write(row("c", 90, 9, 9))
+    assert (9, 9) in current(found)
+
+
+def test_a_table_that_is_not_there_needs_no_maintenance(orders):
+    settings = MaintenanceConfig()
+    maintain = orders.lake_format.maintenance(orders.spark, [orders.name], settings)
+    assert maintain(orders.writer().session, orders.name, (), datetime.now(UTC)).missing

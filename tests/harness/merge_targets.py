@@ -1,0 +1,231 @@
+"""Lake tables of one format, as the contract suite of :class:`cdc_lib.ports.MergeTarget` writes and reads them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import udf
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.model.lake_table import LAKE_FILE, LakeColumn, LakeName, LakeTable, Marker
+from cdc_lib.model.manifest import ABSENT, CELL_ABSENT, CELL_HERE, EPOCH, OFFSET, OP, ROW, TS
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
+from cdc_lib.model.table_mode import VALID_FROM
+from cdc_lib.model.table_name import TableName
+from cdc_lib.ports import Reselect
+from spark_jobs.lake_format import LakeFormat
+from spark_jobs.runtime.session import table_session
+from spark_jobs.sql import full_name, quoted
+from tests.harness.batches import DAWN, Row
+
+_TYPES = {
+    "int": IntegerType(),
+    "bigint": LongType(),
+    "string": StringType(),
+    "timestamp": TimestampType(),
+    "boolean": BooleanType(),
+}
+PATIENCE = 60.0
+"""Seconds that a held write waits, and is waited for."""
+
+
+def marker_at(offset: int) -> Marker:
+    """Return the marker of a table that is merged up to an offset of the first binlog file."""
+    return Marker(Point(1, 1, offset), source_uuid="life")
+
+
+@dataclass(frozen=True)
+class FormatTable:
+    """A lake table of a format, which need not exist yet.
+
+    Args:
+        spark: the reader's session; writers have sessions of their own.
+        config: the source.
+        lake_format: the format.
+        name: the lake table.
+        tables: the source tables, and whether a route sends them.
+        source: name of the source.
+    """
+
+    spark: SparkSession
+    config: SourceConfig
+    lake_format: LakeFormat
+    name: LakeName
+    tables: Mapping[TableName, bool]
+    source: str = "shop"
+
+    @classmethod
+    def new(
+        cls,
+        spark: SparkSession,
+        config: SourceConfig,
+        lake_format: LakeFormat,
+        called: str = "orders",
+        database: str = "shop",
+    ) -> FormatTable:
+        """Return a table in a namespace of its own, which is made."""
+        name = LakeName(config.lake.catalog, (f"{database}_{secrets.token_hex(4)}",), called)
+        lake_format.ensure_namespaces(spark, [name])
+        return cls(spark, config, lake_format, name, {TableName(database, called): False})
+
+    def writer(self) -> Writer:
+        """Return a job that writes the table."""
+        return Writer(self)
+
+    def state(self) -> LakeTable:
+        """Return the table as somebody finds it who comes now."""
+        found = self.writer().target.load()
+        assert found is not None
+        return found
+
+    def rows(self, *columns: str, where: str = "true") -> list[tuple[Any, ...]]:
+        """Return columns of all rows that a reader sees now, sorted."""
+        statement = f"SELECT {', '.join(map(quoted, columns))} FROM {full_name(self.name)} WHERE {where}"
+        return sorted((tuple(row) for row in self.spark.sql(statement).collect()), key=repr)
+
+    def everything(self) -> list[tuple[Any, ...]]:
+        """Return all columns of all rows."""
+        return self.rows(*(column.name for column in self.state().columns))
+
+    def delete_foreign(self, where: str) -> None:
+        """Delete rows as somebody does who knows nothing of markers."""
+        self.spark.sql(f"DELETE FROM {full_name(self.name)} WHERE {where}")
+
+
+class Writer:
+    """A job that writes a table: a session and a target of its own, which has looked at the table."""
+
+    def __init__(self, table: FormatTable) -> None:
+        self.table = table
+        self.session = table_session(table.spark, table.config)
+        self.target = table.lake_format.table(self.session, table.name, table.source, table.tables)
+        self.found = self.target.load()
+
+    def frame(self, rows: Sequence[Row]) -> DataFrame:
+        """Return changes in the shape of the table."""
+        state = self.target.load()
+        assert state is not None
+        columns = [LakeColumn(OP, "string"), *(column for column in state.columns if column.name != OP)]
+        fields = [StructField(column.name, _TYPES[column.type]) for column in columns]
+        values = [tuple(_value(row, column.name) for column in columns) for row in rows]
+        if any(row.absent for row in rows):
+            fields.append(StructField(ABSENT, StringType()))
+            marks = [_marks(row, state.columns) for row in rows]
+            values = [(*one, mark) for one, mark in zip(values, marks, strict=True)]
+        return self.session.createDataFrame(values, StructType(fields))
+
+    def upsert(
+        self,
+        *rows: Row,
+        to: int | None = None,
+        guard: bool = True,
+        at_most: int | None = None,
+        snapshot_to_come: bool = False,
+        supersedes: Sequence[Superseded] = (),
+        fills: Sequence[Filled] = (),
+        reselect: Reselect[DataFrame] | None = None,
+        through: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+    ) -> int:
+        """Apply changes; the marker is right after the last one, or at an offset."""
+        frame = through(self.frame(rows))
+        changes = Changes(frame, guard, len(rows) if at_most is None else at_most, snapshot_to_come)
+        return self.target.upsert(changes, self.commit(rows, to, supersedes, fills), reselect)
+
+    def append(
+        self,
+        *rows: Row,
+        to: int | None = None,
+        supersedes: Sequence[Superseded] = (),
+        fills: Sequence[Filled] = (),
+        through: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+    ) -> int:
+        """Add changes as rows; the marker is right after the last one, or at an offset."""
+        return self.target.append(through(self.frame(rows)), self.commit(rows, to, supersedes, fills))
+
+    def write(self, *rows: Row, **named: Any) -> int:
+        """Write changes as the table's mode wants them."""
+        state = self.target.load()
+        assert state is not None
+        return self.append(*rows, **named) if state.mode == "append" else self.upsert(*rows, **named)
+
+    def commit(
+        self, rows: Sequence[Row], to: int | None, supersedes: Sequence[Superseded], fills: Sequence[Filled]
+    ) -> TableCommit:
+        """Return what is in the commit beside the rows."""
+        marker = marker_at(max(row.offset for row in rows) + 1 if to is None else to)
+        return TableCommit(dict.fromkeys(self.table.tables, marker), supersedes, fills)
+
+
+def _value(row: Row, name: str) -> Any:
+    time_of = DAWN + timedelta(seconds=row.offset)
+    own = {
+        OP: row.op,
+        EPOCH: 1,
+        LAKE_FILE: row.file,
+        OFFSET: row.offset,
+        ROW: row.row,
+        TS: time_of,
+        VALID_FROM: time_of,
+    }
+    return own.get(name, row.values.get(name))
+
+
+def _marks(row: Row, columns: Sequence[LakeColumn]) -> str | None:
+    marks = "".join(CELL_ABSENT if column.name in row.absent else CELL_HERE for column in columns)
+    return marks if row.absent else None
+
+
+class HeldWrite:
+    """A write that waits where its rows are computed, until the test has looked at the table.
+
+    Args:
+        folder: where the two processes leave each other signs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._reached, self._released = folder / "reached", folder / "released"
+
+    def through(self, column: str) -> Callable[[DataFrame], DataFrame]:
+        """Return what lets a frame's rows wait where a column of whole numbers is computed."""
+        reached, released = str(self._reached), str(self._released)
+
+        def wait(value: int | None) -> int | None:
+            Path(reached).touch()
+            until = time.monotonic() + PATIENCE
+            while not os.path.exists(released) and time.monotonic() < until:  # noqa: PTH110 - in a worker, often
+                time.sleep(0.02)
+            return value
+
+        held = udf(wait, IntegerType())
+        # One task waits; the others are left to the test.
+        return lambda frame: frame.coalesce(1).withColumn(column, held(frame[quoted(column)]))
+
+    @contextmanager
+    def begun(self, write: Callable[[], int]) -> Iterator[Future[int]]:
+        """Let a write run beside the block, from where its rows are computed; it goes on when the block ends."""
+        with ThreadPoolExecutor(1) as beside:
+            future = beside.submit(write)
+            try:
+                self._wait_for(future)
+                yield future
+            finally:
+                self._released.touch()
+
+    def _wait_for(self, future: Future[int]) -> None:
+        until = time.monotonic() + PATIENCE
+        while not self._reached.exists():
+            assert not future.done(), f"the write ended before its rows were computed: {future.exception()}"
+            assert time.monotonic() < until, "the write never came to its rows"
+            time.sleep(0.02)
