@@ -7,11 +7,13 @@ from typing import Annotated, Literal
 import typer
 
 from cdc_lib.backfill.archive import Backfilling, period_of
+from cdc_lib.backfill.other_key import left_out_line
+from cdc_lib.backfill.preview import preview
 from cdc_lib.cli import spark
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
 from cdc_lib.cli.output import print_json, say
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.backfill import COPY_SUFFIX, BackfillPreview
+from cdc_lib.model.backfill import COPY_SUFFIX, BackfillPreview, BackfillRequest
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.open import open_at
 
@@ -30,7 +32,7 @@ def backfill(
         Literal["live", "copy"], typer.Option("--into", help="The lake tables, or tables beside them.")
     ] = "live",
     copy_suffix: Annotated[
-        str, typer.Option("--copy-suffix", help="Behind the names of the tables beside them.")
+        str, typer.Option("--copy-suffix", help="Suffix of the names of the tables beside them.")
     ] = COPY_SUFFIX,
     batches: Annotated[
         str | None,
@@ -54,7 +56,8 @@ def backfill(
     if dry_run:
         pipeline = open_store_pipeline(config)
         store = LayeredStore(open_at(config.store, batches), pipeline.store) if batches else pipeline.store
-        found = Backfilling(config, store, pipeline.cursors).told(period, list(tables or ()))
+        wanted = BackfillRequest(period, tuple(tables or ()), into, copy_suffix, batches or "")
+        found = preview(Backfilling(config, store, pipeline.cursors), wanted)
         if as_json:
             print_json(found)
         else:
@@ -75,4 +78,8 @@ def _show(found: BackfillPreview) -> None:
     say(f"{found.period}: {found.windows} windows and {found.snapshots} snapshots of tables")
     for table in found.tables:
         say(f"  {table}")
+    for one in found.left_out:
+        say(left_out_line(one))
+    for refused in found.refused:
+        say(f"{refused.table}: would be refused: {refused.message}. {refused.hint}", style="yellow")
     say("nothing was merged; without --dry-run it is")
