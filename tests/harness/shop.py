@@ -91,10 +91,7 @@ class Shop:
         Returns:
             What it prints. Fails where its exit status is not ``code``.
         """
-        arguments = shlex.split(command.replace("shop.orders", f"{self.database}.orders"))[1:]
-        result = CliRunner().invoke(app, ["--sources", str(self.folder / "sources"), *arguments], input="y\n" * 5)
-        assert result.exit_code == code, f"{command}\n{result.output}\n{result.exception!r}"
-        return result.output
+        return command_line(self.folder / "sources", command.replace("shop.orders", f"{self.database}.orders"), code)
 
     def runs(self, count: int = 3) -> None:
         """Do what some runs of the DAG do."""
@@ -142,6 +139,14 @@ class Shop:
         self.cdc(f"cdc verify {self.name}")
         (status,) = json.loads(self.cdc(f"cdc status {self.name} --json"))
         assert (status["missing"], status["stopped"], status["lagging"]) == ([], [], [])
+
+
+def command_line(sources: Path, command: str, code: int = 0) -> str:
+    """Run a whole command in this process, agreeing to what it asks, and return what it prints; it must exit with ``code``."""
+    arguments = shlex.split(command)[1:]
+    result = CliRunner().invoke(app, ["--sources", str(sources), *arguments], input="y\n" * 5)
+    assert result.exit_code == code, f"{command}\n{result.output}\n{result.exception!r}"
+    return result.output
 
 
 def over_the_running_spark(monkeypatch: pytest.MonkeyPatch, lake: Lake) -> None:
