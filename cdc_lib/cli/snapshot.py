@@ -45,7 +45,7 @@ def snapshot(
     part = bool(lower or upper or where)
     if bool(tables) is (cancel is not None) or (part and (len(tables or ()) != 1 or (where and (lower or upper)))):
         raise ConfigError(
-            "what is to be read is not clear",
+            "it is not clear what to read",
             hint="Name tables; or one table with --key-from and --key-to, or with --where; or --cancel TABLE alone.",
         )
     if cancel is not None:

@@ -349,7 +349,7 @@ WAYS = {
         "Read a part of a table again", lake_rows_wrong, "",
         ("cdc snapshot shop shop.orders --key-from 4", "cdc snapshot shop --cancel shop.orders", SNAPSHOT),
     ),
-    "lake_table_dropped": Way("Foreign changes of lake tables", dropped, "is not there any more", (SNAPSHOT,)),
+    "lake_table_dropped": Way("Foreign changes of lake tables", dropped, "does not exist any more", (SNAPSHOT,)),
     "lake_table_rolled_back": Way("it was rolled back to", rolled_back, "it was rolled back to", (SNAPSHOT,)),
     "lake_column_renamed_and_read_again": Way("was renamed to", renamed_in_the_lake, "was renamed to", (SNAPSHOT,)),
     "lake_column_renamed_back": Way(
@@ -396,7 +396,7 @@ WAYS = {
         ("cdc cursor restore shop --file {folder}/shop-cursors.json",), remove_damaged_cursor,
     ),
     "store_lost": Way(
-        "A lost store", store_lost, "another life", ("cdc step plan shop", "cdc snapshot shop '*.*'"),
+        "A lost store", store_lost, "with another id or name", ("cdc step plan shop", "cdc snapshot shop '*.*'"),
     ),
     "statement_without_rows": Way(
         "a statement that changed rows without writing them to the binlog", not_row, "without writing them", (SNAPSHOT,)
@@ -409,16 +409,16 @@ WAYS = {
         "Rewind and undo", later_changes, "", ("cdc cursor rewind shop --time {since}", "cdc cursor rewind shop --undo")
     ),
     "no_text_gone_behind": Way(
-        "Skip an event", no_text, "that are no text",
+        "Skip an event", no_text, "that are not valid",
         ("cdc cursor locate shop --position {after}", "cdc cursor rewind shop --position {after}", "cdc snapshot shop '*.*'"), mend_text,
     ),
-    "no_text_taken_anew": Way("bytes that are no text", no_text, "that are no text", (SNAPSHOT,), mend_text),
+    "no_text_taken_anew": Way("bytes that are not valid", no_text, "that are not valid", (SNAPSHOT,), mend_text),
     "set_aside_and_released": Way(
         "Release a table that is quarantined", set_aside, "",
         ("cdc quarantine list shop", "cdc quarantine resume shop shop.orders"), mend_text,
     ),
     "stopped_then_set_aside_and_released": Way(
-        "It can be switched on when a window has", no_text, "that are no text",
+        "It can be switched on when a window has", no_text, "that are not valid",
         ("cdc run shop", "cdc quarantine resume shop shop.orders"), mend_text_and_quarantine,
     ),
     "drained_again_from_the_server": Way(

@@ -107,7 +107,7 @@ def test_the_job_is_told_what_was_asked_for(cdc, store, monkeypatch):
         (("backfill", "shop", "--since", "yesterday"), "--since and --until: timestamp is not a time with its zone"),
         (
             ("batches", "replay", "shop", "--location", "/data/again", "--from-archive"),
-            "'/data/again' is no place for batches",
+            "'/data/again' is not a valid place for batches",
         ),
         (("batches", "replay", "shop", "--location", "STORE", "--from-archive"), "is the store of the source itself"),
     ],
