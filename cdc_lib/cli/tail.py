@@ -43,7 +43,7 @@ def tail(
 
     Batches hold the row after each change, and the row before it for deletes alone: beforeColumns is empty for updates, and
     updated is null where the binlog does not tell whether a column changed. Cells that a change does not carry are left out.
-    Statements are printed whatever their table; values are text, binary ones in hex. Without --consumer nothing is
+    Statements of all tables are printed; values are text, binary ones in hex. Without --consumer nothing is
     remembered; with it, what was printed is acknowledged after each batch.
 
     Example:
