@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from tests.harness.shop import ROWS, Shop, on_the_page, over_the_running_spark, purge
+from cdc_lib.store.windows import stored_windows
+from tests.harness.shop import PAGE, ROWS, Shop, on_the_page, over_the_running_spark, purge
 
 pytestmark = pytest.mark.timeout(600)
 KEPT = "binlog_expire_logs_seconds"
@@ -21,6 +22,8 @@ def shop(any_server, database, tmp_path, lake, monkeypatch):
     over_the_running_spark(monkeypatch, lake)
     shop = Shop(any_server, database, tmp_path, lake)
     shop.runs(2)
+    if any_server.variable("slave_connections_needed_for_purge"):
+        any_server.execute("SET GLOBAL slave_connections_needed_for_purge = 0")
     any_server.execute("FLUSH BINARY LOGS")
     any_server.execute(f"SET GLOBAL {KEPT} = 7200")
     yield shop
@@ -30,10 +33,11 @@ def shop(any_server, database, tmp_path, lake, monkeypatch):
 
 
 def warning_of(shop):
-    """Return what ``cdc status`` warns of; empty for nothing. It prints it below its table as well."""
+    """Return what ``cdc status`` warns of; empty for nothing. It prints it below its table, with the same advice."""
     (status,) = json.loads(shop.cdc("cdc status shop --json"))
+    shown = [line for line in shop.cdc("cdc status shop").splitlines() if line.startswith("shop: ") and "purge" in line]
     warning = status["retention_warning"]
-    assert f"shop: {warning}" in shop.cdc("cdc status shop") or not warning
+    assert [line.rpartition(": ")[2] for line in shown] == ([warning.rpartition(": ")[2]] if "purge" in warning else [])
     return warning
 
 
@@ -68,7 +72,7 @@ def test_a_warning_ends_with_the_statement_that_it_names_and_draining_goes_on(sh
     assert "the server may purge" in warning
     assert "Let the source drain. And on the server: SET " in warning
     statement = re.search(rf"SET (PERSIST|GLOBAL) {KEPT} = \d+;", warning)
-    assert re.sub(r"\d+", "604800", statement[0]).split(" = ")[0] == f"SET {statement[1]} {KEPT}"
+    assert f"SET {statement[1]}" in PAGE
     run(shop, "cdc run shop")
     assert "the server may purge" in warning_of(shop)  # drained, and still short
     shop.execute(statement[0])
@@ -112,7 +116,7 @@ def test_what_keeps_room_in_store_and_lake_is_cleaned_up_and_changes_no_row(shop
         shop.change(number)
         shop.drain()
     shop.write(drain={"parallelism": 4, "max_windows": 8}, store={**shop.settings["store"], "keep_batches_for": "0s"})
-    assert "audit" in shop.cdc("cdc batches gc shop")
+    stored = len(stored_windows(shop.store, "shop"))
     run(
         shop,
         "cdc consumers list shop",
@@ -122,4 +126,5 @@ def test_what_keeps_room_in_store_and_lake_is_cleaned_up_and_changes_no_row(shop
         "cdc lake maintain shop",
         "cdc status shop",
     )
+    assert len(stored_windows(shop.store, "shop")) < stored
     ends_equal(shop)
