@@ -22,29 +22,29 @@ def backfill(
     context: typer.Context,
     source: SourceName,
     tables: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Patterns of database.table; all without.")
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Patterns of database.table. Default: all tables.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Changes that committed then or later; all that are stored without.")
+        str | None, typer.Option("--since", help="Changes that committed then or later. Default: all that are stored.")
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Changes that committed before; now without.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Changes that committed before. Default: now.")] = None,
     into: Annotated[
-        Literal["live", "copy"], typer.Option("--into", help="The lake tables, or tables beside them.")
+        Literal["live", "copy"], typer.Option("--into", help="live: the lake tables; copy: new tables with a suffix.")
     ] = "live",
     copy_suffix: Annotated[
-        str, typer.Option("--copy-suffix", help="Suffix of the names of the tables beside them.")
+        str, typer.Option("--copy-suffix", help="Suffix of the names of these new tables.")
     ] = COPY_SUFFIX,
     batches: Annotated[
         str | None,
-        typer.Option("--batches", help="Where cdc batches replay put batches, which count before the source's own."),
+        typer.Option("--batches", help="Where cdc batches replay wrote batches; they replace the source's own."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be merged; nothing is.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be merged.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Merge stored batches again: repairs lake tables, or builds new tables beside them.
+    """Merge stored batches again: repairs lake tables, or builds second tables next to them.
 
-    The source is not asked, and no cursor moves. A table gets all changes from --since up to its current position, so that no row
-    which was deleted since comes back; what it has already changes nothing.
+    The source is not read, and no cursor moves. A table gets all changes from --since up to its current position, so that rows
+    which were deleted since do not come back. Changes that it already has change nothing.
 
     Example:
         cdc backfill shop --since 2026-11-20T00:00:00Z --until 2026-11-21T00:00:00Z --dry-run

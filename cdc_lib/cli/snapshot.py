@@ -24,12 +24,12 @@ def snapshot(
     lower: Annotated[
         str, typer.Option("--key-from", help="Only rows from this key on; a JSON list for a key of several columns.")
     ] = "",
-    upper: Annotated[str, typer.Option("--key-to", help="Only rows up to this key, itself among them.")] = "",
+    upper: Annotated[str, typer.Option("--key-to", help="Only rows up to this key, and this key.")] = "",
     where: Annotated[
-        str, typer.Option("--where", help="Only rows of a condition, such as \"created >= '2026-01-01'\".")
+        str, typer.Option("--where", help="Only rows that match a condition, such as \"created >= '2026-01-01'\".")
     ] = "",
     cancel: Annotated[
-        str | None, typer.Option("--cancel", metavar="TABLE", help="Give up the snapshot of a part of this table.")
+        str | None, typer.Option("--cancel", metavar="TABLE", help="Cancel the partial snapshot of this table.")
     ] = None,
     why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the record.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,

@@ -17,7 +17,9 @@ from cdc_lib.retention.removal import Collection
 def gc(
     context: typer.Context,
     source: SourceName,
-    yes: Annotated[bool, typer.Option("--yes/--dry-run", help="Remove it; without, only show what would go.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes/--dry-run", help="Remove them. Default: only show what would be removed.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove batches that every consumer has acknowledged and that are older than store.keep_batches_for.
