@@ -378,7 +378,7 @@ class Pipeline:
         waiting += len(moved.open_snapshots) if cursor.consumer == DRAIN else 0
         if moved == cursor and waiting:
             raise BatchNotDurable(
-                f"{waiting} units are in flight, and none has left its batch",
+                f"{waiting} units are in flight, and none has written its batch",
                 hint=f"cdc step drain {cursor.source} writes them; the cursor stays where it is.",
                 source=cursor.source,
                 consumer=cursor.consumer,
@@ -499,7 +499,7 @@ class Pipeline:
         if (host, port) not in self.config.addresses:
             known = ", ".join(f"{host}:{port}" for host, port in self.config.addresses)
             raise ConfigError(
-                f"{host}:{port} is none of the servers of {self.config.source}",
+                f"{host}:{port} is not a server of {self.config.source}",
                 hint=f"They are {known}; add it under standbys: in the source file.",
             )
         cursor = self._cursor(DRAIN)

@@ -1,4 +1,4 @@
-"""The DAG that collects each day what nobody needs any more, of every source; see plugins/cdc_airflow/factory.py."""
+"""The DAG that collects each day what is no longer needed, of every source; see plugins/cdc_airflow/factory.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Makes no DAG: shows what is wrong with source files as an Airflow import error, apart from the DAGs of the right ones.
 
-Airflow knows one import error for each DAG file and sets all DAGs of that file aside with it, so that this must be a file
+Airflow knows one import error for each DAG file and disables all DAGs of that file with it, so that this must be a file
 of its own.
 """
 

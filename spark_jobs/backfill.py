@@ -11,14 +11,13 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.backfill.archive import Backfilling, period_of
 from cdc_lib.backfill.decide import BackfillDecision
-from cdc_lib.backfill.other_key import left_out_line, refusal, refuse_kept_key
+from cdc_lib.backfill.other_key import left_out_line, left_out_windows, refusal, refuse_kept_key
 from cdc_lib.backfill.period import refuse_gaps
 from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
@@ -77,22 +76,14 @@ class _OneKey:
         key = tuple(name.lower() for name in state.primary_key) if state is not None else None
         found = self.decide.under_one_key(batches, table, marker, key, keys_of)
         if found.others:
-            raise refusal(table, found, self.source, self.request, self._begins(table, batches, keys_of))
+            since = self.backfilling.one_key_since(table, batches, self.decide, keys_of)
+            raise refusal(table, found, self.source, self.request, since)
         if self.request.into == "copy" and state is not None:
             refuse_kept_key(table, state, found.key)
-        if found.windows and (line := left_out_line(table, found)) not in self.said:
+        if found.windows and (line := left_out_line(left_out_windows(table, found))) not in self.said:
             self.said.add(line)
             self.say(line)
         return found.batches
-
-    def _begins(self, table: TableName, batches: Sequence[Batch], keys_of: KeysOf) -> datetime | None:
-        """Return when the snapshot was begun from which on all rows have one key; None where none is stored."""
-        last = self.backfilling.last_snapshot(table)
-        if last is None:
-            return None
-        first = self.backfilling.first_chunk(last)
-        again = self.decide.under_one_key([first, *batches], table, Marker(), None, keys_of)
-        return None if again.others else first.manifest.first_time
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from cdc_lib.backfill.decide import BackfillDecision
+from cdc_lib.backfill.other_key import Keys
 from cdc_lib.backfill.period import TimedWindow, chosen, refuse_gone, times_of
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.patterns import exact_table, matches, problem
 from cdc_lib.config.start import timestamp
 from cdc_lib.errors import BatchesMissing, ConfigError
 from cdc_lib.merge.chunks import low_of, read_to_of
-from cdc_lib.merge.plan import Batch, tables_of
-from cdc_lib.model.backfill import ArchivedSnapshot, ArchivedWindow, Backfill, BackfillPreview, Period
+from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.quarantined import without_quarantined
+from cdc_lib.model.backfill import ArchivedSnapshot, ArchivedWindow, Backfill, Period
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
@@ -118,21 +122,31 @@ class Backfilling:
         """Return the first chunk of a snapshot that is stored."""
         return Batch(snapshot.keys[0], self._manifest(snapshot.keys[0]))
 
-    def told(self, period: Period, patterns: list[str]) -> BackfillPreview:
-        """Return what would be merged, as far as the store alone tells it.
+    def batches(self, plan: MergePlan) -> list[Batch]:
+        """Return the batches of a plan without what is quarantined, and without the rows of XA transactions.
 
         Raises:
-            BatchesMissing: a part of the period is no longer stored.
-            ConfigError: a pattern is none, or names a table that is not captured.
+            BatchesMissing: one was removed meanwhile.
         """
-        found = self.found(period)
-        if found is None:
-            return BackfillPreview(str(period), 0, 0, ())
-        plan = self.plan(found, found.begin, found.end)
-        tables = tables_of(Batch(key, self._manifest(key)) for key in plan.batches)
-        return BackfillPreview(
-            str(period), found.chosen, len(found.snapshots), tuple(self.chosen_tables(tables, patterns))
-        )
+        return without_quarantined([Batch(key, self._manifest(key)) for key in plan.batches], plan.quarantine)
+
+    def one_key_since(
+        self, table: TableName, batches: Sequence[Batch], decide: BackfillDecision, keys_of: Keys
+    ) -> datetime | None:
+        """Return when the snapshot was begun from which on all rows have one key; None where none is stored.
+
+        Args:
+            table: ``database.table``.
+            batches: all that are at hand.
+            decide: what each table needs.
+            keys_of: returns the keys of a batch's rows.
+        """
+        last = self.last_snapshot(table)
+        if last is None:
+            return None
+        first = self.first_chunk(last)
+        again = decide.under_one_key([first, *batches], table, Marker(), None, keys_of)
+        return None if again.others else first.manifest.first_time
 
     def chosen_tables(self, tables: Iterable[str], patterns: Iterable[str]) -> list[str]:
         """Return those of some tables that patterns name; all without a pattern.

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.evolution import can_be_rekeyed
 from cdc_lib.merge.plan import Batch
-from cdc_lib.model.backfill import COPY_SUFFIX, BackfillRequest
+from cdc_lib.model.backfill import COPY_SUFFIX, BackfillRequest, LeftOutWindows
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
@@ -101,13 +101,17 @@ def command_from(source: str, request: BackfillRequest, table: TableName, since:
     return " ".join(words)
 
 
-def left_out_line(table: TableName, found: OneKey) -> str:
-    """Say which windows were left out, and why."""
-    count = len(found.windows)
-    windows = "1 window" if count == 1 else f"{count} windows"
+def left_out_windows(table: TableName, found: OneKey) -> LeftOutWindows:
+    """Return which windows of a table are left out, for people and programs."""
+    return LeftOutWindows(table, len(found.windows), tuple(sorted(found.former)), found.key or ())
+
+
+def left_out_line(left_out: LeftOutWindows) -> str:
+    """Say which windows are left out, and why."""
+    windows = "1 window" if left_out.windows == 1 else f"{left_out.windows} windows"
     return (
-        f"{table}: {windows} of rows with {_all(found.former)} left out: the lake table keeps rows by {_shown(found.key)}, and a "
-        "later snapshot replaced all of them"
+        f"{left_out.table}: {windows} of rows with {_all(left_out.keys)} left out: the lake table keeps rows by "
+        f"{_shown(left_out.lake_key)}, and a later snapshot replaced all of them"
     )
 
 

@@ -127,14 +127,14 @@ class ControlEvents:
             pass
         elif kind in event_types.ROWS:
             raise UnknownSchema(
-                "rows of a table that no table map came before",
+                "rows without a table map event before them",
                 hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
                 **self._progress.place(),
             )
         elif kind in event_types.NEVER_IGNORED or not flags & event_types.IGNORABLE:
             told = f": {body[3 : 3 + body[2]].decode('utf-8', 'replace')!r}" if kind == event_types.INCIDENT else ""
             raise UnknownEvent(
-                f"an event that is not read: {event_types.name(kind)}{told}",
+                f"an event type that is not supported: {event_types.name(kind)}{told}",
                 hint=event_types.hint(kind),
                 **self._progress.place(),
                 event_type=kind,

@@ -7,11 +7,13 @@ from typing import Annotated, Literal
 import typer
 
 from cdc_lib.backfill.archive import Backfilling, period_of
+from cdc_lib.backfill.other_key import left_out_line
+from cdc_lib.backfill.preview import preview
 from cdc_lib.cli import spark
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
 from cdc_lib.cli.output import print_json, say
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.backfill import COPY_SUFFIX, BackfillPreview
+from cdc_lib.model.backfill import COPY_SUFFIX, BackfillPreview, BackfillRequest
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.open import open_at
 
@@ -20,29 +22,29 @@ def backfill(
     context: typer.Context,
     source: SourceName,
     tables: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Patterns of database.table; all without.")
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Patterns of database.table. Default: all tables.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Changes that committed then or later; all that are stored without.")
+        str | None, typer.Option("--since", help="Changes that committed then or later. Default: all that are stored.")
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Changes that committed before; now without.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Changes that committed before. Default: now.")] = None,
     into: Annotated[
-        Literal["live", "copy"], typer.Option("--into", help="The lake tables, or tables beside them.")
+        Literal["live", "copy"], typer.Option("--into", help="live: the lake tables; copy: new tables with a suffix.")
     ] = "live",
     copy_suffix: Annotated[
-        str, typer.Option("--copy-suffix", help="Behind the names of the tables beside them.")
+        str, typer.Option("--copy-suffix", help="Suffix of the names of these new tables.")
     ] = COPY_SUFFIX,
     batches: Annotated[
         str | None,
-        typer.Option("--batches", help="Where cdc batches replay put batches, which count before the source's own."),
+        typer.Option("--batches", help="Where cdc batches replay wrote batches; they replace the source's own."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be merged; nothing is.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be merged.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Merge stored batches again: repairs lake tables, or builds new tables beside them.
+    """Merge stored batches again: repairs lake tables, or builds second tables next to them.
 
-    The source is not asked, and no cursor moves. A table gets all changes from --since up to its current position, so that no row
-    which was deleted since comes back; what it has already changes nothing.
+    The source is not read, and no cursor moves. A table gets all changes from --since up to its current position, so that rows
+    which were deleted since do not come back. Changes that it already has change nothing.
 
     Example:
         cdc backfill shop --since 2026-11-20T00:00:00Z --until 2026-11-21T00:00:00Z --dry-run
@@ -54,7 +56,8 @@ def backfill(
     if dry_run:
         pipeline = open_store_pipeline(config)
         store = LayeredStore(open_at(config.store, batches), pipeline.store) if batches else pipeline.store
-        found = Backfilling(config, store, pipeline.cursors).told(period, list(tables or ()))
+        wanted = BackfillRequest(period, tuple(tables or ()), into, copy_suffix, batches or "")
+        found = preview(Backfilling(config, store, pipeline.cursors), wanted)
         if as_json:
             print_json(found)
         else:
@@ -75,4 +78,8 @@ def _show(found: BackfillPreview) -> None:
     say(f"{found.period}: {found.windows} windows and {found.snapshots} snapshots of tables")
     for table in found.tables:
         say(f"  {table}")
+    for one in found.left_out:
+        say(left_out_line(one))
+    for refused in found.refused:
+        say(f"{refused.table}: would be refused: {refused.message}. {refused.hint}", style="yellow")
     say("nothing was merged; without --dry-run it is")

@@ -25,7 +25,9 @@ from cdc_lib.pipeline import Pipeline
 SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a source: its file without .yaml.")]
 """The argument that most commands take."""
 
-ConsumerName = Annotated[str | None, typer.Argument(metavar="[CONSUMER]", help="drain, lake or another; all without.")]
+ConsumerName = Annotated[
+    str | None, typer.Argument(metavar="[CONSUMER]", help="drain, lake or a consumer's name. Default: all.")
+]
 """The second argument of the commands about cursors."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

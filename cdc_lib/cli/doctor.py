@@ -1,4 +1,4 @@
-"""``cdc doctor``: what is wrong, and the statement that mends it."""
+"""``cdc doctor``: what is wrong, and the statement that corrects it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One finding about one source: level ``ok``, ``warning`` or ``error``, what was found, what mends it."""
+    """One finding about one source: level ``ok``, ``warning`` or ``error``, what was found, what corrects it."""
 
     source: str
     level: str

@@ -56,7 +56,7 @@ _STEP: dict[str, Entry | GroupEntry] = {
     "ack": GroupEntry("Move a cursor over the work that is found done in the store.", _ACK),
     "merge": Entry("Merge what is drained into the lake tables, in Spark."),
     "rollback": Entry(
-        "Forget the merge in flight; the next merge is planned again from the lake cursor. The lake keeps its rows."
+        "Remove the merge in flight from the lake cursor; the next merge is planned again from the lake cursor. The lake keeps its rows."
     ),
 }
 
@@ -107,12 +107,12 @@ _CONSUMERS = {
 COMMANDS: dict[str, Entry | GroupEntry] = {
     "doctor": Entry("Check every source file, server, store, lake and Java; exits with 0 only when a run can work."),
     "run": Entry("Plan, drain, ack, merge and ack again: what the DAG of a source does in one run."),
-    "status": Entry("Show the state of each source: cursors, end of the binlog, lag, what waits."),
+    "status": Entry("Show the state of each source: cursors, end of the binlog, lag, pending work."),
     "verify": Entry(
         "Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do."
     ),
     "snapshot": Entry("Take a new snapshot of captured tables, or of a part of one; the lake then equals the source."),
-    "backfill": Entry("Merge stored batches again: repairs lake tables, or builds new tables beside them."),
+    "backfill": Entry("Merge stored batches again: repairs lake tables, or builds second tables next to them."),
     "tail": Entry("Print changes and statements as JSON, one entry of alibaba canal's shape on each line."),
     "version": Entry("Print the installed version."),
     "step": GroupEntry("One step of cdc run at a time.", _STEP),

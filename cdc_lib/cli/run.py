@@ -15,7 +15,7 @@ from cdc_lib.cli.step.plan import show_units
 def run(context: typer.Context, source: SourceName) -> None:
     """Plan, drain, ack, merge and ack again: what the DAG of a source does in one run.
 
-    Every step continues what an earlier run left: run a run that was stopped again.
+    Every step continues the work of an earlier run. If a run was stopped, run it again.
 
     Example:
         cdc run shop

@@ -24,12 +24,12 @@ def snapshot(
     lower: Annotated[
         str, typer.Option("--key-from", help="Only rows from this key on; a JSON list for a key of several columns.")
     ] = "",
-    upper: Annotated[str, typer.Option("--key-to", help="Only rows up to this key, itself among them.")] = "",
+    upper: Annotated[str, typer.Option("--key-to", help="Only rows up to this key, and this key.")] = "",
     where: Annotated[
-        str, typer.Option("--where", help="Only rows of a condition, such as \"created >= '2026-01-01'\".")
+        str, typer.Option("--where", help="Only rows that match a condition, such as \"created >= '2026-01-01'\".")
     ] = "",
     cancel: Annotated[
-        str | None, typer.Option("--cancel", metavar="TABLE", help="Give up the snapshot of a part of this table.")
+        str | None, typer.Option("--cancel", metavar="TABLE", help="Cancel the partial snapshot of this table.")
     ] = None,
     why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the record.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -45,7 +45,7 @@ def snapshot(
     part = bool(lower or upper or where)
     if bool(tables) is (cancel is not None) or (part and (len(tables or ()) != 1 or (where and (lower or upper)))):
         raise ConfigError(
-            "what is to be read is not clear",
+            "it is not clear what to read",
             hint="Name tables; or one table with --key-from and --key-to, or with --where; or --cancel TABLE alone.",
         )
     if cancel is not None:

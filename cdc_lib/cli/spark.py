@@ -74,7 +74,7 @@ def run(command: list[str], good: Collection[int] = (0,), *, to_stderr: bool = F
         raise load_error(left.read_bytes())
     if code < 0:
         raise MergeConflict(
-            f"the Spark job was ended by signal {-code}, perhaps for want of memory",
+            f"the Spark job was ended by signal {-code}, possibly because it ran out of memory",
             hint="Nothing is lost. Run it again; where it happens again, raise or lower merge.driver_memory.",
         )
     raise MergeError(

@@ -34,10 +34,10 @@ from cdc_lib.snapshot.partial import unmerged
 
 def status(
     context: typer.Context,
-    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="One source; all without.")] = None,
+    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="One source. Default: all sources.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the state of each source: cursors, end of the binlog, lag, what waits.
+    """Show the state of each source: cursors, end of the binlog, lag, pending work.
 
     Example:
         cdc status

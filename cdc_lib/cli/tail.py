@@ -41,10 +41,10 @@ def tail(
 ) -> None:
     """Print changes and statements as JSON, one entry of alibaba canal's shape on each line.
 
-    Batches hold the row after each change, and the row before it for deletes alone: beforeColumns is empty for updates, and
-    updated is null where the binlog does not tell whether a column changed. Cells that a change does not carry are left out.
-    Statements are printed whatever their table; values are text, binary ones in hex. Without --consumer nothing is
-    remembered; with it, what was printed is acknowledged after each batch.
+    Batches hold the row after each change, and the row before it only for deletes. So beforeColumns is empty for updates, and
+    updated is null if the binlog does not show whether a column changed. Cells that a change does not carry are left out.
+    Statements of all tables are printed; values are text, binary ones in hex. Without --consumer no
+    position is saved; with it, each batch is acknowledged after it is printed.
 
     Example:
         cdc tail shop --tables shop.orders --follow

@@ -25,7 +25,7 @@ def verify(
     source: SourceName,
     tables: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TABLE]...", help="Patterns of database.table; verify.tables without."),
+        typer.Argument(metavar="[TABLE]...", help="Patterns of database.table. Default: verify.tables."),
     ] = None,
     as_json: AsJson = False,
     html: Annotated[
@@ -36,7 +36,7 @@ def verify(
     ] = False,
     wait: Annotated[
         str | None,
-        typer.Option("--wait", metavar="DURATION", help="How long rows in flight are waited for, per table: 60s."),
+        typer.Option("--wait", metavar="DURATION", help="How long to wait for rows in flight, per table: 60s."),
     ] = None,
     statement_delay: Annotated[
         str | None,
@@ -45,10 +45,10 @@ def verify(
 ) -> None:
     """Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do.
 
-    Checksums of key ranges are compared first, then rows of the ranges that are not the same. A row that differs is looked
-    at again when the lake has all changes that came before it was read: what merely has not arrived yet is in flight, and
-    no drift. --repair reads the rows that are wrong again from the source and looks at them once more; what a change wrote
-    into the lake since is not overwritten.
+    Checksums of key ranges are compared first, then rows of the ranges that are not the same. A row that differs is compared
+    again when the lake has all changes from before it was read: a row whose change has not arrived is in flight, and not wrong.
+    --repair reads the wrong rows from the source, writes them into the lake and compares them again. It does not overwrite newer
+    changes.
 
     Example:
         cdc verify shop

@@ -72,7 +72,7 @@ def check_events(events: Iterable[Any], path: Path) -> None:
                 sizes[anchor] = nodes - before
         elif isinstance(event, yaml.AliasEvent):
             if any(event.anchor == anchor for anchor, _ in around):
-                raise _refused("an alias is inside what it names, so that the file has no end", path, line)
+                raise _refused("an alias contains itself, so the file would have no end", path, line)
             nodes += sizes.get(event.anchor or "", 1)
         elif isinstance(event, yaml.ScalarEvent):
             nodes += 1

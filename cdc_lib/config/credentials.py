@@ -48,7 +48,7 @@ def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str
     if server.password_env is None or server.user is None:
         missing = "password_env" if server.password_env is None else "user"
         raise ConfigError(
-            f"the log-in of {server.host}:{server.port} is known to Airflow alone",
+            f"only Airflow knows the log-in of {server.host}:{server.port}",
             hint=f"Add server.{missing} to the source file to use it outside Airflow.",
             connection=server.connection,
         )
@@ -80,7 +80,7 @@ def mask_key_from_environment(config: SourceConfig, environ: Mapping[str, str] =
         return ""
     if config.mask_key_env is None:
         raise ConfigError(
-            "the key of the hashes is known to Airflow alone",
+            "only Airflow knows the key of the hashes",
             hint="Add mask_key_env to the source file to use it outside Airflow.",
             source=config.source,
             connection=config.mask_key_connection,

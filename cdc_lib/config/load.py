@@ -169,7 +169,7 @@ def _refuse_server_id_twins(loaded: list[Loaded]) -> list[Loaded]:
 
 def _refuse_server_id(one: Loaded, files: list[str]) -> Loaded:
     error = ConfigError(
-        f"server.server_id is the same in {', '.join(files)}, which read one server",
+        f"server.server_id is the same in {', '.join(files)}, which read the same server",
         hint="Give each its own, or leave it out.",
         file=str(one.path),
     )

@@ -117,7 +117,7 @@ def _refuse_drain(held: Cursor | None, lake: Cursor | None, wanted: Cursor) -> N
         )
     if lake is not None and acknowledged_to(lake) > acknowledged_to(wanted):
         raise ConfigError(
-            f"the lake cursor is at {lake.position}, after the place to which the drain would go back",
+            f"the lake cursor is at {lake.position}, after the position to which the drain would go back",
             hint="What is drained from there on need not begin where the lake continues. Restore both: name no consumer.",
             source=wanted.source,
             position=str(wanted.position),

@@ -87,7 +87,7 @@ def versioned(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterat
     if names := [TableName(*table) for table in tables if config.tables.captures(*table)]:
         yield Finding(
             "warning" if config.on_error == "quarantine" else "error",
-            f"tables that are not read: {', '.join(names)}: {VERSIONED}",
+            f"tables that cannot be captured: {', '.join(names)}: {VERSIONED}",
             "Exclude them under tables in the source file.",
         )
 

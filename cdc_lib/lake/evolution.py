@@ -42,7 +42,7 @@ def lake_columns(schema: TableSchema, wanted: Mode | None = None) -> tuple[LakeC
     """Return the columns of a new lake table of a mode.
 
     Raises:
-        IncompatibleSchema: a column has a name that the lake keeps for itself.
+        IncompatibleSchema: a column has a name that is reserved in the lake.
     """
     mode = mode_of(schema, wanted)
     _refuse_reserved(schema, mode)
@@ -122,7 +122,7 @@ def _refuse_reserved(schema: TableSchema, mode: Mode) -> None:
     taken = [column.name for column in schema.columns if column.name.lower() in names]
     if taken:
         raise IncompatibleSchema(
-            f"column {taken[0]} has a name that the lake keeps for itself",
+            f"column {taken[0]} has a name that is reserved in the lake",
             hint="Rename the column at the source, or exclude the table under tables.exclude.",
             table=schema.name,
             column=taken[0],

@@ -48,7 +48,7 @@ def disagree(error: IncompatibleSchema, lake_table: str, tables: Sequence[str]) 
     names = " and ".join(dict.fromkeys(tables))
     context = {name: value for name, value in error.context.items() if name not in ("table", "lake_table")}
     return IncompatibleSchema(
-        f"{names} go into one lake table and do not fit together: {error.message}",
+        f"{names} share one lake table and are not compatible: {error.message}",
         hint="Give one of them a lake table of its own under routes, or leave the column out under columns.",
         table=names,
         lake_table=lake_table,

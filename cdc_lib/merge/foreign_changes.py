@@ -52,7 +52,7 @@ def fault_of(cut: TableCut, found: LakeTable | None, past: Past | None, life: st
     if found is None and cut.dropped is not None:
         return None  # the source has no such table either, and one that it makes again begins with no row
     if found is None:
-        return Fault("is not there any more: it was dropped or renamed")
+        return Fault("does not exist any more: it was dropped or renamed")
     return _of_marker(cut, cut.fingerprint, found, life) or _of_columns(cut.fingerprint, found, past)
 
 
@@ -84,7 +84,7 @@ def _of_columns(left: TableFingerprint, found: LakeTable, past: Past | None) -> 
 
 def other_life(found: LakeTable) -> Fault:
     """Return what is wrong with a table that another life of the source, or another source, has written."""
-    what = "holds what another life of the source has merged, or a source of another name"
+    what = "was merged by a source with another id or name"
     restore = "If the store was lost, restore it with its cursors; if the source file was renamed or copied, undo that."
     return Fault(what, drop=found.mode in ("soft_delete", "scd2"), back=restore)
 

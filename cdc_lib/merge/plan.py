@@ -175,7 +175,7 @@ def refuse_unclear(table: str, unclear: str) -> None:
     """
     if unclear:
         raise MergeError(
-            f"an online schema change gave values to rows that its statements do not show ({unclear})",
+            f"an online schema change changed values in rows that its statements do not show ({unclear})",
             hint="Take a new snapshot of this table (cdc snapshot); it replaces this merge.",
             table=table,
         )
@@ -194,7 +194,7 @@ def refuse_untold_swap(table: str, batches: Iterable[Batch], since: Point) -> No
     """
     if swaps_in_what_came_before(table, (batch.manifest for batch in batches), since):
         raise MergeError(
-            "an online schema change tool ended its work in what is merged again, and began it before",
+            "an online schema change tool ended in the time that is merged again, and began before it",
             hint="What rows have in columns that it added stands where it began. Let cdc backfill begin there, with an earlier "
             "--since; else cdc snapshot reads the table again.",
             table=table,

@@ -132,8 +132,8 @@ def has_old_names(rename: ColumnRename, columns: Iterable[str]) -> bool:
 
 def _cannot_be_told(rename: ColumnRename) -> IncompatibleSchema:
     return IncompatibleSchema(
-        f"columns got other names ({_shown(rename)}) while rows of the table were read, and it is unknown which names "
-        "those have",
+        f"columns were renamed ({_shown(rename)}) while rows of the table were read, and it is unknown which names "
+        "these rows use",
         hint="Take a new snapshot of this table (cdc snapshot); it replaces this merge.",
         table=rename.table,
     )
@@ -352,7 +352,7 @@ def _refuse(
             )
         if old.lower() in have and new.lower() in reserved(state.mode) | set(SOURCE_KEYS.values()):
             raise IncompatibleSchema(
-                f"column {new} has a name that the lake keeps for itself",
+                f"column {new} has a name that is reserved in the lake",
                 hint="Rename the column at the source, and take a new snapshot of this table (cdc snapshot).",
                 table=rename.table,
                 column=new,

@@ -121,6 +121,32 @@ class Backfill:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOutWindows:
+    """Windows of a table that do not count, because a later snapshot replaced their rows under another primary key.
+
+    Args:
+        table: ``database.table``.
+        windows: how many.
+        keys: primary keys of their rows; an empty one for rows without a key.
+        lake_key: primary key of the lake table; empty without one.
+    """
+
+    table: TableName
+    windows: int
+    keys: tuple[tuple[str, ...], ...]
+    lake_key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedTable:
+    """A table that the backfill would refuse, with the error's message and hint."""
+
+    table: TableName
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
 class BackfillPreview:
     """What a backfill would merge, for people.
 
@@ -129,9 +155,13 @@ class BackfillPreview:
         windows: how many lie in it.
         snapshots: how many tables were read whole in it.
         tables: that have something in them.
+        left_out: windows that would not count, because their rows have another primary key.
+        refused: tables whose rows have several primary keys.
     """
 
     period: str
     windows: int
     snapshots: int
     tables: tuple[str, ...]
+    left_out: tuple[LeftOutWindows, ...] = ()
+    refused: tuple[RefusedTable, ...] = ()

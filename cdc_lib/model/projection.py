@@ -130,8 +130,8 @@ def refuse_masked_keys(projection: Projection) -> None:
     """
     if projection.masked_keys and can_be_chunked(projection.source):
         raise ConfigError(
-            f"column {projection.masked_keys[0]} of the primary key has a mask, and a snapshot notes in its manifests "
-            "at which key each chunk ends: the values would stand there as they are",
+            f"column {projection.masked_keys[0]} of the primary key has a mask, but the manifests of a snapshot contain "
+            "the last key of each chunk: the values would be stored without the mask",
             hint="Leave key columns without a mask, or begin the source with start: latest or earliest, which reads no "
             "snapshot.",
             table=projection.schema.name,

@@ -159,7 +159,7 @@ class BinlogSearch:
         purged = gtids.lacks(self.before(files[0]))
         if purged:
             raise PositionPurged(
-                f"transactions after the set are in no binlog file any more: {shortened(purged)}",
+                f"transactions after the set are no longer in any binlog file: {shortened(purged)}",
                 hint=f"The server has its binlog from {files[0]}:4 on: start with a snapshot, or take a later set.",
                 source=self.source,
                 oldest=files[0],

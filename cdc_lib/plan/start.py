@@ -97,7 +97,9 @@ class Starter:
         left = last.previous_end if last else None
         if last is None or left is None or not left.identity.is_same_server(self.facts.identity):
             raise ConfigError(
-                f"the cursor left its last place on {left.identity}" if left else "the cursor was never moved by hand",
+                f"the cursor's previous position is on another server, {left.identity}"
+                if left
+                else "the cursor was never moved by hand",
                 hint="Name a place: --time, --gtid or --position; cdc cursor show lists all moves.",
                 source=cursor.source,
             )
@@ -106,7 +108,7 @@ class Starter:
             and last.new_start.position < cursor.position < left.position
         ):
             raise ConfigError(
-                f"the changes up to {left.position} are read again, and so far only those up to {cursor.position} were",
+                f"changes up to {left.position} must be read again, and only those up to {cursor.position} have been read",
                 hint="Rows that changed on both sides of that would stay as the first half left them. Let the runs continue: "
                 "they reach that position without help.",
                 source=cursor.source,

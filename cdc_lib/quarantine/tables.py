@@ -66,7 +66,7 @@ class Quarantine:
             return quarantine(alone, one, unmerged, reached, at=at, by=by)
 
         def torn_apart(table: TableName, start: Position, alone: Cursor) -> Cursor:
-            return anew(alone, table, start, "its columns got other names while it was read")
+            return anew(alone, table, start, "its columns were renamed while it was read")
 
         changes: list[tuple[TableName, Change]] = [(one.table, partial(recorded, one)) for one in found]
         changes += [(table, partial(torn_apart, table, start)) for table, start in torn]

@@ -43,7 +43,7 @@ def bound(schema: TableSchema, text: str, option: str, in_charset: InCharset) ->
     """
     if not can_be_chunked(schema):
         raise ConfigError(
-            f"keys of {schema.name} have no order that can be asked for",
+            f"keys of {schema.name} cannot be compared in the order of the server",
             hint="A table without a key, or with ENUM, SET, BIT, FLOAT and the like in it, is read whole or by --where.",
             table=schema.name,
         )
@@ -65,7 +65,7 @@ def _values(text: str, option: str, schema: TableSchema) -> list[str]:
         isinstance(one, str) for one in found
     ):  # fmt: skip
         raise ConfigError(
-            f"{option} {text} is no key of {schema.name}",
+            f"{option} {text} is not a key of {schema.name}",
             hint=f"A value, or a JSON list of the first of the key's columns ({key}) such as '[5, \"text\"]'.",
             table=schema.name,
         )

@@ -73,7 +73,7 @@ def of_part(schema: TableSchema, part: RowSelection | None) -> str:
         return ""
     if part.key != schema.primary_key:
         raise ConfigError(
-            f"the snapshot of {part.text} was asked for when the key was another one: {', '.join(part.key)}",
+            f"the snapshot of {part.text} was requested under another primary key: {', '.join(part.key)}",
             hint="cdc snapshot {source} --cancel TABLE gives it up; ask for it again.",
             table=schema.name,
         )

@@ -95,7 +95,7 @@ class PartialSnapshots:
             schema = InformationSchema(connection).schema(database, name)
             if schema is None or not schema.primary_key:
                 raise ConfigError(
-                    f"{table.table} has no key, so that no row of it can be read again",
+                    f"{table.table} has no primary key, so single rows cannot be read again",
                     hint=f"cdc snapshot {cursor.source} {table.table.in_shell} begins the list of its changes again.",
                     table=table.table,
                 )
@@ -119,7 +119,7 @@ class PartialSnapshots:
         if not mine:
             names = ", ".join(task.name for task in unmerged(cursor, lake) if task.selection is not None) or "none"
             raise ConfigError(
-                f"no snapshot of a part of {table} is going on",
+                f"no partial snapshot of {table} is in progress",
                 hint=f"Going on: {names}. One of a whole table is not given up: since it was asked for the lake takes nothing "
                 "of the table.",
                 source=cursor.source,
@@ -153,7 +153,7 @@ class PartialSnapshots:
             upper = bound(schema, wanted.upper, "--key-to", encoder.encoded) if wanted.upper else None
             if not converts_exactly(schema):
                 raise ConfigError(
-                    f"keys of {schema.name} are in a character set in which two texts may be one text of Unicode",
+                    f"keys of {schema.name} have a character set in which two texts may map to the same Unicode text",
                     hint="Take the whole table, or use --where.",
                     table=schema.name,
                 )

@@ -199,7 +199,7 @@ class Releaser:
         for lake_table, others in indistinct(self.config.source, table, shared).items():
             raise ConfigError(
                 f"rows of {table} cannot be distinguished from those of {', '.join(others)} in {lake_table}: a new snapshot would "
-                "take them out as well",
+                "delete them as well",
                 hint="Add keys that differ (server, schema, table) to the route, and begin with a new lake table.",
                 source=self.config.source,
                 table=table,

@@ -176,7 +176,7 @@ def moved(old: Cursor | None, mine: Cursor, held: Cursor | None) -> CursorMoved:
     """Return the error of a swap that lost, with who won."""
     last = held.moves[-1] if held and held.moves else None
     return CursorMoved(
-        f"the {mine.consumer} cursor is no longer the one that this task loaded",
+        f"the {mine.consumer} cursor was changed after this task loaded it",
         hint="Another task moved it. Nothing was written here: load it again and plan from there.",
         source=mine.source,
         consumer=mine.consumer,

@@ -57,7 +57,7 @@ COLLECT = """
 Removes the source's batches that the lake and every other consumer have acknowledged and that are older than
 `store.keep_batches_for`, and what no manifest names. The log says what stays, and for whom. `cdc batches gc` shows the same.
 
-* **Retry, clear**: removes what is left; what is gone is gone.
+* **Retry, clear**: removes the remaining batches; removed batches stay removed.
 * **Mark success**: removes nothing; the next day's run does.
 """
 
@@ -111,7 +111,7 @@ batches were removed fails and says so: `store.keep_batches_for` says how long t
 MAINTENANCE = """
 ### Maintenance
 
-For each source one task removes batches that nobody needs any more, and one keeps its lake tables small. A consumer that has not acknowledged for long is named
+For each source one task removes batches that are no longer needed, and one keeps its lake tables small. A consumer that has not acknowledged for long is named
 in the task's log: it holds batches back until it continues, or until `cdc consumers drop SOURCE NAME`.
 """
 

@@ -91,7 +91,7 @@ def make_maintenance(folder: Path) -> dict[str, DAG]:
         return {}
     with DAG(
         MAINTENANCE,
-        description="Removes batches that nobody needs any more, and keeps lake tables small",
+        description="Removes batches that are no longer needed, and keeps lake tables small",
         doc_md=docs.MAINTENANCE,
         schedule="17 3 * * *",
         start_date=SINCE,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CollectOperator(CdcOperator):
-    """Remove the batches of a source that nobody needs any more, and what no manifest names."""
+    """Remove the batches of a source that are no longer needed, and what no manifest names."""
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:  # noqa: ARG002 - every task gets one
         """Return how much was removed, why the rest stays, and who holds batches back."""

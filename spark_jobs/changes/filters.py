@@ -34,7 +34,7 @@ def filtered(changes: DataFrame, where: Sequence[str], mode: Mode, table: str) -
     """
     if where and ABSENT in changes.columns:
         raise MergeError(
-            "some changes lack columns, and whether such a row fulfils a predicate cannot be told: a row that the lake left "
+            "some changes lack columns, so predicates cannot be evaluated for them: a row that the lake left "
             "out cannot be completed from it",
             hint="SET PERSIST binlog_row_image = 'FULL' at the source, and clear binlog_row_value_options; then take a new "
             "snapshot of the table. Or take the predicate out of the source file.",

@@ -81,7 +81,7 @@ class RangeDeletes:
                 else f"they are more than {self.max_keys} (reselect.max_keys)"
             )
             raise MergeError(
-                f"which rows of {span.selection.text} are gone must be asked of the source, and {why}",
+                f"which rows of {span.selection.text} were deleted must be asked of the source, and {why}",
                 hint="Change that, or give the snapshot up (cdc snapshot {source} --cancel TABLE) and take the whole "
                 "table.",
                 table=span.schema.name,

@@ -395,7 +395,7 @@ class TableMerge:
                 continue
             if is_alike(self.config.source, lake, part, state):
                 raise MergeError(
-                    "rows of a table are to be taken out, for a statement (TRUNCATE, say) or a late snapshot, and cannot be "
+                    "rows of a table must be deleted, because of a statement (such as TRUNCATE) or a late snapshot, and cannot be "
                     "distinguished from those of the other tables that share the lake table",
                     hint="Add keys that differ (server, schema, table) to the route and begin with a new lake table.",
                     table=part.routed.table,

@@ -21,7 +21,7 @@ from tests.chaos.lake_side import LakeSide
 from tests.chaos.shapes import MODES
 from tests.chaos.steps import Broken
 
-ASKS_FOR_A_SNAPSHOT = ("is not there any more", "lacks what was merged")
+ASKS_FOR_A_SNAPSHOT = ("does not exist any more", "lacks what was merged")
 """What merges say of lake tables that others changed, where a new snapshot leads out."""
 
 

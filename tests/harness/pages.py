@@ -11,12 +11,17 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel
+from typer import BadParameter
 from typer.main import get_command
 
 from cdc_lib.cli.main import app
 from cdc_lib.config import SourceConfig
 
 ROOT = Path(__file__).parents[2]
+USAGE_ERROR: Any = BadParameter.__base__
+"""What the command line raises for every word that it does not take; typer names only its kinds."""
+
+SHELLS = ("sh", "bash", "console", "shell")
 _BLOCK = re.compile(r"^( *)```(\w+)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
@@ -34,6 +39,63 @@ def commands(text: str) -> list[str]:
     """Return the ``cdc`` commands of a page's shell blocks, without what follows them on the line."""
     lines = (line.strip().removeprefix("./dev ") for block in blocks(text, "sh") for line in block.splitlines())
     return [re.split(r" +#| \| | > | &$", line)[0].strip() for line in lines if line.startswith("cdc ")]
+
+
+def shell_lines(text: str) -> list[str]:
+    """Return every line of a page's shell blocks, without the comment after it and without prompts."""
+    found = (line for language in SHELLS for block in blocks(text, language) for line in block.splitlines())
+    lines = (re.split(r"(?:^| +)# ", line)[0].strip().removeprefix("$ ") for line in found)
+    return [line for line in lines if line]
+
+
+def languages(text: str) -> set[str]:
+    """Return the languages of a page's code blocks; those without one are pictures."""
+    return {language for _, language, _ in _BLOCK.findall(text)}
+
+
+def usage_problem(command: str) -> str | None:
+    """Return what the command line says of a whole command as it reads it: options, their values, and how many arguments."""
+    at: Any = get_command(app)
+    words = shlex.split(command)[1:]
+    context = at.make_context("cdc", [], resilient_parsing=True)
+    while words and hasattr(at, "list_commands"):
+        if words[0] == "--help":
+            return None
+        if words[0].startswith("-"):
+            words.pop(0)
+            continue
+        word = words.pop(0)
+        at = at.get_command(context, word)
+        if at is None:
+            return f"no command {word}"
+    if "--help" in words:
+        return None
+    try:
+        at.make_context("cdc", words, parent=context)
+    except USAGE_ERROR as error:
+        return error.format_message()
+    return None
+
+
+def dev_usage() -> dict[str, str]:
+    """Return the commands of ``./dev`` and what its usage shows after them."""
+    shown = (ROOT / "dev").read_text().partition("usage: ./dev COMMAND")[2].partition("\nenvironment:")[0]
+    return dict(re.findall(r"^  ([a-z-]+)(.*?)  ", shown, flags=re.MULTILINE))
+
+
+def dev_problem(line: str) -> str | None:
+    """Return what ``./dev`` does not know of a line; None where its usage shows the command and its options."""
+    words = shlex.split(line)[1:]
+    if not words:
+        return None
+    if words[0] == "cdc":
+        return usage_problem(shlex.join(words))
+    usage = dev_usage()
+    name = "bench" if words[0].startswith("bench-") else words[0]
+    if name not in usage:
+        return f"./dev has no command {words[0]}"
+    wrong = [word for word in words[1:] if word not in usage[name] and "ARGS" not in usage[name] and name != "bench"]
+    return f"./dev {name} does not take {wrong[0]}" if wrong else None
 
 
 def problem_of(command: str) -> str | None:

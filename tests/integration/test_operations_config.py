@@ -134,7 +134,7 @@ def test_a_predicate_on_no_column_is_named_by_the_doctor_before_a_merge_stops(sh
 
 TEXTS = {
     "twice": ("on_error: stop\non_error: stop\n", "is given twice, on lines"),
-    "alias": ("tables: &all [*all]\n", "an alias is inside what it names, so that the file has no end"),
+    "alias": ("tables: &all [*all]\n", "an alias contains itself, so the file would have no end"),
     "deep": ("tables: " + "[" * 200 + "]" * 200 + "\n", "values are nested more than"),
     "date": (
         "on_error: 2026-02-30\n",
@@ -167,20 +167,23 @@ def test_two_sources_with_one_number_at_one_server_are_refused(shop):
 
 COMMANDS = {
     "no_source": ("cdc step plan shpo", "there is no source"),
-    "no_place": ("cdc cursor locate shop", "name one place"),
-    "no_server": ("cdc cursor failover shop --to db9.example.com:3306", "is none of the servers of"),
+    "no_place": ("cdc cursor locate shop", "name exactly one position"),
+    "no_server": ("cdc cursor failover shop --to db9.example.com:3306", "is not a server of"),
     "no_unit": ("cdc step drain shop 000001-x", "not in flight:"),
     "not_aside": ("cdc quarantine resume shop DB.orders", "is not quarantined"),
     "not_captured": ("cdc snapshot shop DB.none", "not captured:"),
-    "no_key": ("cdc snapshot shop DB.notes --key-from 1", "has no key, so that no row of it can be read again"),
+    "no_key": ("cdc snapshot shop DB.notes --key-from 1", "has no primary key, so single rows cannot be read again"),
     "not_a_key": ("cdc snapshot shop DB.orders --key-from x", "cannot be compared with column"),
     "no_condition": ("cdc snapshot shop DB.orders --where SLEEP(9)", "the condition"),
-    "unclear": ("cdc snapshot shop", "what is to be read is not clear"),
-    "no_part": ("cdc snapshot shop --cancel DB.orders", "no snapshot of a part of"),
+    "unclear": ("cdc snapshot shop", "it is not clear what to read"),
+    "no_part": ("cdc snapshot shop --cancel DB.orders", "no partial snapshot of"),
     "no_merge": ("cdc step rollback shop", "no merge is in flight"),
     "own_cursor": ("cdc consumers drop shop lake", "is a cursor of the pipeline itself"),
     "no_from": ("cdc batches replay shop --location file:///nowhere/again", "--since is missing:"),
-    "no_location": ("cdc batches replay shop --since 2026-01-01T00:00:00Z --location again", "is no place for batches"),
+    "no_location": (
+        "cdc batches replay shop --since 2026-01-01T00:00:00Z --location again",
+        "is not a valid place for batches",
+    ),
     "own_store": (
         "cdc batches replay shop --since 2026-01-01T00:00:00Z --location file://STORE",
         "is the store of the source itself",

@@ -100,7 +100,7 @@ class TableChanges:
         except CannotFollow as why:
             if keyed := [table for table in followed if self._is_read_anew(table, loses=renamed is None)]:
                 told = concealed(statement.text)[:_TOLD]
-                message = f"a statement gave values to rows that it does not show ({why}): {told!r}"
+                message = f"a statement changed values in rows that it does not show ({why}): {told!r}"
                 raise _replaced(message, keyed, place) from why
             added = ()
         filled = [TableStatement("fill", TableName(*table), position, added) for table in followed if added]
@@ -139,7 +139,7 @@ class TableChanges:
         for old, new in found:
             if self.naming.stored(*table, old) != self.naming.stored(*table, new):
                 raise UnknownEvent(
-                    f"column {old} is called {new} from here on, and the source file stores {new} otherwise than {old}",
+                    f"column {old} was renamed to {new}, and the source file stores {new} differently from {old}",
                     hint="Name both under columns and masks in the source file, masks with a "
                     f"wildcard ({old}*, {new}*), since an exact name must be there.",
                     **place,
@@ -183,7 +183,7 @@ class TableChanges:
                 table=", ".join(fixed),
             )
         if kept:
-            raise _replaced(f"a statement took or brought rows without telling which: {told!r}", list(kept), place)
+            raise _replaced(f"a statement removed or added rows that it does not list: {told!r}", list(kept), place)
 
     def _shadowed(self, means: Meaning) -> Iterator[TableName]:
         """Yield the captured tables of which a statement makes or changes the shadow."""

@@ -76,7 +76,7 @@ class Payload:
             self._source = _Plain(body)
         else:
             raise UnknownEvent(
-                f"a transaction that is compressed in a way that is not known (type {compression})",
+                f"a transaction with an unknown compression (type {compression})",
                 hint="This release does not know it; the window stays unread and nothing is lost.",
                 **place(),
                 event_type=TRANSACTION_PAYLOAD,

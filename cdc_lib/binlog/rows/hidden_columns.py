@@ -44,5 +44,5 @@ def refuse_versioned(table: str, columns: Sequence[Column], keys: Sequence[int])
     timed = all(c.type.kind == "timestamp" and c.type.scale == 6 and not c.nullable for c in last)
     if [c.name for c in last] == _PERIOD and timed and (not keys or len(columns) - 1 in keys):
         raise UnsupportedValue(
-            f"a table that is not read: {VERSIONED}", hint="Exclude the table in the source file.", table=table
+            f"a table that cannot be captured: {VERSIONED}", hint="Exclude the table in the source file.", table=table
         )

@@ -120,7 +120,7 @@ class RolledBackRows:
         """
         if self._too_late:
             raise RowsRolledBack(
-                "rows were decoded before the statement that takes them back came",
+                "rows were decoded before the statement that rolls them back",
                 hint="The window is read again.",
                 **progress.place(),
             )

@@ -66,11 +66,11 @@ class TextCodec:
         made = self._transcoder
         bad = made.kernel(data, pos, length, rows, *target, self._replaces, *made.tables)
         if bad >= 0:
-            what = f"bytes that are no text of the character set {self._charset}"
+            what = f"bytes that are not valid in the character set {self._charset}"
             raise ValueFault(
                 int(bad),
                 what,
-                "Mend the row and take a new snapshot (cdc snapshot), or set invalid_text: replace in the source file.",
+                "Correct the row and take a new snapshot (cdc snapshot), or set invalid_text: replace in the source file.",
             )
         column.rows += rows
 

@@ -1,4 +1,4 @@
-"""``cdc batches gc``: remove batches that nobody needs any more, and what no manifest names."""
+"""``cdc batches gc``: remove batches that are no longer needed, and what no manifest names."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from cdc_lib.retention.removal import Collection
 def gc(
     context: typer.Context,
     source: SourceName,
-    yes: Annotated[bool, typer.Option("--yes/--dry-run", help="Remove it; without, only show what would go.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes/--dry-run", help="Remove them. Default: only show what would be removed.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove batches that every consumer has acknowledged and that are older than store.keep_batches_for.
 
-    Goes along: what no manifest names and nobody has touched for a day (files of drains that died, unfinished writes), cuts that
-    are older than the snapshots of the tables but for the last hundred, and records of cursors that have no more to say.
+    Removed too: files that no manifest names and that are a day old (of drains that died, unfinished writes), cuts that are older
+    than the snapshots of the tables except the last hundred, and records of cursors that are no longer needed.
 
     Example:
         cdc batches gc shop

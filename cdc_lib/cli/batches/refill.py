@@ -17,7 +17,9 @@ def refill(
     source: SourceName,
     over: Annotated[
         bool,
-        typer.Option("--over", help="Continue after them, with new snapshots of all tables; the server lost them."),
+        typer.Option(
+            "--over", help="Continue after them, with new snapshots of all tables, because the server lost them."
+        ),
     ] = False,
     why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the lake cursor's move.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,

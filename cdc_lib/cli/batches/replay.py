@@ -21,9 +21,9 @@ def replay(
         str, typer.Option("--location", help="file:///folder or s3://bucket/prefix, not the source's own.")
     ],
     since: Annotated[str | None, typer.Option("--since", help="Changes that committed then or later.")] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Changes that committed before; now without.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Changes that committed before. Default: now.")] = None,
     from_archive: Annotated[
-        bool, typer.Option("--from-archive", help="From the raw events that were kept; the server is not asked.")
+        bool, typer.Option("--from-archive", help="Read the stored raw events, not the server.")
     ] = False,
 ) -> None:
     """Drain a part of the binlog again into another place; the source's cursors and batches do not change.

@@ -29,7 +29,7 @@ def list_consumers(context: typer.Context, source: SourceName, as_json: AsJson =
     columns = ("consumer", "acknowledged to", "pending batches", "lag", "held by", "moved at")
     rows = (
         (
-            one.name, str(one.position), str(one.pending_windows), duration(one.lag_seconds), one.holder or "nobody",
+            one.name, str(one.position), str(one.pending_windows), duration(one.lag_seconds), one.holder or "none",
             f"{one.moved_at:%Y-%m-%d %H:%M:%S}" if one.moved_at else "",
         )
         for one in found

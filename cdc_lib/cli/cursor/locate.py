@@ -46,7 +46,7 @@ def start_of(time: str | None, gtid: str | None, at: str | None) -> StartAt:
     """
     if sum(value is not None for value in (time, gtid, at)) != 1:
         raise ConfigError(
-            "name one place", hint="--time 2026-11-21T06:00:00Z, --gtid SET or --position binlog.000012:4."
+            "name exactly one position", hint="--time 2026-11-21T06:00:00Z, --gtid SET or --position binlog.000012:4."
         )
     try:
         if time is not None:

@@ -19,7 +19,7 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
 
 _REBUILT = {DRAIN: drain_of_lake, LAKE: lake_of_cut}
-"""From what a lost cursor is made where nobody exported it."""
+"""From what a lost cursor is made if there is no export."""
 
 
 def restore(
@@ -34,7 +34,7 @@ def restore(
     rebuild: Annotated[
         bool,
         typer.Option(
-            "--rebuild", help="Without an export: a lost drain cursor from the lake's, or lake from the last cut."
+            "--rebuild", help="Make a lost drain cursor from the lake cursor, or a lost lake cursor from the last cut."
         ),
     ] = False,
     why: Annotated[str, typer.Option("--why", help="The reason, for the cursor's record of moves.")] = "",
@@ -42,8 +42,8 @@ def restore(
 ) -> None:
     """Replace cursors by exported ones; a copy of what is replaced stays in the store.
 
-    Going back means that batches are drained, merged or read again, which changes nothing. Going forward leaves out what
-    lies in between, as when a restore is undone.
+    If a cursor goes back, batches are drained, merged or read again, which changes nothing. If it goes forward, the batches in
+    between are left out, as when a restore is undone.
 
     Example:
         cdc cursor restore shop --file shop-cursors.json --why "deleted by mistake"

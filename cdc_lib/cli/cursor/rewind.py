@@ -17,7 +17,7 @@ def rewind(
     time: Time = None,
     gtid: Gtid = None,
     at: At = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Back to where the cursor was before its last move.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Go back to the position before the last move.")] = False,
     why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the move.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:

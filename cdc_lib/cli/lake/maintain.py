@@ -13,11 +13,13 @@ from cdc_lib.cli.context import SourceName, config_of, find
 def maintain(
     context: typer.Context,
     source: SourceName,
-    tables: Annotated[list[str] | None, typer.Argument(metavar="TABLE...", help="database.table; all without.")] = None,
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="TABLE...", help="database.table. Default: all tables.")
+    ] = None,
 ) -> None:
     """Rewrite small files, and files with many deleted rows, in key order; remove old snapshots and orphan files.
 
-    Safe beside merges. What is kept and rewritten is set under maintenance: in the source file.
+    Safe during merges. What is kept and rewritten is set under maintenance: in the source file.
 
     Example:
         cdc lake maintain shop

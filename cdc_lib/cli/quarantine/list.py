@@ -17,7 +17,7 @@ from cdc_lib.quarantine.tables import way_back
 def list_tables(context: typer.Context, source: SourceName, as_json: AsJson = False) -> None:
     """List the quarantined tables of a source, with the error and what to do.
 
-    A table that was resumed stays in the list until its new snapshot is in the lake. No server is asked.
+    A table that was resumed stays in the list until its new snapshot is in the lake. No server is contacted.
 
     Example:
         cdc quarantine list shop

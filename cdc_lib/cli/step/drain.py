@@ -22,7 +22,7 @@ def drain(
     context: typer.Context,
     source: SourceName,
     unit: Annotated[
-        list[str] | None, typer.Argument(help="Ids of units, as cdc step plan shows them; all without.")
+        list[str] | None, typer.Argument(help="Ids of units, as cdc step plan shows them. Default: all.")
     ] = None,
 ) -> None:
     """Read units and write their batches; a unit that is already drained is not read again.

@@ -18,7 +18,7 @@ def rollback(
     why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the move.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Forget the merge in flight; the next merge is planned again from the lake cursor. The lake keeps its rows.
+    """Remove the merge in flight from the lake cursor; the next merge is planned again from the lake cursor. The lake keeps its rows.
 
     Example:
         cdc step rollback shop --why "a batch was restored"

@@ -41,7 +41,8 @@ def open_at(config: StoreConfig, location: str) -> LocalStore | S3Store:
         other = StoreConfig.model_validate({**config.model_dump(), "url": location})
     except ValidationError as error:
         raise ConfigError(
-            f"{location!r} is no place for batches", hint="Write it as file:///absolute/folder or s3://bucket/prefix."
+            f"{location!r} is not a valid place for batches",
+            hint="Write it as file:///absolute/folder or s3://bucket/prefix.",
         ) from error
     if other.url == config.url:
         raise ConfigError(f"{location} is the store of the source itself", hint="Name another folder or prefix.")

@@ -224,7 +224,7 @@ def test_a_part_of_a_table_is_read_again_and_given_up(cdc, mysql_server, mysql_d
     cdc("step", "ack", "drain", "orders")
     assert "not merged yet" in cdc(*part, code=2)
     for wrong in ((table, "--key-from", "1", "--where", "id = 1"), ("--key-to", "1"), (table, "--cancel", table), ()):
-        assert "what is to be read is not clear" in cdc("snapshot", "orders", *wrong, code=2)
+        assert "it is not clear what to read" in cdc("snapshot", "orders", *wrong, code=2)
     assert "no snapshot of a part" in cdc("snapshot", "orders", "--cancel", table, code=2)
 
 

@@ -149,7 +149,7 @@ def test_a_rewind_is_taken_back_before_anything_of_it_counts_and_not_in_the_midd
     assert others
     capture.pipeline.drain(first)
     capture.pipeline.ack_drain(by="test")
-    with pytest.raises(ConfigError, match=f"so far only those up to {first.stop}"):
+    with pytest.raises(ConfigError, match=f"only those up to {first.stop} have been read"):
         capture.pipeline.rewind(None, by="test", why="")
     drain_all(capture)
     lake.merge_all(capture)

@@ -38,7 +38,7 @@ def test_a_table_at_fault_is_set_aside_and_the_other_goes_on(capture):
     table = f"{capture.database}.bad"
     fault = {one.table: one.fault for one in result.quarantined}[table]
     assert fault.code == "unsupported_value"
-    assert "no text of the character set cp1250" in fault.reason
+    assert "not valid in the character set cp1250" in fault.reason
     assert window.start < fault.position < window.stop
     manifest = manifest_of(capture, window)
     assert capture.ops(manifest, "good") == [("c", 1), ("c", 3)]

@@ -223,7 +223,7 @@ def test_a_table_is_read_anew_whose_columns_are_renamed_between_two_chunks(any_s
     capture.execute("ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a")
     rounds(capture, 2)
     record = cursor(capture).quarantine_record(f"{capture.database}.t")
-    assert record.why == "its columns got other names while it was read"
+    assert record.why == "its columns were renamed while it was read"
     old, new = cursor(capture).snapshots
     assert (old.given_up, new.complete) == (True, True)
     # A rename before a whole snapshot, or after it, leaves it as it is.

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cdc_lib.backfill.archive import period_of
+from cdc_lib.backfill.archive import Backfilling, period_of
+from cdc_lib.backfill.other_key import left_out_line
+from cdc_lib.backfill.preview import preview
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.model.backfill import COPY_SUFFIX, BackfillRequest, Period
 from cdc_lib.model.lake_table import ORDER
@@ -52,6 +54,14 @@ class Rekeyed:
         self.sql("DROP TABLE {t} PURGE")
         self.source.capture.pipeline.resnapshot([self.table], by="test", why="another key")
 
+    def previewed(self, period=None, into="live"):
+        """Return the lines about keys that a dry run says."""
+        capture = self.source.capture
+        backfilling = Backfilling(capture.config, capture.store, capture.pipeline.cursors)
+        found = preview(backfilling, BackfillRequest(period or Period(), (self.table,), into))
+        assert found.refused == ()
+        return [left_out_line(one) for one in found.left_out]
+
     def backfill(self, period=None, into="live"):
         """Backfill, and return the lines about keys."""
         said = []
@@ -87,13 +97,15 @@ def test_windows_of_the_former_key_are_left_out_where_a_snapshot_replaced_the_ta
     """The rest is repaired, in the lake table and in one that is built again; the output says what was left out."""
     rekeyed = Rekeyed(mysql_server, mysql_database, tmp_path, lake, mode)
     before = rekeyed.rows()
+    said_before = rekeyed.previewed(Period(None, rekeyed.rekeyed_at))
     (line,) = rekeyed.backfill(Period(None, rekeyed.rekeyed_at))
+    assert said_before == [line]
     assert re.search(r"1 window of rows with the primary key \(k, id\) left out: .* by the primary key \(id\)", line)
     assert rekeyed.rows() == before
     rekeyed.sql("DELETE FROM {t} WHERE id = 4 OR k = 7")
     rekeyed.sql("UPDATE {t} SET v = 'wrong' WHERE k = 8")
     assert rekeyed.rows() != before
-    rekeyed.backfill()
+    assert rekeyed.previewed() == rekeyed.backfill()
     assert rekeyed.rows() == before
     rekeyed.sql("DROP TABLE {t} PURGE")
     assert rekeyed.backfill()
@@ -115,10 +127,12 @@ def test_a_table_beside_is_built_from_the_snapshot_on_that_brought_the_new_key(
     Versions cannot be kept by another key: such a table beside is dropped before.
     """
     rekeyed = Rekeyed(mysql_server, mysql_database, tmp_path, lake, mode)
-    assert rekeyed.backfill(into="copy")
+    said_before = rekeyed.previewed(into="copy")
+    assert rekeyed.backfill(into="copy") == said_before != []
     whole = rekeyed.rows(COPY_SUFFIX)
     assert whole == [row for row in rekeyed.rows() if place(row) >= min(map(place, whole))]
     rekeyed.sql("DROP TABLE {t}" + COPY_SUFFIX)
+    assert rekeyed.previewed(Period(None, rekeyed.rekeyed_at), into="copy") == []
     assert rekeyed.backfill(Period(None, rekeyed.rekeyed_at), into="copy") == []
     assert lake.state(rekeyed.table + COPY_SUFFIX).primary_key == ("k", "id")
     with pytest.raises(IncompatibleSchema, match="has rows with the primary key") as refused:

@@ -7,36 +7,26 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shutil
 import sqlite3
-import tempfile
 import time
 import zlib
 from collections.abc import Callable
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
-from typer.testing import CliRunner
 
-from cdc_lib.cli import spark as cli_spark
-from cdc_lib.cli.main import app
 from cdc_lib.config import load_source
 from cdc_lib.doctor.lake_check import sqlite_file
-from cdc_lib.errors import load_error
 from cdc_lib.store import layout
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows
-from spark_jobs.runtime.session import prepare
 from tests.harness.replication import replicated
-
-PAGE = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
-ROWS = 40
-SESSIONS = ("spark_jobs.merging.run", "spark_jobs.maintain", "spark_jobs.verify", "spark_jobs.backfill")
+from tests.harness.shop import PAGE, Shop, on_the_page, over_the_running_spark, purge
 
 
 @pytest.fixture
@@ -46,127 +36,16 @@ def any_server(request):
     return request.getfixturevalue(f"{flavor}_server")
 
 
-class Shop:
-    """The source ``shop`` of the page, with the tables ``orders`` and ``lines``, and its lake."""
-
-    def __init__(self, server, database, folder, lake):
-        self.server, self.database, self.folder, self.lake = server, database, folder, lake
-        self.store = LocalStore(folder / "store")
-        self.settings = {
-            "server": {
-                "host": server.host, "port": server.port, "user": server.cdc_user, "password_env": "WAYS_PASSWORD"
-            },
-            "tables": [f"{database}.*"],
-            "store": {"url": f"file://{folder}/store"},
-            "lake": json.loads(lake.config.lake.model_dump_json()),
-            "snapshot": {"chunk_rows": 100},
-            "verify": {"wait": "0s"},
-        }  # fmt: skip
-        self.name, self.since, self.after = "shop", "", ""
-        (folder / "sources").mkdir()
-        self.write()
-        self.execute("CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
-        self.execute("CREATE TABLE `lines` (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
-        for table in ("orders", "`lines`"):
-            values = ", ".join(f"({i}, 'v{i}', {i})" for i in range(ROWS))
-            self.execute(f"INSERT INTO {table} VALUES {values}")
-
-    def write(self, **changed):
-        """Write the source file."""
-        self.settings |= changed
-        (self.folder / "sources" / f"{self.name}.yaml").write_text(yaml.safe_dump(self.settings))
-
-    def execute(self, sql):
-        return self.server.execute(sql, database=self.database)
-
-    def sql(self, statement):
-        name = self.lake.name(f"{self.database}.orders")
-        return self.lake.spark.sql(statement.format(t=name)).collect()
-
-    def call(self, procedure, arguments):
-        table = f"{self.database}.orders"
-        return self.sql(f"CALL lake.system.{procedure}(table => '{table}', {arguments})")
-
-    def cdc(self, command, code=0):
-        """Run a command of the page; ``shop.orders`` is the table of this test."""
-        words = command.replace("shop.orders", f"{self.database}.orders").split()
-        arguments = [word.strip("'\"") for word in words[1:]]
-        result = CliRunner().invoke(app, ["--sources", str(self.folder / "sources"), *arguments], input="y\n" * 5)
-        assert result.exit_code == code, f"{command}\n{result.output}\n{result.exception!r}"
-        return result.output
-
-    def runs(self, count=3):
-        for _ in range(count):
-            self.cdc(f"cdc run {self.name}")
-
-    def drain(self):
-        for words in ("step drain shop", "step ack drain shop"):
-            self.cdc(f"cdc {words}")
-
-    def change(self, number):
-        for table in ("orders", "`lines`"):
-            self.execute(f"UPDATE {table} SET v = 'new{number}' WHERE id = {number}")
-            self.execute(f"INSERT INTO {table} (id, v, n) VALUES ({100 + number}, 'added', 0)")
-            self.execute(f"DELETE FROM {table} WHERE id = {20 + number}")
-
-    def waiting(self):
-        """Return the windows that wait for the lake."""
-        lake = self.cursor("lake")
-        start = (lake["epoch"], int(lake["position"]["file"].rpartition(".")[2]), lake["position"]["offset"])
-        return [one for one in stored_windows(self.store, "shop") if tuple(one.start) >= start]
-
-    def cursor(self, consumer):
-        return json.loads(self.store.get(layout.cursor_key("shop", consumer)).data)
-
-    def lose(self, *keys):
-        self.store.delete(list(keys))
-
-    def rows(self, table):
-        return self.lake.rows(f"{self.database}.{table}", "id", "v", "n")
-
-    def assert_equal(self):
-        for table in ("orders", "lines"):
-            wanted = sorted((tuple(row) for row in self.execute(f"SELECT id, v, n FROM `{table}`")), key=repr)
-            assert self.rows(table) == wanted
-        self.cdc(f"cdc verify {self.name}")
-        (status,) = json.loads(self.cdc(f"cdc status {self.name} --json"))
-        assert (status["missing"], status["stopped"], status["lagging"]) == ([], [], [])
-
-
 @pytest.fixture
 def shop(any_server, database, tmp_path, lake, monkeypatch):
     """A shop that was merged, with one more change in the lake than its snapshot."""
     monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
-    _over_the_running_spark(monkeypatch, lake)
+    over_the_running_spark(monkeypatch, lake)
     shop = Shop(any_server, database, tmp_path, lake)
     shop.runs(2)
     shop.change(1)
     shop.runs(1)
     return shop
-
-
-def _over_the_running_spark(monkeypatch, lake):
-    for name in SESSIONS:
-        monkeypatch.setattr(importlib.import_module(name), "spark_session", _running(lake.spark))
-    monkeypatch.setattr(cli_spark, "run_job", _in_process)
-
-
-def _running(spark):
-    @contextmanager
-    def session(config, rows=0):
-        prepare(spark, config)
-        yield spark
-
-    return session
-
-
-def _in_process(module, config, *arguments, good=(0,), to_stderr=False):
-    """Run a job as its own process would; its error comes back as from there."""
-    with tempfile.TemporaryDirectory() as folder:
-        left = Path(folder) / "error.json"
-        code = importlib.import_module(module).main(["--config", str(config), "--error", str(left), *arguments])
-        if code not in good:
-            raise load_error(left.read_bytes())
 
 
 @dataclass(frozen=True)
@@ -254,16 +133,6 @@ def chunk_deleted(shop):
     shop.drain()
     chunks = [info.key for info in shop.store.list(layout.snapshots_prefix("shop")) if ".orders/" in info.key]
     shop.lose(*[key for key in chunks if key.endswith(layout.MANIFEST)])
-
-
-def purge(shop):
-    """Leave the server the newest file alone."""
-    deadline = time.monotonic() + 60
-    head = shop.execute("SHOW BINARY LOGS")[-1][0]
-    while len(shop.execute("SHOW BINARY LOGS")) > 1:
-        assert time.monotonic() < deadline
-        shop.execute(f"PURGE BINARY LOGS TO '{head}'")
-        time.sleep(0.2)
 
 
 def manifest_deleted_and_binlog_purged(shop):
@@ -462,8 +331,7 @@ def put_cursor_back(shop):
 
 
 def lost_in_the_lake(shop):
-    shop.change(2)
-    shop.runs(1)
+    later_changes(shop)
     shop.sql("DELETE FROM {t} WHERE id = 2 OR id > 100")
 
 
@@ -473,7 +341,15 @@ WAYS = {
     "part_read_again": Way(
         "Read a part of a table again", lake_rows_wrong, "", ("cdc snapshot shop shop.orders --key-from 0 --key-to 99",)
     ),
-    "lake_table_dropped": Way("Foreign changes of lake tables", dropped, "is not there any more", (SNAPSHOT,)),
+    "condition_read_again": Way(
+        "Read a part of a table again", lake_rows_wrong, "",
+        ("""cdc snapshot shop shop.orders --where "v IN ('v3', 'v4') OR n = 5" """,),
+    ),
+    "part_given_up_for_the_whole_table": Way(
+        "Read a part of a table again", lake_rows_wrong, "",
+        ("cdc snapshot shop shop.orders --key-from 4", "cdc snapshot shop --cancel shop.orders", SNAPSHOT),
+    ),
+    "lake_table_dropped": Way("Foreign changes of lake tables", dropped, "does not exist any more", (SNAPSHOT,)),
     "lake_table_rolled_back": Way("it was rolled back to", rolled_back, "it was rolled back to", (SNAPSHOT,)),
     "lake_column_renamed_and_read_again": Way("was renamed to", renamed_in_the_lake, "was renamed to", (SNAPSHOT,)),
     "lake_column_renamed_back": Way(
@@ -520,7 +396,7 @@ WAYS = {
         ("cdc cursor restore shop --file {folder}/shop-cursors.json",), remove_damaged_cursor,
     ),
     "store_lost": Way(
-        "A lost store", store_lost, "another life", ("cdc step plan shop", "cdc snapshot shop '*.*'"),
+        "A lost store", store_lost, "with another id or name", ("cdc step plan shop", "cdc snapshot shop '*.*'"),
     ),
     "statement_without_rows": Way(
         "a statement that changed rows without writing them to the binlog", not_row, "without writing them", (SNAPSHOT,)
@@ -533,16 +409,16 @@ WAYS = {
         "Rewind and undo", later_changes, "", ("cdc cursor rewind shop --time {since}", "cdc cursor rewind shop --undo")
     ),
     "no_text_gone_behind": Way(
-        "Skip an event", no_text, "that are no text",
+        "Skip an event", no_text, "that are not valid",
         ("cdc cursor locate shop --position {after}", "cdc cursor rewind shop --position {after}", "cdc snapshot shop '*.*'"), mend_text,
     ),
-    "no_text_taken_anew": Way("bytes that are no text", no_text, "that are no text", (SNAPSHOT,), mend_text),
+    "no_text_taken_anew": Way("bytes that are not valid", no_text, "that are not valid", (SNAPSHOT,), mend_text),
     "set_aside_and_released": Way(
         "Release a table that is quarantined", set_aside, "",
         ("cdc quarantine list shop", "cdc quarantine resume shop shop.orders"), mend_text,
     ),
     "stopped_then_set_aside_and_released": Way(
-        "It can be switched on when a window has", no_text, "that are no text",
+        "It can be switched on when a window has", no_text, "that are not valid",
         ("cdc run shop", "cdc quarantine resume shop shop.orders"), mend_text_and_quarantine,
     ),
     "drained_again_from_the_server": Way(
@@ -575,7 +451,12 @@ WAYS = {
         "has format_version", newer_release_wrote, "has format_version 2", ("cdc run shop",), put_cursor_back
     ),
     "lake_rows_lost_and_backfilled": Way(
-        "Repair or rebuild from batches", lost_in_the_lake, "", ("cdc backfill shop",)
+        "Repair or rebuild from batches", lost_in_the_lake, "",
+        (
+            "cdc backfill shop --dry-run",
+            "cdc backfill shop shop.orders --into copy",
+            "cdc backfill shop shop.orders --since {since}",
+        ),
     ),
     "column_type_changed": Way(
         "that cannot be changed without loss", type_changed, "cannot be changed without loss", (SNAPSHOT,),
@@ -594,7 +475,7 @@ def test_what_the_page_says_to_do_ends_with_equal_tables(shop, name):
         assert way.shows in " ".join(shop.cdc("cdc run shop", code=1).split())
     way.by_hand(shop)
     for command in way.commands:
-        assert _on_the_page(command), f"{command} is not on the page"
+        assert on_the_page(command), f"{command} is not on the page"
         oldest = shop.execute("SHOW BINARY LOGS")[0][0]
         shop.cdc(command.format(oldest=oldest, folder=shop.folder, since=shop.since, after=shop.after))
     shop.runs(4 if way.commands or way.shows else 1)
@@ -603,12 +484,19 @@ def test_what_the_page_says_to_do_ends_with_equal_tables(shop, name):
     shop.assert_equal()
 
 
-def _on_the_page(command):
-    """The words of a command without what is filled in, and options that the page shows with it."""
-    words = command.split()
-    options = [word for word in words if word.startswith("--")]
-    begin = " ".join(words[:3]).replace("{", "")
-    return any(begin in line and all(option in line for option in options) for line in PAGE.splitlines())
+def test_rows_that_are_wrong_are_shown_and_repaired(shop):
+    """The report has both values of a wrong row; the repair, and the state that ``cdc status`` shows, end as the page says."""
+    lake_rows_wrong(shop)
+    report = shop.folder / "orders.html"
+    for command, code in (
+        (f"cdc verify shop shop.orders --html {report}", 1),
+        ("cdc status shop", 0),
+        ("cdc verify shop shop.orders --repair", 0),
+    ):
+        assert on_the_page(command)
+        shop.cdc(command, code=code)
+    assert {"wrong", "v3", "v4"} <= set(re.findall(r"\w+", report.read_text()))
+    shop.assert_equal()
 
 
 @pytest.fixture
@@ -622,7 +510,7 @@ def over(tmp_path, lake, monkeypatch):
             pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
             pair.primary.execute(f"CREATE DATABASE {lake.database}")
             monkeypatch.setenv("WAYS_PASSWORD", pair.primary.cdc_password)
-            _over_the_running_spark(monkeypatch, lake)
+            over_the_running_spark(monkeypatch, lake)
             shop = Shop(pair.primary, lake.database, tmp_path, lake)
             standby = {"host": pair.standby.host, "port": pair.standby.port}
             shop.write(standbys=[standby], failover={"attempts": 1, "fallback_interval": "1s"})
@@ -650,7 +538,7 @@ def test_a_planned_failover_goes_as_the_page_says(over):
     pair.wait("seen.t")
     to = f"{pair.standby.host}:{pair.standby.port}"
     for command in ("cdc run shop", f"cdc cursor failover shop --to {to}", "cdc status shop"):
-        assert _on_the_page(command)
+        assert on_the_page(command)
         said = shop.cdc(command)
     assert "by GTIDs" in " ".join(said.split())
     pair.release()
@@ -677,7 +565,7 @@ def test_transactions_that_only_the_lake_has_are_gone_after_what_the_page_says(o
     assert "it never had transactions that were read" in " ".join(shop.cdc("cdc run shop", code=1).split())
     shop.write(failover={"attempts": 1, "fallback_interval": "1s", "on_missing_transactions": "ignore"})
     for command in ("cdc run shop", "cdc snapshot shop '*.*'"):
-        assert _on_the_page(command)
+        assert on_the_page(command)
         shop.cdc(command)
     shop.runs(2)
     _goes_on(shop, pair)
@@ -696,9 +584,9 @@ def test_a_consumer_whose_batch_is_gone_begins_again(shop):
     shop.lose(*[info.key for info in shop.store.list(gone.key.removesuffix(layout.MANIFEST))])
     assert "the batch that comes next is no longer stored" in shop.cdc("cdc tail shop --consumer audit", code=1)
     for command in ("cdc consumers list shop", "cdc consumers drop shop audit"):
-        assert _on_the_page(command)
+        assert on_the_page(command)
         shop.cdc(command)
-    assert _on_the_page("cdc tail shop --consumer audit --start earliest")
+    assert on_the_page("cdc tail shop --consumer audit --start earliest")
     found = shop.cdc("cdc tail shop --consumer audit --start earliest")
     assert "new3" in found
     assert "new2" not in found

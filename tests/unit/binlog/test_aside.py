@@ -32,7 +32,7 @@ def test_an_error_that_names_captured_tables_sets_them_aside(kind, named):
     "error",
     [
         DecodeError("a length is wrong", file="binlog.000001"),
-        UnknownEvent("an event that is not read", event_type=200),
+        UnknownEvent("an event type that is not supported", event_type=200),
         UnknownEvent("a dropped database", table="shop.*"),
         UnknownEvent("two tables, one of them not captured", table="shop.orders, other.orders"),
         UnknownSchema("the definition of a database", table="shop."),

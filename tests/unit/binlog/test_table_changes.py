@@ -91,7 +91,7 @@ def test_a_table_that_shares_its_lake_table_is_read_anew():
 @pytest.mark.parametrize("stored", [{"v": None}, {"v": "hash"}, {"w": None}, {"v": "hash", "w": "redact"}])
 def test_a_column_that_would_be_stored_otherwise_stops_the_table(stored):
     """What is left out or masked must not continue in the clear under another name."""
-    with pytest.raises(UnknownEvent, match="stores w otherwise than v") as caught:
+    with pytest.raises(UnknownEvent, match="stores w differently from v") as caught:
         of("ALTER TABLE t RENAME COLUMN v TO w", stored=lambda: stored)
     assert caught.value.context["table"] == "db.t"
 

@@ -8,14 +8,17 @@ import pytest
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("cursor", "locate", "shop"), "name one place"),
-        (("cursor", "locate", "shop", "--time", "2026-11-21T06:00:00Z", "--position", "b.1:4"), "name one place"),
+        (("cursor", "locate", "shop"), "name exactly one position"),
+        (
+            ("cursor", "locate", "shop", "--time", "2026-11-21T06:00:00Z", "--position", "b.1:4"),
+            "name exactly one position",
+        ),
         (("cursor", "locate", "shop", "--time", "yesterday"), "not a time with its zone"),
         (("cursor", "locate", "shop", "--position", "b"), "not file:offset"),
-        (("cursor", "rewind", "shop"), "name one place"),
-        (("cursor", "rewind", "shop", "--undo", "--gtid", "0-1-1", "--position", "b.1:4"), "name one place"),
+        (("cursor", "rewind", "shop"), "name exactly one position"),
+        (("cursor", "rewind", "shop", "--undo", "--gtid", "0-1-1", "--position", "b.1:4"), "name exactly one position"),
         (("cursor", "failover", "shop", "--to", "nowhere"), "not HOST:PORT"),
-        (("cursor", "failover", "shop", "--to", "db9:3306"), "none of the servers"),
+        (("cursor", "failover", "shop", "--to", "db9:3306"), "is not a server of"),
     ],
 )
 def test_a_place_that_is_none_is_told_with_what_to_write(cdc, arguments, told):

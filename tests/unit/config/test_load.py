@@ -375,8 +375,8 @@ BOMB = "\n".join(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("merge: &a {conf: *a}\n", "an alias is inside what it names"),
-        ("tables: &a [[*a]]\n", "an alias is inside what it names"),
+        ("merge: &a {conf: *a}\n", "an alias contains itself"),
+        ("tables: &a [[*a]]\n", "an alias contains itself"),
         (BOMB, "more than 100000 values"),
         (
             "a: &a {b: 1}\n" + "\n".join(f"k{n}: {{<<: [{', '.join(['*a'] * 5000)}]}}" for n in range(20)),

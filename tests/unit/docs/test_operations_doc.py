@@ -77,14 +77,58 @@ def test_a_message_stands_in_the_code(message):
     assert [part for part in parts if part not in texts()] == []
 
 
-PROCEDURES = re.findall(r"^### (.*)$", TEXT.partition("## Procedures")[2], flags=re.MULTILINE)
-WAYS = (ROOT / "tests" / "integration" / "spark" / "test_operations_ways_out.py").read_text()
+PROCEDURES = TEXT.partition("## Procedures")[2]
+HEADINGS = re.findall(r"^### (.*)$", PROCEDURES, flags=re.MULTILINE)
+TESTS = ROOT / "tests" / "integration" / "spark"
+WAYS = {path.name: path.read_text() for path in sorted(TESTS.glob("test_operations_*.py"))}
+RUN = re.compile(r"cdc (?:[^\"\n{]|\{[^\"\n}]*\})+")
+"""A command in a test; what is filled in is in braces."""
 
 
-@pytest.mark.parametrize("heading", sorted(set(PROCEDURES) - {"Clocks", "Binlog retention"}))
+def run_where(heading):
+    """Return the tests that run a procedure: a way out names its heading, or a docstring does between asterisks."""
+    return [name for name, text in WAYS.items() if f'"{heading}"' in text or f"*{heading}*" in text]
+
+
+@pytest.mark.parametrize("heading", sorted(HEADINGS))
 def test_a_procedure_is_run_by_a_test(heading):
-    """By its heading, at a real server, to equal tables."""
-    assert f'"{heading}"' in WAYS or f"*{heading}*" in WAYS
+    """By its heading, at a real server, to equal tables; a new section without such a test is found."""
+    assert run_where(heading) != []
+
+
+def test_a_procedure_without_a_test_is_found():
+    assert run_where("Turn the server off and on") == []
+    assert len(HEADINGS) > 20
+
+
+def shape_of(command):
+    """Return a command's words up to its arguments, and its options; why it is done is no matter."""
+    words, at = shlex.split(command)[1:], get_command(app)
+    path = []
+    while words and hasattr(at, "get_command") and not words[0].startswith("-"):
+        at = at.get_command(at.make_context("cdc", [], resilient_parsing=True), words[0])
+        path.append(words.pop(0))
+    return tuple(path), frozenset(word for word in words if word.startswith("--")) - {"--why"}
+
+
+IN_PROCEDURES = sorted(
+    {
+        re.split("[#|>]", line)[0].strip()
+        for block in re.findall(r"^```sh\n(.*?)^```", PROCEDURES, flags=re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+        if line.startswith("cdc ")
+    }
+)
+RUN_BY_TESTS = {
+    shape_of(command.strip()) for text in WAYS.values() for command in RUN.findall(text) if command.count("'") % 2 == 0
+}
+
+
+@pytest.mark.parametrize("command", IN_PROCEDURES)
+def test_a_command_of_a_procedure_is_run_by_a_test(command):
+    """With all of its options."""
+    path, options = shape_of(command)
+    assert any(path == other and options <= more for other, more in RUN_BY_TESTS)
 
 
 def test_there_are_messages_and_commands_to_look_at():

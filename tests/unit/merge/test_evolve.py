@@ -134,5 +134,5 @@ def test_another_primary_key_stops_the_table(key):
 @pytest.mark.parametrize("name", ["_op", "_TS", "_file", "_pos", "_binlog"])
 def test_a_column_with_a_name_of_the_lake_is_refused(name):
     """It would hide the order key, or Iceberg's own columns."""
-    with pytest.raises(IncompatibleSchema, match="keeps for itself"):
+    with pytest.raises(IncompatibleSchema, match="is reserved in the lake"):
         lake_columns(table("shop.t", {"id": BIGINT, name: INT}))

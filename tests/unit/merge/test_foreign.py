@@ -58,11 +58,11 @@ def test_a_table_with_a_marker_as_new_as_the_cut_holds_everything(found):
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (None, "is not there any more"),
+        (None, "does not exist any more"),
         (lake(merged=None), "was replaced"),
         (lake(merged=None, records=0), "rolled back to before its first merge"),
         (lake(merged=None, uuid="other"), "another table"),
-        (lake(source_uuid="bb"), "another life"),
+        (lake(source_uuid="bb"), "with another id or name"),
         (lake(sequence=6), "was rolled back"),
         (lake(merged=(1, 2, 400), sequence=9), "was rolled back"),
         (lake(uuid="other", merged=(1, 2, 400)), "was rolled back"),

@@ -168,7 +168,7 @@ def test_what_the_lake_cannot_follow_stops_the_table():
         done(state("id", "a"), (AWAY,), others=["db.u"])
     with pytest.raises(ConfigError, match="a route keeps column a, which is now called c"):
         done(state("id", "a"), (AWAY,), keeps=lambda name: name != "c")
-    with pytest.raises(IncompatibleSchema, match="keeps for itself"):
+    with pytest.raises(IncompatibleSchema, match="is reserved in the lake"):
         done(state("id", "a"), (replace(AWAY, names=(("a", "_ts"),)),))
     assert done(state("id"), (AWAY,), others=["db.u"]).names == {}
 

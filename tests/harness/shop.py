@@ -1,0 +1,194 @@
+"""The source ``shop`` of docs/operations.md on a real server, with its lake: tests run the page's commands in this process."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shlex
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from cdc_lib.cli import spark as cli_spark
+from cdc_lib.cli.main import app
+from cdc_lib.config import SourceConfig
+from cdc_lib.errors import load_error
+from cdc_lib.store import layout
+from cdc_lib.store.objects.local import LocalStore
+from cdc_lib.store.windows import StoredWindow, stored_windows
+from spark_jobs.runtime.session import prepare
+from tests.harness.lake import Lake
+from tests.harness.pages import ROOT
+from tests.harness.servers import SqlServer
+
+PAGE = (ROOT / "docs" / "operations.md").read_text()
+ROWS = 40
+SESSIONS = ("spark_jobs.merging.run", "spark_jobs.maintain", "spark_jobs.verify", "spark_jobs.backfill")
+
+
+class Shop:
+    """The source ``shop`` of the page, with the tables ``orders`` and ``lines``, and its lake.
+
+    Args:
+        server: where its database is.
+        database: name of the database; it is there, and empty.
+        folder: for the store and the source file.
+        lake: of the tests of the merge.
+    """
+
+    def __init__(self, server: SqlServer, database: str, folder: Path, lake: Lake) -> None:
+        self.server, self.database, self.folder, self.lake = server, database, folder, lake
+        self.store = LocalStore(folder / "store")
+        self.settings: dict[str, Any] = {
+            "server": {
+                "host": server.host, "port": server.port, "user": server.cdc_user, "password_env": "WAYS_PASSWORD"
+            },
+            "tables": [f"{database}.*"],
+            "store": {"url": f"file://{folder}/store"},
+            "lake": json.loads(lake.config.lake.model_dump_json()),
+            "snapshot": {"chunk_rows": 100},
+            "verify": {"wait": "0s"},
+        }  # fmt: skip
+        self.name, self.since, self.after = "shop", "", ""
+        (folder / "sources").mkdir()
+        self.write()
+        self.execute("CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
+        self.execute("CREATE TABLE `lines` (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
+        for table in ("orders", "`lines`"):
+            values = ", ".join(f"({i}, 'v{i}', {i})" for i in range(ROWS))
+            self.execute(f"INSERT INTO {table} VALUES {values}")
+
+    def write(self, **changed: Any) -> None:
+        """Write the source file, with some sections changed."""
+        self.settings |= changed
+        (self.folder / "sources" / f"{self.name}.yaml").write_text(yaml.safe_dump(self.settings))
+
+    def execute(self, sql: str) -> Sequence[tuple[Any, ...]]:
+        """Run a statement in the source's database."""
+        return self.server.execute(sql, database=self.database)
+
+    def sql(self, statement: str) -> list[Any]:
+        """Run a statement in the lake; ``{t}`` is the lake table of ``orders``."""
+        name = self.lake.name(f"{self.database}.orders")
+        return self.lake.spark.sql(statement.format(t=name)).collect()
+
+    def call(self, procedure: str, arguments: str) -> list[Any]:
+        """Call a procedure of Iceberg on the lake table of ``orders``."""
+        table = f"{self.database}.orders"
+        return self.sql(f"CALL lake.system.{procedure}(table => '{table}', {arguments})")
+
+    def cdc(self, command: str, code: int = 0) -> str:
+        """Run a command of the page, agreeing to what it asks; ``shop.orders`` is the table of this test.
+
+        Returns:
+            What it prints. Fails where its exit status is not ``code``.
+        """
+        return command_line(self.folder / "sources", command.replace("shop.orders", f"{self.database}.orders"), code)
+
+    def runs(self, count: int = 3) -> None:
+        """Do what some runs of the DAG do."""
+        for _ in range(count):
+            self.cdc(f"cdc run {self.name}")
+
+    def drain(self) -> None:
+        """Drain and acknowledge; the lake stays where it is."""
+        for words in ("step drain shop", "step ack drain shop"):
+            self.cdc(f"cdc {words}")
+
+    def change(self, number: int) -> None:
+        """Update, insert and delete a row of each table."""
+        for table in ("orders", "`lines`"):
+            self.execute(f"UPDATE {table} SET v = 'new{number}' WHERE id = {number}")
+            self.execute(f"INSERT INTO {table} (id, v, n) VALUES ({100 + number}, 'added', 0)")
+            self.execute(f"DELETE FROM {table} WHERE id = {20 + number}")
+
+    def waiting(self) -> list[StoredWindow]:
+        """Return the windows that wait for the lake."""
+        lake = self.cursor("lake")
+        start = (lake["epoch"], int(lake["position"]["file"].rpartition(".")[2]), lake["position"]["offset"])
+        return [one for one in stored_windows(self.store, "shop") if tuple(one.start) >= start]
+
+    def cursor(self, consumer: str) -> dict[str, Any]:
+        """Return a cursor's document."""
+        stored = self.store.get(layout.cursor_key("shop", consumer))
+        assert stored is not None
+        found: dict[str, Any] = json.loads(stored.data)
+        return found
+
+    def lose(self, *keys: str) -> None:
+        """Delete objects of the store."""
+        self.store.delete(list(keys))
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        """Return the lake's rows of a table."""
+        return self.lake.rows(f"{self.database}.{table}", "id", "v", "n")
+
+    def assert_equal(self) -> None:
+        """Compare every row of both tables, here and by ``cdc verify``, and let ``cdc status`` report nothing."""
+        for table in ("orders", "lines"):
+            wanted = sorted((tuple(row) for row in self.execute(f"SELECT id, v, n FROM `{table}`")), key=repr)
+            assert self.rows(table) == wanted
+        self.cdc(f"cdc verify {self.name}")
+        (status,) = json.loads(self.cdc(f"cdc status {self.name} --json"))
+        assert (status["missing"], status["stopped"], status["lagging"]) == ([], [], [])
+
+
+def command_line(sources: Path, command: str, code: int = 0) -> str:
+    """Run a whole command in this process, agreeing to what it asks, and return what it prints; it must exit with ``code``."""
+    arguments = shlex.split(command)[1:]
+    result = CliRunner().invoke(app, ["--sources", str(sources), *arguments], input="y\n" * 5)
+    assert result.exit_code == code, f"{command}\n{result.output}\n{result.exception!r}"
+    return result.output
+
+
+def over_the_running_spark(monkeypatch: pytest.MonkeyPatch, lake: Lake) -> None:
+    """Let commands that start a Spark job run it in this process, in the Spark that runs already."""
+    for name in SESSIONS:
+        monkeypatch.setattr(importlib.import_module(name), "spark_session", _running(lake.spark))
+    monkeypatch.setattr(cli_spark, "run_job", _in_process)
+
+
+def _running(spark: SparkSession) -> Any:
+    @contextmanager
+    def session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]:
+        prepare(spark, config)
+        yield spark
+
+    return session
+
+
+def _in_process(
+    module: str, config: Path, *arguments: str, good: Sequence[int] = (0,), to_stderr: bool = False
+) -> None:
+    """Run a job as its own process would; its error comes back as from there."""
+    with tempfile.TemporaryDirectory() as folder:
+        left = Path(folder) / "error.json"
+        code = importlib.import_module(module).main(["--config", str(config), "--error", str(left), *arguments])
+        if code not in good:
+            raise load_error(left.read_bytes())
+
+
+def purge(shop: Shop) -> None:
+    """Leave the server the newest file alone."""
+    deadline = time.monotonic() + 60
+    head = shop.execute("SHOW BINARY LOGS")[-1][0]
+    while len(shop.execute("SHOW BINARY LOGS")) > 1:
+        assert time.monotonic() < deadline
+        shop.execute(f"PURGE BINARY LOGS TO '{head}'")
+        time.sleep(0.2)
+
+
+def on_the_page(command: str) -> bool:
+    """Whether the page shows the words of a command without what is filled in, on a line with all of its options."""
+    words = command.split()
+    options = [word for word in words if word.startswith("--")]
+    begin = " ".join(words[:3]).replace("{", "")
+    return any(begin in line and all(option in line for option in options) for line in PAGE.splitlines())

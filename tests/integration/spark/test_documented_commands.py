@@ -1,0 +1,173 @@
+"""The commands of README, quickstart and guides run in their order, against real servers with sources like those of the pages."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+
+from cdc_lib.lake.catalog import sqlalchemy_url
+from tests.harness.pages import ROOT, blocks, shell_lines
+from tests.harness.replication import replicated
+from tests.harness.shop import Shop, command_line, over_the_running_spark
+
+pytestmark = pytest.mark.timeout(600)
+GUIDES = ("snapshots", "verify-repair", "backfill", "consumers", "maintenance", "monitoring", "reading", "failover")
+"""Those with commands, in the order in which they are run; a failover comes last, because it leaves the first server."""
+NOT_HERE = ("pip ", "docker ", "cp ", "airflow ", "./dev demo", "./dev test", "./dev setup", "./dev cdc --help")
+"""Lines that install or start something else; a unit test reads them, and ``./dev demo`` and the tests of Airflow run some."""
+
+
+def page(name):
+    return (ROOT / name).read_text()
+
+
+def lines_of(name):
+    """Return the ``cdc`` commands of a page, in their order."""
+    lines = [line for line in shell_lines(page(name)) if not line.startswith(NOT_HERE)]
+    found = [line.removeprefix("./dev ") for line in lines]
+    assert all(line.startswith("cdc ") for line in found)
+    return found
+
+
+def test_every_page_with_commands_is_run():
+    """A new guide with commands is found; those of docs/operations.md have tests of their own."""
+    names = [path.stem for path in (ROOT / "docs" / "guides").glob("*.md") if lines_of(f"docs/guides/{path.name}")]
+    assert sorted(names) == sorted(GUIDES)
+    assert len(lines_of("README.md")) == len(lines_of("docs/quickstart.md")) == 4
+
+
+@pytest.fixture
+def billing(request, tmp_path, lake, monkeypatch):
+    """Make the source ``billing`` as a page shows it, with the server's user as the guide makes it; its server and commands."""
+    with contextlib.ExitStack() as stack:
+
+        def _billing(name, flavor):
+            server = request.getfixturevalue(f"{flavor}_server")
+            setup = blocks(page("docs/guides/mysql-setup.md"), "sql")[("mysql", "mariadb").index(flavor)]
+            for statement in re.findall(r"^(.+?);", setup, flags=re.MULTILINE):
+                server.execute(statement.replace("cdc@", "billing@"))  # the tests' servers have a user cdc
+            stack.callback(server.execute, "DROP USER billing@'%'")
+            server.execute("CREATE DATABASE billing")
+            stack.callback(server.execute, "DROP DATABASE billing")
+            (shown,) = blocks(page(name), "yaml")[:1]
+            source = yaml.safe_load(shown) | {
+                "store": {"url": f"file://{tmp_path}/store"},
+                "lake": lake.config.lake.model_dump(mode="json"),
+                "verify": {"wait": "0s"},
+            }
+            source["server"] |= {"host": server.host, "port": server.port, "user": "billing"}
+            (tmp_path / "sources").mkdir()
+            (tmp_path / "sources" / "billing.yaml").write_text(yaml.safe_dump(source))
+            monkeypatch.setenv("BILLING_PASSWORD", "...")
+            monkeypatch.setenv("BILLING_MASK_KEY", "a long random text that nobody can guess")
+            over_the_running_spark(monkeypatch, lake)
+            return server
+
+        yield _billing
+
+
+@pytest.mark.parametrize(("name", "flavor"), [("README.md", "mysql"), ("docs/quickstart.md", "mariadb")])
+def test_a_source_is_added_and_merged_by_the_commands_of_the_page(name, flavor, billing, tmp_path, lake):
+    """The user has the grants of the guide alone; masked and historized tables are among those of the README."""
+    server = billing(name, flavor)
+    for statement in (
+        "CREATE TABLE customers (id INT PRIMARY KEY, mail VARCHAR(40))",
+        "CREATE TABLE prices (id INT PRIMARY KEY, price DECIMAL(9, 2))",
+        "CREATE TABLE invoices (id INT PRIMARY KEY, total DECIMAL(9, 2))",
+        "INSERT INTO customers VALUES (1, 'ada@example.com')",
+        "INSERT INTO prices VALUES (1, 9.50)",
+        "INSERT INTO invoices VALUES (1, 9.50), (2, 19.00)",
+    ):
+        server.execute(statement, database="billing")
+    for number in range(3):  # a snapshot first, then changes of the binlog
+        if number:
+            server.execute("UPDATE invoices SET total = total + 1 WHERE id = 1", database="billing")
+            server.execute("UPDATE prices SET price = 10", database="billing")
+        for line in lines_of(name):
+            command_line(tmp_path / "sources", line)
+    wanted = sorted(server.execute("SELECT * FROM invoices", database="billing"), key=repr)
+    assert lake.rows("billing.invoices", "id", "total") == wanted
+    ((mail,),) = lake.rows("billing.customers", "mail")
+    assert ("@" in mail) is (name != "README.md")
+    assert len(lake.rows("billing.prices", "price")) == (2 if name == "README.md" else 1)
+
+
+@pytest.fixture
+def shop_with_standby(tmp_path, lake, monkeypatch):
+    """The source ``shop`` of the guides: orders with a state, lines with a key of two columns, and a standby."""
+    with replicated("mysql with GTIDs") as pair:
+        pair.primary.execute("CREATE DATABASE seen")
+        pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
+        pair.primary.execute("CREATE DATABASE shop")
+        monkeypatch.setenv("WAYS_PASSWORD", pair.primary.cdc_password)
+        over_the_running_spark(monkeypatch, lake)
+        shop = Shop(pair.primary, "shop", tmp_path, lake)
+        shop.execute("ALTER TABLE orders ADD state VARCHAR(9) NOT NULL DEFAULT 'new'")
+        shop.execute(
+            "ALTER TABLE `lines` ADD line INT NOT NULL DEFAULT 1, DROP PRIMARY KEY, ADD PRIMARY KEY (id, line)"
+        )
+        shop.execute("INSERT INTO orders (id, v, n) VALUES (42, 'a', 1), (500, 'a', 1), (599, 'b', 1), (600, 'c', 1)")
+        shop.execute("INSERT INTO `lines` (id, v, n) VALUES (5000, 'a', 1), (5999, 'b', 1), (6000, 'c', 1)")
+        standby = {"host": pair.standby.host, "port": pair.standby.port}
+        shop.write(standbys=[standby], raw_archive=True)
+        (tmp_path / "dags").mkdir()
+        (tmp_path / "dags" / "sources").symlink_to(tmp_path / "sources")
+        monkeypatch.chdir(tmp_path)  # the guides' files are written where the commands run
+        yield shop, pair
+
+
+def filled_in(line, shop, pair, since):
+    """Put this test's times, folders and servers into a line of a page; a command that follows for ever ends here."""
+    for shown, here in {
+        "2026-11-20T00:00:00Z": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "2026-11-21T00:00:00Z": (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "file:///data/again": f"file://{shop.folder}/again",
+        "s3://bucket/again": f"file://{shop.folder}/archive",
+        "db2.example.com:3306": f"{pair.standby.host}:{pair.standby.port}",
+        "sqlite:////data/catalog.db": sqlalchemy_url(shop.lake.config.lake.uri),
+        "file:///data/lake": shop.lake.config.lake.warehouse,
+        " --follow": "",
+    }.items():
+        line = line.replace(shown, here)
+    return line
+
+
+def test_the_commands_of_the_guides_run_in_their_order(shop_with_standby, capsys):
+    """Each exits with 0, the Python between them runs as well, and at the end the tables equal those of the new server."""
+    shop, pair = shop_with_standby
+    shop.runs(2)
+    time.sleep(1.1)
+    since = datetime.now(UTC)
+    shop.change(1)
+    shop.runs(1)
+    said = {}
+    for guide in GUIDES:
+        name = f"docs/guides/{guide}.md"
+        for code in blocks(page(name), "python"):
+            names = {}
+            exec(filled_in(code, shop, pair, since), names)  # noqa: S102 - the page's own code
+            if guide == "reading":
+                assert names["orders"].num_rows == 1
+        for line in lines_of(name):
+            if line.startswith("cdc snapshot") and "--cancel" not in line:
+                shop.runs(2)  # of each table one at a time
+            if guide == "failover" and "cursor" in line:
+                pair.wait("seen.t")
+            said[line] = shop.cdc(filled_in(line, shop, pair, since))
+        if guide != "failover":
+            shop.runs(2)
+            shop.assert_equal()
+    assert "shop.orders" in capsys.readouterr().out + said["cdc tail shop --consumer pipe"]
+    assert "by GTIDs" in " ".join(said["cdc status shop"].split())
+    pair.release()
+    shop.server = pair.standby
+    for number in (2, 3):
+        shop.change(number)
+        shop.runs(1)
+    shop.assert_equal()
+    assert (shop.folder / "orders.html").exists()

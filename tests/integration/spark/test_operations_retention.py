@@ -1,0 +1,130 @@
+"""*Binlog retention* of docs/operations.md on real servers: the warning, what is advised then, and files that were purged too early."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from cdc_lib.store.windows import stored_windows
+from tests.harness.shop import PAGE, ROWS, Shop, on_the_page, over_the_running_spark, purge
+
+pytestmark = pytest.mark.timeout(600)
+KEPT = "binlog_expire_logs_seconds"
+
+
+@pytest.fixture
+def shop(any_server, database, tmp_path, lake, monkeypatch):
+    """A shop that was merged, on a server that keeps its files for two hours."""
+    ((before,),) = any_server.execute(f"SELECT @@GLOBAL.{KEPT}")
+    monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
+    over_the_running_spark(monkeypatch, lake)
+    shop = Shop(any_server, database, tmp_path, lake)
+    shop.runs(2)
+    if any_server.variable("slave_connections_needed_for_purge"):
+        any_server.execute("SET GLOBAL slave_connections_needed_for_purge = 0")
+    any_server.execute("FLUSH BINARY LOGS")
+    any_server.execute(f"SET GLOBAL {KEPT} = 7200")
+    yield shop
+    if any_server.flavor == "mysql":
+        any_server.execute(f"RESET PERSIST IF EXISTS {KEPT}")
+    any_server.execute(f"SET GLOBAL {KEPT} = {before}")
+
+
+def warning_of(shop):
+    """Return what ``cdc status`` warns of; empty for nothing. It prints it below its table, with the same advice."""
+    (status,) = json.loads(shop.cdc("cdc status shop --json"))
+    shown = [line for line in shop.cdc("cdc status shop").splitlines() if line.startswith("shop: ") and "purge" in line]
+    warning = status["retention_warning"]
+    assert [line.rpartition(": ")[2] for line in shown] == ([warning.rpartition(": ")[2]] if "purge" in warning else [])
+    return warning
+
+
+def run(shop, *commands):
+    """Run commands, each of which is on the page."""
+    for command in commands:
+        assert on_the_page(command), f"{command} is not on the page"
+        shop.cdc(command)
+
+
+def ends_equal(shop):
+    shop.runs(3)
+    shop.change(9)
+    shop.runs(1)
+    shop.assert_equal()
+
+
+def purged_undrained(shop):
+    """Let the server purge files of which nothing was drained; ``cdc status`` says so, and the next run stops at it."""
+    shop.change(2)
+    shop.execute("FLUSH BINARY LOGS")
+    purge(shop)
+    assert "the server no longer has " in warning_of(shop)
+    assert "Plan: its error names the ways out." in warning_of(shop)
+    assert "no longer has the cursor's binlog file" in " ".join(shop.cdc("cdc run shop", code=1).split())
+
+
+def test_a_warning_ends_with_the_statement_that_it_names_and_draining_goes_on(shop):
+    """What waits is drained, and the server keeps its files for longer."""
+    shop.change(2)
+    warning = warning_of(shop)
+    assert "the server may purge" in warning
+    assert "Let the source drain. And on the server: SET " in warning
+    statement = re.search(rf"SET (PERSIST|GLOBAL) {KEPT} = \d+;", warning)
+    assert f"SET {statement[1]}" in PAGE
+    run(shop, "cdc run shop")
+    assert "the server may purge" in warning_of(shop)  # drained, and still short
+    shop.execute(statement[0])
+    assert warning_of(shop) == ""
+    ends_equal(shop)
+
+
+def test_after_a_purge_the_rewind_and_new_snapshots_of_all_tables_bring_everything(shop):
+    """*Continue after a gap*, as the error says; the retention is raised after it."""
+    purged_undrained(shop)
+    oldest = shop.execute("SHOW BINARY LOGS")[0][0]
+    run(
+        shop,
+        f"cdc cursor rewind shop --position {oldest}:4 --why purged",
+        "cdc snapshot shop '*.*' --why purged",
+        "cdc run shop",
+    )
+    ends_equal(shop)
+
+
+def test_after_a_purge_the_rewind_alone_leaves_the_purged_changes_out_until_the_rows_are_repaired(shop):
+    """Knowingly: the tables differ by these changes, ``cdc verify`` names them, and its repair makes them equal."""
+    purged_undrained(shop)
+    oldest = shop.execute("SHOW BINARY LOGS")[0][0]
+    run(shop, f"cdc cursor rewind shop --position {oldest}:4 --why purged", "cdc run shop")
+    shop.change(3)
+    shop.runs(1)
+    ids = {row[0] for row in shop.rows("orders")}
+    assert {103, 22} <= ids
+    assert 102 not in ids
+    shop.cdc("cdc verify shop", code=1)
+    shop.cdc("cdc verify shop --repair")
+    ends_equal(shop)
+    assert len(shop.rows("orders")) == ROWS
+
+
+def test_what_keeps_room_in_store_and_lake_is_cleaned_up_and_changes_no_row(shop):
+    """The commands of the section, with a consumer that does not continue, and more windows at once for a source that lags."""
+    shop.cdc("cdc tail shop --consumer audit")
+    for number in (2, 3, 4):
+        shop.change(number)
+        shop.drain()
+    shop.write(drain={"parallelism": 4, "max_windows": 8}, store={**shop.settings["store"], "keep_batches_for": "0s"})
+    stored = len(stored_windows(shop.store, "shop"))
+    run(
+        shop,
+        "cdc consumers list shop",
+        "cdc consumers drop shop audit",
+        "cdc run shop",
+        "cdc batches gc shop --yes",
+        "cdc lake maintain shop",
+        "cdc status shop",
+    )
+    assert len(stored_windows(shop.store, "shop")) < stored
+    ends_equal(shop)
