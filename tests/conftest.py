@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.harness.features import has
 from tests.harness.servers import MariaDbServer, MySqlServer, S3Server, SqlServer
 from tests.harness.servers.versions import chosen, in_use
 
@@ -65,6 +66,15 @@ def _flavors(item: pytest.Item) -> set[str]:
 
 def pytest_report_header() -> str:
     return f"servers: MySQL {in_use('mysql')}, MariaDB {in_use('mariadb')}"
+
+
+@pytest.fixture(autouse=True)
+def _skip_what_the_server_lacks(request: pytest.FixtureRequest) -> None:
+    for marker in request.node.iter_markers("needs"):
+        for flavor in _flavors(request.node):
+            server = request.getfixturevalue(f"{flavor}_server")
+            if not has(server, marker.args[0]):
+                pytest.skip(f"{flavor} {server.version} has no {marker.args[0]}")
 
 
 @pytest.fixture(scope="session")

@@ -113,6 +113,7 @@ def test_geometries_are_srid_and_wkb_as_select_gives_them(capture):
     assert read == wanted
 
 
+@pytest.mark.needs("VECTOR columns")
 def test_vectors_are_the_bytes_that_select_gives(mysql_server, mysql_database, tmp_path):
     """MySQL 9; the text after it keeps its character set."""
     capture = Capture(mysql_server, mysql_database, tmp_path)
@@ -130,6 +131,7 @@ def test_vectors_are_the_bytes_that_select_gives(mysql_server, mysql_database, t
     assert read == wanted
 
 
+@pytest.mark.needs("UUID and INET4 columns")
 def test_inet_and_uuid_are_their_bytes_in_binlog_and_snapshot(mariadb):
     """The binlog declares them as BINARY(n): both hold what CAST AS BINARY shows; a key of them too."""
     mariadb.execute("CREATE TABLE a (u UUID PRIMARY KEY, id INT, i4 INET4, i6 INET6, b BINARY(16))")
@@ -363,6 +365,7 @@ def test_lengths_around_a_byte_are_read(capture):
     assert read == wanted
 
 
+@pytest.mark.needs("invisible columns")
 def test_generated_and_invisible_columns_are_read(capture):
     """Stored and virtual ones, and one that SELECT * leaves out."""
     capture.execute(
