@@ -68,3 +68,8 @@ def in_use(flavor: str) -> str:
 def release(version: str) -> tuple[int, ...]:
     """Return the numbers of what ``SELECT VERSION()`` or :func:`chosen` says: (10, 11, 18) for ``10.11.18-MariaDB-log``."""
     return tuple(int(number) for number in version.partition("-")[0].split("."))
+
+
+def others() -> list[str]:
+    """Return the versions that only ``./dev test-versions`` runs, such as ``mysql=8.0``."""
+    return [f"{flavor}={version}" for flavor, known in KNOWN.items() for version in known if version != DEFAULT[flavor]]

@@ -17,6 +17,7 @@ from tests.harness.servers.versions import in_use
 
 
 def test_the_mysql_server_has_the_version_that_is_called_tested(mysql_server):
+    """Debian's suites move on. Then tests/harness/servers/versions.py and the support matrix name the new version."""
     assert mysql_server.version.startswith(f"{in_use('mysql')}.")
     assert "MariaDB" not in mysql_server.version
 
