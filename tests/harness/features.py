@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from tests.harness.servers import SqlServer
 
+NEVER = (999,)
+
 SINCE: dict[str, dict[str, tuple[int, ...]]] = {
     "compressed transactions": {"mysql": (8, 0, 20)},
     "invisible columns": {"mysql": (8, 0, 23)},
     "tagged GTIDs": {"mysql": (8, 3)},
     "VECTOR columns": {"mysql": (9, 0)},
+    "UCA 14 collations": {"mysql": NEVER, "mariadb": (10, 10)},
     "UUID and INET4 columns": {"mariadb": (10, 10)},
 }
 """Feature to the first version that has it, for each kind of server that some versions lack it of. Source: the release notes."""
