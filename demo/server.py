@@ -66,7 +66,7 @@ def start(state: State) -> Source:
 
 
 def _kind_on_path() -> str:
-    return "mysql" if mysql_packages._on_path("mysqld") else "mariadb"
+    return "mysql" if mysql_packages.on_path("mysqld") else "mariadb"
 
 
 def _run(kind: type[SqlServer], state: State) -> Source:

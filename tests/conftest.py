@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.harness.features import has
 from tests.harness.servers import MariaDbServer, MySqlServer, S3Server, SqlServer
+from tests.harness.servers.versions import chosen, in_use
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +47,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         folder = item.path.relative_to(HERE).parts[0] if item.path.is_relative_to(HERE) else ""
         if folder in names:
             item.add_marker(folder)
+    _deselect_other_flavor(config, items)
+
+
+def _deselect_other_flavor(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests on the other kind of server if the environment asks for a version of one kind only."""
+    asked = {flavor for flavor in ("mysql", "mariadb") if chosen(flavor)}
+    if len(asked) != 1:
+        return
+    others = [item for item in items if (flavors := _flavors(item)) and not flavors & asked]
+    items[:] = [item for item in items if item not in others]
+    config.hook.pytest_deselected(items=others)
+
+
+def _flavors(item: pytest.Item) -> set[str]:
+    """Return the kinds of server that a test starts, as far as its parameters and fixtures say so."""
+    parameters = item.name.partition("[")[2].rstrip("]").split("-")
+    named = {flavor for flavor in ("mysql", "mariadb") if flavor in parameters}
+    fixtures = getattr(item, "fixturenames", ())
+    return named or {
+        flavor for flavor in ("mysql", "mariadb") if any(name.startswith(f"{flavor}_") for name in fixtures)
+    }
+
+
+def pytest_report_header() -> str:
+    return f"servers: MySQL {in_use('mysql')}, MariaDB {in_use('mariadb')}"
+
+
+@pytest.fixture(autouse=True)
+def _skip_what_the_server_lacks(request: pytest.FixtureRequest) -> None:
+    for marker in request.node.iter_markers("needs"):
+        for flavor in _flavors(request.node):
+            server = request.getfixturevalue(f"{flavor}_server")
+            if not has(server, marker.args[0]):
+                pytest.skip(f"{flavor} {server.version} has no {marker.args[0]}")
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from cdc_lib.errors import SourceError
+from cdc_lib.model.charset import charset_name
 from cdc_lib.model.column_types import BY_NAME, Kind
 from cdc_lib.model.refusals import NO_SUCH_TABLE
 from cdc_lib.model.schema import Column, SourceType, TableSchema
@@ -171,7 +172,7 @@ def source_type(  # noqa: PLR0911 - one return per family
         case "int":
             return SourceType(kind, width=width, unsigned="unsigned" in column_type.lower(), text=text)
         case "string":
-            return SourceType(kind, width=width, charset=charset or "", text=text)
+            return SourceType(kind, width=width, charset=charset_name(charset or ""), text=text)
         case "bytes":
             return SourceType(
                 kind, width=width, charset="binary", text=text, form=found.form if found is not None else ""
@@ -186,7 +187,7 @@ def source_type(  # noqa: PLR0911 - one return per family
             return SourceType(kind, width=int(precision or 1), text=text)
         case "enum" | "set":
             members = tuple(map(_label, _MEMBER.findall(column_type)))
-            return SourceType(kind, charset=charset or "binary", members=members, text=text)
+            return SourceType(kind, charset=charset_name(charset or "binary"), members=members, text=text)
     return SourceType("unsupported", text=text)
 
 

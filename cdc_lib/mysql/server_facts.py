@@ -12,6 +12,7 @@ from pymysql.connections import Connection
 
 from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.errors import ServerChanged, SourceError, UnsupportedServer
+from cdc_lib.model.charset import charset_name
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.mysql.connection import answering, connect, translated
@@ -189,7 +190,7 @@ def read_charsets(connection: Connection[Any]) -> dict[int, str]:
     numbered = any(str(row[0]).upper() == "ID" for row in columns)
     table = "COLLATION_CHARACTER_SET_APPLICABILITY" if numbered else "COLLATIONS"
     rows = rows_of(connection, f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}")  # constants
-    return {int(number): str(name) for number, name in rows if number is not None and name is not None}
+    return {int(number): charset_name(str(name)) for number, name in rows if number is not None and name is not None}
 
 
 def facts_of_planned(

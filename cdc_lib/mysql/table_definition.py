@@ -10,6 +10,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from cdc_lib.config import ServerConfig
+from cdc_lib.model.charset import charset_name, charset_of_collation
 from cdc_lib.model.refusals import NO_SUCH_TABLE
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.schema_version import Definition
@@ -55,7 +56,7 @@ class Definitions:
             "SELECT DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
             (database,),
         )
-        return Definition(TableSchema(database, "", ()), str(rows[0][0])) if rows else None
+        return Definition(TableSchema(database, "", ()), charset_name(str(rows[0][0]))) if rows else None
 
     def _open(self, database: str, table: str) -> bool:
         """Take the metadata lock of a reader, which lasts to the transaction's end; False when there is no such table."""
@@ -71,12 +72,11 @@ class Definitions:
         schema = InformationSchema(self._connection).schema(database, table)
         if schema is None:
             return None
-        charset = rows_of(
+        # Not joined with COLLATIONS: since 10.10 MariaDB has some collations there without their character sets.
+        collation = rows_of(
             self._connection,
-            "SELECT c.CHARACTER_SET_NAME FROM information_schema.TABLES t "
-            "JOIN information_schema.COLLATIONS c ON c.COLLATION_NAME = t.TABLE_COLLATION "
-            "WHERE t.TABLE_SCHEMA = %s AND t.TABLE_NAME = %s",
+            "SELECT TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
             (database, table),
         )
         keys = unique_keys(self._connection, database, table)
-        return Definition(schema, str(charset[0][0]) if charset else "", keys)
+        return Definition(schema, charset_of_collation(str(collation[0][0] or "")) if collation else "", keys)

@@ -80,7 +80,7 @@ class Site:
 
     def catch_up(self) -> None:
         """Let a standby that lagged continue."""
-        self._pair.standby.execute(self._pair._word("START REPLICA"))
+        self._pair.standby.execute(self._pair.standby.in_its_words("START REPLICA"))
 
     def catch_up_now(self) -> None:
         """Wait until the standby, if there is one, has all that the primary wrote."""

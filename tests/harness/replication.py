@@ -36,7 +36,7 @@ class Pair:
         self.primary.execute(f"REPLACE INTO {table} VALUES (0, {mark})")
         deadline = time.monotonic() + _WAIT_SECONDS
         while not self._shows(table, mark):
-            assert time.monotonic() < deadline, self.standby.execute(self._word("SHOW REPLICA STATUS"))
+            assert time.monotonic() < deadline, self.standby.execute(self.standby.in_its_words("SHOW REPLICA STATUS"))
             time.sleep(0.05)
 
     def _shows(self, table: str, mark: int) -> bool:
@@ -47,11 +47,11 @@ class Pair:
 
     def hold(self) -> None:
         """Let the standby fall behind: it does not apply what comes."""
-        self.standby.execute(self._word("STOP REPLICA SQL_THREAD"))
+        self.standby.execute(self.standby.in_its_words("STOP REPLICA SQL_THREAD"))
 
     def cut_off(self) -> None:
         """Let the standby receive nothing more: what is written from now on dies with the primary."""
-        self.standby.execute(self._word("STOP REPLICA"))
+        self.standby.execute(self.standby.in_its_words("STOP REPLICA"))
 
     def promote(self) -> None:
         """Kill the primary as a power cut would, and make the standby a primary with what it has received."""
@@ -60,12 +60,8 @@ class Pair:
 
     def release(self) -> None:
         """Let the standby follow nobody any more."""
-        self.standby.execute(self._word("STOP REPLICA"))
-        reset = "RESET SLAVE ALL" if self.standby.flavor == "mariadb" else "RESET REPLICA ALL"
-        self.standby.execute(reset)
-
-    def _word(self, statement: str) -> str:
-        return statement.replace("REPLICA", "SLAVE") if self.standby.flavor == "mariadb" else statement
+        self.standby.execute(self.standby.in_its_words("STOP REPLICA"))
+        self.standby.execute(self.standby.in_its_words("RESET REPLICA ALL"))
 
 
 @contextmanager
@@ -108,8 +104,9 @@ def follow(kind: str, primary: SqlServer, standby: SqlServer) -> None:
     begin = "SOURCE_AUTO_POSITION = 1"
     if kind == "mysql without GTIDs":
         begin = "SOURCE_LOG_FILE = 'binlog.000001', SOURCE_LOG_POS = 4"
-    standby.execute(
+    change = (
         f"CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {primary.port}, SOURCE_USER = 'root', "
         f"SOURCE_CONNECT_RETRY = 1, GET_SOURCE_PUBLIC_KEY = 1, {begin}"
     )
-    standby.execute("START REPLICA")
+    standby.execute(standby.in_its_words(change))
+    standby.execute(standby.in_its_words("START REPLICA"))

@@ -12,7 +12,7 @@ from tests.harness.servers.sql import CAPTURE_SETTINGS, SMALL_AND_FAST, Settings
 
 
 class MySqlServer(SqlServer):
-    """MySQL 9, with GTIDs."""
+    """MySQL with GTIDs: 9.7, or the version that ``CDC_TEST_MYSQL`` names."""
 
     flavor = "mysql"
     cdc_privileges = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT, XA_RECOVER_ADMIN"
@@ -21,22 +21,17 @@ class MySqlServer(SqlServer):
         **SMALL_AND_FAST,
         "gtid-mode": "ON",
         "enforce-gtid-consistency": "ON",
-        "innodb-redo-log-capacity": "64M",
+        "loose-innodb-redo-log-capacity": "64M",  # since 8.0.30
         "mysqlx": "OFF",
         "secure-file-priv": "",
     }
 
     def client_command(self, program: str) -> list[str]:
-        """Return how ``mysql``, ``mysqlbinlog``, ``mysqldump`` and the like are called, without arguments."""
+        """Return how ``mysql``, ``mysqlbinlog``, ``mysqldump`` and the like are called, without arguments: those of 9.7."""
         return mysql_packages.command(program)
 
     def _server_command(self) -> list[str]:
-        return [
-            *mysql_packages.command("mysqld"),
-            "--no-defaults",
-            *mysql_packages.own_files_options(),
-            *run_as_root(),
-        ]
+        return [*mysql_packages.server_command(), *run_as_root()]
 
     def _initialize(self, data_dir: Path) -> None:
         command = [*self._server_command(), "--initialize-insecure", f"--datadir={data_dir}"]

@@ -18,6 +18,7 @@ from pymysql.connections import Connection
 
 from spark_jobs.runtime.jars import cache_dir, one_at_a_time
 from tests.harness.servers.process import ServerProcess, free_port
+from tests.harness.servers.versions import release
 
 Settings = Mapping[str, str | int | None]
 
@@ -36,6 +37,14 @@ SMALL_AND_FAST: Settings = {
     "performance-schema": "OFF",
     "max-connections": 100,
 }
+NEW_WORDS_SINCE = (8, 4)
+OLD_WORDS = {
+    "RESET BINARY LOGS AND GTIDS": "RESET MASTER",
+    "CHANGE REPLICATION SOURCE TO": "CHANGE MASTER TO",
+    "REPLICA": "SLAVE",
+    "SOURCE_": "MASTER_",
+}
+"""What MySQL 8.4 says, and what MariaDB and older MySQL say; applied in this order."""
 
 
 class SqlServer(ABC):
@@ -76,6 +85,7 @@ class SqlServer(ABC):
         self._settings = [f"--{name}={value}" for name, value in wanted.items() if value is not None]
         self._process: ServerProcess | None = None
         self.environment: Mapping[str, str] = {}
+        self._release: tuple[int, ...] | None = None
 
     # --- what each flavor does its own way ---
 
@@ -166,6 +176,24 @@ class SqlServer(ABC):
     def version(self) -> str:
         """Return what ``SELECT VERSION()`` says."""
         return str(self.execute("SELECT VERSION()")[0][0])
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """Return the numbers of :attr:`version`, such as ``(8, 0, 15)``. The server is asked once."""
+        if self._release is None:
+            self._release = release(self.version)
+        return self._release
+
+    def in_its_words(self, statement: str) -> str:
+        """Return a statement of MySQL 8.4 about replication or the binlog in the words of this server.
+
+        MariaDB and MySQL before 8.0.22 say ``SLAVE`` and ``MASTER``; MySQL 8.4 knows the new words only.
+        """
+        if self.flavor == "mysql" and self.release >= NEW_WORDS_SINCE:
+            return statement
+        for new, old in OLD_WORDS.items():
+            statement = statement.replace(new, old)
+        return statement
 
     # --- inside ---
 

@@ -259,6 +259,7 @@ def test_images_without_all_columns_keep_masks_and_left_out_columns(mysql_server
     assert "other" not in text
 
 
+@pytest.mark.needs("compressed transactions")
 def test_rows_of_xa_transactions_and_of_compressed_ones_are_masked(mysql_server, mysql_database, tmp_path):
     """They wait in files of their own, or come inside another event; no value is in any of them."""
     masks = [{"columns": ["mail"], "mask": "hash"}]

@@ -83,6 +83,7 @@ def write_mixed(cursor, switch):
             cursor.execute("ALTER TABLE b ADD COLUMN extra INT NULL")
 
 
+@pytest.mark.needs("compressed transactions")
 def test_compressed_transactions_of_mysql_hold_what_select_shows(mysql):
     """Between plain ones, over several tables, in the order of their commits."""
     start = mysql.head()
@@ -98,6 +99,7 @@ def test_compressed_transactions_of_mysql_hold_what_select_shows(mysql):
     assert manifest.transactions == 12
 
 
+@pytest.mark.needs("compressed transactions")
 def test_draining_compressed_transactions_again_gives_the_same_bytes(
     mysql_server, mysql_database, tmp_path, monkeypatch
 ):
@@ -117,6 +119,7 @@ def test_draining_compressed_transactions_again_gives_the_same_bytes(
         assert again.files == once.files
 
 
+@pytest.mark.needs("compressed transactions")
 def test_a_payload_larger_than_64_mebibytes_is_drained_in_bounded_memory(
     mysql_server, mysql_database, tmp_path, monkeypatch
 ):
@@ -141,6 +144,7 @@ def test_a_payload_larger_than_64_mebibytes_is_drained_in_bounded_memory(
     assert max(sizes) <= 16 << 20
 
 
+@pytest.mark.needs("compressed transactions")
 def test_a_compressed_row_longer_than_the_buffer_is_drained(mysql_server, mysql_database, tmp_path):
     """Inside a payload there are no packets: the row is there in one piece."""
     capture = Capture(mysql_server, mysql_database, tmp_path)
@@ -187,6 +191,7 @@ def test_draining_compressed_events_again_gives_the_same_bytes(mariadb, tmp_path
         assert again.files == once.files
 
 
+@pytest.mark.needs("compressed transactions")
 def test_a_payload_that_does_not_shrink_goes_over_several_packets(mysql_server, mysql_database, tmp_path):
     """40 MiB of random bytes in one event: gathered once, checked, inflated portion by portion."""
     capture = Capture(mysql_server, mysql_database, tmp_path)
@@ -217,6 +222,7 @@ def test_preflight_takes_compression_and_refuses_encryption(mariadb):
     assert facts.variables["encrypt_binlog"] == "OFF"
 
 
+@pytest.mark.needs("compressed transactions")
 def test_other_row_images_are_read_from_a_payload_too(mysql_server, mysql_database, tmp_path):
     """Changes of parts of JSON documents among whole rows, in one compressed transaction."""
     capture = Capture(mysql_server, mysql_database, tmp_path)

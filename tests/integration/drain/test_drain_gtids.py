@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.harness.capture import Capture
 
 
+@pytest.mark.needs("tagged GTIDs")
 def test_tagged_gtids_stand_as_the_server_writes_them(mysql_server, mysql_database, tmp_path):
     """Automatic and given ones, between plain ones, also before a compressed transaction."""
     capture = Capture(mysql_server, mysql_database, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import random
 from decimal import Decimal
@@ -113,6 +114,7 @@ def test_geometries_are_srid_and_wkb_as_select_gives_them(capture):
     assert read == wanted
 
 
+@pytest.mark.needs("VECTOR columns")
 def test_vectors_are_the_bytes_that_select_gives(mysql_server, mysql_database, tmp_path):
     """MySQL 9; the text after it keeps its character set."""
     capture = Capture(mysql_server, mysql_database, tmp_path)
@@ -130,6 +132,34 @@ def test_vectors_are_the_bytes_that_select_gives(mysql_server, mysql_database, t
     assert read == wanted
 
 
+@pytest.mark.needs("VECTOR columns")
+def test_vectors_of_mariadb_are_the_bytes_that_select_gives(mariadb):
+    """The binlog declares them as VARBINARY; the text after it keeps its character set."""
+    mariadb.execute("CREATE TABLE a (id INT PRIMARY KEY, v VECTOR(3), t VARCHAR(9) CHARACTER SET cp1251)")
+    drained, read = both(
+        mariadb, ["INSERT INTO a VALUES (1, VEC_FromText('[1,-2.5,3e10]'), 'Привет'), (2, NULL, NULL)"]
+    )
+    wanted = {
+        key: {**row, "v": row["v"] and bytes.fromhex(row["v"])}
+        for key, row in shown(mariadb, "id, HEX(v) AS v, t").items()
+    }
+    assert drained == wanted
+    assert read == wanted
+
+
+@pytest.mark.needs("timestamps after 2038")
+def test_timestamps_after_2038_are_read(mariadb):
+    """MariaDB takes their seconds as a number without a sign."""
+    mariadb.execute("CREATE TABLE a (id INT PRIMARY KEY, t TIMESTAMP(6) NULL)")
+    drained, read = both(
+        mariadb, ["INSERT INTO a VALUES (1, '2106-02-07 06:28:15.999999'), (2, '2038-01-19 03:14:08')"]
+    )
+    wanted = {key: {**row, "t": row["t"].replace(tzinfo=dt.UTC)} for key, row in shown(mariadb, "id, t").items()}
+    assert drained == wanted
+    assert read == wanted
+
+
+@pytest.mark.needs("UUID and INET4 columns")
 def test_inet_and_uuid_are_their_bytes_in_binlog_and_snapshot(mariadb):
     """The binlog declares them as BINARY(n): both hold what CAST AS BINARY shows; a key of them too."""
     mariadb.execute("CREATE TABLE a (u UUID PRIMARY KEY, id INT, i4 INET4, i6 INET6, b BINARY(16))")
@@ -363,6 +393,7 @@ def test_lengths_around_a_byte_are_read(capture):
     assert read == wanted
 
 
+@pytest.mark.needs("invisible columns")
 def test_generated_and_invisible_columns_are_read(capture):
     """Stored and virtual ones, and one that SELECT * leaves out."""
     capture.execute(
@@ -375,6 +406,7 @@ def test_generated_and_invisible_columns_are_read(capture):
     assert read == wanted
 
 
+@pytest.mark.needs("multi-valued indexes")
 def test_indexes_over_expressions_leave_no_column_behind(mysql_server, mysql_database, tmp_path):
     """MySQL keeps hidden columns for them, multi-valued ones too; rows do not carry these."""
     capture = Capture(mysql_server, mysql_database, tmp_path)
@@ -442,6 +474,7 @@ def test_a_table_with_system_versioning_stops_the_plan_and_the_window(mariadb_se
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+@pytest.mark.needs("generated invisible primary keys")
 def test_a_primary_key_that_the_server_made_is_read_whether_it_is_shown_or_not(
     mysql_server, mysql_database, tmp_path, metadata
 ):
@@ -462,6 +495,7 @@ def test_a_primary_key_that_the_server_made_is_read_whether_it_is_shown_or_not(
     assert drained[8] == {"my_row_id": 2, "id": 8, "v": 2}
 
 
+@pytest.mark.needs("columns added and dropped in place anywhere")
 def test_columns_added_and_dropped_in_place_are_followed(capture):
     """Rows of before and after ALGORITHM=INSTANT."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, x VARCHAR(9), y INT)")

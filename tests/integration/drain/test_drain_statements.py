@@ -6,6 +6,7 @@ import pytest
 
 from cdc_lib.errors import UnknownEvent
 from tests.harness.capture import Capture
+from tests.harness.features import has
 
 ANY = """
 CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(50), KEY (v)) COMMENT 'TRUNCATE TABLE a; DROP TABLE a'
@@ -118,6 +119,8 @@ def test_statements_that_touch_no_captured_table_stop_nothing(capture):
     """Whatever words stand in their names, comments and bodies; the rows between them arrive."""
     start = capture.head()
     own = MYSQL if capture.server.flavor == "mysql" else MARIADB
+    if not has(capture.server, "comments of users"):
+        own = own.replace("ALTER USER CURRENT_USER() COMMENT 'TRUNCATE TABLE a'\n", "")
     count = 0
     with capture.server.connect(database=f"{capture.database}_not") as connection, connection.cursor() as cursor:
         for statement in lines(ANY) + lines(own):

@@ -189,6 +189,7 @@ def test_a_large_transaction_stays_in_order_over_its_events_and_row_groups(captu
     assert (again.prepared, again.xa_decisions) == (manifest.prepared, manifest.xa_decisions)
 
 
+@pytest.mark.needs("compressed transactions")
 def test_a_compressed_transaction_is_prepared_and_committed_like_any_other(capture):
     """MySQL puts all of an XA transaction up to XA PREPARE into the payload; MariaDB compresses its events."""
     start = capture.head()

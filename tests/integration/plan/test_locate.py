@@ -180,6 +180,7 @@ def test_gtids_that_the_server_lacks_or_purged_are_refused(capture):
         seeker(capture).by_gtid(early)
 
 
+@pytest.mark.needs("tagged GTIDs")
 def test_tagged_gtids_are_read_at_the_head_of_files_too(mysql_server, mysql_database, tmp_path):
     """PREVIOUS_GTIDS is written another way when a source has a tag."""
     capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")

@@ -187,7 +187,7 @@ def test_a_server_whose_binlog_was_reset_is_never_read_on(make, tmp_path):
         (planned,) = capture.pipeline.plan(by="test")
         assert isinstance(planned, Window)
         time.sleep(1.1)
-        server.execute("RESET MASTER" if server.flavor == "mariadb" else "RESET BINARY LOGS AND GTIDS")
+        server.execute(server.in_its_words("RESET BINARY LOGS AND GTIDS"))
         for number in range(2, 40):
             server.execute(f"INSERT INTO shop.a VALUES ({number}, {number})")
         assert planned.stop < capture.head()

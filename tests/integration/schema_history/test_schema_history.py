@@ -13,6 +13,7 @@ from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.store import documents, layout
 from cdc_lib.store.schemas import SchemaVersions
 from tests.harness.capture import SOURCE, Capture, row_metadata
+from tests.harness.features import has
 
 
 @pytest.fixture(params=["MINIMAL", "NO_LOG"])
@@ -105,6 +106,31 @@ def test_named_and_unnamed_rows_share_a_file(unnamed, database, tmp_path):
     assert manifest.schemas[file.schema_id].primary_key == ("id",)
     (chunk,) = capture.snapshot("a")
     assert set(chunk.schemas) == {file.schema_id}
+
+
+COLLATIONS = ["utf8mb4_general_ci", "utf8_general_ci", "latin1_swedish_ci", "uca1400_ai_ci"]
+
+
+@pytest.mark.parametrize("collation", COLLATIONS)
+def test_a_new_column_has_the_character_set_that_the_server_shows_of_its_table(
+    any_server, database, tmp_path, collation
+):
+    """The old name of utf8mb3, and a collation that information_schema.COLLATIONS shows without a character set."""
+    if collation.startswith("uca1400") and not has(any_server, "UCA 14 collations"):
+        pytest.skip(f"{any_server.version} has no such collation")
+    charset = {"uca": "utf8mb4", "utf": "utf8mb4" if "mb4" in collation else "utf8", "lat": "latin1"}[collation[:3]]
+    with row_metadata(any_server, "MINIMAL"):
+        capture = Capture(any_server, database, tmp_path, start="latest")
+        capture.execute(f"CREATE TABLE a (id INT PRIMARY KEY) CHARACTER SET {charset} COLLATE {collation}")
+        assert drained(capture) == []
+        capture.execute("INSERT INTO a VALUES (1)")
+        capture.execute("ALTER TABLE a ADD COLUMN v VARCHAR(200), ADD COLUMN e ENUM('ü', 'z')")
+        capture.execute("INSERT INTO a VALUES (2, 'Größe', 'ü')")
+        (manifest,) = drained(capture)
+    rows = [(row["id"], row.get("v"), row.get("e")) for row in capture.rows(manifest, "a")]
+    assert rows == [(1, None, None), (2, "Größe", "ü")]
+    (chunk,) = capture.snapshot("a")
+    assert set(chunk.schemas) <= set(manifest.schemas)
 
 
 def backlog(unnamed, database, folder):

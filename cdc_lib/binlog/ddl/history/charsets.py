@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader
+from cdc_lib.model.charset import charset_name, charset_of_collation
 
 LONGEST = {
     "utf8mb4": 4, "utf8mb3": 3, "ucs2": 2, "utf16": 4, "utf16le": 4, "utf32": 4, "gbk": 2, "gb2312": 2, "gb18030": 4,
@@ -27,20 +28,6 @@ def longest(charset: str) -> int:
     return LONGEST[charset]
 
 
-def normal(name: str) -> str:
-    """Return a character set's name as information_schema writes it."""
-    lower = name.lower()
-    return "utf8mb3" if lower == "utf8" else lower
-
-
-def of_collation(collation: str) -> str:
-    """Return the character set of a collation, or an empty text for one that fits several."""
-    lower = collation.lower()
-    if lower.startswith("uca1400"):
-        return ""
-    return normal(lower.partition("_")[0])
-
-
 def accept_charset(read: Reader, inherited: str) -> str | None:
     """Step over ``CHARACTER SET x`` or ``COLLATE x``; returns the character set, or None if neither stands there.
 
@@ -51,9 +38,9 @@ def accept_charset(read: Reader, inherited: str) -> str | None:
     if read.accept("CHARACTER", "SET") or read.accept("CHAR", "SET") or read.accept("CHARSET"):
         read.accept("=")
         word = read.take()
-        return inherited if word.key == "DEFAULT" else normal(word.text)
+        return inherited if word.key == "DEFAULT" else charset_name(word.text)
     if read.accept("COLLATE"):
         read.accept("=")
         word = read.take()
-        return inherited if word.key == "DEFAULT" else of_collation(word.text) or inherited
+        return inherited if word.key == "DEFAULT" else charset_of_collation(word.text) or inherited
     return None

@@ -1,0 +1,30 @@
+"""Features that not every version of the servers has.
+
+``@pytest.mark.needs("VECTOR columns")`` skips a test on a server without the feature.
+"""
+
+from __future__ import annotations
+
+from tests.harness.servers import SqlServer
+
+NEVER = (999,)
+
+SINCE: dict[str, dict[str, tuple[int, ...]]] = {
+    "multi-valued indexes": {"mysql": (8, 0, 17)},
+    "compressed transactions": {"mysql": (8, 0, 20)},
+    "comments of users": {"mysql": (8, 0, 21)},
+    "invisible columns": {"mysql": (8, 0, 23)},
+    "columns added and dropped in place anywhere": {"mysql": (8, 0, 29)},
+    "generated invisible primary keys": {"mysql": (8, 0, 30)},
+    "tagged GTIDs": {"mysql": (8, 3)},
+    "VECTOR columns": {"mysql": (9, 0), "mariadb": (11, 7)},
+    "UCA 14 collations": {"mysql": NEVER, "mariadb": (10, 10)},
+    "UUID and INET4 columns": {"mysql": NEVER, "mariadb": (10, 10)},
+    "timestamps after 2038": {"mysql": NEVER, "mariadb": (11, 5)},
+}
+"""Feature to the first version that has it, for each kind of server that some versions lack it of. Source: the release notes."""
+
+
+def has(server: SqlServer, feature: str) -> bool:
+    """Return whether the server has the feature."""
+    return server.release >= SINCE[feature].get(server.flavor, (0,))
