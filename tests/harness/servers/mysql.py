@@ -38,4 +38,4 @@ class MySqlServer(SqlServer):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise ServerDidNotStart(f"mysqld --initialize-insecure failed: {done.stderr.strip()[-2000:]}")
-        (data_dir / "auto.cnf").unlink()  # the UUID: each server makes its own
+        (data_dir / "auto.cnf").unlink(missing_ok=True)  # the UUID: each server makes its own
