@@ -46,10 +46,6 @@ class Window:
             )
         )
 
-    def follows(self, other: Window) -> bool:
-        """Whether this one starts where the other stops."""
-        return self.source == other.source and self.epoch == other.epoch and self.start == other.stop
-
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTask:
