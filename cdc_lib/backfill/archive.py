@@ -98,7 +98,7 @@ class Backfilling:
         return MergePlan(
             source=backfill.source,
             epoch=high.epoch,
-            merge_id=f"backfill-{low.epoch:06d}-{low.file:06d}.{low.offset:012d}",
+            merge_id=f"backfill-{low.sortable}",
             start=start,
             stop=stop,
             batches=(*keys, *(window.key for window in windows)),
