@@ -224,7 +224,7 @@ class Pipeline:
             one.table for one in cursor.quarantined_tables
         }
         at = _head(facts)
-        snapshot_id = f"{cursor.epoch:06d}-{at.file_number:06d}.{at.offset:012d}"
+        snapshot_id = f"{cursor.epoch:06d}-{at.sortable}"
         return cursor.with_snapshots(
             SnapshotTask(self.config.source, cursor.epoch, snapshot_id, database, table)
             for database, table in tables

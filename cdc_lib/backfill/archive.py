@@ -77,7 +77,6 @@ class Backfilling:
         began = _began(drain)
         return Backfill(
             source=self.config.source,
-            period=period,
             begin=begin,
             end=min(max(high for _, high in points), state),
             lake=state,
@@ -103,7 +102,7 @@ class Backfilling:
         return MergePlan(
             source=backfill.source,
             epoch=high.epoch,
-            merge_id=f"backfill-{low.epoch:06d}-{low.file:06d}.{low.offset:012d}",
+            merge_id=f"backfill-{low.sortable}",
             start=start,
             stop=stop,
             batches=(*keys, *(window.key for window in windows)),
@@ -184,7 +183,9 @@ class Backfilling:
         """Return a snapshot that the lake has whole; None where a chunk of it is no longer stored."""
         keys = tuple(layout.chunk_manifest_key(task, number) for number in range(task.chunks))
         chunks = [manifest for key in keys if (manifest := self._stored(key)) is not None]
-        return _snapshot(task, keys, chunks) if len(chunks) == len(keys) else None
+        if len(chunks) != len(keys):
+            return None
+        return ArchivedSnapshot(keys, low_of(chunks[0]), max(map(read_to_of, chunks)))
 
     def _refuse_gone(
         self, period: Period, drain: Cursor, windows: tuple[ArchivedWindow, ...], firsts: Iterable[Manifest]
@@ -284,10 +285,6 @@ def _began(drain: Cursor) -> Point | None:
     first = drain.moves[0] if drain.moves else None
     epoch = min((switch.epoch - 1 for switch in drain.epoch_changes), default=drain.epoch)
     return Point.at(epoch, first.stop) if first is not None and first.kind == "start" else None
-
-
-def _snapshot(task: SnapshotTask, keys: tuple[str, ...], chunks: list[Manifest]) -> ArchivedSnapshot:
-    return ArchivedSnapshot(task.name, keys, low_of(chunks[0]), max(map(read_to_of, chunks)))
 
 
 def _start(manifest: Manifest) -> Point:

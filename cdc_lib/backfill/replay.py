@@ -181,9 +181,9 @@ class BatchReplay:
         at = cursor.position
         known = [end for start, end in bounds if start == at and at < end]
         if known:
-            return (Window(cursor.source, cursor.epoch, at, max(known, key=lambda end: (end.file_number, end.offset))),)
+            return (Window(cursor.source, cursor.epoch, at, max(known)),)
         ahead = [start for start, _ in bounds if at < start < stop]
-        end = min(ahead, default=stop, key=lambda start: (start.file_number, start.offset))
+        end = min(ahead, default=stop)
         limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
         return plan_windows(cursor, facts.files, end, limits)
 

@@ -41,8 +41,7 @@ class Collected:
     @property
     def id(self) -> str:
         """The id of a batch with these bounds."""
-        begin = f"{self.start.epoch:06d}-{self.start.file:06d}.{self.start.offset:012d}"
-        return f"{begin}-{self.at.epoch:06d}-{self.at.file:06d}.{self.at.offset:012d}"
+        return f"{self.start.sortable}-{self.at.sortable}"
 
 
 def collect(

@@ -219,7 +219,7 @@ def plan_of(lake: Cursor) -> MergePlan:
         for t in sorted(excluded_tables(lake.quarantine, w.epoch, w.start))
     ]
     digest = hashlib.sha256("\n".join([*batches, *left]).encode()).hexdigest()[:12]
-    merge_id = f"{lake.epoch:06d}-{stop.file_number:06d}.{stop.offset:012d}-{digest}"
+    merge_id = f"{lake.epoch:06d}-{stop.sortable}-{digest}"
     return MergePlan(
         lake.source,
         lake.epoch,

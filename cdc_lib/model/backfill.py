@@ -8,7 +8,6 @@ from typing import Literal
 
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord
-from cdc_lib.model.table_name import TableName
 
 Into = Literal["live", "copy"]
 """The lake tables themselves, or tables beside them."""
@@ -75,13 +74,11 @@ class ArchivedSnapshot:
     """A table's snapshot whose chunks are all stored.
 
     Args:
-        table: ``database.table``.
         keys: of the chunks' manifests, in order.
         low: low watermark of the first chunk.
         read_to: greatest high watermark: once everything before it is merged, the rows are of one moment.
     """
 
-    table: TableName
     keys: tuple[str, ...]
     low: Point
     read_to: Point
@@ -93,7 +90,6 @@ class Backfill:
 
     Args:
         source: name of the source.
-        period: what was asked for.
         begin: where the first batch of it begins.
         end: where the last one ends.
         lake: where the lake cursor is: a merge that is under way may have brought tables further.
@@ -105,7 +101,6 @@ class Backfill:
     """
 
     source: str
-    period: Period
     begin: Point
     end: Point
     lake: Point

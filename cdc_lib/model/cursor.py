@@ -167,7 +167,7 @@ class Cursor:
     ) -> Cursor:
         """Begin a new epoch at a place. What is in flight is dropped, and snapshots that are not complete begin again in it."""
         switch = EpochChange(self.epoch + 1, kind, at, by, why, previous_end=self.checkpoint, new_start=place)
-        at_place = f"{switch.epoch:06d}-{place.position.file_number:06d}.{place.position.offset:012d}"
+        at_place = f"{switch.epoch:06d}-{place.position.sortable}"
         dropped = {(task.name, task.snapshot_id) for task in self.open_snapshots}
         # Of a table there may be a snapshot of a part beside one that is whole.
         begun = ((task, at_place if task.selection is None else f"{at_place}-part") for task in self.snapshots)

@@ -51,6 +51,11 @@ class Position:
         """The number at the end of the file's name."""
         return file_number(self.file)
 
+    @property
+    def sortable(self) -> str:
+        """``000012.000000000004``: a text that sorts as the binlog of one server does."""
+        return f"{self.file_number:06d}.{self.offset:012d}"
+
     def _key(self) -> tuple[int, int]:
         return self.file_number, self.offset
 
@@ -98,6 +103,11 @@ class Point(NamedTuple):
     def at(cls, epoch: int, position: Position) -> Point:
         """Return the point of a position."""
         return cls(epoch, position.file_number, position.offset)
+
+    @property
+    def sortable(self) -> str:
+        """``000001-000012.000000000004``: a text that sorts as the stream does."""
+        return f"{self.epoch:06d}-{self.file:06d}.{self.offset:012d}"
 
     def just_after(self) -> Point:
         """Return a point after the event that starts here."""

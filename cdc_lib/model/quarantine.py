@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cdc_lib.errors import TableReplaced
-from cdc_lib.model.position import Position
+from cdc_lib.model.position import Point, Position
 from cdc_lib.model.table_name import TableName
 
 
@@ -102,17 +102,17 @@ class QuarantineRecord:
 
     def covers(self, epoch: int, start: Position) -> bool:
         """Whether rows of windows that start here are left out."""
-        ends = _point(self.released_epoch, self.released_position) if self.released_position is not None else None
-        return self.begins_by(epoch, start) and (ends is None or _point(epoch, start) < ends)
+        ends = Point.at(self.released_epoch, self.released_position) if self.released_position is not None else None
+        return self.begins_by(epoch, start) and (ends is None or Point.at(epoch, start) < ends)
 
     def begins_by(self, epoch: int, position: Position) -> bool:
         """Whether it begins there or before."""
-        return _point(self.epoch, self.start) <= _point(epoch, position)
+        return Point.at(self.epoch, self.start) <= Point.at(epoch, position)
 
     def skips_decode(self, epoch: int, start: Position) -> bool:
         """Whether a window that starts here does not decode the table; never changes for a planned window."""
-        unread = _point(self.skip_decode_epoch or self.epoch, self.skip_decode_from)
-        known = self.fault is not None and unread <= _point(epoch, start)
+        unread = Point.at(self.skip_decode_epoch or self.epoch, self.skip_decode_from)
+        known = self.fault is not None and unread <= Point.at(epoch, start)
         return known and self.covers(epoch, start)
 
 
@@ -138,10 +138,6 @@ def to_reach(
     """
     asked = (one for one in records if one.table == table and one.snapshot_id == snapshot_id)
     return next((one for one in asked if not one.begins_by(epoch, position)), None)
-
-
-def _point(epoch: int, position: Position) -> tuple[int, int, int]:
-    return epoch, position.file_number, position.offset
 
 
 @dataclass(frozen=True, slots=True)

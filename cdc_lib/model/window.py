@@ -38,17 +38,7 @@ class Window:
     @property
     def id(self) -> str:
         """Sorts as the stream does: ``000001-000012.000000000004-000013.000000000126``."""
-        return "-".join(
-            (
-                f"{self.epoch:06d}",
-                f"{self.start.file_number:06d}.{self.start.offset:012d}",
-                f"{self.stop.file_number:06d}.{self.stop.offset:012d}",
-            )
-        )
-
-    def follows(self, other: Window) -> bool:
-        """Whether this one starts where the other stops."""
-        return self.source == other.source and self.epoch == other.epoch and self.start == other.stop
+        return f"{self.epoch:06d}-{self.start.sortable}-{self.stop.sortable}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,9 +131,7 @@ class Histories:
             read = {entity: one for entity in new if (one := self._read(read_one, entity)) is not None}
         if not read:
             return
-        statements = self._statements(
-            since, max((r.binlog_end for r in read.values()), key=lambda p: (p.file_number, p.offset))
-        )
+        statements = self._statements(since, max(r.binlog_end for r in read.values()))
         named = self._named(statements)
         for entity, one in read.items():
             if one.definition is not None:
@@ -163,7 +161,7 @@ class Histories:
 
     def _is_new(self, entity: Entity, newest: dict[str, str], since: Position, *, afresh: bool) -> bool:
         key = newest.get(layout.versions_prefix(self.config.source, self.epoch, *entity), "-lost.")
-        return "-lost." in key or (afresh and layout.version_place(since) not in key)
+        return "-lost." in key or (afresh and since.sortable not in key)
 
     def _leave(self, captured: set[Entity], newest: dict[str, str], since: Position) -> None:
         """Mark tables that are captured no longer: nobody follows their statements from here on."""

@@ -102,9 +102,7 @@ class PartialSnapshots:
             part = self._part(connection, schema, wanted, at, by)
             binlog_end = read_binlog_end(connection, facts)
         # The generation tells it from a snapshot that was asked for when the binlog ended at the same place.
-        snapshot_id = (
-            f"{cursor.epoch:06d}-{binlog_end.file_number:06d}.{binlog_end.offset:012d}-{cursor.generation:06d}"
-        )
+        snapshot_id = f"{cursor.epoch:06d}-{binlog_end.sortable}-{cursor.generation:06d}"
         return cursor.with_snapshot(
             SnapshotTask(cursor.source, cursor.epoch, snapshot_id, database, name, selection=part)
         )

@@ -144,7 +144,7 @@ class Releaser:
             if histories.needed:
                 histories.enrol(names, until, afresh=True)
         # The generation tells it from a snapshot that was asked for when the binlog ended at the same place.
-        snapshot_id = f"{cursor.epoch:06d}-{until.file_number:06d}.{until.offset:012d}-{cursor.generation:06d}"
+        snapshot_id = f"{cursor.epoch:06d}-{until.sortable}-{cursor.generation:06d}"
         tasks = {
             table: SnapshotTask(cursor.source, cursor.epoch, snapshot_id, schema.database, schema.table)
             for table, schema in found.items()

@@ -41,7 +41,7 @@ def last_cut_by(store: ObjectStore, source: str, epoch: int, position: Position)
     last = last_cut(store, source)
     if last is None or Point.at(last.epoch, last.position) <= Point.at(epoch, position):
         return last
-    place = f"{layout.cuts_prefix(source)}{epoch:06d}-{position.file_number:06d}.{position.offset:012d}"
+    place = f"{layout.cuts_prefix(source)}{Point.at(epoch, position).sortable}"
     return _furthest(store, [one.key for one in store.list(layout.cuts_prefix(source)) if place_of(one.key) <= place])
 
 

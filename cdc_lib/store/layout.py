@@ -29,7 +29,6 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.folder import folder_of
 from cdc_lib.model.manifest import Manifest
-from cdc_lib.model.position import Position
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask, Window
@@ -229,9 +228,4 @@ def version_key(version: SchemaVersion) -> str:
     """Return the key of a schema version."""
     kind: VersionKind = "lost" if version.definition is None else "ddl" if version.statement else "read"
     prefix = versions_prefix(version.source, version.epoch, version.database, version.table)
-    return f"{prefix}{version_place(version.position)}-{kind}.json"
-
-
-def version_place(position: Position) -> str:
-    """Return the part of a version's key that names its position; sorts as the stream does."""
-    return f"{position.file_number:06d}.{position.offset:012d}"
+    return f"{prefix}{version.position.sortable}-{kind}.json"

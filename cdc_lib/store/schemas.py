@@ -31,12 +31,12 @@ class SchemaVersions:
 
     def at(self, database: str, table: str, position: Position) -> SchemaVersion | None:
         """Return the newest version at or before a position, or None."""
-        limit = f"{layout.version_place(position)}-z"
+        limit = f"{position.sortable}-z"
         return self._load([key for key in self._keys(database, table) if key.rpartition("/")[2] < limit])
 
     def known_from(self, database: str, table: str, position: Position) -> SchemaVersion | None:
         """Return the version that begins at a position if its definition is known, or None."""
-        place = f"{layout.version_place(position)}-"
+        place = f"{position.sortable}-"
         keys = [key for key in self._keys(database, table) if key.rpartition("/")[2].startswith(place)]
         version = self._load(keys)
         return version if version is not None and version.definition is not None else None

@@ -33,13 +33,14 @@ from cdc_lib.mysql.server_facts import ServerFacts, read_facts
 from cdc_lib.plan import locate
 from cdc_lib.plan.locate import BinlogSearch
 from cdc_lib.ports import CursorStore
-from cdc_lib.store.cursors import MemoryCursorStore, ObjectCursorStore
+from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.store.periodic import PeriodicCursorStore
 from tests.bench.processes import ROOT, copy_raw, job_of, raw_program
 from tests.bench.report import RAW, Figure, save, spread
 from tests.bench.workloads import DATABASE, WORKLOADS, prepare, stretch
+from tests.harness.memory_cursors import MemoryCursorStore
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.stores import options as s3_options
 

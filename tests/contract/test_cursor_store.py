@@ -13,8 +13,9 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.subscription import Lease
 from cdc_lib.model.window import SnapshotTask, Window
-from cdc_lib.store.cursors import MemoryCursorStore, ObjectCursorStore
+from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.periodic import PeriodicCursorStore
+from tests.harness.memory_cursors import MemoryCursorStore
 from tests.harness.races import at_once, swaps
 from tests.harness.stores import KINDS, empty_store
 

@@ -13,7 +13,6 @@ from cdc_lib.binlog.rows.row_groups import ReadOptions
 from cdc_lib.binlog.types.codec import ValueFault
 from cdc_lib.binlog.types.json_diff import REMOVE, BadDiff, apply, parse
 from cdc_lib.binlog.types.jsonb import JsonCodec
-from cdc_lib.model.schema import SourceType
 from tests.fuzz.samples import nested
 from tests.fuzz.streams import outcome
 from tests.fuzz.transactions import bent
@@ -167,7 +166,7 @@ def _applied(before: str, data: bytes) -> str:
 def _printed(packed: list[bytes]) -> list[str]:
     sizes = np.array([len(one) for one in packed], np.int32)
     starts = np.cumsum([0, *sizes])[:-1].astype(np.int32)
-    codec = JsonCodec(SourceType("json"))
+    codec = JsonCodec()
     codec.append(np.frombuffer(b"".join(packed), np.uint8), starts, sizes, len(packed))
     array = codec.finish()
     array.validate(full=True)

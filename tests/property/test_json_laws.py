@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from cdc_lib.binlog.types.json_diff import REMOVE, apply, parse
 from cdc_lib.binlog.types.jsonb import JsonCodec
-from cdc_lib.model.schema import SourceType
 from tests.fuzz.streams import outcome
 from tests.harness.json_changes import changes
 from tests.harness.json_updates import partial_updates
@@ -21,7 +20,7 @@ _RANDOM = st.integers(0, 2**32).map(random.Random)
 
 def printed(*documents: bytes) -> list[str]:
     sizes = np.array([len(document) for document in documents])
-    codec = JsonCodec(SourceType("json"))
+    codec = JsonCodec()
     codec.append(np.frombuffer(b"".join(documents), np.uint8), np.cumsum([0, *sizes[:-1]]), sizes, len(documents))
     return codec.finish().to_pylist()
 

@@ -16,10 +16,10 @@ from cdc_lib.errors import AckError, ConsumerHeld, CursorMoved
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.subscription import Interest
 from cdc_lib.model.window import Window
-from cdc_lib.store.cursors import MemoryCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from tests.harness.batches import DAWN, IDENTITY, INT, TEXT, BatchWriter, Row, at, table
 from tests.harness.clocks import SetClock
+from tests.harness.memory_cursors import MemoryCursorStore
 
 A, B = table("shop.a", {"id": INT, "v": TEXT}), table("shop.b", {"id": INT})
 STEP = 1000

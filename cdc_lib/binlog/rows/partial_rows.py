@@ -18,7 +18,6 @@ from cdc_lib.binlog.rows.table_map import TableLayout
 from cdc_lib.binlog.types import json_diff
 from cdc_lib.binlog.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.binlog.types.jsonb import JsonCodec
-from cdc_lib.model.schema import SourceType
 
 Untold = Callable[[str, str], frozenset[str]]
 """Names of a table's columns whose changes the server may leave out of an after image."""
@@ -128,7 +127,7 @@ class PartialRows:
 
     def _printed(self, data: Bytes, patches: Cells, cells: list[tuple[int, int, int]]) -> list[str]:
         """Return the texts of binary documents, each given by the number of its patch, its start and its size."""
-        codec = JsonCodec(SourceType("json"))
+        codec = JsonCodec()
         place: np.ndarray = np.array(cells, np.int32).T.copy()
         try:
             codec.append(data, place[1], place[2], len(cells))

@@ -65,7 +65,6 @@ class FixedBuilder:
         self.arrow_type = arrow_type
         self.rows = 0
         self._per_row = per_row
-        self._dtype = dtype
         self.values: npt.NDArray[Any] = np.empty(_FIRST_ROWS * per_row, dtype)
         self.validity = ValidityBuilder()
 

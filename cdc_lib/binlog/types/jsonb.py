@@ -22,7 +22,6 @@ from cdc_lib.binlog.charsets.utf8 import first_bad
 from cdc_lib.binlog.types.builders import MAX_TEXT_BYTES, TOO_MUCH_TEXT, TextBuilder, grown
 from cdc_lib.binlog.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.binlog.types.jsonb_opaque import opaque
-from cdc_lib.model.schema import SourceType
 
 DONE, NO_SPACE, MALFORMED, TOO_MANY_GAPS = range(4)
 GAP = 40
@@ -334,15 +333,13 @@ class JsonCodec:
     """Codec of JSON out of MySQL's row images.
 
     Args:
-        source_type: of kind ``json``.
         most: bytes of text that one row group may hold.
     """
 
-    def __init__(self, source_type: SourceType, most: int = MAX_TEXT_BYTES) -> None:
+    def __init__(self, most: int = MAX_TEXT_BYTES) -> None:
         """Make the scratch space."""
         self._most = most
         self.arrow_type = pa.string()
-        self.source_type = source_type
         self._column = TextBuilder(self.arrow_type)
         self._stack = np.empty((_DEPTH, 6), np.int64)
         self._gap_at = np.empty(_GAPS, np.int64)

@@ -72,7 +72,7 @@ def _text(source_type: SourceType, values: ValuePolicy, *, from_text: bool) -> C
         case "enum" | "set" if not from_text:
             return MemberCodec(source_type)
         case "json" if not from_text:
-            return JsonCodec(source_type)
+            return JsonCodec()
         case "string" | "enum" | "set":
             return TextCodec(source_type.charset, replaces=values.replaces)
         case _:

@@ -13,13 +13,12 @@ import pytest
 from cdc_lib.binlog.types.builders import MAX_TEXT_BYTES
 from cdc_lib.binlog.types.codec import ValueFault
 from cdc_lib.binlog.types.jsonb import ROOM, JsonCodec
-from cdc_lib.model.schema import SourceType
 from tests.fuzz.samples import nested
 
 
 def printed(*documents: bytes, most: int = MAX_TEXT_BYTES) -> list[str]:
     length = np.array([len(document) for document in documents])
-    codec = JsonCodec(SourceType("json"), most)
+    codec = JsonCodec(most)
     codec.append(np.frombuffer(b"".join(documents), np.uint8), np.cumsum([0, *length[:-1]]), length, len(documents))
     return codec.finish().to_pylist()
 

@@ -96,7 +96,6 @@ class ColumnReader:
         self.unique = kind.own_key
         self.primary = False
         self.place = self.after = ""
-        self._kind = kind
         self._explicit = False
 
     def take(self, read: Reader) -> None:
