@@ -38,8 +38,17 @@ SPANS = sorted(
 )
 FILES = [(page, block) for page, text in PAGES.items() for block in blocks(text, "yaml")]
 QUERIES = [(page, block) for page, text in PAGES.items() for block in blocks(text, "sql")]
-WHOLE = {"server:", "tables:"}
-"""Keys at the left edge of a source file that is shown whole."""
+SETTINGS = sorted(
+    {
+        (page, span)
+        for page, text in PAGES.items()
+        for span in re.findall(r"(?<!`)`([a-z_]+(?:\.[a-z_]+)*: [^`\n]+)`(?!`)", text)
+    }
+)
+WHOLE = {"server", "tables"}
+"""Keys of a source file that is shown whole."""
+OF_AN_ENTRY = {"keys: [server, schema, table]"}
+"""Settings of one entry of a list, which need the rest of the entry."""
 LEAST = """
 server: {host: db.example.com, user: cdc, password_env: SHOP_PASSWORD}
 tables: ["shop.*"]
@@ -86,11 +95,28 @@ def problem_in(line):
 
 def source_of(block, folder):
     """Load a source file of a page over the defaults of the repository; a fragment is put into the least source file."""
-    shown, least = yaml.safe_load(block), yaml.safe_load(LEAST)
-    whole = set(shown) >= {key.rstrip(":") for key in WHOLE}
+    shown = yaml.safe_load(block)
     (folder / "_defaults.yaml").write_text((ROOT / "dags" / "sources" / "_defaults.yaml").read_text())
-    (folder / "shop.yaml").write_text(block if whole else yaml.safe_dump({**least, **shown}))
+    (folder / "shop.yaml").write_text(
+        block if set(shown) >= WHOLE else yaml.safe_dump(over(yaml.safe_load(LEAST), shown))
+    )
     return load_source(folder / "shop.yaml", {})
+
+
+def over(least, shown):
+    """Return a document with the values of another one in it, section by section."""
+    if not isinstance(least, dict) or not isinstance(shown, dict):
+        return shown
+    return {**least, **{key: over(least.get(key), value) for key, value in shown.items()}}
+
+
+def setting(span):
+    """Return a setting of a sentence, such as ``failover.attempts: 3``, as a source file has it."""
+    path, _, value = span.partition(": ")
+    found = yaml.safe_load(value.replace("...", "shop.orders").replace("…", "2026-11-21T06:00:00Z"))
+    for name in reversed(path.split(".")):
+        found = {name: found}
+    return yaml.safe_dump(found)
 
 
 def test_there_is_something_to_look_at():
@@ -145,6 +171,19 @@ def test_a_source_file_that_does_not_load_is_found(tmp_path):
     for block in ("verify: {wait: soon}", "modes: [{tables: a.b, mode: hourly}]", "server: {}\ntables: [a.b]"):
         with pytest.raises(ConfigError):
             source_of(block, tmp_path)
+
+
+@pytest.mark.parametrize(("page", "span"), [one for one in SETTINGS if one[1] not in OF_AN_ENTRY])
+def test_a_setting_in_a_sentence_is_a_valid_one(page, span, tmp_path):
+    """Its key with the names of its sections, and its value."""
+    assert isinstance(source_of(setting(span), tmp_path), SourceConfig)
+
+
+def test_a_setting_that_is_not_valid_is_found(tmp_path):
+    assert len(SETTINGS) > 30
+    for span in ("legacy_temporals: whole", "attempts: 3", "failover.attempts: many"):
+        with pytest.raises(ConfigError):
+            source_of(setting(span), tmp_path)
 
 
 @pytest.mark.parametrize(("page", "block"), QUERIES)
