@@ -7,35 +7,45 @@ become question marks and comments go; names, keywords and the sizes of types st
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-_TYPES = (
-    "tinyint|smallint|mediumint|int|integer|bigint|decimal|dec|numeric|fixed|float|double|precision|bit|year|time|datetime"
-    "|timestamp|current_timestamp|now|char|character|varchar|varying|nchar|nvarchar|binary|varbinary|text|blob|vector"
+from cdc_lib.model.lexer import tokens
+
+_NAMES = (
+    "tinyint smallint mediumint int integer bigint decimal dec numeric fixed float double precision bit year time datetime "
+    "timestamp current_timestamp now char character varchar varying nchar nvarchar binary varbinary text blob vector"
 )
-_PIECE = re.compile(
-    rf"""
-      (?P<comment> --(?=\s|\Z)[^\n]* | \#[^\n]* | /\*(?!M?!).*?(?:\*/|\Z) )
-    | (?P<name> `(?:[^`]|``)*+(?:`|\Z) )
-    | (?P<text> (?:\b[xXbBnN]|\b_\w+\s*+)? (?: '(?:[^'\\]|''|\\.)*+(?:'|\\?\Z) | "(?:[^"\\]|""|\\.)*+(?:"|\\?\Z) ) )
-    | (?P<size> \b(?:{_TYPES})\s*\(\s*\d+\s*(?:,\s*\d+\s*)?\) )
-    | (?P<word> [^\W\d][\w$]* )
-    | (?P<number> \.?\d[\w.]* )
-    """,
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
+_TYPES = frozenset(_NAMES.split())
+_SIZE = re.compile(r"\s*\(\s*\d+\s*(?:,\s*\d+\s*)?\)")
 
 
 def concealed(statement: str) -> str:
     """Return a statement with a question mark for every value."""
-    return _PIECE.sub(_piece, statement)
+    return "".join(_shown(statement))
 
 
-def _piece(match: re.Match[str]) -> str:
-    match match.lastgroup:
-        case "comment":
-            return " "
-        case "text":
-            return "'?'"
-        case "number":
-            return "?"
-    return match[0]
+def _shown(statement: str) -> Iterator[str]:
+    sized = 0  # where the size of a type ends
+    for token in tokens(statement):
+        text = token[0]
+        match token.lastgroup:
+            case _ if token.start() < sized:
+                yield text
+            case "string" | "quoted":
+                yield "'?'"
+            case "unended" if text[0] in "'\"":
+                yield "'?'"
+            case "comment" | "unended" if text[0] != "`":
+                yield " "
+            case "mark" if token["version"]:
+                yield text.removesuffix(token["version"]) + "?"
+            case "number":
+                yield "?"
+            case "word" if text[0].isdecimal():
+                yield "?"
+            case "introducer":
+                pass
+            case kind:
+                if kind == "word" and text.lower() in _TYPES and (size := _SIZE.match(statement, token.end())):
+                    sized = size.end()
+                yield text
