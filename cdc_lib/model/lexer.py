@@ -79,6 +79,8 @@ def spark_tokens(text: str) -> Iterator[re.Match[str]]:
 def words(text: str, *, ansi_quotes: bool = True) -> Iterator[Word]:
     """Yield the words, names, strings, numbers and signs of a statement, also of comments that servers execute.
 
+    A quote without an end is the last word, of the kind unended.
+
     Args:
         text: the statement.
         ansi_quotes: whether text in double quotes is a name; else it is a string.
@@ -102,12 +104,6 @@ def words(text: str, *, ansi_quotes: bool = True) -> Iterator[Word]:
             yield Word(found.rstrip(), "word", found.rstrip().upper())
         elif kind == "unended" and found[0] != "/":
             yield Word(found[1:], "unended", "")
-
-
-def comments(text: str) -> Iterator[re.Match[str]]:
-    """Yield the tokens of comments between /* and */: comment, mark and unended."""
-    if "/*" in text:  # most statements have none
-        yield from (token for token in _MYSQL.finditer(text) if token[0].startswith("/*"))
 
 
 def uncommented(text: str) -> str:

@@ -19,6 +19,19 @@ _TYPES = frozenset(_NAMES.split())
 _SIZE = re.compile(r"\s*\(\s*\d+\s*(?:,\s*\d+\s*)?\)")
 
 
+_INSTEAD = {
+    "comment": " ",
+    "introducer": "",
+    "string": "'?'",
+    "quoted": "'?'",
+    "number": "?",
+    "/": " ",
+    "'": "'?'",
+    '"': "'?'",
+}
+"""By the kind of a token; of one without an end by its first sign."""
+
+
 def concealed(statement: str) -> str:
     """Return a statement with a question mark for every value."""
     return "".join(_shown(statement))
@@ -27,25 +40,12 @@ def concealed(statement: str) -> str:
 def _shown(statement: str) -> Iterator[str]:
     sized = 0  # where the size of a type ends
     for token in tokens(statement):
-        text = token[0]
-        match token.lastgroup:
-            case _ if token.start() < sized:
-                yield text
-            case "string" | "quoted":
-                yield "'?'"
-            case "unended" if text[0] in "'\"":
-                yield "'?'"
-            case "comment" | "unended" if text[0] != "`":
-                yield " "
-            case "mark" if token["version"]:
-                yield text.removesuffix(token["version"]) + "?"
-            case "number":
-                yield "?"
-            case "word" if text[0].isdecimal():
-                yield "?"
-            case "introducer":
-                pass
-            case kind:
-                if kind == "word" and text.lower() in _TYPES and (size := _SIZE.match(statement, token.end())):
-                    sized = size.end()
-                yield text
+        kind, text = str(token.lastgroup), token[0]
+        if kind == "word" and text.lower() in _TYPES and (size := _SIZE.match(statement, token.end())):
+            sized = size.end()
+        if token.start() < sized:
+            yield text
+        elif token["version"] or text[0].isdecimal():
+            yield text.removesuffix(token["version"]) + "?" if kind == "mark" else "?"
+        else:
+            yield _INSTEAD.get(text[0] if kind == "unended" else kind, text)

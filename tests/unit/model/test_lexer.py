@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.model.lexer import comments, spark_tokens, tokens, uncommented, words
+from cdc_lib.model.lexer import spark_tokens, tokens, uncommented, words
 
 
 def kinds(text, cut=tokens):
@@ -149,14 +149,13 @@ def test_a_quote_without_an_end_is_the_last_word():
     assert list(words("a /* b c")) == [("a", "word", "A")]
 
 
-def test_comments_between_signs_are_found_with_their_versions():
-    found = comments("a /* b */ '/* c */' /*!50001 d */ -- /* e\n /*M! f */ /* g")
-    assert [(token.lastgroup, token["version"]) for token in found] == [
-        ("comment", None),
-        ("mark", "50001"),
-        ("mark", ""),
-        ("unended", None),
+def test_a_comment_that_is_executed_has_a_version():
+    found = [
+        token["version"]
+        for token in tokens("/* b */ '/*!50000 c */' /*!50001 d */ /*M! f */")
+        if token.lastgroup == "mark"
     ]
+    assert found == ["50001", None, "", None]
 
 
 def test_a_statement_without_comments_keeps_all_that_is_executed():

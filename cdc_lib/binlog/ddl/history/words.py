@@ -29,12 +29,12 @@ def words(statement: Statement) -> list[Word]:
         raise CannotFollow("its character set is not read")
     if statement.sql_mode & (ORACLE | NO_BACKSLASH_ESCAPES) & ~(0 if "\\" in statement.text else NO_BACKSLASH_ESCAPES):
         raise CannotFollow("it was given in an SQL mode that is not read")
-    for comment in lexer.comments(statement.text):
-        if comment["unended"]:
-            raise CannotFollow("a comment has no end")
-        if int((comment["version"] or "0")[:_DIGITS]) >= _NEWEST:
-            raise CannotFollow("it has a comment that only some versions execute")
     found = list(lexer.words(statement.text, ansi_quotes=bool(statement.sql_mode & ANSI_QUOTES)))
+    for token in lexer.tokens(statement.text) if "/*" in statement.text else ():
+        if int((token["version"] or "0")[:_DIGITS]) >= _NEWEST:
+            raise CannotFollow("it has a comment that only some versions execute")
+        if token["unended"]:
+            raise CannotFollow("a comment has no end")
     if found and found[-1].kind == "unended":
         raise CannotFollow("a quote has no end")
     return found
