@@ -190,7 +190,6 @@ class ControlEvents:
             return
         if means.effect in ("savepoint", "rollback"):
             self._rolled_back.statement(statement, self._progress, self._inside)
-        shown = concealed(statement) if self._conceal else statement
         if means.effect == "rows":
             self._statement(statement, database)
             return
@@ -203,6 +202,7 @@ class ControlEvents:
             if means.effect != "create":
                 self._tables.cascades.statement(statement, means.tables, progress.place())
             if touched:
+                shown = concealed(statement) if self._conceal else statement
                 self._summary.ddl.append(Ddl(progress.position, database, shown))
             if self._facts.history is not None:
                 self._facts.history.took(progress.position, own)

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from cdc_lib.model.lexer import spark_tokens
 
-_PIECE = re.compile(
-    r"""
-      (?P<raw>[rR](?:'[^']*'|"[^"]*"))
-    | (?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
-    | (?P<name>`(?:[^`]|``)*`)
-    | (?P<comment>--|/\*)
-    | (?P<word>\w+)
-    | (?P<sign>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _OPEN_ENDS = frozenset(
     ("AND", "OR", "NOT", "LIKE", "RLIKE", "ILIKE", "IN", "IS", "BETWEEN", "=", "<", ">", "+", "*", "/", ",")
@@ -25,19 +14,19 @@ def unended(predicate: str) -> str:
     """Say what a predicate begins and does not end, or how it continues after its end; empty when all is well."""
     waiting: list[str] = []
     last = ""
-    for piece in _PIECE.finditer(predicate):
-        sign = piece["sign"]
-        if sign in ("'", '"', "`"):
-            return f"the quotation mark {sign} at character {piece.start() + 1} has no end"
+    for token in spark_tokens(predicate):
+        sign = token["sign"]
+        if token["comment"] or (token["unended"] or "").startswith("/*"):
+            return "it holds a comment, after which nothing would count"
+        if token["unended"]:
+            return f"the quotation mark {token[0][0]} at character {token.start() + 1} has no end"
         if sign == ";":
             return "it continues after a semicolon"
-        if piece["comment"]:
-            return "it holds a comment, after which nothing would count"
         if sign in _CLOSES.values():
             waiting.append(sign)
         elif sign in _CLOSES and (not waiting or waiting.pop() != _CLOSES[sign]):
-            return f"the bracket {sign} at character {piece.start() + 1} closes none"
-        last = piece[0] if piece[0].strip() else last
+            return f"the bracket {sign} at character {token.start() + 1} closes none"
+        last = last if token["space"] else sign[-1] if sign else token[0]
     if waiting:
         return f"the bracket {waiting[-1]} has no end"
     return f"nothing is after {last}" if last.upper() in _OPEN_ENDS else ""

@@ -6,12 +6,12 @@ tables, of those that they refer to, and so on.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 import pymysql
 
 from cdc_lib.errors import SourceError, SourceUnavailable
+from cdc_lib.model import lexer
 from cdc_lib.model.cascades import Cascades, ForeignKey, TableName
 from cdc_lib.mysql.connection import Session, translated
 from cdc_lib.mysql.server_facts import ServerFacts, rows_of
@@ -19,13 +19,7 @@ from cdc_lib.mysql.show_index import quoted
 
 _LOGS_CASCADES = (9, 6)
 """From this MySQL on foreign keys are the server's own, and not the storage engine's, unless it is started otherwise."""
-_ACTING = r"CASCADE|SET NULL|SET DEFAULT"
-_NAME = r"`(?:[^`]|``)+`"
-_KEY = re.compile(
-    rf"^\s*CONSTRAINT {_NAME} FOREIGN KEY \(.*?\) REFERENCES (?:(?P<database>{_NAME})\.)?(?P<table>{_NAME})"
-    rf" \((?P<columns>{_NAME}(?:, ?{_NAME})*)\)(?P<rules>.*)$",
-    re.MULTILINE,
-)
+_ACTIONS = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
 def logs_cascades(facts: ServerFacts) -> bool:
@@ -89,14 +83,14 @@ def keys_in(definition: str, table: TableName) -> Iterator[ForeignKey]:
         definition: of SHOW CREATE TABLE.
         table: its database and name.
     """
-    for found in _KEY.finditer(definition):
-        rules = found["rules"]
-        deletes, updates = (bool(re.search(rf"ON {event} (?:{_ACTING})\b", rules)) for event in ("DELETE", "UPDATE"))
+    words = list(lexer.words(definition, ansi_quotes=False))
+    keys = [word.key for word in words]
+    for at in (i for i, key in enumerate(keys) if key == "REFERENCES"):
+        opens, closes = keys.index("(", at), keys.index(")", at)
+        end = next(i for i in range(closes + 1, len(keys)) if keys[i] in (",", ")"))
+        rules = " ".join(keys[closes + 1 : end])
+        deletes, updates = (any(f"ON {event} {act}" in rules for act in _ACTIONS) for event in ("DELETE", "UPDATE"))
         if deletes or updates:
-            parent = (_plain(found["database"]) if found["database"] else table[0], _plain(found["table"]))
-            columns = tuple(map(_plain, re.findall(_NAME, found["columns"])))
-            yield ForeignKey(table, parent, columns, deletes, updates)
-
-
-def _plain(name: str) -> str:
-    return name[1:-1].replace("``", "`")
+            parent = [word.text for word in words[at:opens] if word.kind == "name"]
+            columns = tuple(word.text for word in words[opens:closes] if word.kind == "name")
+            yield ForeignKey(table, (parent[-2] if parent[1:] else table[0], parent[-1]), columns, deletes, updates)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from pymysql.connections import Connection
 from cdc_lib.errors import SourceError
 from cdc_lib.model.charset import charset_name
 from cdc_lib.model.column_types import BY_NAME, Kind
+from cdc_lib.model.lexer import words
 from cdc_lib.model.refusals import NO_SUCH_TABLE
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.schema_version import Key, row_key
@@ -21,10 +21,6 @@ from cdc_lib.mysql.server_facts import rows_of
 from cdc_lib.mysql.show_index import quoted, unique_keys
 
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
-_MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
-_ESCAPED = re.compile(r"''|\\(.)", re.DOTALL)
-_ESCAPES = {"0": "\0", "n": "\n", "r": "\r"}
-"""What the servers write of a label in a column's type, whatever the SQL mode (both: append_unescaped)."""
 
 
 class InformationSchema:
@@ -186,11 +182,7 @@ def source_type(  # noqa: PLR0911 - one return per family
         case "bit":
             return SourceType(kind, width=int(precision or 1), text=text)
         case "enum" | "set":
-            members = tuple(map(_label, _MEMBER.findall(column_type)))
+            # Servers escape the labels in a column's type whatever the SQL mode (both: append_unescaped).
+            members = tuple(word.text for word in words(column_type, ansi_quotes=False) if word.kind == "string")
             return SourceType(kind, charset=charset_name(charset or "binary"), members=members, text=text)
     return SourceType("unsupported", text=text)
-
-
-def _label(text: str) -> str:
-    """Return a label of ENUM or SET as it is."""
-    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]) if found[1] else "'", text)

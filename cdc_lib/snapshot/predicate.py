@@ -6,28 +6,18 @@ Nothing of the text goes to the server as it was typed: names are quoted, texts 
 
 from __future__ import annotations
 
-import re
+import string
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.lexer import tokens
 from cdc_lib.snapshot.chunks import quoted
 
-_WORD = re.compile(
-    r"""
-      \s+
-    | `(?P<name>(?:[^`]|``)+)`
-    | '(?P<text>(?:[^'\\]|'')*)'
-    | (?P<hex>0x[0-9A-Fa-f]+ | [xX]'[0-9A-Fa-f]*')
-    | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-    | (?P<word>[^\W\d]\w*)
-    | (?P<sign><=>|<=|>=|<>|!=|[=<>(),+-])
-    """,
-    re.VERBOSE,
-)
 _COMPARISONS = {"=", "<=>", "<", "<=", ">", ">=", "<>", "!="}
 _CONSTANTS = {"TRUE", "FALSE", "NULL"}
 _KEYWORDS = {"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", *_CONSTANTS}
+_READ = {"name", "string", "number", "0x", "introducer", "word", "sign"}
 _DEEPEST = 50
 """Brackets in brackets."""
 
@@ -70,14 +60,14 @@ class _Parser:
 
     def _cut(self) -> list[_Token]:
         found: list[_Token] = []
-        at = 0
-        while at < len(self._text):
-            match = _WORD.match(self._text, at)
-            if match is None:
-                raise self._refused(f"{self._text[at : at + 10]!r} is not understood here")
-            if match.lastgroup is not None:
-                found.append(_Token(match.lastgroup, match[match.lastgroup]))
-            at = match.end()
+        for token in tokens(self._text):
+            kind, text = str(token.lastgroup), token[0]
+            if kind == "number" and text[:2] in ("0x", "0b"):
+                kind = text[:2]
+            if kind in _READ and not (kind == "string" and "\\" in text):
+                found.append(_Token(kind, text))
+            elif kind != "space":
+                raise self._refused(f"{text[:10]!r} is not understood here")
         return found
 
     def _any(self) -> str:
@@ -144,13 +134,15 @@ class _Parser:
         match token.kind:
             case "number":
                 found = token.text
-            case "hex":
-                digits = token.text[2:].strip("'")
-                found = f"X'{'0' * (len(digits) % 2)}{digits}'"
-            case "text":
-                found = f"_utf8mb4 X'{token.text.replace(chr(39) * 2, chr(39)).encode().hex()}'"
+            case "0x":
+                found = self._bytes(token.text[2:])
+            case "introducer" if token.text in ("x", "X"):
+                self._at += 1
+                found = self._bytes(self._tokens[self._at - 1].text[1:-1])
+            case "string":
+                found = f"_utf8mb4 X'{token.text[1:-1].replace(chr(39) * 2, chr(39)).encode().hex()}'"
             case "name":
-                found = self._column(token.text.replace("``", "`"))
+                found = self._column(token.text[1:-1].replace("``", "`"))
             case "word" if token.key in _CONSTANTS:
                 found = token.key
             case "word" if token.key not in _KEYWORDS:
@@ -159,6 +151,11 @@ class _Parser:
                 what = f"a column or a constant is missing before {token.text!r}" if token.text else "it ends too early"
                 raise self._refused(what)
         return found
+
+    def _bytes(self, digits: str) -> str:
+        if not set(digits) <= set(string.hexdigits):
+            raise self._refused(f"{digits!r} are not hex digits")
+        return f"X'{'0' * (len(digits) % 2)}{digits}'"
 
     def _column(self, name: str) -> str:
         own = self._columns.get(name.lower())

@@ -36,7 +36,6 @@ ASKED = {"kind", "form", "lake_type"}
 """Names of a column's type and its parts; other classes have a ``kind`` too, of which no value is the name of a type alone."""
 
 ELSEWHERE = {
-    "cdc_lib/binlog/ddl/ddl.py": "quotes of a lexer",
     "cdc_lib/binlog/ddl/history/words.py": "words of a lexer",
     "cdc_lib/model/table_mode.py": "types of the lake's own columns",
     "cdc_lib/binlog/rows/hidden_columns.py": "columns of the server's own",
@@ -45,6 +44,7 @@ ELSEWHERE = {
     "cdc_lib/model/route.py": "the column of a route is a text",
     "cdc_lib/binlog/rows/mapped_tables.py": "the promise of old_temporals",
     "cdc_lib/config/start.py": "where a source begins",
+    "cdc_lib/model/lexer.py": "words of a lexer",
     "cdc_lib/snapshot/predicate.py": "words of a lexer",
 }
 """Files that name types and decide nothing that a new type changes."""

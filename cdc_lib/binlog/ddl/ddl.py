@@ -1,18 +1,17 @@
 """What a statement in the binlog means for captured tables.
 
-Only as much grammar as is needed to name the tables. The words are cut here: the server writes statements as they were
-typed, in any vendor's syntax and SQL mode, and a library that gives up on one of them would hide a TRUNCATE. Comments are
-left out, except those with an exclamation mark, which the server executes.
+Only as much grammar as is needed to name the tables: the server writes statements as they were typed, in any vendor's syntax
+and SQL mode, and a library that gives up on one of them would hide a TRUNCATE.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from cdc_lib.model import lexer
+from cdc_lib.model.lexer import Word
 from cdc_lib.model.table_name import EVERY_TABLE
 
 Effect = Literal[
@@ -35,17 +34,6 @@ _REMOVING = {"UNIQUE", "PRIMARY", "MODIFY", "CHANGE"}
 _BEFORE_INDEX = {"OR", "REPLACE", "ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"}
 _FRONT = 5
 """Words of ``CREATE OR REPLACE TEMPORARY TABLE``, the longest way to say what is meant."""
-_WORD = re.compile(
-    r"""
-      \s+ | --(?=\s|$)[^\n]* | \#[^\n]* | /\*(?!M?!).*?(?:\*/|\Z) | /\*M?!\d* | \*/   # nothing
-    | `(?P<name>(?:[^`]|``)*+)(?:`|\Z)
-    | "(?P<double>(?:[^"\\]|""|\\.)*+)(?:"|\\?\Z)
-    | '(?P<single>(?:[^'\\]|''|\\.)*+)(?:'|\\?\Z)
-    | (?P<word>[\w$]+)
-    | (?P<sign>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +64,21 @@ class Meaning:
         return replace(self, tables=tuple(map(_lower, self.tables)), renamed=renamed)
 
 
-class Word(NamedTuple):
-    """A word as it is named, and in upper case when it can be a keyword (empty when it is quoted)."""
-
-    text: str
-    key: str
-
-
 def bare(statement: str) -> str:
     """Return the statement after MariaDB's ``SET STATEMENT variable = value, ... FOR``, which is logged with it."""
     keys: list[str] = []
     depth = 0
-    for match in _WORD.finditer(statement):
-        if match.lastgroup is None:
+    for token in lexer.tokens(statement):
+        if token.lastgroup in ("space", "comment", "mark"):
             continue
-        key = match[match.lastgroup].upper() if match.lastgroup in ("word", "sign") else ""
+        key = token[0].upper() if token.lastgroup in ("word", "sign") else ""
         depth += (key == "(") - (key == ")")
         if len(keys) < 2:
             keys.append(key)
             if keys != ["SET", "STATEMENT"][: len(keys)]:
                 return statement
         elif key == "FOR" and depth == 0:
-            return bare(statement[match.end() :].lstrip())
+            return bare(statement[token.end() :].lstrip())
     return statement
 
 
@@ -108,7 +89,7 @@ def meaning(statement: str, database: str) -> Meaning:
         statement: its text.
         database: its default database, for names without one.
     """
-    words = cut(statement)
+    words = lexer.words(statement)
     front = list(islice(words, _FRONT))
     keys = [word.key for word in front]
     head = keys[0] if keys else ""
@@ -145,19 +126,6 @@ def meaning(statement: str, database: str) -> Meaning:
         found = replace(found, effect="lossy")  # MariaDB leaves out rows with a key that another has
     if_missing = head == "CREATE" and [word.key for word in behind[:3]] == ["IF", "NOT", "EXISTS"]
     return replace(found, if_missing=if_missing, replaces=head == "CREATE" and replaces)
-
-
-def cut(statement: str) -> Iterator[Word]:
-    """Yield the words, names and signs of a statement; a quote without an end takes the rest."""
-    for match in _WORD.finditer(statement):
-        kind = match.lastgroup
-        if kind == "name":
-            yield Word(match["name"].replace("``", "`"), "")
-        elif kind in ("double", "single"):
-            quote = '"' if kind == "double" else "'"
-            yield Word(match[kind].replace(quote * 2, quote), "")
-        elif kind is not None:
-            yield Word(match[kind], match[kind].upper())
 
 
 def _after_if(words: list[Word]) -> list[Word]:

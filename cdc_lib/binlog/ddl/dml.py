@@ -2,15 +2,15 @@
 
 Such statements are the daily bread of heartbeats and checksum tools, which switch their sessions to STATEMENT; in tables that
 nobody captures they do no harm. Here only what is plain is named: what is out of the ordinary, or calls a function that
-is none of the server's own (it may write any table), has no answer. The words are cut as in ddl.py, and not by a library:
-one that takes ``UPDATE LOW_PRIORITY t`` for a table LOW_PRIORITY with the alias t would hide what is written.
+is none of the server's own (it may write any table), has no answer. No library reads the words: one that takes ``UPDATE LOW_PRIORITY t`` for a table LOW_PRIORITY with the alias t would hide what is written.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from cdc_lib.binlog.ddl.ddl import Word, cut
+from cdc_lib.model import lexer
+from cdc_lib.model.lexer import Word
 
 Table = tuple[str, str]
 
@@ -45,7 +45,7 @@ def written_tables(statement: str, database: str) -> tuple[Table, ...] | None:
         statement: its text.
         database: its default database, for names without one.
     """
-    words = list(cut(statement))
+    words = list(lexer.words(statement))
     while words and words[-1].key == ";":
         words.pop()
     if not words or any(word.key == ";" for word in words):
@@ -80,7 +80,7 @@ _Found = tuple[Table, tuple[int, list[Word]]]
 
 def _name(words: list[Word], database: str) -> _Found | None:
     """Return the table that is at the front of the words."""
-    if words and _is_sign(words[0]):
+    if words and words[0].kind == "sign":
         return None
     if len(words) > 2 and words[1].key == ".":
         return (words[0].text, words[2].text), (3, words)
@@ -110,10 +110,6 @@ def _calls_nothing(words: list[Word], name: tuple[int, list[Word]]) -> bool:
             continue
         if i > 1 and words[i - 2].key == ".":
             return False
-        if not _is_sign(before) and before.key not in _HARMLESS:
+        if before.kind != "sign" and before.key not in _HARMLESS:
             return False
     return True
-
-
-def _is_sign(word: Word) -> bool:
-    return len(word.key) == 1 and not (word.key.isalnum() or word.key in "_$")

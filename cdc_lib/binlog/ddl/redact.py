@@ -7,35 +7,45 @@ become question marks and comments go; names, keywords and the sizes of types st
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-_TYPES = (
-    "tinyint|smallint|mediumint|int|integer|bigint|decimal|dec|numeric|fixed|float|double|precision|bit|year|time|datetime"
-    "|timestamp|current_timestamp|now|char|character|varchar|varying|nchar|nvarchar|binary|varbinary|text|blob|vector"
+from cdc_lib.model.lexer import tokens
+
+_NAMES = (
+    "tinyint smallint mediumint int integer bigint decimal dec numeric fixed float double precision bit year time datetime "
+    "timestamp current_timestamp now char character varchar varying nchar nvarchar binary varbinary text blob vector"
 )
-_PIECE = re.compile(
-    rf"""
-      (?P<comment> --(?=\s|\Z)[^\n]* | \#[^\n]* | /\*(?!M?!).*?(?:\*/|\Z) )
-    | (?P<name> `(?:[^`]|``)*+(?:`|\Z) )
-    | (?P<text> (?:\b[xXbBnN]|\b_\w+\s*+)? (?: '(?:[^'\\]|''|\\.)*+(?:'|\\?\Z) | "(?:[^"\\]|""|\\.)*+(?:"|\\?\Z) ) )
-    | (?P<size> \b(?:{_TYPES})\s*\(\s*\d+\s*(?:,\s*\d+\s*)?\) )
-    | (?P<word> [^\W\d][\w$]* )
-    | (?P<number> \.?\d[\w.]* )
-    """,
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
+_TYPES = frozenset(_NAMES.split())
+_SIZE = re.compile(r"\s*\(\s*\d+\s*(?:,\s*\d+\s*)?\)")
+
+
+_INSTEAD = {
+    "comment": " ",
+    "introducer": "",
+    "string": "'?'",
+    "quoted": "'?'",
+    "number": "?",
+    "/": " ",
+    "'": "'?'",
+    '"': "'?'",
+}
+"""By the kind of a token; of one without an end by its first sign."""
 
 
 def concealed(statement: str) -> str:
     """Return a statement with a question mark for every value."""
-    return _PIECE.sub(_piece, statement)
+    return "".join(_shown(statement))
 
 
-def _piece(match: re.Match[str]) -> str:
-    match match.lastgroup:
-        case "comment":
-            return " "
-        case "text":
-            return "'?'"
-        case "number":
-            return "?"
-    return match[0]
+def _shown(statement: str) -> Iterator[str]:
+    sized = 0  # where the size of a type ends
+    for token in tokens(statement):
+        kind, text = str(token.lastgroup), token[0]
+        if kind == "word" and text.lower() in _TYPES and (size := _SIZE.match(statement, token.end())):
+            sized = size.end()
+        if token.start() < sized:
+            yield text
+        elif token["version"] or text[0].isdecimal():
+            yield text.removesuffix(token["version"]) + "?" if kind == "mark" else "?"
+        else:
+            yield _INSTEAD.get(text[0] if kind == "unended" else kind, text)

@@ -19,6 +19,7 @@ from cdc_lib.binlog.rows import locate
 from cdc_lib.binlog.rows.table_map import TableLayout
 from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.cascades import Cascades, OnCascade, TableName
+from cdc_lib.model.lexer import uncommented
 
 Records = npt.NDArray[np.int64]
 
@@ -130,7 +131,7 @@ class CascadeWatch:
 
     def statement(self, text: str, tables: Collection[TableName], place: Place) -> None:
         """Look at a statement: after one that drops a foreign key nobody can tell what that key did before."""
-        if self._cascades.logged or self._rule == "ignore" or not _DROPS_KEY.search(text):
+        if self._cascades.logged or self._rule == "ignore" or not _DROPS_KEY.search(uncommented(text)):
             return
         for table in self._cascades.reached(tables):
             self._found.setdefault(table, (f"a foreign key of {'.'.join(next(iter(tables)))} was dropped", place))

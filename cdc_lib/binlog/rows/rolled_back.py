@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cdc_lib.binlog.ddl.ddl import cut
 from cdc_lib.binlog.framing import packets
 from cdc_lib.binlog.framing.progress import Progress
 from cdc_lib.errors import DecodeError, RowsRolledBack
+from cdc_lib.model import lexer
 
 
 class _RowPlace(NamedTuple):
@@ -64,7 +64,7 @@ class RolledBackRows:
             self._group, self._savepoints = group, {}
         if not state[packets.IN_TRANSACTION]:
             return
-        words = list(cut(text))
+        words = list(lexer.words(text))
         head, name = words[0].key, words[-1].text.casefold()
         if head == "SAVEPOINT":
             self._savepoints.pop(name, None)  # one of the same name goes, and this is the newest

@@ -105,9 +105,12 @@ def test_only_tables_that_are_taken_count_and_the_source_file_decides():
             read(deleted, **options)
 
 
-def test_a_key_that_is_dropped_counts_for_all_before():
+@pytest.mark.parametrize(
+    "clause", [b"DROP FOREIGN KEY k", b"drop/* old */constraint k", b"/*!40000 DROP */FOREIGN\nKEY k"]
+)
+def test_a_key_that_is_dropped_counts_for_all_before(clause):
     """What it did is not known any more."""
-    binlog = window().query(b"ALTER TABLE c DROP FOREIGN KEY k")
+    binlog = window().query(b"ALTER TABLE c " + clause)
     with pytest.raises(TableReplaced, match="was dropped") as caught:
         read(binlog)
     assert caught.value.context["table"] == "db.c, db.g"

@@ -18,6 +18,14 @@ from cdc_lib.binlog.ddl.redact import concealed
         ("INSERT INTO t VALUES (_utf8mb4'ä', N'b', 'open", "INSERT INTO t VALUES ('?', '?', '?'"),
         ("PARTITION p1 VALUES LESS THAN (20260101)", "PARTITION p1 VALUES LESS THAN (?)"),
         ("# 42\nTRUNCATE größe_1", " \nTRUNCATE größe_1"),
+        (
+            "ALTER TABLE t /*!80023 ADD c INT ( 5 ) DEFAULT 2*/* secret */3",
+            "ALTER TABLE t /*!? ADD c INT ( 5 ) DEFAULT ?* ?",
+        ),
+        (
+            "ALTER TABLE t ADD c DOUBLE DEFAULT 1.5e-3 COMMENT _latin1 'x' /* open",
+            "ALTER TABLE t ADD c DOUBLE DEFAULT ? COMMENT '?'  ",
+        ),
     ],
 )
 def test_values_become_question_marks_and_names_stay(statement, shown):

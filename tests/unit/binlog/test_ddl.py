@@ -23,6 +23,8 @@ LOSSY = {
     'TRUNCATE TABLE "ansi"': [("db", "ansi")],
     "TRUNCATE TABLE 1st": [("db", "1st")],
     "TRUNCATE TABLE größe": [("db", "größe")],
+    "TRUNCATE TABLE ตารางที่": [("db", "ตารางที่")],
+    "DROP TABLE shop.2026, x.1e5": [("shop", "2026"), ("x", "1e5")],
     "DROP TABLES a, b": [("db", "a"), ("db", "b")],
     "DROP TABLE t WAIT 5": [("db", "t")],
     "RENAME TABLE a TO b": [("db", "a"), ("db", "b")],

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from cdc_lib.binlog.ddl.history.column import ColumnReader
 from cdc_lib.binlog.ddl.history.keys import is_key, tells_nothing
 from cdc_lib.binlog.ddl.history.types import Spelled, spelled
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, Word, clauses, parted, words
+from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, clauses, parted, words
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.column_types import INTEGERS
 from cdc_lib.model.ddl_effect import AddedDefault
+from cdc_lib.model.lexer import Word
 
 _DATE = re.compile(r"[1-9]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d")

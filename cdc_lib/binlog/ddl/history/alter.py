@@ -12,8 +12,9 @@ from cdc_lib.binlog.ddl.history.column import NewColumn, Rules, new_column
 from cdc_lib.binlog.ddl.history.draft import Draft
 from cdc_lib.binlog.ddl.history.keys import accept_key, is_key, tells_nothing
 from cdc_lib.binlog.ddl.history.types import Spelled
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, Word, parted
+from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, parted
 from cdc_lib.model.column_types import LONG_TEXTS
+from cdc_lib.model.lexer import Word
 from cdc_lib.model.schema import Column
 from cdc_lib.model.schema_version import PRIMARY, Key
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from cdc_lib.binlog.ddl.history.charsets import accept_charset
 from cdc_lib.binlog.ddl.history.types import Spelled, TypeOf, spelled
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, Word
+from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader
+from cdc_lib.model.lexer import Word
 from cdc_lib.model.schema import Column
 
 
@@ -183,7 +184,7 @@ def _value(read: Reader) -> None:
     read.accept_any("+", "-")
     first = read.take()
     # _utf8mb4'x', b'1' and DATE '2024-01-01' are two words.
-    if first.kind == "word" and read.more and read.key() == "" and not first.text.isdecimal():
+    if first.kind == "word" and read.more and read.key() == "":
         read.take()
     if read.key() == "(":
         read.inner()

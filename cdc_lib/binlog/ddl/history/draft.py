@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from cdc_lib.binlog.ddl.history.column import NewColumn
 from cdc_lib.binlog.ddl.history.keys import key_of, with_renamed, without_column
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Word
+from cdc_lib.binlog.ddl.history.words import CannotFollow
+from cdc_lib.model.lexer import Word
 from cdc_lib.model.schema import Column, TableSchema
 from cdc_lib.model.schema_version import PRIMARY, Definition, Key, row_key, sorted_keys
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, Word, parted
+from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, parted
+from cdc_lib.model.lexer import Word
 from cdc_lib.model.schema_version import PRIMARY, Key
 
 _OTHERS = {"INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}

@@ -1,44 +1,22 @@
-"""The words of a DDL statement, with strings and names told apart.
+"""Reads the words of a DDL statement, from the left to the right.
 
 :mod:`cdc_lib.binlog.ddl.ddl` names the tables of any statement; here every word counts, and what is not understood is refused.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from typing import Literal, NamedTuple
-
 from cdc_lib.binlog.ddl.statement import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, Statement
+from cdc_lib.model import lexer
+from cdc_lib.model.lexer import Word
 
-WordKind = Literal["name", "string", "word", "sign"]
-
-_TOKEN = re.compile(
-    r"""
-      \s+ | --(?=\s|$)[^\n]* | \#[^\n]* | /\*(?!M?!).*?\*/ | /\*M?!(?P<version>\d*) | \*/   # nothing
-    | `(?P<name>(?:[^`]|``)*+)`
-    | "(?P<double>(?:[^"\\]|""|\\.)*+)"
-    | '(?P<single>(?:[^'\\]|''|\\.)*+)'
-    | (?P<word>[\w$]+(?:\.\d+)?(?:[eE][+-]\d+)?)
-    | (?P<sign>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _NEWEST = 90000
 """Statements for versions from this one on stand in comments that not every server executes."""
+_DIGITS = 6
+"""Of a version at most."""
 
 
 class CannotFollow(Exception):
     """What a statement does to a definition is not certain; the text says why."""
-
-
-class Word(NamedTuple):
-    """A word: its text, what it is, and in upper case when it can be a keyword (else empty)."""
-
-    text: str
-    kind: WordKind
-    key: str
 
 
 def words(statement: Statement) -> list[Word]:
@@ -51,30 +29,15 @@ def words(statement: Statement) -> list[Word]:
         raise CannotFollow("its character set is not read")
     if statement.sql_mode & (ORACLE | NO_BACKSLASH_ESCAPES) & ~(0 if "\\" in statement.text else NO_BACKSLASH_ESCAPES):
         raise CannotFollow("it was given in an SQL mode that is not read")
-    return list(_words(statement.text, ansi=bool(statement.sql_mode & ANSI_QUOTES)))
-
-
-def _words(text: str, *, ansi: bool) -> Iterator[Word]:
-    for match in _TOKEN.finditer(text):
-        version, kind = match["version"], match.lastgroup
-        if version and int(version) >= _NEWEST:
+    found = list(lexer.words(statement.text, ansi_quotes=bool(statement.sql_mode & ANSI_QUOTES)))
+    for token in lexer.tokens(statement.text) if "/*" in statement.text else ():
+        if int((token["version"] or "0")[:_DIGITS]) >= _NEWEST:
             raise CannotFollow("it has a comment that only some versions execute")
-        if kind == "name":
-            yield Word(match["name"].replace("``", "`"), "name", "")
-        elif kind == "double" and ansi:
-            yield Word(match["double"].replace('""', '"'), "name", "")
-        elif kind in ("single", "double"):
-            quote = "'" if kind == "single" else '"'
-            yield Word(_unescaped(match[kind], quote), "string", "")
-        elif kind == "word":
-            yield Word(match["word"], "word", match["word"].upper())
-        elif kind == "sign":
-            yield Word(match["sign"], "sign", match["sign"])
-
-
-def _unescaped(text: str, quote: str) -> str:
-    plain = text.replace(quote * 2, quote)
-    return re.sub(r"\\(.)", lambda m: _ESCAPED.get(m[1], m[1]), plain, flags=re.DOTALL)
+        if token["unended"]:
+            raise CannotFollow("a comment has no end")
+    if found and found[-1].kind == "unended":
+        raise CannotFollow("a quote has no end")
+    return found
 
 
 class Reader:
@@ -120,7 +83,7 @@ class Reader:
     def name(self) -> str:
         """Return the next word as a name."""
         word = self.take()
-        if word.kind not in ("name", "word"):
+        if word.kind not in ("name", "word", "number"):
             raise CannotFollow(f"a name is expected where {word.text!r} stands")
         return word.text
 

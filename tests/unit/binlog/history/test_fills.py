@@ -40,6 +40,15 @@ def test_the_same_value_in_every_row_is_told(clauses, expected):
 
 
 @pytest.mark.parametrize(
+    "table", ["shop.1st", "`shop`.1st", "shop.2026", "1st", "$t", "ตารางที่", "cafe\u0301", "`a``b`.`c d`"]
+)
+def test_a_table_may_have_any_name(table):
+    """Without quotes it may begin with a digit, and hold letters of all scripts."""
+    (fill,) = added_defaults(Statement(f"ALTER TABLE {table} ADD x INT DEFAULT 5", "db"), mariadb=False)
+    assert fill.value == "5"
+
+
+@pytest.mark.parametrize(
     "clauses",
     [
         "ADD x INT DEFAULT (1 + 1)",

@@ -1,0 +1,117 @@
+"""What the text of an SQL statement consists of: the one place that knows its strings, names, comments, numbers and words. Pure.
+
+A statement in the binlog is what a client typed, in any vendor's syntax and SQL mode. So nothing is refused here: every character
+belongs to exactly one token, and a quote or a comment without an end takes the rest. The time is linear in the length.
+
+A backslash in quotes is an escape, as it is without NO_BACKSLASH_ESCAPES. Text in double quotes is a string, or a name with
+ANSI_QUOTES: the caller decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+WordKind = Literal["name", "string", "number", "word", "sign", "unended"]
+
+_LETTER = r"[^\x00-#%-/:-@\[-^`{-\x7f\s\ufffd]"
+"""What a name without quotes consists of: digits, letters, $, _ and all that is not ASCII, such as the vowel signs of Thai. U+FFFD is
+a byte that could not be decoded.
+"""
+_TOKENS = r"""
+      (?P<space>\s++)
+    | {first}
+    | (?P<word>{letter}++)
+    | (?P<name>`[^`]*+(?:``[^`]*+)*+`)
+    | (?P<string>'[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*+')
+    | (?P<quoted>"[^"\\]*+(?:(?:""|\\.)[^"\\]*+)*+")
+    | {comments}
+    | (?P<unended>(?:[`'"]|/\*).*+)
+    | (?P<sign><=>|<>|[<>!:]=|.)
+    """
+_NUMBERS = rf"""(?=[0-9.])(?P<number>
+        (?:(?<!{_LETTER})(?<![.`"])\.[0-9]++|(?<!\.)[0-9]++\.[0-9]*+)(?:[eE][+-]?[0-9]++)?+
+      | (?:[0-9]++(?:[eE][+-]?[0-9]++)?+|0x[0-9A-Fa-f]++|0b[01]++)(?!{_LETTER})
+      )"""
+"""After a name a point begins no number, and digits with letters after them are a word: shop.1st is a table."""
+_MYSQL = re.compile(
+    _TOKENS.format(
+        letter=_LETTER,
+        first=rf"(?P<introducer>(?:[xXbBnN]|_\w++\s*+)(?=['\"])) | {_NUMBERS}",
+        comments=r"(?P<comment>--(?=\s|\Z)[^\n]* | \#[^\n]* | /\*(?!M?!).*?\*/) | (?P<mark>/\*M?!(?P<version>[0-9]*)|\*/(?!\*))",
+    ),
+    re.VERBOSE | re.DOTALL,
+)
+_SPARK = re.compile(
+    _TOKENS.format(
+        letter=_LETTER, first=r"(?P<raw>[rR](?:'[^']*'|\"[^\"]*\"))", comments=r"(?P<comment>--[^\n]* | /\*.*?\*/)"
+    ),
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+
+class Word(NamedTuple):
+    """A word: its text without quotes, what it is, and in upper case when it can be a keyword or a sign (else empty)."""
+
+    text: str
+    kind: WordKind
+    key: str
+
+
+def tokens(text: str) -> Iterator[re.Match[str]]:
+    """Yield the tokens of a statement of MySQL or MariaDB; joined they are the text.
+
+    Kinds (``lastgroup``): space, comment, mark (the ends of a comment that servers execute, with its ``version``), introducer (the
+    character set of the string after it, or X, B, N), number, word, name (in backticks), string, quoted (in double quotes), unended
+    (a quote or comment without an end, with the rest) and sign.
+    """
+    return _MYSQL.finditer(text)
+
+
+def spark_tokens(text: str) -> Iterator[re.Match[str]]:
+    """Yield the tokens of Spark SQL: the same without mark, introducer and number, and with raw, a string without escapes."""
+    return _SPARK.finditer(text)
+
+
+def words(text: str, *, ansi_quotes: bool = True) -> Iterator[Word]:
+    """Yield the words, names, strings, numbers and signs of a statement, also of comments that servers execute.
+
+    A quote without an end is the last word, of the kind unended.
+
+    Args:
+        text: the statement.
+        ansi_quotes: whether text in double quotes is a name; else it is a string.
+    """
+    for token in _MYSQL.finditer(text):
+        kind = token.lastgroup
+        if kind == "space":
+            continue
+        found = token[0]
+        if kind == "word":
+            yield Word(found, "word", found.upper())
+        elif kind == "sign":
+            yield Word(found, "sign", found)
+        elif kind == "name" or (kind == "quoted" and ansi_quotes):
+            yield Word(found[1:-1].replace(found[0] * 2, found[0]), "name", "")
+        elif kind == "number":
+            yield Word(found, "number", found.upper())
+        elif kind in ("string", "quoted"):
+            yield Word(_unescaped(found), "string", "")
+        elif kind == "introducer":
+            yield Word(found.rstrip(), "word", found.rstrip().upper())
+        elif kind == "unended" and found[0] != "/":
+            yield Word(found[1:], "unended", "")
+
+
+def uncommented(text: str) -> str:
+    """Return a statement with a space for each comment; what servers execute stays."""
+    return "".join(" " if token.lastgroup in ("comment", "mark") else token[0] for token in _MYSQL.finditer(text))
+
+
+def _unescaped(string: str) -> str:
+    quote = string[0]
+    plain = string[1:-1].replace(quote * 2, quote)
+    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), plain) if "\\" in plain else plain
