@@ -165,7 +165,7 @@ def _show(found: list[Took], version: str) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     for one in found:
         each = f"{1000 * one.cpu / one.tables:.2f}"
-        numbers = (one.tables, one.uncompared, one.dumps, one.connections)
+        numbers = (one.tables, one.left_out, one.dumps, one.connections)
         table.add_row(one.metadata, *map(str, numbers), f"{one.plan:.2f}", f"{one.drain:.2f}", each)
     console.print(table)
 

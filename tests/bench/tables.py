@@ -20,6 +20,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.manifest import Manifest, SnapshotChunk
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.pipeline import Pipeline
@@ -122,7 +123,7 @@ class _Steps:
         yield "ack of all the others", self.ack
         yield "plan of a merge", lambda: self.pipeline.plan_merge(by="bench")
         yield "plan of a merge, adopted", lambda: self.pipeline.plan_merge(by="bench")
-        names = [f"{database}.{table}" for database, table in tables]
+        names = [TableName(database, table) for database, table in tables]
         yield "new snapshots of all, recorded", lambda: self.anew(names)
 
     def cursor(self) -> Cursor:
@@ -151,7 +152,7 @@ class _Steps:
         """Count what is durable once more."""
         self.pipeline._moved_over_durable(self.cursor(), "bench")
 
-    def anew(self, names: list[str]) -> None:
+    def anew(self, names: list[TableName]) -> None:
         """Record that somebody wants all tables again."""
         lake = self.pipeline.cursors.load("shop", LAKE)
         quarantine = self.pipeline._quarantine
