@@ -1,4 +1,4 @@
-"""How fast the binlog becomes batches, beside mysql-replication and a raw copy: ``./dev bench drain``."""
+"""How fast the binlog becomes batches, beside other projects' readers and a raw copy: ``./dev bench drain``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,40 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
-from tests.bench.processes import ROOT, ReaderFailed, copy_raw, job_of, read_in_python
-from tests.bench.readers import Measured
-from tests.bench.report import DRAIN, PEER, RAW, Reading, figures, save, show, show_stages, stage_figures
+from tests.bench.peers import programs
+from tests.bench.processes import (
+    ROOT,
+    ReaderFailed,
+    copy_raw,
+    job_of,
+    raw_program,
+    read_in_python,
+    read_with_program,
+)
+from tests.bench.readers import Job, Measured
+from tests.bench.report import (
+    DRAIN,
+    GO,
+    JAVA,
+    PEERS,
+    PYTHON,
+    RAW,
+    WARM_UP,
+    NotMeasured,
+    Reading,
+    figures,
+    save,
+    show,
+    show_stages,
+    stage_figures,
+)
 from tests.bench.workloads import WORKLOADS, Workload, Written, prepare, write
 from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
 
@@ -21,16 +47,37 @@ SERVERS = {"mysql": MySqlServer, "mariadb": MariaDbServer}
 SETTINGS = {"max-binlog-size": "1G"}
 WITHOUT_TLS = {"mysql": {"tls-version": ""}, "mariadb": {"ssl": "OFF", "ssl-cert": None, "ssl-key": None}}
 """Every reader encrypts automatically when the server can: it is the server that must not."""
+READERS = {"mysqlbinlog": RAW, **{peer: peer for peer in PEERS}}
+"""What the drain can be compared with, by the names of the option."""
+_WHY = 300
+"""Characters of the reason why a reader was not measured."""
+
+Read = Callable[[Job], Measured]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What the command found.
+
+    Args:
+        readings: one for each workload and reader.
+        missing: readers that were not measured.
+        stages: CPU seconds of the drain by workload and stage.
+    """
+
+    readings: list[Reading] = field(default_factory=list)
+    missing: list[NotMeasured] = field(default_factory=list)
+    stages: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 def main() -> int:
     """Write the workloads, run the readers, print and save what they took."""
     options = _options()
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = Console(width=None if sys.stdout.isatty() else 140)
     began = time.monotonic()
     wanted = [workload for workload in WORKLOADS if workload.name in options.workloads]
-    readings: list[Reading] = []
-    stages: dict[str, dict[str, float]] = {}
+    results = Results()
+    readers = _readers(options.server, [READERS[name] for name in options.readers], results)
     load = os.getloadavg()[0]
     settings = SETTINGS if options.tls else {**SETTINGS, **WITHOUT_TLS[options.server]}
     with SERVERS[options.server](settings=settings) as server:
@@ -38,22 +85,23 @@ def main() -> int:
         prepare(server)
         try:
             for workload in wanted:
-                readings += _workload(server, workload, options, console, stages)
+                _workload(server, workload, options, console, readers, results)
         except ReaderFailed as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
-    show(readings, name, console)
-    show_stages(stages, console)
-    found = [*figures(readings), *stage_figures(stages)]
+    show(results.readings, results.missing, name, console)
+    show_stages(results.stages, console)
+    found = [*figures(results.readings), *stage_figures(results.stages)]
     about = {
         "scale": options.scale,
         "tls": options.tls,
         "load_before": round(load, 2),
         "runs": f"{options.runs} of each reader, the one with the least CPU counts",
-        "warm_up": "Python, imports and one drain of a small window of the same table are not counted",
-        "slices": _slices(readings),
+        "warm_up": f"not counted: {WARM_UP}",
+        "slices": _slices(results.readings),
+        "not_measured": [asdict(one) for one in results.missing],
     }
-    save(found, name, about, options.output)
+    save(found, name, about, options.output, _versions(results.readings))
     console.print(f"{time.monotonic() - began:.0f} s in all, load {load:.1f} before; saved as {options.output}")
     return 0
 
@@ -66,6 +114,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=5, help="of each reader; the one with the least CPU counts (5)")
     parser.add_argument("--tls", action="store_true", help="all readers over encrypted connections")
     parser.add_argument("--workloads", nargs="+", choices=names, default=names, help="some of the five")
+    parser.add_argument(
+        "--readers", nargs="*", choices=READERS, default=list(READERS), help="what the drain is compared with (all)"
+    )
     parser.add_argument("--output", type=Path, help="the file to write (build/bench/drain.json, drain-mariadb.json)")
     options = parser.parse_args()
     if options.output is None:
@@ -74,51 +125,88 @@ def _options() -> argparse.Namespace:
     return options
 
 
+def _readers(flavor: str, wanted: Sequence[str], results: Results) -> dict[str, Read]:
+    """Return the wanted readers that are on this machine or can be built; enter the others as not measured."""
+    prepared: dict[str, Callable[[], Read]] = {
+        RAW: lambda: partial(copy_raw, raw_program(flavor)),
+        PYTHON: lambda: partial(read_in_python, PYTHON),
+        GO: lambda: partial(read_with_program, GO, programs.go_mysql()),
+        JAVA: lambda: partial(read_with_program, JAVA, programs.binlog_connector()),
+    }
+    found: dict[str, Read] = {}
+    for reader in wanted:
+        try:
+            found[reader] = prepared[reader]()
+        except programs.ReaderMissing as error:
+            results.missing.append(NotMeasured("all", reader, _one_line(error)))
+    return found
+
+
 def _workload(
     server: SqlServer,
     workload: Workload,
     options: argparse.Namespace,
     console: Console,
-    stages: dict[str, dict[str, float]],
-) -> list[Reading]:
-    """Write one workload, let every reader read it, and enter where the drain's time goes into ``stages``."""
+    readers: dict[str, Read],
+    results: Results,
+) -> None:
+    """Write one workload and let every reader read it.
+
+    Raises:
+        ReaderFailed: the drain or the raw copy failed; of a peer it is entered as not measured.
+    """
     began = time.monotonic()
     written = write(server, workload, options.scale)
     size, seconds = f"{written.bytes / 1e6:,.0f} MB", f"{time.monotonic() - began:.0f} s"
     console.print(f"{workload.name} {workload.title}: {written.rows:,} row changes, {size}, written in {seconds}")
     whole, sliced = (
-        job_of(server, written.start, written.stop, written.warm, rows)
+        job_of(server, written.start, written.stop, written.warm, rows, tls=options.tls)
         for rows in (written.rows, min(written.rows, workload.slice_rows))
     )
-    peer = [read_in_python(PEER, sliced) if workload.slice_rows else None for _ in range(options.runs)]
-    raw = [copy_raw(whole) for _ in range(options.runs)]
+    for reader, read in readers.items():
+        job = sliced if reader == PYTHON else whole
+        try:
+            results.readings.append(_reading(written, reader, [read(job) for _ in range(options.runs)]))
+        except ReaderFailed as error:
+            if reader not in PEERS:
+                raise
+            results.missing.append(NotMeasured(workload.name, reader, _one_line(error)))
     drained = [read_in_python("drain", whole) for _ in range(options.runs)]
-    stages[workload.name] = read_in_python("drain-by-stages", whole).stages
-    took = {RAW: _best(raw), PEER: _best(peer), DRAIN: _best(drained)}
-    runs = {RAW: raw, PEER: peer, DRAIN: drained}
-    return [_reading(written, reader, best, runs[reader]) for reader, best in took.items() if best]
+    results.readings.append(_reading(written, DRAIN, drained))
+    results.stages[workload.name] = read_in_python("drain-by-stages", whole).stages
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:_WHY]
 
 
 def _slices(readings: Sequence[Reading]) -> str:
-    """Return which part of each workload the peer read."""
-    parts = [f"{one.rows:,} of {one.of_rows:,} row changes of {one.workload}" for one in readings if one.reader == PEER]
-    return f"{PEER} read {', '.join(parts) or 'nothing'}; every other reader read all"
+    """Return which part of each workload mysql-replication read."""
+    slices = [one for one in readings if one.reader == PYTHON]
+    parts = [f"{one.rows:,} of {one.of_rows:,} row changes of {one.workload}" for one in slices]
+    return f"{PYTHON} read {', '.join(parts) or 'nothing'}; every other reader read all"
 
 
-def _best(runs: Sequence[Measured | None]) -> Measured | None:
-    """Return the run with the least CPU, which others on the machine disturbed least; None when the reader is not there."""
-    return min((run for run in runs if run), key=lambda run: run.cpu, default=None)
+def _versions(readings: Sequence[Reading]) -> dict[str, str]:
+    """Return the versions of the peers that were measured and are no Python."""
+    known = {GO: programs.go_mysql_version, JAVA: programs.binlog_connector_version}
+    read = {one.reader for one in readings}
+    return {peer: version() for peer, version in known.items() if peer in read}
 
 
-def _reading(written: Written, reader: str, took: Measured, runs: Sequence[Measured | None]) -> Reading:
-    """Put a measurement beside what was written; one that read other rows than were written is worth nothing."""
+def _reading(written: Written, reader: str, runs: Sequence[Measured]) -> Reading:
+    """Put the run with the least CPU, which others on the machine disturbed least, beside what was written.
+
+    Raises:
+        ReaderFailed: it read other rows than were written: what it took is worth nothing.
+    """
+    took = min(runs, key=lambda run: run.cpu)
     rows = written.rows if took.rows is None else took.rows
-    expected = min(written.rows, written.workload.slice_rows) if reader == PEER else written.rows
+    expected = min(written.rows, written.workload.slice_rows) if reader == PYTHON else written.rows
     if rows < expected or rows > written.rows:
         raise ReaderFailed(f"{reader} read {rows} row changes of {expected}")
     size = round(written.bytes * rows / written.rows)
-    goal, all_runs = written.workload.wall_goal, [run for run in runs if run]
-    return Reading(written.workload.name, reader, goal, rows, written.rows, size, took, all_runs)
+    return Reading(written.workload.name, reader, written.workload.wall_goal, rows, written.rows, size, took, runs)
 
 
 if __name__ == "__main__":

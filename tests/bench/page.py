@@ -8,7 +8,7 @@ import textwrap
 from typing import Any
 
 from tests.bench.processes import ROOT
-from tests.bench.report import DRAIN, PEER, RAW
+from tests.bench.report import DRAIN, GO, JAVA, PEERS, PYTHON, RAW, comparison
 from tests.bench.stages import STAGES
 from tests.bench.workloads import WORKLOADS
 
@@ -127,31 +127,48 @@ others, and other machines give other figures.
 A goal is a target of the project. No goal is a figure of another tool."""
 
 
+_ABOUT_READERS = (
+    "Scale {scale}, TLS {tls}. All readers read the same binlog of the same server over the loopback interface, each in a process "
+    f"of its own. `{RAW}` copies bytes and decodes nothing. It is a comparison, not a limit: it writes a file, and can be slower than "
+    f"a reader that decodes. `{PYTHON}`, `{GO}` (its BinlogSyncer) and `{JAVA}` (with which Debezium reads the binlog) "
+    "decode every row and throw the values away. They run with their default settings. This drain writes zstd Parquet and its manifest. "
+    "CPU seconds are those of all threads."
+)
+
+
 def _drain(document: Document, command: str) -> str:
     figures = {figure["name"]: figure for figure in document["figures"]}
     rows = []
     for workload in WORKLOADS:
-        for reader in (RAW, PEER, DRAIN):
+        for reader in (RAW, *PEERS, DRAIN):
             rows += _row(figures, workload.name, reader)
+    text = textwrap.fill(
+        _ABOUT_READERS.format(scale=document["scale"], tls="on" if document["tls"] else "off"),
+        WIDTH,
+        break_on_hyphens=False,
+    )
     titles = "\n".join(f"* {w.name}: {w.title}, {w.rows:,} row changes at scale 1" for w in WORKLOADS)
-    header = "| | reader | rows/CPU s | x peer | CPU s | wall s | speed x raw | MB/s | peak MiB |\n|---|---|--:|--:|--:|--:|--:|--:|--:|"
+    header = "| | reader | rows/CPU s | drain: x its rows/CPU s | CPU s | wall s | speed x raw | MB/s | peak MiB |\n|---|---|--:|--:|--:|--:|--:|--:|--:|"
     return f"""## The drain of {document["versions"]["server"]}: `{command}`
 
 {measured(document)}
 
-Scale {document["scale"]}, TLS {"on" if document["tls"] else "off"}. All readers read the same binlog of the same server over the
-loopback interface, each in a process of its own. `{RAW}` copies bytes and decodes nothing. It is a comparison, not a limit: it
-writes a file, and can be slower than a reader that decodes. `{PEER}`, the peer, decodes and throws away. This drain writes
-zstd Parquet and its manifest.
+{text}
 
 {titles}
 
 {header}
 {chr(10).join(rows)}
-
+{_not_measured(document)}
 {_chart(figures)}
 
 {_verdict(document["figures"])}"""
+
+
+def _not_measured(document: Document) -> str:
+    """Return which readers were not measured, and why; an empty line where all were."""
+    lines = [f"{one['workload']}, {one['reader']}: {one['why']}" for one in document.get("not_measured", ())]
+    return "\n".join(["", "Not measured:", "", *(_wrapped(f"* {line}") for line in lines), ""]) if lines else ""
 
 
 def _row(figures: dict[str, Document], workload: str, reader: str) -> list[str]:
@@ -166,8 +183,10 @@ def _row(figures: dict[str, Document], workload: str, reader: str) -> list[str]:
         return text + _between(figure, ".2f") if key == "value" else text
 
     per_cpu = "rows per CPU second"
+    ratio = figures.get(comparison(workload, reader), {}).get("ratio") if reader in PEERS else None
+    compared = "" if ratio is None else f"{ratio:,.2f}"
     cells = [
-        *(workload, reader, value(per_cpu), value(per_cpu, "ratio"), value("CPU"), value("wall")),
+        *(workload, reader, value(per_cpu), compared, value("CPU"), value("wall")),
         *(value("wall", "ratio"), value("speed"), value("peak memory")),
     ]
     return [f"| {' | '.join(cells)} |"]
@@ -182,14 +201,14 @@ def _between(figure: Document, form: str = "") -> str:
 
 
 def _chart(figures: dict[str, Document]) -> str:
-    """Return rows per CPU second as a multiple of the peer's, in the notation that code hosts draw."""
+    """Return rows per CPU second as a multiple of mysql-replication's, in the notation that code hosts draw."""
     names = [w.name for w in WORKLOADS if figures.get(f"{w.name} {DRAIN}: rows per CPU second", {}).get("ratio")]
     if not names:
         return "No workload was read by both."
     bars = [figures[f"{name} {DRAIN}: rows per CPU second"]["ratio"] for name in names]
     return f"""```mermaid
 xychart-beta
-  title "rows per CPU second, as a multiple of {PEER}"
+  title "rows per CPU second, as a multiple of {PYTHON}"
   x-axis [{", ".join(names)}]
   y-axis "times" 0 --> {round(max(bars) * 1.1)}
   bar [{", ".join(f"{bar:.1f}" for bar in bars)}]

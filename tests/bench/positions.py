@@ -30,14 +30,14 @@ from cdc_lib.model.window import Window
 from cdc_lib.mysql.binlog_stream import ServerStream, binlog_dump
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.server_facts import ServerFacts, read_facts
-from cdc_lib.plan import seek
+from cdc_lib.plan import locate
 from cdc_lib.plan.locate import BinlogSearch
 from cdc_lib.ports import CursorStore
 from cdc_lib.store.cursors import MemoryCursorStore, ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.store.periodic import PeriodicCursorStore
-from tests.bench.processes import ROOT, copy_raw, job_of
+from tests.bench.processes import ROOT, copy_raw, job_of, raw_program
 from tests.bench.report import RAW, Figure, save, spread
 from tests.bench.workloads import DATABASE, WORKLOADS, prepare, stretch
 from tests.harness.servers import MySqlServer, S3Server
@@ -138,7 +138,7 @@ def _searches(server: MySqlServer, files: int, rows: int) -> tuple[list[Found], 
     _search(written, config, credentials, "warm-up", lambda seeker: seeker.first())
     found = [_search(written, config, credentials, what, how) for what, how in wanted]
     job = job_of(server, start, stop)
-    copies = [copy for copy in (copy_raw(job) for _ in range(RUNS)) if copy is not None]
+    copies = [copy_raw(raw_program(job.flavor), job) for _ in range(RUNS)]
     return found, min(copy.wall for copy in copies), stop.offset
 
 
@@ -195,7 +195,7 @@ def _search(
     runs = []
     for _ in range(RUNS):
         dumps: Counter[str] = Counter()
-        with mock.patch.object(seek, "binlog_dump", _counted(dumps)):
+        with mock.patch.object(locate, "binlog_dump", _counted(dumps)):
             began = time.perf_counter()
             place = how(BinlogSearch("bench", config, credentials, written.facts))
             wall = time.perf_counter() - began

@@ -9,13 +9,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
+from tests.bench.peers.programs import ReaderMissing
 from tests.bench.readers import Job, Measured, cpu_seconds
 from tests.harness.servers import SqlServer, mysql_packages
 
 ROOT = Path(__file__).parents[2]
+_LONGEST = 1200
+"""Seconds that a reader may take: one that waits for an event that never comes ends too."""
 
 
 class ReaderFailed(Exception):
@@ -23,7 +27,13 @@ class ReaderFailed(Exception):
 
 
 def job_of(
-    server: SqlServer, start: Position, stop: Position, warm: tuple[Position, Position] | None = None, rows: int = 0
+    server: SqlServer,
+    start: Position,
+    stop: Position,
+    warm: tuple[Position, Position] | None = None,
+    rows: int = 0,
+    *,
+    tls: bool = False,
 ) -> Job:
     """Return what a reader is to read: a stretch of a server's binlog, after a small one to warm up with.
 
@@ -33,6 +43,7 @@ def job_of(
         stop: of the stretch.
         warm: both ends of the small one; nothing is read without it.
         rows: stop after this many row changes.
+        tls: whether the server encrypts.
     """
     return Job(
         flavor=server.flavor,
@@ -47,6 +58,7 @@ def job_of(
         rows=rows,
         warm_file=warm[0].file if warm else start.file,
         warm_stop=warm[1].offset if warm else FIRST_EVENT_OFFSET,
+        tls=tls,
     )
 
 
@@ -56,24 +68,70 @@ def read_in_python(reader: str, job: Job) -> Measured:
     Raises:
         ReaderFailed: it did not end well; the message holds what it said.
     """
-    command = [sys.executable, "-m", "tests.bench.readers", reader, job.text()]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return _read(reader, [sys.executable, "-m", "tests.bench.readers", reader, job.text()])
+
+
+def read_with_program(reader: str, program: Sequence[str], job: Job) -> Measured:
+    """Run a reader of ``tests/bench/peers``; the job must be in one binlog file.
+
+    Args:
+        reader: its name, for messages.
+        program: what starts it.
+        job: what it reads.
+
+    Raises:
+        ReaderFailed: it did not end well; the message holds what it said.
+    """
+    options = {
+        "flavor": job.flavor,
+        "host": job.host,
+        "port": job.port,
+        "user": job.user,
+        "password": job.password,
+        "tls": str(job.tls).lower(),
+        "file": job.file,
+        "start": job.start,
+        "stop": job.stop,
+        "warm-file": job.warm_file,
+        "warm-stop": job.warm_stop,
+    }
+    return _read(reader, [*program, *(f"--{name}={value}" for name, value in options.items())])
+
+
+def _read(reader: str, command: Sequence[str]) -> Measured:
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_LONGEST)
+    except subprocess.TimeoutExpired as error:
+        raise ReaderFailed(f"{reader} did not end within {_LONGEST} seconds") from error
     if done.returncode != 0:
         raise ReaderFailed(f"{reader} failed: {done.stderr.strip()[-2000:]}")
     return Measured(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def copy_raw(job: Job) -> Measured | None:
-    """Copy the binlog file with ``mysqlbinlog --raw``, which decodes nothing. None without the program.
+def raw_program(flavor: str) -> list[str]:
+    """Return what copies a binlog file. MySQL's program cannot log in to MariaDB, and MariaDB's is not always there.
 
-    MySQL's program cannot log in to MariaDB, and MariaDB's is not always there.
+    Raises:
+        ReaderMissing: MariaDB's is not on PATH.
+    """
+    if flavor == "mysql":
+        return mysql_packages.command("mysqlbinlog")
+    program = shutil.which("mariadb-binlog")
+    if program is None:
+        raise ReaderMissing("mariadb-binlog is not on PATH")
+    return [program]
+
+
+def copy_raw(program: Sequence[str], job: Job) -> Measured:
+    """Copy the binlog file with ``mysqlbinlog --raw``, which decodes nothing.
+
+    Args:
+        program: what ``raw_program`` returned.
+        job: which file.
 
     Raises:
         ReaderFailed: it did not end well, or copied less.
     """
-    program = mysql_packages.command("mysqlbinlog") if job.flavor == "mysql" else [shutil.which("mariadb-binlog")]
-    if program == [None]:
-        return None
     with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder:
         command = [
             *program,

@@ -34,6 +34,7 @@ class Job:
         warm_file: binlog file to warm up with.
         warm_stop: offset after its last event.
         stop_file: binlog file of ``stop``, when it is not ``file``.
+        tls: whether the server encrypts; the readers in Python look for themselves.
     """
 
     flavor: str
@@ -48,6 +49,7 @@ class Job:
     warm_file: str
     warm_stop: int
     stop_file: str = ""
+    tls: bool = False
 
     def text(self) -> str:
         """Return it as the argument of its process."""

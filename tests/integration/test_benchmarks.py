@@ -45,7 +45,7 @@ class Smoke:
 QUICK = [
     Smoke(
         "drain",
-        ("--scale", "0.002", "--runs", "1", "--workloads", "W1"),
+        ("--scale", "0.002", "--runs", "1", "--workloads", "W1", "--readers", "mysqlbinlog", "mysql-replication"),
         ("this drain", "mysql-replication", "mysqlbinlog --raw", "encode"),
         frozenset({"mysql-replication", "mysqlbinlog --raw"}),
     ),

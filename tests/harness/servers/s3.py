@@ -6,12 +6,9 @@ Its conditional writes (If-None-Match, If-Match) are answered as S3 answers them
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 import socket
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Self
@@ -19,13 +16,10 @@ from typing import Any, Self
 import boto3
 from botocore.config import Config
 
-from spark_jobs.runtime.jars import cache_dir, one_at_a_time
+from tests.harness.go_programs import GoFailed, built
 from tests.harness.servers.process import ServerProcess, free_port
 
 VERSITYGW = "1.8.0"
-OLDEST_GO = (1, 25)
-# The Go toolchain as a Python package with its hashes, for machines that have no Go.
-GO_LOCK = Path(__file__).with_name("go.lock")
 
 
 class NoS3Here(Exception):
@@ -141,53 +135,8 @@ def versitygw() -> Path:
     Raises:
         NoS3Here: it could not be built.
     """
-    target = cache_dir() / f"versitygw-{VERSITYGW}" / "versitygw"
-    if target.is_file():
-        return target
-    cache_dir().mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(cache_dir() / ".versitygw.lock"):
-        if not target.is_file():
-            print("building the S3 server from source, once; this takes some minutes ...", file=sys.stderr, flush=True)
-            with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=".versitygw-") as scratch:
-                built = _build(Path(scratch))
-                target.parent.mkdir(exist_ok=True)
-                built.rename(target)
-    return target
-
-
-def _build(scratch: Path) -> Path:
-    environment = {
-        **os.environ,
-        "GOBIN": str(scratch / "bin"),
-        "GOPATH": str(scratch / "path"),
-        "GOCACHE": str(scratch / "cache"),
-        "GOFLAGS": "-trimpath -modcacherw -p=2",
-        "GOTOOLCHAIN": "local",
-        "CGO_ENABLED": "0",
-    }
-    go = _go_on_path() or _fetched_go(scratch)
     module = f"github.com/versity/versitygw/cmd/versitygw@v{VERSITYGW}"
-    done = subprocess.run([go, "install", module], env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise NoS3Here(f"the S3 server (versitygw {VERSITYGW}) could not be built: {done.stderr.strip()[-2000:]}")
-    return scratch / "bin" / "versitygw"
-
-
-def _go_on_path() -> str | None:
-    go = shutil.which("go")
-    if go is None:
-        return None
-    said = subprocess.run([go, "version"], capture_output=True, text=True, env={**os.environ, "GOTOOLCHAIN": "local"})
-    version = re.search(r"go(\d+)\.(\d+)", said.stdout)
-    return go if version and (int(version[1]), int(version[2])) >= OLDEST_GO else None
-
-
-def _fetched_go(scratch: Path) -> str:
-    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]
-    command += ["--target", str(scratch / "go"), "--requirement", str(GO_LOCK)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    go = scratch / "go" / "go" / "bin" / "go"  # the toolchain itself; beside it stands a script for a real environment
-    if done.returncode != 0 or not go.is_file():
-        wanted = ".".join(map(str, OLDEST_GO))
-        raise NoS3Here(f"no Go {wanted} on PATH, and none could be had: {done.stderr.strip()[-1500:]}")
-    return str(go)
+    try:
+        return built("versitygw", VERSITYGW, "the S3 server", ["install", module])
+    except GoFailed as error:
+        raise NoS3Here(f"the S3 server (versitygw {VERSITYGW}) could not be built: {error}") from error

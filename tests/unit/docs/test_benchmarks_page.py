@@ -11,7 +11,20 @@ import pytest
 from tests.bench import page, report
 from tests.bench.lake.__main__ import PARTS
 from tests.bench.readers import Measured
-from tests.bench.report import DRAIN, PEER, RAW, Figure, Reading, figures, save, spread, stage_figures
+from tests.bench.report import (
+    DRAIN,
+    GO,
+    JAVA,
+    PEERS,
+    PYTHON,
+    RAW,
+    Figure,
+    Reading,
+    figures,
+    save,
+    spread,
+    stage_figures,
+)
 
 PAGE = Path(__file__).parents[3] / "docs" / "benchmarks.md"
 LABELS = ["Command", "Measured", "Commit", "Machine", "Versions", "Runs", "Warm-up", "Slices", "Spread"]
@@ -27,7 +40,10 @@ def sections(text: str) -> dict[str, list[str]]:
 def results(folder: Path) -> dict[str, page.Document]:
     """Return what benchmarks save, from figures that nothing was measured for."""
     runs = [Measured(1000, 1.0 + n, 0.5 + n, 1 << 20) for n in range(3)]
-    readings = [Reading("W1", reader, 0.3, 1000, 1000, 5000, runs[0], runs) for reader in (RAW, PEER, DRAIN)]
+    rows = {GO: 500, JAVA: 4000}
+    readings = [
+        Reading("W1", reader, 0.3, rows.get(reader, 1000), 4000, 5000, runs[0], runs) for reader in (RAW, *PEERS, DRAIN)
+    ]
     drain = [*figures(readings), *stage_figures({"W1": {"frame": 0.1}})]
     positions = [
         Figure("the large file", 1.0, "MB"),
@@ -52,6 +68,7 @@ def results(folder: Path) -> dict[str, page.Document]:
         "load_before": 0.1,
         "runs": "3",
         "warm_up": "none",
+        "not_measured": [{"workload": "W5", "reader": PYTHON, "why": "it read 0 row changes"}],
     }
     for name, found in told.items():
         save(found, "mysql 9", about, folder / f"{name}.json")
@@ -84,6 +101,17 @@ def test_each_section_of_the_page_says_how_it_was_measured():
     found = sections(PAGE.read_text())
     assert found
     assert {heading: labels[: len(LABELS)] for heading, labels in found.items()} == dict.fromkeys(found, LABELS)
+
+
+def test_each_reader_of_the_drain_stands_beside_it_in_the_table(tmp_path):
+    """The ratio in a peer's row is the drain's rows per CPU second as a multiple of the peer's."""
+    text = page.page(results(tmp_path))
+    cells = [
+        [cell.strip() for cell in line.split("|")[2:5]] for line in text.splitlines() if line.startswith("| W1 | ")
+    ]
+    compared = {reader: ratio for reader, _, ratio in cells if reader in (RAW, *PEERS, DRAIN)}
+    assert compared == {RAW: "", PYTHON: "1.00", GO: "2.00", JAVA: "0.25", DRAIN: ""}
+    assert f"Not measured:\n\n* W5, {PYTHON}: it read 0 row changes\n\n" in text
 
 
 def test_a_single_run_has_no_spread():
