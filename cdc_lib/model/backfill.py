@@ -8,6 +8,7 @@ from typing import Literal
 
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord
+from cdc_lib.model.table_name import TableName
 
 Into = Literal["live", "copy"]
 """The lake tables themselves, or tables beside them."""
