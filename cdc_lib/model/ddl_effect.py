@@ -44,7 +44,7 @@ class TableStatement:
         position: where its event starts. Changes of the table before it are of the rows that it took.
         added_defaults: the columns that it added with a value in every row.
         unclear: of a shadow: why the statement does not tell what its rows got.
-        time: when it was committed (UTC); None in batches of older releases.
+        time: when it was committed (UTC); None where that is not known.
         names: the columns that it renamed.
         gtid: of the statement; empty without one.
         stamp: where it renamed some: when a session ran it, in seconds since 1970, which replicas repeat.

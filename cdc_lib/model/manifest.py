@@ -144,7 +144,7 @@ class Manifest:
         xa_decisions: XA transactions that are committed or rolled back in the window, in order.
         prepared_files: the rows of ``prepared``; they count only where a window commits them.
         quarantined: tables that are at fault, whose rows are left out.
-        gtid_set: GTIDs of all of the window's transactions; empty when it has none, and in batches of older releases.
+        gtid_set: GTIDs of all of the window's transactions; empty when it has none.
         statements: what statements did to the rows of captured tables, in order.
         raw: the window's raw events; None where they are not kept.
         last_commit: commit of the last transaction by the clock of the server that committed it first; None when it has none.

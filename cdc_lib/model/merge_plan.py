@@ -57,7 +57,7 @@ class TableCut:
             None when all rows stand as the cut says. A cut at or after the point has them right.
         dropped: where the table was dropped at the source, whose lake table is at its last state since; None when it was not,
             or was made again.
-        mode: how the lake table keeps rows; None in cuts of older releases.
+        mode: how the lake table keeps rows; None where nobody looked.
         fingerprint: by what the next merge knows the lake table again; None where nobody looked.
     """
 

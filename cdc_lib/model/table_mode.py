@@ -45,7 +45,7 @@ class TableReset(NamedTuple):
         epoch: of the place.
         file: number of its binlog file.
         offset: where the statement's event starts.
-        at: when it was committed; None where an older release drained it.
+        at: when it was committed; None where that is not known.
         gtid: of the statement; empty without one.
     """
 

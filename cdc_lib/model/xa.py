@@ -57,14 +57,14 @@ class OpenTransaction:
     Args:
         manifest: key of the manifest of the batch that holds its rows; the batch must stay until the decision is merged.
         prepared: the transaction.
-        epoch: of that batch; 0 in documents of older releases.
-        server: that it was read from; None there.
+        epoch: of that batch.
+        server: that it was read from.
     """
 
     manifest: str
     prepared: Prepared
-    epoch: int = 0
-    server: ServerIdentity | None = None
+    epoch: int
+    server: ServerIdentity
 
     def is_read_again(self, epoch: int, server: ServerIdentity, start: Position) -> bool:
         """Whether its XA PREPARE is at or after the start of a window of a later epoch, in the same binlog.
@@ -72,7 +72,7 @@ class OpenTransaction:
         The epoch before it was followed further than to where this one began. What is read before that XA PREPARE is
         older than it: a decision there is one of an earlier transaction that had the same id.
         """
-        again = self.server is not None and self.epoch != epoch and self.server.is_same_server(server)
+        again = self.epoch != epoch and self.server.is_same_server(server)
         return again and start <= self.prepared.position
 
 

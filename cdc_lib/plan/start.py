@@ -193,7 +193,7 @@ class Starter:
         return place, f"found by commit times, {clock}"
 
     def _known(self, cursor: Cursor) -> Cursor:
-        """Fill in what the cursor does not know of its place: documents of older releases, and transactions without GTIDs."""
+        """Fill in what the cursor does not know of its place, such as after transactions without GTIDs."""
         on = self._gtids_on
         if cursor.in_flight or (cursor.file_times.get(cursor.position.file) and (cursor.gtids_known or not on)):
             return cursor

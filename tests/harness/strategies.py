@@ -50,7 +50,7 @@ TASKS = st.builds(
 TABLE_NAMES = st.builds(TableName, st.text(min_size=1, max_size=4), st.text(min_size=1, max_size=4))
 PREPARED = st.builds(Prepared, st.text(max_size=5), positions(), positions(), tuples(TABLE_NAMES))
 DECISIONS = st.builds(Decision, st.text(max_size=5), positions(), TIMES, st.text(max_size=5), st.booleans())
-OPEN_TRANSACTIONS = st.builds(OpenTransaction, st.text(max_size=5), PREPARED)
+OPEN_TRANSACTIONS = st.builds(OpenTransaction, st.text(max_size=5), PREPARED, COUNTS, IDENTITIES)
 FAULTS = st.builds(Fault, positions(), st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
 SET_ASIDE = st.builds(QuarantinedTable, TABLE_NAMES, FAULTS)
 ASIDES = st.builds(

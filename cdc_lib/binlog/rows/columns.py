@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -60,39 +62,45 @@ def _order_prepared(records, event, image, n, at, files, offsets, rows, times):
         times[at + i] = r[TIME]
 
 
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How the rows of a window become those of the lake, whatever their table.
+
+    Args:
+        masker: applies masks.
+        epoch: of the window.
+        values: what becomes of values that the lake cannot hold as they are.
+    """
+
+    masker: Masker
+    epoch: int
+    values: ValuePolicy
+
+
 class TableColumns:
     """Collects the rows of one layout into row groups.
 
     Args:
         layout: of the table.
         projection: which of its columns are decoded, and their masks.
-        masker: applies the masks.
-        epoch: of the window.
-        values: what becomes of values that the lake cannot hold as they are.
+        conversion: of the window.
         prepared: rows of XA transactions, which get their place in the order when they are committed.
     """
 
     def __init__(
-        self,
-        layout: TableLayout,
-        projection: Projection,
-        masker: Masker,
-        epoch: int,
-        values: ValuePolicy,
-        *,
-        prepared: bool = False,
+        self, layout: TableLayout, projection: Projection, conversion: Conversion, *, prepared: bool = False
     ) -> None:
         """Start with no rows."""
         self.layout = layout
         self.schema = projection.schema
         self.projection = projection
-        self._masker = masker
+        self._masker = conversion.masker
         self.rows = 0
         self.bytes = 0
-        self._epoch = epoch
+        self._epoch = conversion.epoch
         columns = projection.source.columns
         self._codecs = [
-            codec_for(column.type, values, from_text=False, fill=layout.added_defaults[c])
+            codec_for(column.type, conversion.values, from_text=False, fill=layout.added_defaults[c])
             for c, column in zip(projection.kept, columns, strict=True)
         ]
         self._op = FixedBuilder(pa.uint8(), np.uint8)
@@ -104,7 +112,7 @@ class TableColumns:
         self._prepared = prepared
         fields = zip(CHANGE_COLUMNS, CHANGE_TYPES, strict=True)
         # A mask changes the type of what the codec gives.
-        empty = masker.apply_all([pa.nulls(0, codec.arrow_type) for codec in self._codecs], projection)
+        empty = self._masker.apply_all([pa.nulls(0, codec.arrow_type) for codec in self._codecs], projection)
         own = ((column.name, array.type) for column, array in zip(columns, empty, strict=True))
         self._schema = pa.schema([*fields, *own])
 

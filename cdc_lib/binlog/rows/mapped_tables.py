@@ -10,7 +10,7 @@ import numpy as np
 from cdc_lib.binlog.framing import packets
 from cdc_lib.binlog.framing.progress import Progress
 from cdc_lib.binlog.rows.captured_tables import CapturedTables
-from cdc_lib.binlog.rows.columns import TableColumns
+from cdc_lib.binlog.rows.columns import Conversion, TableColumns
 from cdc_lib.binlog.rows.partial_columns import PartialColumns
 from cdc_lib.binlog.rows.partial_rows import PartialRows
 from cdc_lib.binlog.rows.table_map import TableLayout, parse, refuse_unreadable, table_name
@@ -48,7 +48,7 @@ class KnownTables:
         self._progress = progress
         self._facts = facts
         self.captured = captured
-        self._values = values
+        self._conversion = Conversion(captured.shape.masker, progress.window.epoch, values)
         self._partial: dict[tuple[int, bool], PartialRows] = {}
         self.cascades = captured.cascades
         self.spared: set[str] = set()  # tables at fault: the reading continues to find all of them
@@ -105,16 +105,15 @@ class KnownTables:
 
     def _columns(self, layout: TableLayout) -> TableColumns:
         """Return what collects the rows of a layout, with the columns and types that the lake keeps."""
-        shape = self.captured.shape
-        projection = shape.of(self._values.applied(layout.schema))
+        projection = self.captured.shape.of(self._conversion.values.applied(layout.schema))
         self._refuse_unreadable(projection)
-        return TableColumns(layout, projection, shape.masker, self._progress.window.epoch, self._values)
+        return TableColumns(layout, projection, self._conversion)
 
     def _refuse_unreadable(self, projection: Projection) -> None:
         for column in projection.source.columns:
             refuse_unreadable(projection.source.name, column)
         old = [column.name for column in projection.source.columns if column.type.form == "old"]
-        if old and self._progress.flavor == "mariadb" and self._values.legacy_temporals == "error":
+        if old and self._progress.flavor == "mariadb" and self._conversion.values.legacy_temporals == "error":
             raise UnsupportedValue(
                 f"column {old[0]} is kept in the format before MySQL 5.6, and MariaDB's binlog does not contain its fraction",
                 hint="Set mysql56_temporal_format=ON at the source and ALTER TABLE ... FORCE; or set legacy_temporals: no_fraction "
@@ -141,11 +140,9 @@ class KnownTables:
     def partial(self, slot: int, *, prepared: bool) -> PartialRows:
         """Return what decodes the events of a layout whose images need not have all columns; those of XA apart."""
         if (slot, prepared) not in self._partial:
-            like, epoch = self.columns[slot], self._progress.window.epoch
+            like = self.columns[slot]
             untold = self._facts.untold(like.layout.schema.database, like.layout.schema.table)
-            columns = PartialColumns(
-                like.layout, like.projection, self.captured.shape.masker, epoch, self._values, prepared=prepared
-            )
+            columns = PartialColumns(like.layout, like.projection, self._conversion, prepared=prepared)
             self._partial[slot, prepared] = PartialRows(columns, untold)
         return self._partial[slot, prepared]
 
@@ -156,10 +153,8 @@ class KnownTables:
     def prepared_columns(self, slot: int) -> TableColumns:
         """Return the columns that collect a layout's rows of XA transactions."""
         if slot not in self.prepared:
-            like, epoch = self.columns[slot], self._progress.window.epoch
-            self.prepared[slot] = TableColumns(
-                like.layout, like.projection, self.captured.shape.masker, epoch, self._values, prepared=True
-            )
+            like = self.columns[slot]
+            self.prepared[slot] = TableColumns(like.layout, like.projection, self._conversion, prepared=True)
         return self.prepared[slot]
 
     def touches(self, database: str, table: str) -> bool:

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
-from cdc_lib.binlog.rows.columns import TableColumns
+from cdc_lib.binlog.rows.columns import Conversion, TableColumns
 from cdc_lib.binlog.rows.gtid_column import GtidPrefixes
-from cdc_lib.binlog.rows.masking import Masker
 from cdc_lib.binlog.rows.partial_images import ABSENT, UNKNOWN
 from cdc_lib.binlog.rows.table_map import TableLayout
 from cdc_lib.binlog.types.builders import TextBuilder
@@ -21,7 +20,6 @@ from cdc_lib.binlog.types.codec import Bytes, Cells
 from cdc_lib.model.manifest import ABSENT as ABSENT_COLUMN
 from cdc_lib.model.manifest import CELL_ABSENT, CELL_HERE, CELL_UNKNOWN, CHANGE_COLUMNS
 from cdc_lib.model.projection import Projection
-from cdc_lib.model.value_policy import ValuePolicy
 
 _HERE, _ABSENT, _UNKNOWN = (ord(mark) for mark in (CELL_HERE, CELL_ABSENT, CELL_UNKNOWN))
 
@@ -51,24 +49,15 @@ class PartialColumns(TableColumns):
     Args:
         layout: of the table.
         projection: which of its columns are decoded, and their masks.
-        masker: applies the masks.
-        epoch: of the window.
-        values: what becomes of values that the lake cannot hold as they are.
+        conversion: of the window.
         prepared: rows of XA transactions.
     """
 
     def __init__(
-        self,
-        layout: TableLayout,
-        projection: Projection,
-        masker: Masker,
-        epoch: int,
-        values: ValuePolicy,
-        *,
-        prepared: bool = False,
+        self, layout: TableLayout, projection: Projection, conversion: Conversion, *, prepared: bool = False
     ) -> None:
         """Start with no rows."""
-        super().__init__(layout, projection, masker, epoch, values, prepared=prepared)
+        super().__init__(layout, projection, conversion, prepared=prepared)
         self._marks = TextBuilder(pa.string())
         self._texts: dict[int, dict[int, str]] = {}
 
