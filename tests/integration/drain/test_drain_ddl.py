@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pymysql
 import pytest
 
 from cdc_lib.errors import UnknownEvent
+from cdc_lib.model.ddl_effect import AddedDefault
 from tests.harness.capture import Capture, row_metadata
 from tests.harness.quarantine import cursor, manifest_of, rounds
 
@@ -76,6 +79,28 @@ def test_temporary_tables_never_matter(capture):
     manifest, found = told(capture, "INSERT INTO b VALUES (1, 'x')")
     assert found == []
     assert capture.ops(manifest, "a") == [("c", 1)]
+
+
+@pytest.mark.parametrize("name", ["1st", "2e5x", "a$b", "ตารางที่", "cafe\u0301", "a☃b", "`1.5`", "`we``ird -- /*`"])
+def test_names_are_read_as_the_server_reads_them(capture, name):
+    """Without quotes they may begin with a digit, and hold letters of all scripts and signs."""
+    table = f"{capture.database}.{name}"
+    manifest, _ = told(
+        capture,
+        f"CREATE TABLE {table} (id INT PRIMARY KEY)",
+        f"/* app */ ALTER TABLE {table} ADD v DECIMAL(3,1) NOT NULL DEFAULT 1.5 -- it's new",
+        f"INSERT INTO {table} VALUES (1, 2.5)",
+        f"TRUNCATE/**/{table}",
+    )
+    plain = name.strip("`").replace("``", "`")
+    assert [(one.kind, one.table.table) for one in manifest.statements] == [
+        ("create", plain),
+        ("fill", plain),
+        ("truncate", plain),
+    ]
+    assert manifest.statements[1].added_defaults == (AddedDefault("v", "1.5"),)
+    ((row,),) = [one.to_pylist() for one in capture.tables(manifest, plain)]
+    assert (row["id"], row["v"]) == (1, Decimal("2.5"))
 
 
 def test_dropping_the_database_drops_its_tables(capture):
