@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
 
 import pytest
 from pyspark.sql.functions import expr, lit
@@ -655,8 +656,7 @@ def test_the_past_tells_which_columns_are_the_same_ones(begun):
 NAMES = ("a.b", "`t`.`", 'it\'s "q"', "${env:HOME}", "%s {} \\n", "Straße 表", "select")
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("mode", "name"), zip(cycle(MODES), NAMES, strict=False))
 def test_names_mean_nothing_but_themselves(formatted, name, mode):
     """Of a namespace, a table, a key and a column; in texts, defaults and rules as well."""
     found = formatted(called=name, database=name)

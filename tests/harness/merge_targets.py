@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -208,9 +209,14 @@ class HeldWrite:
                 time.sleep(0.02)
             return value
 
-        held = udf(wait, IntegerType())
-        # One task waits; the others are left to the test.
-        return lambda frame: frame.coalesce(1).withColumn(column, held(frame[quoted(column)]))
+        held = udf(wait, IntegerType(), useArrow=False)  # else its kind would be guessed from the hints
+
+        def waiting(frame: DataFrame) -> DataFrame:
+            frame.sparkSession.sparkContext.pythonExec = sys.executable  # the worker needs what these tests have
+            # One task waits; the others are left to the test.
+            return frame.coalesce(1).withColumn(column, held(quoted(column)))
+
+        return waiting
 
     @contextmanager
     def begun(self, write: Callable[[], int]) -> Iterator[Future[int]]:
