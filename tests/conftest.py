@@ -62,8 +62,9 @@ def _deselect_other_flavor(config: pytest.Config, items: list[pytest.Item]) -> N
 
 def _flavors(item: pytest.Item) -> set[str]:
     """Return the kinds of server that a test starts, as far as its parameters and fixtures say so."""
-    parameters = item.name.partition("[")[2].rstrip("]").split("-")
-    named = {flavor for flavor in ("mysql", "mariadb") if flavor in parameters}
+    parameters = item.name.partition("[")[2].rstrip("]").lower().split("-")
+    # Such as "mysql", "mysql with GTIDs" and "MySqlServer".
+    named = {flavor for flavor in ("mysql", "mariadb") if any(one.startswith(flavor) for one in parameters)}
     fixtures = getattr(item, "fixturenames", ())
     return named or {
         flavor for flavor in ("mysql", "mariadb") if any(name.startswith(f"{flavor}_") for name in fixtures)
