@@ -656,7 +656,7 @@ def test_the_past_tells_which_columns_are_the_same_ones(begun):
 NAMES = ("a.b", "`t`.`", 'it\'s "q"', "${env:HOME}", "%s {} \\n", "Straße 表", "select")
 
 
-@pytest.mark.parametrize(("mode", "name"), zip(cycle(MODES), NAMES, strict=False))
+@pytest.mark.parametrize(("mode", "name"), list(zip(cycle(MODES), NAMES, strict=False)))
 def test_names_mean_nothing_but_themselves(formatted, name, mode):
     """Of a namespace, a table, a key and a column; in texts, defaults and rules as well."""
     found = formatted(called=name, database=name)
