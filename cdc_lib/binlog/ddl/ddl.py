@@ -67,7 +67,7 @@ class Meaning:
 def bare(statement: str) -> str:
     """Return the statement after MariaDB's ``SET STATEMENT variable = value, ... FOR``, which is logged with it."""
     keys: list[str] = []
-    depth = 0
+    start = depth = 0
     for token in lexer.tokens(statement):
         if token.lastgroup in ("space", "comment", "mark"):
             continue
@@ -76,10 +76,10 @@ def bare(statement: str) -> str:
         if len(keys) < 2:
             keys.append(key)
             if keys != ["SET", "STATEMENT"][: len(keys)]:
-                return statement
+                break
         elif key == "FOR" and depth == 0:
-            return bare(statement[token.end() :].lstrip())
-    return statement
+            start, keys = token.end(), []
+    return statement[start:].lstrip() if start else statement
 
 
 def meaning(statement: str, database: str) -> Meaning:

@@ -99,7 +99,7 @@ def test_names_are_read_as_the_server_reads_them(capture, name):
         ("truncate", plain),
     ]
     assert manifest.statements[1].added_defaults == (AddedDefault("v", "1.5"),)
-    ((row,),) = [one.to_pylist() for one in capture.tables(manifest, plain)]
+    ((row,),) = [one.to_pylist() for one in capture.tables(manifest, name)]
     assert (row["id"], row["v"]) == (1, Decimal("2.5"))
 
 

@@ -187,6 +187,8 @@ def test_transactions_and_savepoints_are_told_apart():
             "/* FOR */ SET /*M!100100 STATEMENT */ a=1 # FOR\n FOR SET STATEMENT b=2 FOR ALTER TABLE t ADD x INT",
             "ALTER TABLE t ADD x INT",
         ),
+        ("SET STATEMENT a=1 FOR " * 2000 + " DROP TABLE t", "DROP TABLE t"),
+        ("SET STATEMENT a=1 FOR SET STATEMENT b=2", "SET STATEMENT b=2"),
         ("SET PASSWORD FOR u@h = 'x'", "SET PASSWORD FOR u@h = 'x'"),
         ("SET STATEMENT a=1", "SET STATEMENT a=1"),
         ("TRUNCATE t", "TRUNCATE t"),
