@@ -98,7 +98,7 @@ FILES = {
             "masks": [{"tables": "DB.orders", "columns": ["id"], "mask": "hash"}], "mask_key_env": "OPERATIONS_PASSWORD",
             "start": "snapshot",
         },
-        "of the primary key has a mask, and a snapshot notes",
+        "of the primary key has a mask, but the manifests of a snapshot contain",
     ),
     "namespace": ({"tables": ["DB.*", "other.*"], "lake": {"namespace": "one"}}, "lake.namespace"),
     "archive": (

@@ -225,7 +225,7 @@ def test_a_part_of_a_table_is_read_again_and_given_up(cdc, mysql_server, mysql_d
     assert "not merged yet" in cdc(*part, code=2)
     for wrong in ((table, "--key-from", "1", "--where", "id = 1"), ("--key-to", "1"), (table, "--cancel", table), ()):
         assert "it is not clear what to read" in cdc("snapshot", "orders", *wrong, code=2)
-    assert "no snapshot of a part" in cdc("snapshot", "orders", "--cancel", table, code=2)
+    assert "no partial snapshot" in cdc("snapshot", "orders", "--cancel", table, code=2)
 
 
 def test_parts_are_asked_for_of_a_table_that_is_followed(cdc, sources, mysql_database):

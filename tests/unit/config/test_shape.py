@@ -149,6 +149,6 @@ def test_the_key_of_the_hashes_comes_from_the_environment_and_is_never_shown():
     assert mask_key_from_environment(config(**hashed), {"KEY": "long and secret"}) == "long and secret"
     with pytest.raises(ConfigError, match="KEY is not set"):
         mask_key_from_environment(config(**hashed), {})
-    with pytest.raises(ConfigError, match="Airflow alone"):
+    with pytest.raises(ConfigError, match="only Airflow knows"):
         mask_key_from_environment(config(**hashed, mask_key_env=None, mask_key_connection="c"), {})
     assert "secret" not in repr(Credentials("u", "p", "secret"))
