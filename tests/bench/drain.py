@@ -73,7 +73,7 @@ class Results:
 def main() -> int:
     """Write the workloads, run the readers, print and save what they took."""
     options = _options()
-    console = Console(width=None if sys.stdout.isatty() else 140)
+    console = Console(width=None if sys.stdout.isatty() else 120)
     began = time.monotonic()
     wanted = [workload for workload in WORKLOADS if workload.name in options.workloads]
     results = Results()
