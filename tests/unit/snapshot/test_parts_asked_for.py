@@ -103,5 +103,5 @@ def test_a_part_stands_in_every_select_of_its_snapshot():
     assert f"WHERE (({low}) AND ({high})) ORDER BY" in select_upper(own, part)
     assert f"({low})" in select_chunk(own, ("3", "3"), ("5", "9"), 10, part=part)
     assert select_chunk(own, None, None, 10, part=part).endswith(f"WHERE (({low}) AND ({high}))")
-    with pytest.raises(ConfigError, match="key was another one"):
+    with pytest.raises(ConfigError, match="requested under another primary key"):
         select_upper(schema(INT), part)
