@@ -336,5 +336,5 @@ def test_the_preflight_names_the_price(capture):
     """And the statement that saves it."""
     (finding,) = [finding for finding in capture.pipeline.preflight() if "binlog_row_metadata" in finding.what]
     assert finding.level == "warning"
-    assert "scd2" in finding.what
+    assert "schema history" in finding.what
     assert "FULL" in finding.hint

@@ -456,6 +456,7 @@ WAYS = {
             "cdc backfill shop --dry-run",
             "cdc backfill shop shop.orders --into copy",
             "cdc backfill shop shop.orders --since {since}",
+            "cdc backfill shop",
         ),
     ),
     "column_type_changed": Way(

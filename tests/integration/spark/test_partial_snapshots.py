@@ -107,7 +107,7 @@ def test_the_rows_of_a_condition_are_read_again(source):
     rows = dict(source.lake_rows("ints"))
     assert (rows[3], rows[4], rows[11], rows[101]) == ("v3", "wrong", "v11", "v11")
     assert task.selection.where == "`v` IN (_utf8mb4 X'7633', _utf8mb4 X'563131') AND NOT (`id` <= 2)"
-    with pytest.raises(ConfigError, match="going on"):
+    with pytest.raises(ConfigError, match="is in progress"):
         source.capture.pipeline.cancel_snapshot(source.name("ints"))
 
 

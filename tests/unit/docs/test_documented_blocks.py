@@ -87,6 +87,7 @@ PROGRAMS = {
 
 def problem_in(line):
     """Return what is wrong with a line of a shell block, up to a pipe or a file that it writes."""
+    line = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", line)  # variables for the program
     program = line.split()[0]
     if program not in PROGRAMS:
         return f"no test knows the program {program}"
