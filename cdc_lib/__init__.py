@@ -1,1 +1,1 @@
-"""Change data capture from MySQL and MariaDB in batches, and everything about it that needs neither Airflow nor Spark."""
+"""Batch change data capture from MySQL and MariaDB: everything that needs neither Airflow nor Spark."""

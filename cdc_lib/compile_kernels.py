@@ -1,8 +1,8 @@
-"""Compiles the kernels at install, so that the first window does not wait for them: ``python -m cdc_lib.compile_kernels``.
+"""Compiles the kernels at install, so that the first window does not wait for it: ``python -m cdc_lib.compile_kernels``.
 
-numba compiles a kernel when it is first called with arguments of some types. A small stream goes through the reader here, and
-every usual type through its codec, out of a row image and out of a result set. What is rare (partial row images, compressed
-events, character sets of several bytes) is still compiled where it is first met.
+numba compiles a kernel at its first call with some argument types. Here a small stream runs through the reader, and all common
+types through their codecs, from row images and result sets. Kernels for rare input (partial row images, compressed
+events, multi-byte character sets) are still compiled at their first use.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ TYPES = (
     SourceType("string", width=100, charset="latin1"),
     SourceType("bytes", width=100, charset="binary"),
 )
-"""Types that most tables have."""
+"""Common column types."""
 
 _FILE = "binlog.000001"
 
 
 def warm() -> None:
-    """Call every usual kernel once."""
+    """Call every common kernel once."""
     stream = _Stream()
     window = Window("warm", 1, Position(_FILE, 4), Position(_FILE, stream.offset))
     facts = StreamFacts("mysql", checksum=False, charsets={})
     WindowReader(window, stream, facts, CapturedTables(lambda *_: True), WindowSinks(stream, stream)).run()
-    for wanted in (datetime(2026, 1, 1, tzinfo=UTC), GtidSet("mysql", {}), window.start):
+    for start in (datetime(2026, 1, 1, tzinfo=UTC), GtidSet("mysql", {}), window.start):
         again = _Stream()
-        scan = BoundaryScan("warm", "mysql", _FILE, window.stop, wanted, checksum=False)
+        scan = BoundaryScan("warm", "mysql", _FILE, window.stop, start, checksum=False)
         scan.run(again)
     data = np.zeros(64, np.uint8)
     for source_type in TYPES:
@@ -77,13 +77,11 @@ def warm() -> None:
             codec.finish()
     cells = np.zeros((1, 1), np.int64)
     locate_text(data, 0, 0, 1, cells, cells)
-    crc32(
-        np.frombuffer(bytes(64), np.uint8), 0, 64, TABLES
-    )  # of bytes that nobody may change, as for a file's first event
+    crc32(np.frombuffer(bytes(64), np.uint8), 0, 64, TABLES)  # with read-only bytes, as for a file's first event
 
 
 class _Stream:
-    """A transaction that inserts one row, and the sink that it goes to."""
+    """A transaction that inserts one row, and its sink."""
 
     def __init__(self) -> None:
         self.offset = 4
@@ -105,14 +103,14 @@ class _Stream:
         self._wire += struct.pack("<I", size + 1)[:3] + b"\0\0" + header + body
 
     def read_into(self, view: memoryview) -> int:
-        """Give all at once."""
+        """Return all bytes at once."""
         size = len(self._wire)
         view[:size] = self._wire
         self._wire = b""
         return size
 
     def write(self, key: str, schema: TableSchema, rows: pa.Table, renames: int = 0) -> None:
-        """Look whether the row came through."""
+        """Check that the row was decoded."""
         if rows.num_rows != 1:
             raise AssertionError((key, schema, rows, renames))
 

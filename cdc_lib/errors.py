@@ -1,4 +1,4 @@
-"""Every error this project raises on purpose, in one tree.
+"""The errors of this project, in one tree.
 
 CdcError
 ├── ConfigError                  a source file, a setting or a command line is wrong
@@ -14,32 +14,32 @@ CdcError
 │   ├── UnknownEvent             an event type that is not read yet
 │   ├── UnknownSchema            rows of a table whose columns are not known
 │   ├── UnsupportedValue         a column type or a value with no exact place in the lake
-│   ├── TableReplaced            a captured table has rows that the binlog does not hold: it is read again
-│   ├── RowsRolledBack               rows that were taken back had been decoded: the window is read again
+│   ├── TableReplaced            a captured table has rows that are not in the binlog: it is read again
+│   ├── RowsRolledBack           rows that were rolled back had been decoded: the window is read again
 │   └── ChecksumMismatch         the CRC32 of an event is wrong
 ├── ReselectError *              the current row could not be read back from the source
 ├── StoreError                   object storage
 │   ├── StoreUnavailable *       no answer, or an answer that says to try again
 │   ├── CorruptBatch             a file is missing, or not what its manifest says
-│   ├── BatchesMissing              batches that the lake or a consumer has not read are no longer stored
+│   ├── BatchesMissing           batches that the lake or a consumer has not read are no longer stored
 │   └── BatchMismatch            a batch exists already with other contents
 ├── MergeError                   the lake
-│   ├── MergeConflict *          somebody else committed to the table meanwhile
+│   ├── MergeConflict *          another writer committed to the table meanwhile
 │   ├── ForeignChange            the lake table no longer holds what was merged
 │   └── IncompatibleSchema       a column change that cannot be applied without loss
 └── AckError                     cursors
-    ├── CursorMoved              the cursor is not where this task found it
+    ├── CursorMoved              the cursor was moved since this task loaded it
     ├── ConsumerHeld *           another process holds the subscription
-    ├── CursorMissing               a cursor is missing, although the source has begun
-    └── BatchNotDurable          nothing shows that the work to be acknowledged was done
+    ├── CursorMissing            a cursor is missing, although the source has begun
+    └── BatchNotDurable          the store has no evidence of the work to be acknowledged
 
-``*`` retryable: the same call may succeed later with nothing changed by hand.
+``*`` retryable: the same call may succeed later without manual action.
 
-Each error carries a message that says what happened, a ``hint`` that says what to do, and a ``context`` of names and
-numbers (source, table, file, offset, ...) that also stand in its text. All of them survive pickling, because they travel
+Each error has a message that says what happened, a ``hint`` that says what to do, and a ``context`` of names and
+numbers (source, table, file, offset, ...) that are also in its text. All of them survive pickling, because they are passed
 between Airflow's and Spark's processes.
 
-Each class has a ``code`` of its own. Documents and JSON name an error by its code, never by its class.
+Each class has its own ``code``. Documents and JSON identify an error by its code, never by its class.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Context = str | int | float | bool | None
 
 
 _OPEN = re.compile(r"\{(source|lake_table)\}")
-"""A name in a hint that whoever raises the error does not know."""
+"""A placeholder in a hint, filled in later."""
 
 
 class CdcError(Exception):
@@ -60,12 +60,12 @@ class CdcError(Exception):
 
     Args:
         message: what happened, one sentence without a full stop at its end.
-        hint: what the reader can do about it; empty when nothing can be said.
+        hint: what the reader can do about it; may be empty.
         **context: where it happened, for example ``source="shop", file="binlog.000007", offset=4``.
     """
 
     code: ClassVar[str] = "error"
-    """Names the error in stored documents and in JSON. It never changes, even if the class gets another name."""
+    """Identifies the error in stored documents and in JSON. It never changes, even if the class is renamed."""
 
     retryable: ClassVar[bool] = False
 
@@ -78,20 +78,20 @@ class CdcError(Exception):
 
     @property
     def hint(self) -> str:
-        """What to do. Names that it leaves open, as ``{source}``, are those of the place, or capitals."""
+        """What to do. Placeholders such as ``{source}`` are filled from the context, else shown in capitals."""
         known: dict[str, Context] = {**self._filled, **self.context}
         return _OPEN.sub(lambda found: str(known.get(found[1], found[1].upper())), self._hint)
 
     def assure(self, text: str) -> None:
-        """Say first what has not happened: what comes next may be done in peace."""
+        """Put a reassurance before the hint, for example that nothing was acknowledged."""
         self._hint = f"{text} {self._hint}".strip()
 
     def fill(self, **names: str) -> None:
-        """Give the names that the hint leaves open, where they are known and the error's place lacks them."""
+        """Add values for placeholders of the hint that the context does not have."""
         self._filled |= names
 
     def __str__(self) -> str:
-        """One text with the message, the place and the hint."""
+        """Return message, context and hint as one text."""
         place = ", ".join(f"{name}={value}" for name, value in self.context.items())
         text = f"{self.message} [{place}]" if place else self.message
         return f"{text}. {self.hint}" if self.hint else text
@@ -106,15 +106,15 @@ def _rebuild(kind: type[CdcError], message: str, hint: str, context: dict[str, C
 
 
 def dump_error(error: CdcError) -> bytes:
-    """Write an error for the process that started this one; a class outside the tree has the code of its parent."""
+    """Serialize an error for the parent process; a class outside the tree has the code of its base class."""
     document = {"code": error.code, "message": error.message, "hint": error.hint, "context": error.context}
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def load_error(data: bytes) -> CdcError:
-    """Return the error that another process wrote.
+    """Return the error that another process serialized.
 
-    A code that this release does not know gives a plain :class:`CdcError`; the code is kept in its context.
+    An unknown code gives a plain :class:`CdcError`; the code is kept in its context.
     """
     document = json.loads(data.decode("utf-8", "surrogatepass"))
     code, message, hint, context = (document[name] for name in ("code", "message", "hint", "context"))
@@ -135,7 +135,7 @@ class ConfigError(CdcError):
 
 
 class SourceError(CdcError):
-    """The MySQL or MariaDB server cannot give what is asked of it."""
+    """The MySQL or MariaDB server cannot fulfil a request."""
 
     code = "source_error"
 
@@ -166,7 +166,7 @@ class TableUnreadable(SourceError):
 
 
 class BinlogIncomplete(SourceError):
-    """Transactions are missing from a binlog file of the server: its end was cut off."""
+    """Transactions are missing from a binlog file of the server: the file is truncated."""
 
     code = "binlog_incomplete"
 
@@ -184,13 +184,13 @@ class ServerChanged(SourceError):
 
 
 class DecodeError(CdcError):
-    """Bytes of the binlog that are not understood: the window stops before its ack."""
+    """Bytes of the binlog cannot be decoded: the window stops before its ack."""
 
     code = "decode_error"
 
 
 class UnknownEvent(DecodeError):
-    """An event type that is not read."""
+    """An event type that is not supported."""
 
     code = "unknown_event"
 
@@ -202,51 +202,51 @@ class UnknownSchema(DecodeError):
 
 
 class UnsupportedValue(DecodeError):
-    """A column type or a value that has no exact place in the lake."""
+    """A column type or a value that the lake cannot store exactly."""
 
     code = "unsupported_value"
 
 
 class TableReplaced(DecodeError):
-    """A captured table has rows that the binlog does not hold; it is quarantined, and read again by the next plan."""
+    """A captured table has rows that are not in the binlog; it is quarantined, and the next plan takes a new snapshot."""
 
     code = "table_replaced"
 
 
 class RowsRolledBack(DecodeError):
-    """Rows had been decoded when the statement came that takes them back; the window is read again, knowing of it."""
+    """Rows were decoded before the statement that rolls them back; the window is read again without them."""
 
     code = "rows_rolled_back"
 
 
 class ChecksumMismatch(DecodeError):
-    """The CRC32 at the end of an event is not that of its bytes."""
+    """The CRC32 of an event does not match its bytes."""
 
     code = "checksum_mismatch"
 
 
 class ReselectError(CdcError):
-    """The current row could not be read back from the source."""
+    """The current row could not be read from the source."""
 
     code = "reselect_error"
     retryable = True
 
 
 class StoreError(CdcError):
-    """Object storage does not hold what it should."""
+    """Object storage does not have the expected objects."""
 
     code = "store_error"
 
 
 class StoreUnavailable(StoreError):
-    """Object storage gives no answer, or one that says to try again."""
+    """Object storage does not respond, or asks for a retry."""
 
     code = "store_unavailable"
     retryable = True
 
 
 class CorruptBatch(StoreError):
-    """A file of a batch is missing, or is not what its manifest says."""
+    """A file of a batch is missing, or does not match its manifest."""
 
     code = "corrupt_batch"
 
@@ -258,7 +258,7 @@ class BatchesMissing(StoreError):
 
 
 class BatchMismatch(StoreError):
-    """The batch exists already with other contents."""
+    """The batch already exists with other contents."""
 
     code = "batch_mismatch"
 
@@ -270,14 +270,14 @@ class MergeError(CdcError):
 
 
 class MergeConflict(MergeError):
-    """Somebody else committed to the table meanwhile."""
+    """Another writer committed to the table meanwhile."""
 
     code = "merge_conflict"
     retryable = True
 
 
 class ForeignChange(MergeError):
-    """Somebody else changed the lake table so that it no longer holds what was merged."""
+    """Another writer changed merged rows of the lake table."""
 
     code = "foreign_change"
 
@@ -295,7 +295,7 @@ class AckError(CdcError):
 
 
 class CursorMoved(AckError):
-    """The cursor is not where this task found it."""
+    """The cursor was moved since this task loaded it."""
 
     code = "cursor_moved"
 
@@ -307,13 +307,13 @@ class CursorMissing(AckError):
 
 
 class ConsumerHeld(AckError):
-    """Another process holds the subscription, until it lets go or its lease runs out."""
+    """Another process holds the subscription, until it releases it or its lease runs out."""
 
     code = "consumer_held"
     retryable = True
 
 
 class BatchNotDurable(AckError):
-    """Nothing shows that the work to be acknowledged was done."""
+    """The store has no evidence that the work to be acknowledged was done."""
 
     code = "batch_not_durable"

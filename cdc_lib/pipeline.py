@@ -1,9 +1,9 @@
-"""The stages wired into the main job; the file to read first.
+"""The six steps of the main job; the file to read first.
 
     plan → drain (one call per unit) → ack_drain → plan_merge → merge (Spark) → ack_lake
 
-Every step can be called again at any time: it finds in the cursors and in the store what is done already. ``plan`` and
-``plan_merge`` fix the work in a cursor before it is touched; the acks count manifests and cuts, never what a caller says.
+Every step can be repeated at any time: cursors and store show what is done. ``plan`` and ``plan_merge`` fix the work in a cursor
+before it begins; the acks count manifests and cuts, never what a caller reports.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config import Credentials, SourceConfig, StoreKeys
 from cdc_lib.config.start import StartAt
 from cdc_lib.drain.batch import Exclusions
 from cdc_lib.drain.columns import cascade_findings, check_tables, shape_of, versioned
@@ -22,9 +22,11 @@ from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, DecodeError, UnsupportedServer
 from cdc_lib.merge.planner import Merging, plan_of
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
+from cdc_lib.model.figures import SourceFigures
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.observation import DrainObservation
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.results import AckResult, DrainResult, Gauges, LocatedPosition, ResnapshotPreview, Status
@@ -47,13 +49,15 @@ from cdc_lib.reselect.rows import Reselector
 from cdc_lib.schema_history.versions import Histories
 from cdc_lib.snapshot.partial import PartialRequest, PartialSnapshots
 from cdc_lib.snapshot.reader import SnapshotReader
-from cdc_lib.snapshot.request import Releaser
-from cdc_lib.status.overview import findings_of, gauges_of, is_waiting, status_of
+from cdc_lib.snapshot.request import SnapshotRequests
+from cdc_lib.status.figures import figures_of
+from cdc_lib.status.overview import findings_of, gauges_of, is_waiting, observed, status_of
 from cdc_lib.store import layout
 from cdc_lib.store.complete import note_complete
-from cdc_lib.store.cursors import ObjectCursorStore, begun
+from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 from cdc_lib.store.manifests import count_chunks, find_manifest
 from cdc_lib.store.objects.open import open_store
+from cdc_lib.store.observations import note_drain
 
 log = logging.getLogger(__name__)
 
@@ -66,9 +70,9 @@ class Pipeline:
 
     Args:
         config: the source's file.
-        credentials: log-in of the source; the steps that look at the store alone do without.
-        store: where batches, cursors and cuts lie.
-        cursors: where cursors lie.
+        credentials: login of the source; steps that only use the store do not need it.
+        store: object store of batches, cursors and cuts.
+        cursors: the cursor store.
     """
 
     config: SourceConfig
@@ -77,9 +81,18 @@ class Pipeline:
     cursors: CursorStore
 
     @classmethod
-    def open(cls, config: SourceConfig, credentials: Credentials) -> Pipeline:
-        """Return the pipeline of a source; nothing is asked of server or store yet."""
-        store = open_store(config.store)
+    def open(cls, config: SourceConfig, credentials: Credentials, keys: StoreKeys | None = None) -> Pipeline:
+        """Return the pipeline of a source, without contacting server or store.
+
+        Args:
+            config: the source's file.
+            credentials: log-in of the source.
+            keys: of the store's S3 account; those of the environment without.
+
+        Raises:
+            ConfigError: an environment variable that should hold a key of the store is not set.
+        """
+        store = open_store(config.store, keys)
         return cls(config, credentials, store, ObjectCursorStore(store))
 
     @property
@@ -87,9 +100,9 @@ class Pipeline:
         return Quarantine(self.config, self.store)
 
     @property
-    def _here(self) -> Releaser:
+    def _snapshot_requests(self) -> SnapshotRequests:
         """At the server that the drain cursor is on."""
-        return Releaser(self.config.at(*self._address()), self.credentials, self.store)
+        return SnapshotRequests(self.config.at(*self._address()), self.credentials, self.store)
 
     @property
     def _parts(self) -> PartialSnapshots:
@@ -110,7 +123,7 @@ class Pipeline:
         return self if address == self.config.addresses[0] else replace(self, config=self.config.at(*address))
 
     def _address(self) -> tuple[str, int]:
-        """Return where the server is that the drain cursor is on."""
+        """Return the address of the drain cursor's server."""
         return address_of(self.config, self.cursors.load(self.config.source, DRAIN) if self.config.standbys else None)
 
     def plan_here(self, *, by: str) -> list[DrainUnit]:
@@ -119,7 +132,7 @@ class Pipeline:
         Raises:
             SourceError: the server cannot be reached, or the cursor cannot continue there.
             CursorMissing: a cursor is missing, although the source has begun.
-            CursorMoved: somebody else planned at the same moment.
+            CursorMoved: another process planned at the same time.
         """
         asked = _now()
         facts, tables, charsets = self._look()
@@ -133,19 +146,19 @@ class Pipeline:
             self._begin_lake(cursor)
         self._note_complete(cursor, facts, asked)
         starter = Starter(self.config, self.credentials, facts)
-        if (found := starter.go_on(cursor, partial(self._moved_over_durable, by=by), by)) != cursor:
+        if (found := starter.continued(cursor, partial(self._moved_over_durable, by=by), by)) != cursor:
             if found.epoch > cursor.epoch:
                 lake = self.cursors.load(self.config.source, LAKE)
-                found = self._quarantine.over_a_switch(found, lake, at=_now(), by=by)
+                found = self._quarantine.after_failover(found, lake, at=_now(), by=by)
             cursor = self.cursors.swap(cursor, found)
         histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
         if histories.needed:
             jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
-            histories.enrol(tables, cursor.position, afresh=jumped)
+            histories.register(tables, cursor.position, cursor_jumped=jumped)
         planned = cursor
         if cursor.tables_to_resnapshot:
-            releaser = Releaser(self.config, self.credentials, self.store)
-            planned = releaser.released(cursor, cursor.tables_to_resnapshot, at=_now(), by=by)
+            requests = SnapshotRequests(self.config, self.credentials, self.store)
+            planned = requests.with_snapshots(cursor, cursor.tables_to_resnapshot, at=_now(), by=by)
         planned = self._enrolled(planned, facts, tables)
         if planned != cursor:
             # The chunks are read after the commits of what is prepared now, perhaps before the source began.
@@ -159,7 +172,7 @@ class Pipeline:
         return [*cursor.open_snapshots, *cursor.in_flight]
 
     def _note_complete(self, drain: Cursor, facts: ServerFacts, asked: datetime) -> None:
-        """Keep the time when the lake has everything: from then on the lag grows while nobody can look."""
+        """Store the time when the lake had every change: the lag grows from then on while the server cannot be reached."""
         lake = self.cursors.load(self.config.source, LAKE)
         if lake is None or lake.position != facts.binlog_end or is_waiting(drain, lake):
             return
@@ -169,7 +182,7 @@ class Pipeline:
     def _look(self) -> tuple[ServerFacts, list[tuple[str, str]], dict[int, str]]:
         """Return the server's facts, its captured tables, and the character set of each collation number.
 
-        The tables are listed first: a table that is made after that has all of its rows in the binlog after the end of the binlog.
+        The tables are listed first: a table that is created later has all of its rows after the end of the binlog.
         """
         connection = connect(self.config.server, self.credentials)
         try:
@@ -196,7 +209,7 @@ class Pipeline:
         return facts, tables, charsets
 
     def _begin_lake(self, drain: Cursor) -> None:
-        """Make the lake cursor; it begins with the first batch, or where the drain cursor is."""
+        """Create the lake cursor; it begins with the first batch, or at the drain cursor."""
         manifest = self._merging.oldest_batch()
         position = manifest.window.start if manifest and manifest.window else drain.position
         move = Move(_now(), "start", None, position, drain.moves[-1].by if drain.moves else "")
@@ -234,16 +247,16 @@ class Pipeline:
     # --- drain
 
     def drain(self, unit: DrainUnit) -> DrainResult:
-        """Read one unit from the server that the cursor is on; see :meth:`drain_here`."""
+        """Read one unit from the server of the drain cursor; see :meth:`drain_here`."""
         return self._at(self._address()).drain_here(unit)
 
     def drain_here(self, unit: DrainUnit) -> DrainResult:
-        """Read one unit and write its batches; what is there already is not written again.
+        """Read one unit and write its batches; existing batches are not written again.
 
-        What was acknowledged and is no longer stored was collected since: it is no work.
+        An acknowledged unit that is no longer stored was garbage collected and is not read again.
 
         Raises:
-            DecodeError: something in the binlog is not understood.
+            DecodeError: something in the binlog cannot be decoded.
             SourceError: the server cannot be reached, or is another one.
             StoreError: the batch cannot be written.
         """
@@ -258,10 +271,14 @@ class Pipeline:
         if self._is_collected(unit, cursor):
             return DrainResult(unit.id, batches=0, rows=0, bytes=0, events=0, seconds=0.0)
         try:
-            return self._read(unit, cursor)
+            result = self._read(unit, cursor)
         except DecodeError as error:
             error.assure("Nothing was acknowledged.")
             raise
+        if result.batches:
+            seen = DrainObservation(unit.source, _now(), unit.id, result.seconds, result.rows, result.bytes)
+            note_drain(self.store, seen)
+        return result
 
     def _read(self, unit: DrainUnit, cursor: Cursor) -> DrainResult:
         if isinstance(unit, Window):
@@ -272,7 +289,7 @@ class Pipeline:
         return SnapshotReader(self.config, self.credentials, self.store).read(unit, cursor.identity)
 
     def _is_collected(self, unit: DrainUnit, cursor: Cursor) -> bool:
-        """Tell whether a unit was acknowledged and its batch removed since, or is a snapshot that was given up."""
+        """Whether a unit's batch was acknowledged and garbage collected, or the unit is a dropped snapshot."""
         if isinstance(unit, Window):
             acked = Point.at(unit.epoch, unit.stop) <= Point.at(cursor.epoch, cursor.position)
             return acked and unit.start < unit.stop and find_manifest(self.store, layout.manifest_key(unit)) is None
@@ -282,17 +299,17 @@ class Pipeline:
         return find_manifest(self.store, layout.chunk_manifest_key(unit, 0)) is None
 
     def ack_drain(self, *, by: str) -> AckResult:
-        """Move the drain cursor over every window in flight whose manifest is there, in order.
+        """Move the drain cursor over every window in flight whose manifest exists, in order.
 
         Raises:
-            CursorMoved: somebody else moved it at the same moment.
-            BatchNotDurable: work is in flight, and none of it has left a batch.
+            CursorMoved: another process moved it at the same time.
+            BatchNotDurable: units are in flight, and none has a batch.
         """
         cursor = self._cursor(DRAIN)
         return self._acknowledge(cursor, self._moved_over_durable(cursor, by))
 
     def _moved_over_durable(self, cursor: Cursor, by: str) -> Cursor:
-        """Return the drain cursor after all that is durable of what it has in flight."""
+        """Return the drain cursor after its durable units in flight."""
         moved = cursor
         counted: list[Manifest] = []
         for window in cursor.in_flight:
@@ -312,68 +329,68 @@ class Pipeline:
         return self._quarantine.recorded(moved, lake, counted, at=_now(), by=by)
 
     def resume_table(self, table: str, *, by: str) -> QuarantineRecord:
-        """Let a table that is quarantined continue, with a new snapshot; returns the record of it.
+        """Resume a quarantined table with a new snapshot; returns its record.
 
         Raises:
             ConfigError: the table is not quarantined, or cannot be read by SELECT.
             SourceError: the server cannot be reached or is another one.
-            CursorMoved: somebody else moved the cursor at the same moment.
+            CursorMoved: another process moved the cursor at the same time.
         """
         name, cursor = TableName.parse(table), self._cursor(DRAIN)
-        moved = self.cursors.swap(cursor, self._here.freed(cursor, name, at=_now(), by=by))
+        moved = self.cursors.swap(cursor, self._snapshot_requests.resume_quarantined(cursor, name, at=_now(), by=by))
         record = moved.quarantine_record(name)
         if record is None:
             raise AssertionError(table)
         return record
 
     def preview_resnapshot(self, tables: Sequence[str]) -> tuple[ResnapshotPreview, ...]:
-        """Return what a new snapshot of each table would do, where patterns may name several; nothing is changed.
+        """Return what a new snapshot of the tables would do, by names or patterns; nothing is changed.
 
         Raises:
-            ConfigError: some are not captured or are quarantined, or cannot be read or merged so.
+            ConfigError: a table is not captured or is quarantined, or cannot be read or merged.
             SourceError: the server cannot be reached.
         """
-        return self._here.wanted(self._cursor(DRAIN), tables)
+        return self._snapshot_requests.preview(self._cursor(DRAIN), tables)
 
     def resnapshot(self, tables: Sequence[str], *, by: str, why: str) -> tuple[QuarantineRecord, ...]:
-        """Take new snapshots of tables, by names or patterns; from now on the lake takes nothing of them until it has these.
+        """Request new snapshots of tables, by names or patterns; the lake merges none of their changes until it has these.
 
         Raises:
-            ConfigError: some are not captured or are quarantined, or cannot be read or merged so; nothing was changed.
+            ConfigError: a table is not captured or is quarantined, or cannot be read or merged; nothing was changed.
             SourceError: the server cannot be reached or is another one.
-            CursorMoved: somebody else moved the cursor at the same moment.
+            CursorMoved: another process moved the cursor at the same time.
         """
-        cursor, lake, here = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE), self._here
-        names = [one.table for one in here.wanted(cursor, tables)]
-        moved = self.cursors.swap(cursor, here.anew(cursor, lake, names, why=why, at=_now(), by=by))
+        cursor, lake, here = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE), self._snapshot_requests
+        names = [one.table for one in here.preview(cursor, tables)]
+        moved = self.cursors.swap(cursor, here.resnapshot(cursor, lake, names, why=why, at=_now(), by=by))
         last = {one.table: one for one in moved.quarantine}
         return tuple(last[name] for name in names if name in last)
 
     def snapshot_rows(self, wanted: PartialRequest, *, by: str) -> SnapshotTask:
-        """Read a part of a table again while the lake continues with the table; returns what is to be drained.
+        """Request a partial snapshot, while merging of the table continues; returns the task to be drained.
 
         Raises:
-            ConfigError: there is no such part, or the table cannot be read so; nothing was changed.
+            ConfigError: there are no such rows, or the table cannot be read in parts; nothing was changed.
             SourceError: the server cannot be reached or is another one.
-            CursorMoved: somebody else moved the cursor at the same moment.
+            CursorMoved: another process moved the cursor at the same time.
         """
         cursor, lake = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE)
-        moved = self.cursors.swap(cursor, self._parts.asked(cursor, lake, wanted, at=_now(), by=by))
+        moved = self.cursors.swap(cursor, self._parts.requested(cursor, lake, wanted, at=_now(), by=by))
         (task,) = set(moved.snapshots) - set(cursor.snapshots)
         return task
 
     def cancel_snapshot(self, table: str) -> None:
-        """Give up the snapshot of a part of a table that is not merged: neither read on nor merged.
+        """Cancel the partial snapshot of a table: it is neither read further nor merged.
 
         Raises:
-            ConfigError: there is none.
-            CursorMoved: somebody else moved the cursor at the same moment.
+            ConfigError: there is no unmerged partial snapshot.
+            CursorMoved: another process moved the cursor at the same time.
         """
         cursor, lake = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE)
         self.cursors.swap(cursor, self._parts.cancelled(cursor, lake, TableName.parse(table)))
 
     def _acknowledge(self, cursor: Cursor, moved: Cursor) -> AckResult:
-        """Swap the cursor if it moved and tell how far."""
+        """Swap the cursor if it moved, and return how far."""
         waiting = len(moved.in_flight) + len(moved.in_flight_snapshots)
         waiting += len(moved.open_snapshots) if cursor.consumer == DRAIN else 0
         if moved == cursor and waiting:
@@ -398,14 +415,14 @@ class Pipeline:
     # --- merge
 
     def plan_merge(self, *, by: str) -> MergePlan | None:
-        """Return the batches to merge: what is in flight, else all that is durable; None when the lake has everything.
+        """Return the batches to merge: the plan in flight, else all durable batches; None if all are merged.
 
-        What is in flight is planned again when it would bring what a new snapshot replaces.
+        The plan in flight is replaced if it contains changes that a new snapshot replaces.
 
         Raises:
-            CursorMoved: somebody else planned at the same moment.
+            CursorMoved: another process planned at the same time.
             MergeError: a window commits an XA transaction whose rows are in no batch.
-            BatchesMissing: the batch that comes next is not stored.
+            BatchesMissing: the next batch is not stored.
             CursorMissing: a cursor is missing, although the source has begun.
         """
         refuse_lost(self.store, self.cursors, self.config.source)
@@ -424,19 +441,19 @@ class Pipeline:
 
         Raises:
             BatchNotDurable: the merge has not published its cut.
-            CursorMoved: somebody else moved the cursor at the same moment.
+            CursorMoved: another process moved the cursor at the same time.
         """
         lake = self._cursor(LAKE)
         return self._acknowledge(lake, self._merging.acknowledged(lake, by))
 
     def rollback(self, *, by: str, why: str) -> Cursor:
-        """Forget the merge that the lake cursor has in flight, and return the cursor; the next plan_merge plans again.
+        """Drop the merge that the lake cursor has in flight, and return the cursor; the next plan_merge plans again.
 
-        What such a merge has brought already, or brings while it still runs, the tables' markers tell.
+        The tables' markers record what such a merge has already committed, or commits while it still runs.
 
         Raises:
             ConfigError: nothing is in flight.
-            CursorMoved: there is no cursor, or somebody moved it at the same moment.
+            CursorMoved: there is no cursor, or another process moved it at the same time.
         """
         lake = self._cursor(LAKE)
         if not lake.is_merging:
@@ -448,10 +465,10 @@ class Pipeline:
         return self.cursors.swap(lake, lake.rolled_back(at=_now(), by=by, why=why))
 
     def reselector(self) -> Reselector:
-        """Return what reads rows back from the server that the drain stands on.
+        """Return the reselector for the drain cursor's server.
 
         Raises:
-            CursorMoved: the source has not begun.
+            CursorMoved: the source was never planned.
         """
         cursor = self._cursor(DRAIN)
         config = self.config.at(*address_of(self.config, cursor))
@@ -460,29 +477,29 @@ class Pipeline:
     # --- moving by hand
 
     def locate(self, start: StartAt) -> LocatedPosition:
-        """Find a place at the server; nothing is moved.
+        """Find a position at the server; no cursor moves.
 
         Raises:
             SourceError: the server does not have it.
         """
-        return self._starter(self._address()).found(start, self.cursors.load(self.config.source, DRAIN))
+        return self._starter(self._address()).locate(start, self.cursors.load(self.config.source, DRAIN))
 
     def rewind(self, start: StartAt | None, *, by: str, why: str) -> Cursor:
-        """Move the drain cursor to a place at the server, in a new epoch, and return it; the lake follows.
+        """Move the drain cursor to a position at the server, in a new epoch, and return it; the lake follows.
 
         Args:
-            start: the place; None for the one that the cursor left at its last switch or rewind.
+            start: the position; None for the one before the last failover or rewind.
             by: who moves it.
-            why: the reason; both are kept in the cursor.
+            why: the reason; both are stored in the cursor.
 
         Raises:
-            CursorMoved: there is no cursor, or somebody moved it at the same moment.
+            CursorMoved: there is no cursor, or another process moved it at the same time.
             ConfigError: there is nothing to go back to.
-            SourceError: the server does not have the place.
+            SourceError: the server does not have the position.
         """
         cursor = self._cursor(DRAIN)
         starter = self._starter(self._address())
-        place = starter.find(starter.left_by(cursor) if start is None else start)
+        place = starter.find(starter.previous_position(cursor) if start is None else start)
         # What is taken back before anything of it counted leaves nothing; else rows would stay half read again.
         untouched = start is None and cursor.position == cursor.epoch_changes[-1].new_start.position
         durable = cursor if untouched else self._moved_over_durable(cursor, by)
@@ -490,10 +507,10 @@ class Pipeline:
         return self.cursors.swap(cursor, moved)
 
     def fail_over(self, host: str, port: int, *, by: str) -> Cursor:
-        """Let the source continue at another of its servers from now on, and return the drain cursor.
+        """Continue at another server of the source, and return the drain cursor.
 
         Raises:
-            ConfigError: the source file does not name it.
+            ConfigError: the source file does not name the server.
             SourceError: it cannot be reached, or the cursor cannot continue there.
         """
         if (host, port) not in self.config.addresses:
@@ -503,7 +520,7 @@ class Pipeline:
                 hint=f"They are {known}; add it under standbys: in the source file.",
             )
         cursor = self._cursor(DRAIN)
-        found = self._starter((host, port)).go_on(cursor, partial(self._moved_over_durable, by=by), by)
+        found = self._starter((host, port)).continued(cursor, partial(self._moved_over_durable, by=by), by)
         return self.cursors.swap(cursor, found) if found != cursor else cursor
 
     def _starter(self, address: tuple[str, int]) -> Starter:
@@ -513,15 +530,30 @@ class Pipeline:
     # --- looking
 
     def status(self) -> Status:
-        """Return where the source stands; a server that cannot be reached leaves head and lag open."""
+        """Return the status of the source; binlog_end and lag are None if the server cannot be reached."""
         return status_of(self.config, self.credentials, self.store, self.cursors)
 
+    def is_idle(self) -> bool:
+        """Whether the lake has all that is planned or acknowledged, and no merge is in flight; the server is not asked."""
+        drain = self.cursors.load(self.config.source, DRAIN)
+        lake = self.cursors.load(self.config.source, LAKE)
+        return drain is not None and lake is not None and not (is_waiting(drain, lake) or lake.is_merging)
+
     def gauges(self) -> Gauges:
-        """Return the figures that are watched; a server that cannot be asked is told of in the warning."""
+        """Return the monitored figures, and keep what the server said; an unreachable server becomes a warning in them."""
         return gauges_of(self.config, self.credentials, self.store, self.cursors)
 
+    def figures(self, *, ask: bool) -> SourceFigures:
+        """Return the figures of the source for monitoring.
+
+        Args:
+            ask: whether the server is asked. If it is not, or cannot be reached, what the last plan saw counts.
+        """
+        seen = observed(self.config, self.credentials, self.cursors) if ask else None
+        return figures_of(self.config, self.store, self.cursors, _now(), seen)
+
     def preflight(self) -> list[Finding]:
-        """Return what was looked at on the server, each with what mends it.
+        """Return the findings about the server, each with a hint.
 
         Raises:
             SourceError: the server cannot be reached.
@@ -529,7 +561,7 @@ class Pipeline:
         return findings_of(self.config, self.credentials, self.store, self.cursors)
 
     def refuse_nothing(self) -> None:
-        """Refuse patterns of which none names a table: there would be nothing to drain for ever, and no word of it.
+        """Refuse a source whose patterns match no table: it would silently never drain anything.
 
         Raises:
             ConfigError: no table of the server is captured.
@@ -548,7 +580,7 @@ class Pipeline:
         )
 
     def _cursor(self, consumer: str) -> Cursor:
-        return begun(self.cursors, self.config.source, consumer)
+        return required_cursor(self.cursors, self.config.source, consumer)
 
 
 def _head(facts: ServerFacts) -> Position:

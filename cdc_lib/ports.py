@@ -1,6 +1,6 @@
-"""The seams: what the stages need from the world outside, as small Protocols.
+"""The ports: Protocols of the external systems that the steps need.
 
-Each has its implementations in one room: object stores and cursor stores in ``cdc_lib/store/``, the binlog and rows of a server
+Each has its implementations in one folder: object stores and cursor stores in ``cdc_lib/store/``, the binlog and rows of a server
 in ``cdc_lib/mysql/``, lake tables in ``spark_jobs/iceberg/``. Object stores, cursor stores and lake tables have a contract suite
 each in ``tests/contract/``.
 """
@@ -28,7 +28,7 @@ Wanted = Callable[[str, str], bool]
 
 
 class Clock(Protocol):
-    """Wall clock. Only for people to read and for lag; no order is ever decided by it."""
+    """Wall clock. Only for display and lag; it never decides an order."""
 
     def now(self) -> datetime:
         """Return the time in UTC."""
@@ -54,12 +54,12 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What a writer that died left behind.
+    """The unfinished write of a crashed process.
 
     Args:
-        key: of the object that it was to become, as far as that is known; else of its folder.
-        name: by which the store knows it.
-        size: bytes; 0 where the store does not tell.
+        key: key of the intended object, else of its folder.
+        name: its name in the store.
+        size: bytes; 0 if the store does not report it.
         modified: time of its last write (UTC).
     """
 
@@ -72,31 +72,31 @@ class Unfinished:
 class ObjectStore(Protocol):
     """Objects under keys such as ``shop/batches/...``; a key never starts with a slash.
 
-    Every method raises StoreUnavailable when the store gives no answer, after its own bounded retries.
+    Every method raises StoreUnavailable if the store does not respond, after its own bounded retries.
     """
 
     def get(self, key: str) -> StoredObject | None:
-        """Return an object whole, or None when there is none."""
+        """Return a whole object, or None if it does not exist."""
         ...
 
     def put(self, key: str, data: bytes) -> str:
-        """Write an object, over an old one if there is one; returns its etag."""
+        """Write or overwrite an object; returns its etag."""
         ...
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Write an object unless one is there; returns whether this call (or a lost answer of it) wrote it."""
+        """Write an object if the key is free; returns whether this call wrote it, also if the response was lost."""
         ...
 
     def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
-        """Write over the object with this etag; returns the new etag, or None when it is no longer that one."""
+        """Overwrite the object if it still has this etag; returns the new etag, else None."""
         ...
 
     def open_write(self, key: str) -> AbstractContextManager[BinaryIO]:
-        """Stream a large object; it appears whole when the block ends well, and not at all when it raises."""
+        """Stream a large object; it appears when the block ends without an error, else never."""
         ...
 
     def open_read(self, key: str) -> BinaryIO:
-        """Open an object for reading with seek; raises CorruptBatch when there is none."""
+        """Open an object for reading with seek; raises CorruptBatch if it does not exist."""
         ...
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
@@ -104,35 +104,35 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; one that is not there is no error."""
+        """Delete objects; a missing one is no error."""
         ...
 
     def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
-        """Return what writers left behind that never became an object: begun under the prefix, and not touched since."""
+        """Return unfinished writes under the prefix that were last touched before a time."""
         ...
 
     def discard(self, writes: Iterable[Unfinished]) -> None:
-        """Remove such leftovers; one that is gone is no error."""
+        """Remove unfinished writes; a missing one is no error."""
         ...
 
     def url(self, key: str) -> str:
-        """Return the address by which Spark reads the object: ``file:///...`` or ``s3a://...``."""
+        """Return the URL by which Spark reads the object: ``file:///...`` or ``s3a://...``."""
         ...
 
 
 class CursorStore(Protocol):
-    """Where cursors live. All of them answer alike under concurrent writers: exactly one wins each generation."""
+    """Stores cursors. Under concurrent writers exactly one wins each generation."""
 
     def load(self, source: str, consumer: str) -> Cursor | None:
         """Return the cursor, or None before its first write."""
         ...
 
     def swap(self, old: Cursor | None, new: Cursor) -> Cursor:
-        """Put ``new`` in the place of ``old`` and return it with its generation and writer set.
+        """Replace ``old`` with ``new`` and return it with its generation and writer set.
 
         Args:
             old: the cursor as it was loaded; None to create it.
-            new: the next one; its generation and writer are set here.
+            new: the new cursor; its generation and writer are set here.
 
         Raises:
             CursorMoved: the stored generation is no longer that of ``old``.
@@ -140,7 +140,7 @@ class CursorStore(Protocol):
         ...
 
     def remove(self, cursor: Cursor) -> None:
-        """Remove a cursor as it was loaded; nobody who loaded it can swap it afterwards.
+        """Remove a cursor as it was loaded; no process that loaded it can swap it afterwards.
 
         Raises:
             CursorMoved: the stored generation is no longer that of ``cursor``.
@@ -153,22 +153,22 @@ class CursorStore(Protocol):
 
 
 class BinlogStream(Protocol):
-    """The bytes that a server sends after a dump was asked for."""
+    """The bytes of a binlog dump."""
 
     def read_into(self, view: memoryview) -> int:
         """Receive at least one byte into the view and return how many; 0 when the server closed the connection.
 
         Raises:
-            SourceUnavailable: the connection broke or nothing came for too long.
+            SourceUnavailable: the connection broke or timed out.
         """
         ...
 
 
 class RowGroupSink(Protocol):
-    """Takes decoded row groups, one file per (table, layout)."""
+    """Writes decoded row groups, one file per (table, layout)."""
 
     def write(self, key: str, schema: TableSchema, rows: pa.Table, renames: int = 0) -> None:
-        """Take one row group; groups with the same key go into the same file, in the order they come.
+        """Write one row group; groups with the same key go into the same file, in order.
 
         ``renames``: how many statements renamed columns of the table in the window before these rows.
         """
@@ -179,11 +179,11 @@ class SchemaReader(Protocol):
     """Reads table definitions from the source."""
 
     def tables(self) -> Sequence[tuple[str, str]]:
-        """Return (database, table) of every base table on the server, without the server's own."""
+        """Return (database, table) of every base table on the server, without system tables."""
         ...
 
     def schema(self, database: str, table: str) -> TableSchema | None:
-        """Return the table's current columns, or None when there is no such table."""
+        """Return the table's current columns, or None if the table does not exist."""
         ...
 
 
@@ -192,13 +192,13 @@ Rows = TypeVar("Rows")
 
 @dataclass(frozen=True, slots=True)
 class Replaced(Generic[Rows]):
-    """The last change of each key after rows of the source took the place of some.
+    """The last change of each key, some replaced by re-selected rows.
 
     Args:
         last: the changes.
-        reached: by source table whose rows were re-selected, between which points they were read.
-        why: why rows that are not whole could not be re-selected; empty where all were, or none had to be.
-        columns: the lake table's, where rows that were read have more of them than it had; None where it has all.
+        reached: by source table, the points between which rows were re-selected.
+        why: why incomplete rows could not be re-selected; empty if all were, or if none had to be.
+        columns: new columns of the lake table if re-selected rows have more than it had; else None.
     """
 
     last: Rows
@@ -208,65 +208,65 @@ class Replaced(Generic[Rows]):
 
 
 class Reselect(Protocol[Rows]):
-    """Reads rows back from the source."""
+    """Re-selects rows from the source."""
 
     def __call__(self, last: Rows, table: LakeTable) -> Replaced[Rows]:
-        """Replace changes by the source's rows; see :class:`Replaced`.
+        """Replace changes by re-selected rows; see :class:`Replaced`.
 
         Args:
-            last: the last change of each key; where some lacked cells, with :data:`cdc_lib.merge.collapse.MISSING`.
+            last: the last change of each key; if some lack cells, with :data:`cdc_lib.merge.collapse.MISSING`.
             table: the lake table.
 
         Raises:
-            ReselectError: rows that are needed cannot be read for now.
+            ReselectError: required rows cannot be read at the moment.
         """
         ...
 
     def reads_whole(self) -> bool:
-        """Whether rows may be read back although the log tells them whole."""
+        """Whether rows that are complete in the binlog may be re-selected too."""
         ...
 
 
 class MergeTarget(Protocol[Frame]):
     """One lake table.
 
-    What brings rows is one commit or none: readers see all of it or nothing, and the markers come with the rows. It is decided on
-    the table as :meth:`load` first returned it, or as the last rows that this object committed left it, and is never committed
-    upon another one. Changes of columns, mode and key may be several commits; the same call after an error does what is left.
+    Rows and markers are one atomic commit. It is based on the state that :meth:`load` first returned, or that this object
+    committed last, and is never applied to another state. Changes of columns, mode and key may take several commits; after an
+    error the same call does the rest.
 
-    Every method raises MergeConflict when somebody else committed meanwhile, StoreUnavailable when the catalog or the
-    storage gives no answer, and MergeError for what else the lake refuses.
+    Every method raises MergeConflict if another writer committed meanwhile, StoreUnavailable if the catalog or the storage does
+    not respond, and MergeError for other refusals of the lake.
     """
 
     def load(self) -> LakeTable | None:
-        """Return the table as it is now, or None when there is none."""
+        """Return the current state of the table, or None if it does not exist."""
         ...
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:
-        """Return what happened to the table since it had a snapshot and a schema; it must be there.
+        """Return the history of the table since a snapshot and a schema; the table must exist.
 
-        Commits of others are told from those of merges by the marker that they lack.
+        Commits of other writers have no marker.
         """
         ...
 
     def create(
         self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[ColumnRename] = ()
     ) -> LakeTable:
-        """Create the table without rows, in a mode if its rows have a key; its columns have the names after renames.
+        """Create the empty table, in a mode if its rows have a key; its columns have the names after renames.
 
         Raises:
-            IncompatibleSchema: a column has a name that the lake keeps for itself.
-            MergeConflict: somebody else created it meanwhile.
+            IncompatibleSchema: a column has a reserved name.
+            MergeConflict: another writer created it meanwhile.
         """
         ...
 
     def rename(self, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename]) -> LakeTable:
-        """Give columns new names, all at once, and remember the renames that they follow, in the same commit.
+        """Rename columns, all at once, and store the applied renames in the same commit.
 
         Args:
-            state: the table when that was decided: one whose columns were renamed since is a conflict.
+            state: the table's state at the decision: if its columns were renamed since, that is a conflict.
             names: columns and their new names.
-            renames: what the columns follow then.
+            renames: all applied renames after that.
         """
         ...
 
@@ -275,14 +275,14 @@ class MergeTarget(Protocol[Frame]):
         ...
 
     def rekey(self, schema: TableSchema) -> LakeTable:
-        """Add and widen columns as :meth:`evolve` does, and keep rows by the key of the schema from now on."""
+        """Add and widen columns as :meth:`evolve` does, and change the table's key to that of the schema."""
         ...
 
     def evolve(self, schema: TableSchema) -> LakeTable:
-        """Add and widen columns until rows of the schema fit; a column that the schema lacks stays.
+        """Add and widen columns until rows of the schema fit; a column that the schema lacks is kept.
 
         Raises:
-            IncompatibleSchema: rows cannot be held without loss, or the schema has another key; no column is changed.
+            IncompatibleSchema: rows cannot be stored without loss, or the schema has another key; no column is changed.
         """
         ...
 
@@ -292,9 +292,9 @@ class MergeTarget(Protocol[Frame]):
         Applying the same changes again gives the same rows.
 
         Args:
-            changes: what is applied.
-            commit: what else is in the commit.
-            reselect: reads rows back that are not whole, or all; how far they reach is put into the markers.
+            changes: the changes.
+            commit: markers and updates of existing rows.
+            reselect: re-selects incomplete rows, or all; the markers record the points between which it read.
 
         Raises:
             MergeError: a row cannot be completed.
@@ -302,10 +302,10 @@ class MergeTarget(Protocol[Frame]):
         ...
 
     def append(self, changes: Frame, commit: TableCommit) -> int:
-        """Add every change as a row, also one that the table has, and return how many there were.
+        """Append every change as a row, also one that the table already has, and return how many there were.
 
         Args:
-            changes: whole changes with the table's columns.
-            commit: what else is in the commit.
+            changes: complete changes with the table's columns.
+            commit: markers and updates of existing rows.
         """
         ...

@@ -1,1 +1,1 @@
-"""The demo: ``./dev demo``. The main job on this machine, with a shop, Airflow, Spark and a lake of its own."""
+"""The demo: ``./dev demo``. The main job on this machine, with its own shop, Airflow, Spark and lake."""

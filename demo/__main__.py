@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def _do(options: argparse.Namespace) -> int:
-    """Import what the command needs, and no more: cleaning must work whatever else does not."""
+    """Import only what the command needs: cleaning must work even if other imports fail."""
     if options.command == "clean":
         from demo.clean import clean
 
@@ -53,7 +53,7 @@ def _do(options: argparse.Namespace) -> int:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Stop once; whoever presses ^C again must not stop the stopping."""
+    """Stop once; a second ^C must not interrupt the cleanup."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     print("\nstopping ...", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Makes the shop once, and knows it again."""
+"""Creates the shop once, and reuses it in later runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from demo.server import Source
 from demo.shop import seed
 
 
-def prepare(source: Source, state: State, rows: int, told: Callable[[str], None]) -> None:
+def prepare(source: Source, state: State, rows: int, say: Callable[[str], None]) -> None:
     """Seed the shop unless an earlier demo did.
 
     Raises:
@@ -20,11 +20,11 @@ def prepare(source: Source, state: State, rows: int, told: Callable[[str], None]
             cursor.execute("SHOW DATABASES LIKE %s", [DATABASE])
             there = bool(cursor.fetchall())
         if there and state.rows:
-            told(f"the shop of the last run is used again ({state.rows:,} rows at its beginning)")
+            say(f"the shop of the last run is used again ({state.rows:,} rows at its beginning)")
             return
         if there and not state.made:
             raise DemoError(f"the server has a database `{DATABASE}` that is not the demo's; it is left alone")
-        if there:  # an earlier run was stopped while it made it
+        if there:  # an earlier run was stopped while it created the shop
             drop(source)
         state.made = True
         state.save()
@@ -33,7 +33,7 @@ def prepare(source: Source, state: State, rows: int, told: Callable[[str], None]
         sizes = seed.fill(connection, rows)
     state.rows = rows
     state.save()
-    told(", ".join(f"{count:,} {table}" for table, count in vars(sizes).items()))
+    say(", ".join(f"{count:,} {table}" for table, count in vars(sizes).items()))
 
 
 def drop(source: Source) -> None:

@@ -1,4 +1,4 @@
-"""Where the demo keeps its things: all below ``build/demo``, so that one folder's removal removes them."""
+"""The demo's paths: all below ``build/demo``, so that removing this folder removes them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class State:
 
     Args:
         server: ``mysql`` or ``mariadb`` (run by the demo), or ``url`` (named by the user).
-        port: of the demo's own server; kept, because it is part of the source's address.
-        password: of the ``cdc`` user on the demo's own server.
-        made: whether the demo has begun to make the shop, which is its own to drop then.
-        rows: how many rows the shop was seeded with; 0 before that is done.
-        workloads: how many workloads have begun; each has its number as its seed.
-        server_id: names the user's server, so that its ``shop`` is known again as the demo's.
+        port: port of the demo's own server; fixed, because it is part of the source's address.
+        password: password of the ``cdc`` user on the demo's own server.
+        made: whether the demo began to create the shop, and so may drop it.
+        rows: rows of the seeded shop; 0 before the seed is complete.
+        workloads: number of started workloads; each uses its number as seed.
+        server_id: identifies the user's server, so that its ``shop`` is recognized as the demo's.
     """
 
     server: str = ""
@@ -53,16 +53,16 @@ class State:
 
     @classmethod
     def load(cls) -> State:
-        """Read what an earlier run left, or begin."""
+        """Load the state of an earlier run, or return a new one."""
         return cls(**json.loads(STATE.read_text())) if STATE.exists() else cls()
 
     def save(self) -> None:
-        """Keep it, readable by its owner alone."""
+        """Save it, readable only by its owner."""
         write_private(STATE, json.dumps(asdict(self), indent=2) + "\n")
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read."""
+    """Write a file that only its owner can read."""
     path.touch(mode=0o600)
     path.chmod(0o600)
     path.write_text(text)
@@ -95,7 +95,7 @@ def write_environment(environment: dict[str, str]) -> None:
 
 @contextmanager
 def only_one() -> Iterator[None]:
-    """Hold the demo's folder; a second demo would run over the first one's data.
+    """Lock the demo's folder: a second demo would overwrite the data of the first.
 
     Raises:
         DemoError: another one runs.
@@ -115,7 +115,7 @@ def only_one() -> Iterator[None]:
 
 
 def running_pid() -> int | None:
-    """Return the process of the demo that runs now, or None."""
+    """Return the process id of the running demo, or None."""
     if not PID_FILE.exists():
         return None
     with PID_FILE.open() as file:

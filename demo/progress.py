@@ -1,4 +1,4 @@
-"""What the demo shows while it works: one table in a terminal, now and then a line elsewhere."""
+"""Progress of the demo: a live table in a terminal, else a line from time to time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINE_SECONDS = 10
 
 @dataclass
 class Figures:
-    """What is known at a moment.
+    """The progress at one moment.
 
     Args:
         doing: what the demo waits for.
@@ -28,7 +28,7 @@ class Figures:
         rows: changes and snapshot rows in the batches.
         merged: tables in the last cut.
         lag: seconds between the last commit at the source and the last one in the lake; None before the first cut.
-        after: bytes of binlog that the lake has not.
+        not_merged: bytes of binlog that the lake does not have.
         runs: scheduled runs of the DAG: when, state, seconds.
     """
 
@@ -39,11 +39,11 @@ class Figures:
     rows: int = 0
     merged: int = 0
     lag: float | None = None
-    behind: int | None = None
+    not_merged: int | None = None
     runs: list[tuple[str, str, float | None]] = field(default_factory=list)
 
     def line(self) -> str:
-        """Say it in one line."""
+        """Return it as one line."""
         good = sum(state == "success" for _, state, _ in self.runs)
         return (
             f"{self.doing}: {self.workload:,} transactions done, {self.windows} windows and {self.chunks} chunks drained, "
@@ -57,7 +57,7 @@ class Progress:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.began = time.monotonic()
-        self._said = 0.0
+        self._last_line = 0.0
         self._live = Live(console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
         self._spinner = Spinner("dots")
 
@@ -74,12 +74,14 @@ class Progress:
         """Show the newest figures."""
         if self._live:
             self._live.update(self._picture(figures))
-        elif time.monotonic() - self._said > LINE_SECONDS:
-            self._said = time.monotonic()
-            self.console.print(f"[{self._said - self.began:4.0f} s] {figures.line()}", markup=False, soft_wrap=True)
+        elif time.monotonic() - self._last_line > LINE_SECONDS:
+            self._last_line = time.monotonic()
+            self.console.print(
+                f"[{self._last_line - self.began:4.0f} s] {figures.line()}", markup=False, soft_wrap=True
+            )
 
-    def tell(self, text: str) -> None:
-        """Print something that stays."""
+    def print(self, text: str) -> None:
+        """Print permanent text."""
         self.console.print(text, markup=False, soft_wrap=True, style="yellow")
 
     def _picture(self, figures: Figures) -> Group:
@@ -91,7 +93,7 @@ class Progress:
             "snapshot chunks": str(figures.chunks),
             "rows drained": f"{figures.rows:,}",
             "lake tables": str(figures.merged),
-            "binlog not merged": f"{figures.behind / 2**20:.1f} MiB" if figures.behind is not None else "?",
+            "binlog not merged": f"{figures.not_merged / 2**20:.1f} MiB" if figures.not_merged is not None else "?",
             "lag": seconds(figures.lag),
         }
         for name in row:
@@ -108,5 +110,5 @@ _STYLES = {"success": "green", "failed": "red", "running": "cyan"}
 
 
 def seconds(value: float | None) -> str:
-    """Write a lag; a dash when there is nothing to measure yet."""
+    """Format a lag; a dash if there is none yet."""
     return "-" if value is None else f"{value:.0f} s"

@@ -13,7 +13,7 @@ from demo.shop.compare import open_lake
 
 
 def query(sql: str) -> None:
-    """Print what a query gives; the lake's tables stand under their own names, such as ``orders``."""
+    """Print the result of a query; lake tables have their own names, such as ``orders``."""
     if not (LAKE / "catalog.db").exists():
         raise DemoError(f"there is no lake in {shown(LAKE)}; ./dev demo makes it")
     catalog = open_lake(f"jdbc:sqlite:{LAKE}/catalog.db", os.environ.get("CDC_LAKE_WAREHOUSE", f"file://{LAKE}"))
@@ -21,7 +21,7 @@ def query(sql: str) -> None:
         db.execute("SET TimeZone = 'UTC'")
         for _, name in catalog.list_tables(DATABASE):
             if name in sql:
-                # Tables go in as Arrow: DuckDB's own Iceberg reader is an extension that would have to be fetched.
+                # Tables are passed as Arrow: DuckDB's Iceberg reader is an extension that would have to be downloaded.
                 db.register(name, catalog.load_table((DATABASE, name)).scan().to_arrow())
         try:
             found = db.execute(sql)

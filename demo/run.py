@@ -1,4 +1,4 @@
-"""The demo from its first line to its verdict."""
+"""One run of the demo, from setup to the comparison."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Demo:
 
     Args:
         rows: rows of the shop's seed.
-        rate: transactions a second of the workload at most.
-        keep: whether to continue after the verdict until somebody presses ^C.
+        rate: maximum transactions per second of the workload.
+        keep: whether to continue after the verdict until ^C.
     """
 
     def __init__(self, rows: int, rate: float, keep: bool) -> None:
@@ -44,7 +44,7 @@ class Demo:
         self.began = time.monotonic()
 
     def run(self) -> bool:
-        """Do all of it; returns whether source and lake are equal in every row and column."""
+        """Run the demo; returns whether source and lake are equal in every row and column."""
         with places.only_one(), self.stack:
             self._say("Spark with Iceberg", f"{len(jar_paths(['iceberg', 'sqlite']))} jars")
             state = State.load()
@@ -99,7 +99,7 @@ class Demo:
         return workload
 
     def _start_airflow(self) -> AirflowStandalone:
-        # A new one each time: Airflow owns no state, and what an interrupted run left there would be waited for.
+        # A new one each time: Airflow has no state of the pipeline, and runs of an interrupted demo would block.
         shutil.rmtree(AIRFLOW, ignore_errors=True)
         with self.console.status("starting Airflow (up to a minute)"):
             air = AirflowStandalone(AIRFLOW, places.ROOT / "dags", places.ROOT / "plugins")
@@ -116,7 +116,7 @@ class Demo:
         with Progress(self.console) as progress:
             while (good := watch.good_scheduled_runs()) < SCHEDULED_RUNS:
                 workload.check()
-                _tell_troubles(watch, progress)
+                _print_troubles(watch, progress)
                 progress.show(
                     watch.look(f"waiting for {SCHEDULED_RUNS} scheduled runs, {good} done", workload.transactions)
                 )
@@ -129,7 +129,7 @@ class Demo:
         deadline = time.monotonic() + PATIENCE_SECONDS
         with Progress(self.console) as progress:
             while not watch.merged_up_to(*head):
-                _tell_troubles(watch, progress)
+                _print_troubles(watch, progress)
                 progress.show(watch.look("the workload has stopped; the cursor catches up", transactions))
                 _patience(deadline, "the catch-up")
         figures = watch.look("", transactions)
@@ -185,9 +185,9 @@ class Demo:
         self.console.print(text, markup=False, soft_wrap=True)
 
 
-def _tell_troubles(watch: Watch, progress: Progress) -> None:
+def _print_troubles(watch: Watch, progress: Progress) -> None:
     for text in watch.troubles():
-        progress.tell(text)
+        progress.print(text)
 
 
 def _patience(deadline: float, what: str) -> None:

@@ -1,4 +1,4 @@
-"""The MySQL or MariaDB server of the demo: the one the user names, one that is on PATH, or one that is fetched."""
+"""The MySQL or MariaDB server of the demo: named by the user, found on PATH, or downloaded."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Source:
     """A server that runs, and two ways to log in.
 
     Args:
-        about: what it is and where it is from, for people.
-        owner: pymysql's options for whoever makes the shop and works in it.
-        user: the name that the product logs in with.
+        about: flavor, version and origin, for people.
+        owner: pymysql's connection options of the shop's owner.
+        user: user name of the product.
         password: the product's password.
-        server: the process, when it is the demo's own.
+        server: the process, if it is the demo's own.
     """
 
     about: str
@@ -50,10 +50,10 @@ class Source:
 
 
 def start(state: State) -> Source:
-    """Start or reach the server, and write down which one it is.
+    """Start or reach the server, and save which one it is.
 
     Raises:
-        DemoError: the user's server cannot be reached, or is another one than last time.
+        DemoError: the user's server cannot be reached, or is not the one of the last run.
     """
     url = os.environ.get(URL_VARIABLE)
     kind = "url" if url else (state.server if state.server in KINDS else _kind_on_path())
@@ -109,10 +109,10 @@ def _reach(url: str, state: State) -> Source:
 
 
 def parse(url: str) -> dict[str, Any]:
-    """Read ``mysql://user:password@host:port`` into pymysql's options.
+    """Parse ``mysql://user:password@host:port`` into pymysql's options.
 
     Raises:
-        DemoError: it is not such an address.
+        DemoError: it is not such a URL.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"mysql", "mariadb"} or not parts.hostname or not parts.username:

@@ -1,4 +1,4 @@
-"""Counts what the main job leaves behind: manifests, the last cut, runs of the DAG."""
+"""Counts the results of the main job: manifests, the last cut, runs of the DAG."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Watch:
     """Follows one run of the demo.
 
     Args:
-        pipeline: of the shop; only read.
+        pipeline: pipeline of the shop; only read.
         air: the Airflow that runs its DAG.
     """
 
@@ -29,7 +29,7 @@ class Watch:
         self.air = air
         self.status: Status | None = None
         self._seen: set[str] = set()
-        self._told: set[tuple[str, str, int, int]] = set()
+        self._reported: set[tuple[str, str, int, int]] = set()
         self._figures = Figures()
 
     def look(self, doing: str, workload: int) -> Figures:
@@ -42,7 +42,7 @@ class Watch:
         figures.doing, figures.workload = doing, workload
         self._count_batches()
         self.status = self.pipeline.status()
-        figures.lag, figures.behind = self.status.lag_seconds, self.status.pending_bytes
+        figures.lag, figures.not_merged = self.status.lag_seconds, self.status.pending_bytes
         figures.merged = len(self.status.last_cut.tables) if self.status.last_cut else 0
         runs = self.runs()
         figures.runs = [(_clock(run), run["state"], _took(run)) for run in runs]
@@ -52,15 +52,15 @@ class Watch:
         return figures
 
     def troubles(self) -> list[str]:
-        """Return what failed and will be tried again, each failure once, with the end of its log."""
+        """Return failed tasks that will be retried, each failure once, with the end of its log."""
         texts = []
         for run in self.runs():
             if run["state"] != "running":
                 continue
             for task in self.air.tasks(DAG, run["dag_run_id"]):
                 name = (run["dag_run_id"], task["task_id"], task["map_index"], task["try_number"])
-                if task["state"] == "up_for_retry" and name not in self._told:
-                    self._told.add(name)
+                if task["state"] == "up_for_retry" and name not in self._reported:
+                    self._reported.add(name)
                     texts.append(f"{task['task_id']} will be tried again:\n{self._log_of(run['dag_run_id'], task, 12)}")
         return texts
 
@@ -69,11 +69,11 @@ class Watch:
         return self.air.dag_runs(DAG)
 
     def good_scheduled_runs(self) -> int:
-        """Count the scheduled runs that have ended well."""
+        """Count the successful scheduled runs."""
         return sum(run["state"] == "success" and run["run_type"] == "scheduled" for run in self.runs())
 
     def merged_up_to(self, file: str, offset: int) -> bool:
-        """Whether the lake has everything before a place in the binlog, every snapshot being complete."""
+        """Whether the lake has all changes before a binlog position, and all snapshots are complete."""
         status = self.status
         if status is None or status.lake is None or status.drain is None:
             return False

@@ -1,1 +1,1 @@
-"""The Spark jobs, each run by name: merge, backfill, maintain, verify."""
+"""Spark jobs: merge, backfill, maintain, verify."""

@@ -1,7 +1,7 @@
 """Merge archived batches again: ``python -m spark_jobs.backfill --config dags/sources/shop.yaml --since 2026-11-20T00:00:00Z``.
 
-Neither cursor moves, and no cut is published: what is merged are batches that the lake cursor has after it. A merge of the
-source may run meanwhile: of two commits to a table one comes first, and the other begins again where it then stands.
+Neither cursor moves, and no cut is published: the lake cursor is already past these batches. A merge of the source may run
+at the same time: if two commits to a table conflict, the later one starts again from the new table state.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
 
 @dataclass(frozen=True, slots=True)
 class _OneKey:
-    """Says which batches count for a table whose primary key was another one, and what is left out.
+    """Selects the batches of a table that have the lake table's primary key, and reports the others.
 
     Args:
-        decide: what each table needs.
+        decide: decides what each table needs.
         backfilling: finds batches of the source.
         source: name of the source.
-        request: what was asked for.
-        say: takes one line for each table.
-        said: lines that were said before.
+        request: the request.
+        say: receives one line for each table.
+        said: lines that were already reported.
     """
 
     decide: BackfillDecision
@@ -68,10 +68,10 @@ class _OneKey:
     def __call__(
         self, table: TableName, batches: Sequence[Batch], marker: Marker, state: LakeTable | None, keys_of: KeysOf
     ) -> Sequence[Batch]:
-        """Return the batches that count.
+        """Return the batches to merge.
 
         Raises:
-            IncompatibleSchema: rows that count have different keys, or a key that a table beside cannot have.
+            IncompatibleSchema: rows to merge have different keys, or a key that the copy cannot have.
         """
         key = tuple(name.lower() for name in state.primary_key) if state is not None else None
         found = self.decide.under_one_key(batches, table, marker, key, keys_of)
@@ -88,7 +88,7 @@ class _OneKey:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Merge again, and print one line for each table."""
-    take_handed()  # nothing is asked of the source; no log-in is left in this process's variables
+    take_handed()  # the source is not queried; the log-in is removed from this process's environment
     parser = arguments_of("spark_jobs.backfill", "Merge archived batches again.")
     parser.add_argument("--since", help="first commit time, 2026-11-20T00:00:00Z; the oldest batch without")
     parser.add_argument("--until", help="first commit time that no longer counts; now without")
@@ -103,90 +103,90 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
     period, place = period_of(options.since, options.until), options.batches or ""
-    wanted = BackfillRequest(period, tuple(options.tables), options.into, options.copy_suffix, place)
+    request = BackfillRequest(period, tuple(options.tables), options.into, options.copy_suffix, place)
     pipeline = Pipeline.open(config, Credentials("", ""))
     if options.batches:
         pipeline = replace(pipeline, store=LayeredStore(open_at(config.store, options.batches), pipeline.store))
     backfilling = Backfilling(config, pipeline.store, pipeline.cursors)
-    if backfilling.found(wanted.period) is None:
-        return f"nothing of {wanted.period} was ever merged"
+    if backfilling.found(request.period) is None:
+        return f"nothing of {request.period} was ever merged"
     with spark_session(config) as spark:
-        cuts = backfill(spark, config, pipeline, wanted)
-    return f"{len(cuts)} tables, {sum(cut.changes for cut in cuts)} changes of {wanted.period} merged again"
+        cuts = backfill(spark, config, pipeline, request)
+    return f"{len(cuts)} tables, {sum(cut.changes for cut in cuts)} changes of {request.period} merged again"
 
 
 def backfill(
-    spark: SparkSession, config: SourceConfig, pipeline: Pipeline, wanted: BackfillRequest, say: Say = say_line
+    spark: SparkSession, config: SourceConfig, pipeline: Pipeline, request: BackfillRequest, say: Say = say_line
 ) -> list[TableCut]:
-    """Merge in a running Spark application, and begin again when the lake moved on meanwhile.
+    """Merge in a running Spark application; retried when another commit moved the lake table.
 
     Raises:
         BatchesMissing: batches that are needed are no longer stored.
-        MergeError: or another error of a table; all failures stand in its text.
-        ConfigError: the name of a side table, or of a table, is none.
+        MergeError: or another error of a table; its text lists all failures.
+        ConfigError: the name of a copy, or of a table, is not valid.
     """
-    again = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
-    found: list[TableCut] = again(_attempt, spark, config, pipeline, wanted, say, set())
-    return found
+    retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
+    cuts: list[TableCut] = retry(_attempt, spark, config, pipeline, request, say, set())
+    return cuts
 
 
 def _attempt(
-    spark: SparkSession, config: SourceConfig, pipeline: Pipeline, wanted: BackfillRequest, say: Say, said: set[str]
+    spark: SparkSession, config: SourceConfig, pipeline: Pipeline, request: BackfillRequest, say: Say, said: set[str]
 ) -> list[TableCut]:
     backfilling = Backfilling(config, pipeline.store, pipeline.cursors)
-    found = backfilling.found(wanted.period)
+    found = backfilling.found(request.period)
     if found is None:
         return []
-    end = found.end if wanted.into == "copy" else found.lake
-    tables = backfilling.chosen_tables(_tables(pipeline, backfilling, found, end), list(wanted.tables))
-    lakes = _lakes(config, tables, wanted)
+    end = found.end if request.into == "copy" else found.lake
+    tables = backfilling.chosen_tables(_tables(pipeline, backfilling, found, end), list(request.tables))
+    lakes = _lakes(config, tables, request)
     LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     reached = [marker.merged_to for lake in lakes for marker in _markers(spark, config, lake) if marker.merged_to]
     low, high = min([found.begin, *reached]), max([end, *reached])
-    side = wanted.into == "copy"
-    # What lies before the period is needed where a table is there; the lake had all of it before it was removed.
-    refuse_gaps(found.between(low, high), low if side else found.begin, high, config.source)
-    low = low if side else max(low, min([found.begin, *(window.start for window in found.windows[:1])]))
+    is_copy = request.into == "copy"
+    # An existing table needs batches before the period; removed ones were merged before they were removed.
+    refuse_gaps(found.between(low, high), low if is_copy else found.begin, high, config.source)
+    low = low if is_copy else max(low, min([found.begin, *(window.start for window in found.windows[:1])]))
     plan = backfilling.plan(found, low, high)
     batches = load_plan(pipeline.store, plan)
-    decide = BackfillDecision(found.begin, end, (low, high), is_copy=side, from_start=found.from_start)
-    watch = None if side else Watch(config.source, plan, batches)
-    counts = _OneKey(decide, backfilling, config.source, wanted, say, said)
+    decide = BackfillDecision(found.begin, end, (low, high), is_copy=is_copy, from_start=found.from_start)
+    watch = None if is_copy else Watch(config.source, plan, batches)
+    counts = _OneKey(decide, backfilling, config.source, request, say, said)
     job = TableMerge(
         config, pipeline.store, plan, batches, None, say, None, decide, waits=False, watch=watch, counts=counts
     )
-    say(f"{wanted.period}: {found.chosen} windows, {len(found.snapshots)} snapshots, {len(batches)} batches to read")
+    say(f"{request.period}: {found.chosen} windows, {len(found.snapshots)} snapshots, {len(batches)} batches to read")
     return merge_all(spark, job, lakes, say)
 
 
 def _tables(pipeline: Pipeline, backfilling: Backfilling, found: Backfill, end: Point) -> list[str]:
-    """Return the tables that the batches of the period have something for."""
+    """Return the tables that the batches of the period contain."""
     return list(tables_of(load_plan(pipeline.store, backfilling.plan(found, found.begin, end))))
 
 
-def _lakes(config: SourceConfig, tables: Sequence[str], wanted: BackfillRequest) -> tuple[LakeMerge, ...]:
-    """Return the lake tables to write, or those beside them.
+def _lakes(config: SourceConfig, tables: Sequence[str], request: BackfillRequest) -> tuple[LakeMerge, ...]:
+    """Return the lake tables to write, or their copies.
 
     Raises:
-        ConfigError: a table beside one would have the name of a lake table, or none that a table can have.
+        ConfigError: a copy would have the name of a lake table, or an invalid name.
     """
     lakes = lake_merges(config, tables)
-    if wanted.into == "live":
+    if request.into == "live":
         return lakes
-    if not _SUFFIX.fullmatch(wanted.suffix):
-        raise ConfigError(f"not a suffix of a table's name: {wanted.suffix!r}", hint="1 to 60 letters, digits and _.")
-    found = tuple(replace(one, name=replace(one.name, name=one.name.name + wanted.suffix)) for one in lakes)
-    if taken := {one.name for one in found} & {one.name for one in lakes}:
+    if not _SUFFIX.fullmatch(request.suffix):
+        raise ConfigError(f"not a suffix of a table's name: {request.suffix!r}", hint="1 to 60 letters, digits and _.")
+    copies = tuple(replace(one, name=replace(one.name, name=one.name.name + request.suffix)) for one in lakes)
+    if taken := {one.name for one in copies} & {one.name for one in lakes}:
         raise ConfigError(
-            f"{min(map(str, taken))} is a lake table itself", hint="Take another --copy-suffix.", source=config.source
+            f"{min(map(str, taken))} is a lake table itself", hint="Use another --copy-suffix.", source=config.source
         )
-    return found
+    return copies
 
 
 def _markers(spark: SparkSession, config: SourceConfig, lake: LakeMerge) -> list[Marker]:
-    """Return what a lake table holds of its source tables; nothing where it is not there."""
-    routed = {share.table: share.target.routed for share in lake.shares}
-    state = LAKE_FORMAT.table(table_session(spark, config), lake.name, config.source, routed).load()
+    """Return the markers of a lake table; none if it is missing."""
+    is_routed = {routed.table: routed.target.routed for routed in lake.routed_tables}
+    state = LAKE_FORMAT.table(table_session(spark, config), lake.name, config.source, is_routed).load()
     return list(state.markers.values()) if state is not None else []
 
 

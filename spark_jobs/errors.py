@@ -1,4 +1,4 @@
-"""What Iceberg, Spark and the storage below them raise, as errors of this project."""
+"""Translates errors of Iceberg, Spark and their storage into errors of this project."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONFLICTS = (
     "database is locked",
     "Error while running command to get file permissions",
 )
-"""Names and words of a commit that lost against another one; the last of a file that another job removed while it was listed."""
+"""Names and words of a commit that conflicts with another one, or of a file that another job removed while it was listed."""
 
 NO_KEYS = (
     "Unable to load credentials",
@@ -30,10 +30,10 @@ NO_KEYS = (
     "NoAwsCredentialsException",
     "NoCredentialsException",
 )
-"""Names and words of a process, perhaps on another machine, that has no keys for the storage."""
+"""Names and words of a process, perhaps on another machine, without keys for the storage."""
 
 NO_RIGHTS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "readonly database", "unable to open database file")
-"""Names and words of a catalog's file that may not be opened or written."""
+"""Names and words of a catalog file that cannot be opened or written."""
 
 UNAVAILABLE = (
     "SdkClientException",
@@ -45,74 +45,74 @@ UNAVAILABLE = (
     "UncheckedSQLException",
     "Communications link failure",
 )
-"""Names and words of a storage or a catalog that gives no answer."""
+"""Names and words of a storage or catalog that does not answer."""
 
 MISSING = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException", "is not a Parquet file")
 """Names and words of a data file that cannot be read."""
 
 NO_TABLE = ("NoSuchTableException", "TABLE_OR_VIEW_NOT_FOUND", "NoSuchNamespaceException", "SCHEMA_NOT_FOUND")
-"""Names and words of a table that is not there."""
+"""Names and words of a missing table."""
 
 
 @contextmanager
-def translate_errors(deed: str, table: str) -> Iterator[None]:
-    """Turn what Java raises in the block into the error tree, with the table's name."""
+def translate_errors(action: str, table: str) -> Iterator[None]:
+    """Translate Java errors in the block into the error tree, with the table's name."""
     try:
         yield
     except CdcError:
         raise
     except (Py4JError, PySparkException) as error:
-        raise fault_of(error, deed, table) from error
+        raise fault_of(error, action, table) from error
 
 
-def fault_of(error: Exception, deed: str, table: str) -> CdcError:
+def fault_of(error: Exception, action: str, table: str) -> CdcError:
     """Return the error for a failure of Spark."""
     text = said(error)
     if any(word in text for word in CONFLICTS):
         hint = "Nothing was changed; the merge can be run again."
-        return MergeConflict(f"could not {deed}: another commit came first: {_short(text)}", hint=hint, table=table)
+        return MergeConflict(f"could not {action}: another commit came first: {_short(text)}", hint=hint, table=table)
     if any(word in text for word in NO_KEYS):
         hint = "Spark's executors take the store's keys from their own environment: set AWS_ACCESS_KEY_ID and "
         hint += "AWS_SECRET_ACCESS_KEY where each worker is started."
-        return StoreUnavailable(f"could not {deed}: no keys for the storage: {_short(text)}", hint=hint, table=table)
+        return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, table=table)
     if any(word in text for word in NO_RIGHTS):
         hint = "Give the file in lake.uri and its folder to the user of the job (chown), with the right to write."
         return ConfigError(
-            f"could not {deed}: the catalog's file cannot be opened: {_short(text)}", hint=hint, table=table
+            f"could not {action}: the catalog's file cannot be opened: {_short(text)}", hint=hint, table=table
         )
     if any(word in text for word in UNAVAILABLE):
-        return StoreUnavailable(f"could not {deed}: no answer: {_short(text)}", table=table)
+        return StoreUnavailable(f"could not {action}: no answer: {_short(text)}", table=table)
     if any(word in text for word in MISSING):
         hint = "A file of a batch or of the table is missing or damaged; restore it from the store's versions."
-        return CorruptBatch(f"could not {deed}: {_short(text)}", hint=hint, table=table)
-    return MergeError(f"could not {deed}: {_short(text)}", table=table)
+        return CorruptBatch(f"could not {action}: {_short(text)}", hint=hint, table=table)
+    return MergeError(f"could not {action}: {_short(text)}", table=table)
 
 
 def is_missing(error: Exception) -> bool:
-    """Whether an error says that there is no such table, and nothing else."""
+    """Whether an error says that a table or namespace does not exist."""
     return any(word in said(error) for word in NO_TABLE)
 
 
 def lacks_metadata(error: Exception) -> bool:
-    """Whether a file of a table's metadata is not there."""
+    """Whether a file of a table's metadata is missing."""
     text = said(error)
     return "NotFoundException" in text and "/metadata/" in text
 
 
 def is_overtaken(error: Exception) -> bool:
-    """Whether a commit was refused, for sure, because the table's metadata changed since it was read."""
+    """Whether a commit certainly failed because the table's metadata changed since it was read."""
     text = said(error)
     return "CommitFailedException" in text and "CommitStateUnknownException" not in text
 
 
 def said(error: Exception) -> str:
-    """Return what an error of Spark says, with the names of the Java exceptions that caused it."""
+    """Return the text of a Spark error, with the names of the Java exceptions that caused it."""
     if not isinstance(error, Py4JJavaError):
         cause = getattr(error, "_cause", None)
         return f"{error}\n{cause}" if cause is not None else str(error)
     texts: list[str] = []
     java = error.java_exception
-    while java is not None and len(texts) < 10:  # a chain of causes may go round
+    while java is not None and len(texts) < 10:  # a chain of causes may be cyclic
         texts.append(str(java.toString()))
         java = java.getCause()
     return "\n".join(texts)

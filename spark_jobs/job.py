@@ -1,4 +1,4 @@
-"""What all Spark jobs have in common: their arguments, their log-in, and how they end.
+"""Common parts of all Spark jobs: arguments, log-in and exit status.
 
 Exit status: 0 done or nothing to do, 75 try again later, 2 a wrong source file, 1 anything else.
 """
@@ -6,6 +6,7 @@ Exit status: 0 done or nothing to do, 75 try again later, 2 a wrong source file,
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,28 +19,31 @@ from cdc_lib.errors import CdcError, ConfigError, dump_error
 from spark_jobs.runtime.log_lines import log_to_stderr, say
 
 TRY_AGAIN = 75
-"""Exit status of a failure that may be gone the next time (EX_TEMPFAIL)."""
+"""Exit status of a temporary failure (EX_TEMPFAIL)."""
 
 Work = Callable[[SourceConfig, argparse.Namespace], str | int]
-"""Does the job for a source and returns one line about it, or an exit status where it said all itself."""
+"""Does the job for a source; returns one line to print, or an exit status if it printed everything itself."""
 
 
 def arguments_of(program: str, description: str) -> argparse.ArgumentParser:
-    """Return a parser of what every job is told."""
+    """Return a parser of the arguments of all jobs."""
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description=description)
     parser.add_argument("--config", required=True, help="the source's YAML file, or its name below --source-dir")
     parser.add_argument("--source-dir", help="folder of source files, for --config NAME")
     parser.add_argument("--by", default=program, help="who asks for it, for the record")
+    parser.add_argument(
+        "--spark-conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark over merge.conf"
+    )
     parser.add_argument("--error", help="file to leave the error in that ends the job, as JSON, instead of printing it")
     return parser
 
 
 def ended(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, work: Work) -> int:
-    """Do the job and return its exit status; an error is one line that begins with its name, or a file where one is named."""
+    """Do the job and return its exit status; an error is printed in one line, or written to the ``--error`` file."""
     options = parser.parse_args(arguments)
     log_to_stderr()
     try:
-        config = load_source(_file(options.config, options.source_dir))
+        config = with_spark_conf(load_source(_file(options.config, options.source_dir)), options.spark_conf)
         outcome = work(config, options)
     except CdcError as error:
         if options.error:
@@ -53,11 +57,25 @@ def ended(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, work
     return 0
 
 
-def log_in(config: SourceConfig, handed: Credentials | None) -> Credentials:
-    """Return the log-in that was handed to this process, or else that of its environment.
+def with_spark_conf(config: SourceConfig, settings: Sequence[str]) -> SourceConfig:
+    """Return a source with further settings of Spark, each ``name=value``.
 
     Raises:
-        ConfigError: there is neither.
+        ConfigError: one is not.
+    """
+    for setting in settings:
+        if not re.match(r"spark\.[^=\s]+=", setting):
+            raise ConfigError(f"--spark-conf {setting!r} is no setting of Spark", hint="Write spark.NAME=VALUE.")
+    more = dict(setting.split("=", 1) for setting in settings)
+    merge = config.merge.model_copy(update={"conf": {**config.merge.conf, **more}})
+    return config.model_copy(update={"merge": merge}) if more else config
+
+
+def log_in(config: SourceConfig, handed: Credentials | None) -> Credentials:
+    """Return the log-in that was passed to this process, or else that of its environment.
+
+    Raises:
+        ConfigError: both are missing.
     """
     if handed is not None:
         return handed

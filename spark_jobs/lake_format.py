@@ -1,6 +1,6 @@
-"""The format of the lake tables: the only module outside ``spark_jobs/iceberg/`` that imports one.
+"""The format of the lake tables: the only module that imports a format outside the format's own folder.
 
-A second format implements :class:`LakeFormat` in a folder of its own, and is entered in :data:`LAKE_FORMATS`. The suite
+A second format implements :class:`LakeFormat` in its own folder and is added to :data:`LAKE_FORMATS`. The suite
 ``tests/contract/test_merge_target.py`` runs over all entries.
 """
 
@@ -20,29 +20,28 @@ from cdc_lib.ports import MergeTarget
 from spark_jobs.iceberg.iceberg_format import IcebergFormat
 
 Maintenance = Callable[[SparkSession, LakeName, Collection[int], datetime], Maintained]
-"""Maintains one lake table, in a session that no other thread uses meanwhile: the snapshots that cuts name stay, and the time (UTC)
-says what is old. Raises MergeConflict where a merge came first, and StoreError where the storage gives no answer."""
+"""Maintains one lake table, in a session that no other thread uses: arguments are the snapshots that cuts name, which are kept,
+and the current time (UTC). Raises MergeConflict if a merge committed first, and StoreError if the storage does not answer."""
 
 
 class LakeFormat(Protocol):
-    """How tables of one format are opened and looked after."""
+    """Opens and maintains tables of one format."""
 
     def table(
         self, session: SparkSession, name: LakeName, source: str, tables: Mapping[TableName, bool]
     ) -> MergeTarget[DataFrame]:
-        """Return one lake table, which need not exist yet; nothing is asked of the catalog.
+        """Return one lake table, which need not exist yet; the catalog is not queried.
 
         Args:
-            session: a Spark session that no other thread uses meanwhile.
+            session: a Spark session that no other thread uses.
             name: the lake table.
             source: name of the source.
-            tables: each source table whose rows go into it, and whether a route sends them; the first stands for all in messages
-                and in the table's properties.
+            tables: its source tables, and whether each is routed; messages and table properties name the first one.
         """
         ...
 
     def ensure_namespaces(self, spark: SparkSession, names: Iterable[LakeName]) -> None:
-        """Create the namespaces of tables, once and before the tables' threads race for it."""
+        """Create the namespaces of tables, before the tables' threads would race to create them."""
         ...
 
     def tidy(
@@ -53,26 +52,26 @@ class LakeFormat(Protocol):
         named_by_cuts: Callable[[], Collection[int]],
         now: datetime,
     ) -> Tidied:
-        """Do what is due for a table after a merge, most often nothing.
+        """Do the maintenance that is due after a merge, usually nothing.
 
         Args:
-            session: a Spark session that no other thread uses meanwhile.
+            session: a Spark session that no other thread uses.
             name: the lake table.
             settings: of the maintenance.
-            named_by_cuts: returns the snapshots that cuts name; asked when snapshots may go.
+            named_by_cuts: returns the snapshots that cuts name; called only if snapshots may be expired.
             now: the time (UTC).
 
         Raises:
-            MergeConflict: another commit came first; it is done after a later merge.
-            StoreError: the storage gives no answer.
+            MergeConflict: another commit came first; a later merge does it.
+            StoreError: the storage does not answer.
         """
         ...
 
     def maintenance(self, spark: SparkSession, names: Sequence[LakeName], settings: MaintenanceConfig) -> Maintenance:
-        """Return what maintains one of some tables.
+        """Return the function that maintains one of the tables.
 
         Raises:
-            StoreError: the catalog gives no answer.
+            StoreError: the catalog does not answer.
         """
         ...
 
@@ -81,4 +80,4 @@ LAKE_FORMATS: Mapping[str, LakeFormat] = {"iceberg": IcebergFormat()}
 """By name."""
 
 LAKE_FORMAT = LAKE_FORMATS["iceberg"]
-"""The format of all lake tables. Where a source may choose one, its configuration decides here."""
+"""The format of all lake tables."""

@@ -1,4 +1,4 @@
-"""Look after the lake tables of a source: ``python -m spark_jobs.maintain --config dags/sources/shop.yaml``."""
+"""Maintain the lake tables of a source: ``python -m spark_jobs.maintain --config dags/sources/shop.yaml``."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from cdc_lib.store.objects.open import open_store
 from spark_jobs.job import arguments_of, ended
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.runtime.log_lines import say as say_line
-from spark_jobs.runtime.parallel_tables import side_by_side
+from spark_jobs.runtime.parallel_tables import in_parallel
 from spark_jobs.runtime.session import spark_session
 
 ATTEMPTS = 3
-"""How often a table is tried again when a merge came first."""
+"""Attempts per table when a merge commits first."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Look after the lake tables that the last cut names."""
+    """Maintain the lake tables that the last cut names."""
     parser = arguments_of("spark_jobs.maintain", "Keep lake tables small and quick to read.")
     parser.add_argument("--table", action="append", default=[], help="database.table at the source; all without")
     return ended(parser, arguments, _maintain)
@@ -44,17 +44,17 @@ def _maintain(config: SourceConfig, options: argparse.Namespace) -> str:
     if not names:
         return "no lake tables yet"
     with spark_session(config) as spark:
-        kept = maintain(spark, config, store, names)
-    rewritten, added = sum(one.rewritten for one in kept), sum(one.added for one in kept)
-    snapshots, orphans = sum(one.snapshots for one in kept), sum(one.orphans for one in kept)
+        maintained = maintain(spark, config, store, names)
+    rewritten, added = sum(one.rewritten for one in maintained), sum(one.added for one in maintained)
+    snapshots, orphans = sum(one.snapshots for one in maintained), sum(one.orphans for one in maintained)
     return f"{rewritten} files became {added}; {snapshots} snapshots and {orphans} lost files removed"
 
 
 def lake_tables(config: SourceConfig, cut: Cut | None, chosen: Sequence[str]) -> list[LakeName]:
-    """Return the lake tables of the chosen source tables, of all without a choice.
+    """Return the lake tables of the chosen source tables; all if none is chosen.
 
     Raises:
-        ConfigError: the lake has nothing of a chosen one.
+        ConfigError: the lake has no rows of a chosen table.
     """
     known = [one.table for one in cut.tables] if cut is not None else []
     chosen = [TableName.parse(table) for table in chosen]
@@ -64,8 +64,8 @@ def lake_tables(config: SourceConfig, cut: Cut | None, chosen: Sequence[str]) ->
             hint=f"It has {', '.join(sorted(set(known))) or 'no tables yet'}.",
             source=config.source,
         )
-    standing = {one.lake_table for one in cut.tables if not chosen or one.table in chosen} if cut is not None else set()
-    return [lake.name for lake in lake_merges(config, known) if str(lake.name) in standing]
+    names = {one.lake_table for one in cut.tables if not chosen or one.table in chosen} if cut is not None else set()
+    return [lake.name for lake in lake_merges(config, known) if str(lake.name) in names]
 
 
 def maintain(
@@ -75,41 +75,41 @@ def maintain(
     names: Sequence[LakeName],
     say: Callable[[str], None] = say_line,
 ) -> list[Maintained]:
-    """Look after some lake tables in a running Spark application.
+    """Maintain lake tables in a running Spark application.
 
     Args:
         spark: a session that :func:`spark_jobs.runtime.session.prepare` has seen.
         config: the source.
-        store: where the cuts lie.
+        store: holds the cuts.
         names: the tables.
-        say: takes one line for each table.
+        say: receives one line for each table.
 
     Raises:
-        CdcError: of a table; the others are looked after.
+        CdcError: of a table; the others are maintained.
     """
     at = datetime.now(UTC)
     named = named_snapshots(store, config.source, at - config.maintenance.keep_snapshots_for)
     maintenance = LAKE_FORMAT.maintenance(spark, names, config.maintenance)
-    again = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
+    retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
 
     def work(session: SparkSession, name: LakeName) -> Maintained:
         began = time.monotonic()
-        kept: Maintained = again.copy()(maintenance, session, name, named, at)
-        say(_line(kept, time.monotonic() - began))
-        return kept
+        done: Maintained = retry.copy()(maintenance, session, name, named, at)
+        say(_line(done, time.monotonic() - began))
+        return done
 
     hint = "The other tables are done."
-    return side_by_side(spark, config, {str(name): name for name in names}, work, say, done="maintained", hint=hint)
+    return in_parallel(spark, config, {str(name): name for name in names}, work, say, done="maintained", hint=hint)
 
 
-def _line(kept: Maintained, seconds: float) -> str:
-    if kept.missing:
-        return f"{kept.table}: does not exist, and is left out; the next merge says what to do"
-    rewritten = f"{kept.rewritten} of {kept.files} files became {kept.added} ({kept.bytes / 1e6:.1f} MB)"
-    gone = f"{kept.deletes} files of deletes, {kept.snapshots} snapshots, {kept.orphans} lost files removed"
-    counted = f", {kept.statistics} columns counted ({kept.statistics_bytes / 1e3:.1f} kB)" if kept.statistics else ""
-    skipped = f"; no lost files were looked for, because {kept.in_the_way}" if kept.in_the_way else ""
-    return f"{kept.table}: {rewritten}, {gone}{counted} in {seconds:.1f} s{skipped}"
+def _line(done: Maintained, seconds: float) -> str:
+    if done.missing:
+        return f"{done.table}: skipped, because it does not exist; the next merge reports what to do"
+    rewritten = f"{done.rewritten} of {done.files} files became {done.added} ({done.bytes / 1e6:.1f} MB)"
+    removed = f"{done.deletes} files of deletes, {done.snapshots} snapshots, {done.orphans} lost files removed"
+    counted = f", {done.statistics} columns counted ({done.statistics_bytes / 1e3:.1f} kB)" if done.statistics else ""
+    skipped = f"; no lost files were looked for, because {done.in_the_way}" if done.in_the_way else ""
+    return f"{done.table}: {rewritten}, {removed}{counted} in {seconds:.1f} s{skipped}"
 
 
 if __name__ == "__main__":

@@ -14,12 +14,13 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.reselect.rows import Reselector
 from spark_jobs.job import arguments_of, ended, log_in
 from spark_jobs.merging.run import run
+from spark_jobs.runtime.log_lines import say
 
 __all__ = ["main", "run"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Merge what the lake cursor has in flight; 0 also when there is nothing to do."""
+    """Merge the batches in flight at the lake cursor; returns 0 also if there is nothing to do."""
     work = partial(_merge, handed=take_handed())
     return ended(arguments_of("spark_jobs.merge", "Merge batches into the lake."), arguments, work)
 
@@ -34,17 +35,17 @@ def _merge(config: SourceConfig, options: argparse.Namespace, *, handed: Credent
     try:
         cut = run(config, plan, pipeline.store, origin)
     except MergeConflict as error:
-        # A plan that was replaced meanwhile, perhaps by this job itself, is no reason to wait for the next run.
+        # The plan was replaced, perhaps by this job itself: the new plan is merged now, not in the next run.
         again = pipeline.plan_merge(by=options.by)
         if again is None or again.merge_id == plan.merge_id:
             raise
-        print(f"{error}\nplanned again: {again.merge_id}")
+        say(f"{error}\nplanned again: {again.merge_id}")
         cut = run(config, again, pipeline.store, origin)
     return f"cut {cut.merge_id} at {cut.position}, {sum(t.changes for t in cut.tables)} changes"
 
 
 def _reselector(config: SourceConfig, handed: Credentials | None) -> Reselector:
-    """Open the way to the source."""
+    """Return a re-selector of the source's rows."""
     return Pipeline.open(config, log_in(config, handed)).reselector()
 
 

@@ -1,4 +1,4 @@
-"""Names and values as they are in Spark SQL."""
+"""Writes names and values as Spark SQL."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def full_name(table: LakeName, branch: str | None = None) -> str:
 
 
 def text_literal(text: str) -> str:
-    """Return a string constant; by its bytes, so that no character in it means anything."""
+    """Return a string literal, written as bytes so that no character is special."""
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def literal(text: str, lake_type: str) -> str:
-    """Return a constant of a type from the text that ``CAST(... AS STRING)`` gave of it.
+    """Return a literal of a type from its text by ``CAST(... AS STRING)``.
 
     Binary values come as hex digits.
     """
@@ -39,22 +39,22 @@ def literal(text: str, lake_type: str) -> str:
 
 
 def as_text(column: str, lake_type: str) -> str:
-    """Return the expression whose text :func:`literal` takes."""
+    """Return the expression of a column's text for :func:`literal`."""
     return f"hex({column})" if lake_type == "binary" else f"CAST({column} AS STRING)"
 
 
 def struct(columns: tuple[str, ...], relation: str = "") -> str:
-    """Return columns as one value that compares field by field."""
+    """Return columns as one struct, which compares field by field."""
     prefix = f"{relation}." if relation else ""
     return f"struct({', '.join(f'{prefix}{quoted(name)}' for name in columns)})"
 
 
 def point(at: Point) -> str:
-    """Return a point as a value that compares with ``struct(epoch, file, offset)``."""
+    """Return a point as a struct comparable with ``struct(epoch, file, offset)``."""
     return f"struct({at.epoch}, {at.file}, {at.offset}L)"
 
 
 def belongs(columns: Mapping[str, str], relation: str = "") -> list[str]:
-    """Return the conditions that say whose rows are meant: a column of text and its value each."""
+    """Return the conditions that select the rows of a source table: one for each text column and its value."""
     prefix = f"{relation}." if relation else ""
     return [f"{prefix}{quoted(name)} = {text_literal(value)}" for name, value in columns.items()]

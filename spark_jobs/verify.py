@@ -26,11 +26,11 @@ from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.session import spark_session
 
 DRIFT = 3
-"""Exit status of a comparison that found rows which are wrong."""
+"""Exit status of a comparison that found wrong rows."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare, and leave the report in a file."""
+    """Compare tables and write the report to a file."""
     parser = arguments_of("spark_jobs.verify", "Compare tables with the lake.")
     parser.add_argument("--report", help="file to leave the report in, as JSON")
     parser.add_argument("--wait", type=duration, help="how long rows in flight are waited for, per table: 60s")

@@ -1,4 +1,4 @@
-"""Servers for the tests, each started when the first test asks for it and stopped after the last one.
+"""Servers for the tests, each started when the first test needs it and stopped after the last one.
 
 A test's marker is the name of its folder: tests/unit is unit, tests/e2e is e2e, and so on.
 """
@@ -32,8 +32,8 @@ if "AIRFLOW_HOME" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 
-# A busy machine makes no law wrong. The same examples each time, so that a change is blamed for what it does itself; new ones
-# are looked for with --hypothesis-profile search.
+# No deadline, because the machine may be busy. The same examples each time, so that a failure comes from the change; new examples
+# are generated with --hypothesis-profile search.
 settings.register_profile("laws", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("laws")
@@ -51,20 +51,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _deselect_other_flavor(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests on the other kind of server if the environment asks for a version of one kind only."""
-    asked = {flavor for flavor in ("mysql", "mariadb") if chosen(flavor)}
-    if len(asked) != 1:
+    """Deselect the tests on the other kind of server if the environment asks for a version of one kind only."""
+    chosen_flavors = {flavor for flavor in ("mysql", "mariadb") if chosen(flavor)}
+    if len(chosen_flavors) != 1:
         return
-    others = [item for item in items if (flavors := _flavors(item)) and not flavors & asked]
+    others = [item for item in items if (flavors := _flavors(item)) and not flavors & chosen_flavors]
     items[:] = [item for item in items if item not in others]
     config.hook.pytest_deselected(items=others)
 
 
 def _flavors(item: pytest.Item) -> set[str]:
-    """Return the kinds of server that a test starts, as far as its parameters and fixtures say so."""
+    """Return the kinds of server that a test starts, by its parameters and fixtures."""
     parameters = item.name.partition("[")[2].rstrip("]").lower().split("-")
     # Such as "mysql", "mysql with GTIDs" and "MySqlServer".
-    named = {flavor for flavor in ("mysql", "mariadb") if any(one.startswith(flavor) for one in parameters)}
+    named = {flavor for flavor in ("mysql", "mariadb") if any(name.startswith(flavor) for name in parameters)}
     fixtures = getattr(item, "fixturenames", ())
     return named or {
         flavor for flavor in ("mysql", "mariadb") if any(name.startswith(f"{flavor}_") for name in fixtures)
@@ -104,7 +104,7 @@ def s3_server() -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSession, SourceConfig]]:
-    """A running Spark, which takes seconds to start, with a catalog that all tests share; each takes a database of its own."""
+    """A running Spark, which takes seconds to start, with a catalog for all tests; each test uses its own database."""
     from spark_jobs.runtime.session import spark_session
     from tests.harness.lake import lake_config
 
@@ -115,13 +115,13 @@ def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Spark
 
 @pytest.fixture(params=["mysql", "mariadb"])
 def any_server(request: pytest.FixtureRequest) -> SqlServer:
-    """Each test that asks for it runs on both flavors."""
+    """Runs each test that uses it on both flavors."""
     return request.getfixturevalue(f"{request.param}_server")
 
 
 @pytest.fixture
 def database(any_server: SqlServer) -> Iterator[str]:
-    """Name of a database of its own on ``any_server``."""
+    """Name of a new database on ``any_server``."""
     yield from _database(any_server)
 
 
@@ -137,7 +137,7 @@ def mariadb_database(mariadb_server: MariaDbServer) -> Iterator[str]:
 
 @pytest.fixture
 def bucket(s3_server: S3Server) -> str:
-    """Name of an empty bucket of its own."""
+    """Name of a new, empty bucket."""
     return s3_server.make_bucket("test")
 
 

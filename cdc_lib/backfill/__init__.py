@@ -1,1 +1,1 @@
-"""A stretch of the binlog once more: from the archived batches, or from the server."""
+"""Merges or drains a range of the binlog again: from archived batches, raw events or the server."""

@@ -1,4 +1,4 @@
-"""What the archived batches hold of a time, and the plan that merges it again."""
+"""Archived batches of a period, and the plan that merges them again."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from cdc_lib.model.xa import Decision, OpenTransaction
 from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, opened_before, settle
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import layout
-from cdc_lib.store.cursors import begun
+from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import StoredWindow, stored_windows
 
 CLOCKS_DIFFER = timedelta(hours=1)
-"""So far the store's clock may be behind the source's: a batch is written after its last event was committed."""
+"""Largest lag of the store's clock against the source's: a batch is written after its last event was committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Backfilling:
 
     Args:
         config: of the source.
-        store: where batches lie.
-        cursors: where cursors lie.
-        known: manifests that were read, by key.
+        store: holds the batches.
+        cursors: the cursor store.
+        known: manifests already read, by key.
     """
 
     config: SourceConfig
@@ -53,11 +53,11 @@ class Backfilling:
     known: dict[str, Manifest] = field(default_factory=dict)
 
     def found(self, period: Period) -> Backfill | None:
-        """Return what is to be merged for a period; None when nothing of it was ever merged.
+        """Return the archived batches of a period; None if nothing of it was merged.
 
         Raises:
             BatchesMissing: a part of the period is no longer stored.
-            CursorMoved: the source has not begun.
+            CursorMoved: the source has no cursor yet.
             CorruptBatch: a manifest cannot be read.
         """
         drain, lake = self._cursor(DRAIN), self._cursor(LAKE)
@@ -67,28 +67,28 @@ class Backfilling:
         timed = self._timed(tuple(window for window in windows if window.stop <= state), stored, period)
         firsts = {task: first for task in lake.snapshots if task.complete and (first := self._first(task)) is not None}
         self._refuse_gone(period, drain, windows, firsts.values())
-        found = (self._snapshot(task) for task, first in firsts.items() if _in(period, first))
-        snapshots = tuple(one for one in found if one is not None)
-        mine = chosen(timed, period)
-        if not mine and not snapshots:
+        stored_snapshots = (self._snapshot(task) for task, first in firsts.items() if _in(period, first))
+        snapshots = tuple(one for one in stored_snapshots if one is not None)
+        selected = chosen(timed, period)
+        if not selected and not snapshots:
             return None
-        points = [(one.window.start, one.window.stop) for one in mine] + [(one.low, one.read_to) for one in snapshots]
-        begin = min(low for low, _ in points)
-        began = _began(drain)
+        ranges = [(one.window.start, one.window.stop) for one in selected]
+        ranges += [(one.low, one.read_to) for one in snapshots]
+        begin = min(low for low, _ in ranges)
         return Backfill(
             source=self.config.source,
             begin=begin,
-            end=min(max(high for _, high in points), state),
+            end=min(max(high for _, high in ranges), state),
             lake=state,
             windows=windows,
-            chosen=len(mine),
+            chosen=len(selected),
             snapshots=snapshots,
             quarantine=drain.quarantine,
-            from_start=self.config.start != "snapshot" and began == begin,
+            from_start=self.config.start != "snapshot" and _source_start(drain) == begin,
         )
 
     def plan(self, backfill: Backfill, low: Point, high: Point) -> MergePlan:
-        """Return the plan that holds all batches between two points, and the snapshots; it is kept nowhere.
+        """Return a plan with all batches between two points, and the snapshots; it is not stored.
 
         Raises:
             MergeError: a window commits an XA transaction whose rows are in no batch.
@@ -112,32 +112,32 @@ class Backfilling:
         )
 
     def last_snapshot(self, table: TableName) -> ArchivedSnapshot | None:
-        """Return the last whole snapshot of a table that the lake has; None where it is not stored."""
+        """Return the last complete snapshot of a table that the lake has; None if it is not stored."""
         tasks = [task for task in self._cursor(LAKE).snapshots if task.name == table and task.complete and task.chunks]
         found = (self._snapshot(task) for task in tasks if task.selection is None)
         return max((one for one in found if one is not None), key=lambda one: one.low, default=None)
 
     def first_chunk(self, snapshot: ArchivedSnapshot) -> Batch:
-        """Return the first chunk of a snapshot that is stored."""
+        """Return the first chunk of a stored snapshot."""
         return Batch(snapshot.keys[0], self._manifest(snapshot.keys[0]))
 
     def batches(self, plan: MergePlan) -> list[Batch]:
-        """Return the batches of a plan without what is quarantined, and without the rows of XA transactions.
+        """Return the batches of a plan without quarantined tables, and without the rows of XA transactions.
 
         Raises:
-            BatchesMissing: one was removed meanwhile.
+            BatchesMissing: a batch was removed in between.
         """
         return without_quarantined([Batch(key, self._manifest(key)) for key in plan.batches], plan.quarantine)
 
     def one_key_since(
         self, table: TableName, batches: Sequence[Batch], decide: BackfillDecision, keys_of: Keys
     ) -> datetime | None:
-        """Return when the snapshot was begun from which on all rows have one key; None where none is stored.
+        """Return the start time of the snapshot after which all rows have one key; None if it is not stored.
 
         Args:
             table: ``database.table``.
-            batches: all that are at hand.
-            decide: what each table needs.
+            batches: all loaded batches.
+            decide: decides what each table needs.
             keys_of: returns the keys of a batch's rows.
         """
         last = self.last_snapshot(table)
@@ -148,10 +148,10 @@ class Backfilling:
         return None if again.others else first.manifest.first_time
 
     def chosen_tables(self, tables: Iterable[str], patterns: Iterable[str]) -> list[str]:
-        """Return those of some tables that patterns name; all without a pattern.
+        """Return the tables that match one of the patterns; all without a pattern.
 
         Raises:
-            ConfigError: a pattern is none, or names a table that is not captured.
+            ConfigError: a pattern is not valid, or names a table that is not captured.
         """
         patterns = list(patterns)
         for pattern in patterns:
@@ -166,21 +166,21 @@ class Backfilling:
     def _timed(
         self, windows: tuple[ArchivedWindow, ...], stored: Iterable[StoredWindow], period: Period
     ) -> tuple[TimedWindow, ...]:
-        """Read the times of windows that may lie in a period: one that was written before it has no event in it."""
+        """Return the commit times of windows that may lie in a period; windows written before the period are skipped."""
         if period.since is None:
-            wanted = windows
+            candidates = windows
         else:
             since = period.since - CLOCKS_DIFFER
             written = {one.key: one.modified for one in stored}
-            wanted = tuple(window for window in windows if window.key in written and written[window.key] >= since)
-        return times_of((window, self._manifest(window.key)) for window in wanted)
+            candidates = tuple(window for window in windows if window.key in written and written[window.key] >= since)
+        return times_of((window, self._manifest(window.key)) for window in candidates)
 
     def _first(self, task: SnapshotTask) -> Manifest | None:
-        """Return the first chunk of a snapshot, where it is stored."""
+        """Return the first chunk of a snapshot, if it is stored."""
         return self._stored(layout.chunk_manifest_key(task, 0)) if task.chunks else None
 
     def _snapshot(self, task: SnapshotTask) -> ArchivedSnapshot | None:
-        """Return a snapshot that the lake has whole; None where a chunk of it is no longer stored."""
+        """Return a complete snapshot of the lake; None if a chunk of it is no longer stored."""
         keys = tuple(layout.chunk_manifest_key(task, number) for number in range(task.chunks))
         chunks = [manifest for key in keys if (manifest := self._stored(key)) is not None]
         if len(chunks) != len(keys):
@@ -196,25 +196,25 @@ class Backfilling:
             if time is not None:
                 times.append(time)
                 break
-        began = _began(drain)
+        began = _source_start(drain)
         from_the_start = began is not None and (not windows or windows[0].start == began)
         oldest = min((time for time in times if time is not None), default=None)
         refuse_gone(period, oldest, from_the_start=from_the_start, source=self.config.source)
 
     def _opened(self, backfill: Backfill, loaded: list[tuple[str, Manifest]]) -> tuple[OpenTransaction, ...]:
-        """Return the XA transactions that are prepared before the windows and committed in them."""
+        """Return the XA transactions that were prepared before the windows and committed in them."""
         unknown = settle((), loaded).unknown
         if not unknown:
             return ()
-        wanted = {decision.xid for _, decision in unknown}
+        xids = {decision.xid for _, decision in unknown}
         first = loaded[0][1]
         older = [window.key for window in reversed(backfill.windows) if window.start < _start(first)]
-        opened = opened_before(((key, self._manifest(key)) for key in older), wanted, first)
+        opened = opened_before(((key, self._manifest(key)) for key in older), xids, first)
         drain = self._cursor(DRAIN)
         unknown = not_replayed(settle(opened, loaded).unknown, drain.epoch_changes)
-        # A snapshot is read after the place that its id tells.
-        reads = [_asked(task) for task in drain.snapshots if task.chunks]
-        began = _began(drain)
+        # A snapshot is read after the position in its id.
+        reads = [_requested_at(task) for task in drain.snapshots if task.chunks]
+        began = _source_start(drain)
         if unknown and (began is None or not backfill.windows or backfill.windows[0].start != began):
             self._refuse_without_rows(unknown, reads)
         check_in_snapshots(unknown, reads if self.config.start == "snapshot" else (), self.config.source)
@@ -252,13 +252,13 @@ class Backfilling:
         return found
 
     def _cursor(self, consumer: str) -> Cursor:
-        return begun(self.cursors, self.config.source, consumer)
+        return required_cursor(self.cursors, self.config.source, consumer)
 
 
 def _acknowledged(stored: Iterable[StoredWindow], drain: Cursor) -> Iterator[ArchivedWindow]:
-    """Yield the windows that are acknowledged, without those of an epoch that lie after its end.
+    """Yield the acknowledged windows, without those after the end of their epoch.
 
-    Of windows one of which holds another, as when some were drained again over longer stretches, the longest counts.
+    If windows overlap because some were drained again with wider bounds, the widest is used.
     """
     covered = None
     for window in sorted(stored, key=lambda one: (one.start, Point(-one.stop.epoch, -one.stop.file, -one.stop.offset))):
@@ -280,8 +280,8 @@ def _in(period: Period, first: Manifest) -> bool:
     return at is not None and (period.since is None or at >= period.since) and (not period.until or at < period.until)
 
 
-def _began(drain: Cursor) -> Point | None:
-    """Return where the source began; None where the cursor's record does not go back so far."""
+def _source_start(drain: Cursor) -> Point | None:
+    """Return where the source began; None if the cursor no longer records it."""
     first = drain.moves[0] if drain.moves else None
     epoch = min((switch.epoch - 1 for switch in drain.epoch_changes), default=drain.epoch)
     return Point.at(epoch, first.stop) if first is not None and first.kind == "start" else None
@@ -293,10 +293,10 @@ def _start(manifest: Manifest) -> Point:
     return Point.at(manifest.epoch, manifest.window.start)
 
 
-def _asked(task: SnapshotTask) -> Point:
-    """Return where the binlog ended when a snapshot was asked for; its id tells it."""
+def _requested_at(task: SnapshotTask) -> Point:
+    """Return the end of the binlog when a snapshot was requested, from its id."""
     epoch, _, place = task.snapshot_id.partition("-")
-    file, _, offset = place.partition("-")[0].partition(".")  # after it, of a later one, the cursor's generation
+    file, _, offset = place.partition("-")[0].partition(".")  # a later snapshot's id ends with the cursor's generation
     return Point(int(epoch), int(file), int(offset))
 
 
@@ -304,7 +304,7 @@ def period_of(since: str | None, until: str | None) -> Period:
     """Return the period between two times as text.
 
     Raises:
-        ConfigError: one is no time with a zone, or nothing lies between them.
+        ConfigError: one is not a time with a zone, or the period is empty.
     """
     try:
         period = Period(timestamp(since) if since else None, timestamp(until) if until else None)

@@ -1,7 +1,7 @@
-"""Batches of a time in which a table had another primary key than its lake table: which of them count, pure.
+"""Batches of a period in which a table had another primary key than its lake table: which of them are merged; pure.
 
-A whole snapshot replaced the table's rows, and gave the lake table its key. Changes that lie before its low watermark are in its
-rows. So windows that end there or earlier bring nothing, and those of another key are left out.
+A complete snapshot replaced the table's rows, and gave the lake table its key. Its rows include all changes before its low
+watermark. So windows up to the watermark are not needed, and those with another key are left out.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 
 Key = tuple[str, ...]
-"""Columns of a primary key in lower case; empty where a table has none."""
+"""Columns of a primary key in lower case; empty for a table without one."""
 
 Keys = Callable[[Batch], frozenset[Key]]
-"""Returns the keys that the rows of a batch have, under the names that their columns have in the lake."""
+"""Returns the primary keys of the rows of a batch, under the lake's column names."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneKey:
-    """The batches of a table, by whether their rows can go into one lake table.
+    """The batches of a table, sorted by whether their rows have the lake table's key.
 
     Args:
-        key: of the lake table; None where nothing tells it.
-        batches: those that count.
-        windows: those that are left out, because a snapshot replaced what they tell.
-        former: the keys of their rows.
-        others: the keys of rows that count and are not the lake table's.
+        key: of the lake table; None if it is unknown.
+        batches: batches to merge.
+        windows: windows that are left out, because a later snapshot replaced their rows.
+        former: keys of the rows in ``windows``.
+        others: keys of rows in ``batches`` that differ from ``key``.
     """
 
     key: Key | None
@@ -53,25 +53,25 @@ def under_one_key(
     chunks: Collection[str],
     windows: Collection[str],
 ) -> OneKey:
-    """Decide which batches of a table count.
+    """Decide which batches of a table are merged.
 
     Args:
-        batches: all that are at hand: whole snapshots, then windows in the stream's order.
+        batches: all loaded batches: complete snapshots, then windows in the stream's order.
         keys_of: returns the keys of a batch's rows.
-        key: of the lake table; None where there is none.
-        low: low watermark of the newest whole snapshot that the lake table has or is given; None without one.
-        chunks: keys of the batches of the snapshot that it is given.
-        windows: keys of the batches of the windows whose changes it gets.
+        key: of the lake table; None without a lake table.
+        low: low watermark of the newest complete snapshot that the lake table has or gets; None without one.
+        chunks: keys of the batches of the snapshot that it gets.
+        windows: keys of the batches of the windows that it gets.
     """
     keys = {batch.key: keys_of(batch) for batch in batches}
     read = [one for batch in batches if batch.key in chunks for one in keys[batch.key]]
     taken = [one for batch in batches if batch.key in windows for one in sorted(keys[batch.key])]
-    wanted = next(iter([*read[-1:], *([key] if key is not None else []), *taken[-1:]]), None)
+    target = next(iter([*read[-1:], *([key] if key is not None else []), *taken[-1:]]), None)
     counted, left_out = [], []
     former: set[Key] = set()
     others: set[Key] = set()
     for batch in batches:
-        other = keys[batch.key] - {wanted}
+        other = keys[batch.key] - {target}
         if not other or batch.key in chunks:
             counted.append(batch)
         elif batch.key in windows and low is not None and _end(batch) <= low:
@@ -80,7 +80,7 @@ def under_one_key(
         elif batch.key in windows:
             counted.append(batch)
             others |= other
-    return OneKey(wanted, tuple(counted), tuple(left_out), frozenset(former), frozenset(others))
+    return OneKey(target, tuple(counted), tuple(left_out), frozenset(former), frozenset(others))
 
 
 def _end(batch: Batch) -> Point:
@@ -91,7 +91,7 @@ def _end(batch: Batch) -> Point:
 
 
 def command_from(source: str, request: BackfillRequest, table: TableName, since: datetime) -> str:
-    """Return the command that asks for one table of a request from a time on."""
+    """Return the command that backfills one table of a request from a time on."""
     until = request.period.until
     words = [f"cdc backfill {source} {table.in_shell} --since {_text(since)}"]
     words += [f"--until {_text(until)}"] if until is not None and until > since else []
@@ -102,12 +102,12 @@ def command_from(source: str, request: BackfillRequest, table: TableName, since:
 
 
 def left_out_windows(table: TableName, found: OneKey) -> LeftOutWindows:
-    """Return which windows of a table are left out, for people and programs."""
+    """Return which windows of a table are left out."""
     return LeftOutWindows(table, len(found.windows), tuple(sorted(found.former)), found.key or ())
 
 
 def left_out_line(left_out: LeftOutWindows) -> str:
-    """Say which windows are left out, and why."""
+    """Return a line that says which windows are left out, and why."""
     windows = "1 window" if left_out.windows == 1 else f"{left_out.windows} windows"
     return (
         f"{left_out.table}: {windows} of rows with {_all(left_out.keys)} left out: the lake table keeps rows by "
@@ -122,10 +122,10 @@ def refusal(
 
     Args:
         table: ``database.table``.
-        found: how its batches were sorted; some have other keys.
+        found: its sorted batches; some have other keys.
         source: name of the source.
-        request: what was asked for.
-        snapshot: when the snapshot was begun from which on all rows have one key; None where none is stored.
+        request: the request.
+        snapshot: start time of the snapshot after which all rows have one key; None if it is not stored.
     """
     what = "a table beside the lake table" if request.into == "copy" else "the lake table"
     if snapshot is not None:
@@ -143,15 +143,15 @@ def refusal(
 
 
 def refuse_kept_key(table: TableName, state: LakeTable, key: Key | None) -> None:
-    """Refuse to continue with a table beside whose rows cannot be kept by another key.
+    """Refuse to continue a copy whose rows cannot be kept under another key.
 
     Args:
         table: ``database.table``.
-        state: the table beside.
-        key: of the rows that it is given; None for none.
+        state: the copy.
+        key: of its new rows; None without rows.
 
     Raises:
-        IncompatibleSchema: it has another one.
+        IncompatibleSchema: the copy has another key.
     """
     former = tuple(name.lower() for name in state.primary_key)
     if key is None or key == former or can_be_rekeyed(state, key):

@@ -1,4 +1,4 @@
-"""Which stored windows and snapshots a period of commit times takes, and whether all of them are still there: pure."""
+"""Which stored windows and snapshots belong to a period of commit times, and whether all are still stored: pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cdc_lib.model.position import Point
 
 @dataclass(frozen=True, slots=True)
 class TimedWindow:
-    """A stored window with the commit times of its first and last event; None where it is empty."""
+    """A stored window with the commit times of its first and last event; None if it is empty."""
 
     window: ArchivedWindow
     first: datetime | None
     last: datetime | None
 
     def lies_in(self, period: Period) -> bool:
-        """Whether some event of it may."""
+        """Whether it may have an event in the period."""
         if self.first is None or self.last is None:
             return False
         # A clock that was set back makes the last event the older one.
@@ -36,11 +36,11 @@ def chosen(windows: Sequence[TimedWindow], period: Period) -> Sequence[TimedWind
 
 
 def refuse_gone(period: Period, oldest: datetime | None, *, from_the_start: bool, source: str) -> None:
-    """Refuse a period that begins before the oldest batch, unless that is the source's first.
+    """Refuse a period that begins before the oldest batch, unless that is the first batch of the source.
 
     Args:
-        period: what is asked for.
-        oldest: when the first event was committed, or the first row read, of all that is stored; None when nothing is.
+        period: the requested period.
+        oldest: commit time of the oldest stored event, or read time of the oldest stored row; None without one.
         from_the_start: whether no batch was ever removed.
         source: name of the source.
 
@@ -52,8 +52,8 @@ def refuse_gone(period: Period, oldest: datetime | None, *, from_the_start: bool
     raise BatchesMissing(
         f"a part of {period} is no longer stored: "
         + (f"the oldest batch begins at {oldest:%Y-%m-%d %H:%M:%S}" if oldest is not None else "there is no batch"),
-        hint="Take a later --since. What the server's binlog still has, cdc batches replay reads into a place of its own; "
-        "else cdc snapshot reads the table again. store.keep_batches_for says how long batches stay.",
+        hint="Use a later --since. If the server's binlog still has the period, cdc batches replay drains it again into "
+        "another store; else cdc snapshot reads the table again. store.keep_batches_for sets how long batches are kept.",
         source=source,
     )
 
@@ -80,5 +80,5 @@ def refuse_gaps(windows: Iterable[ArchivedWindow], low: Point, high: Point, sour
 
 
 def times_of(windows: Iterable[tuple[ArchivedWindow, Manifest]]) -> tuple[TimedWindow, ...]:
-    """Put the times of manifests beside their windows."""
+    """Return windows with the commit times from their manifests."""
     return tuple(TimedWindow(window, manifest.first_time, manifest.last_time) for window, manifest in windows)

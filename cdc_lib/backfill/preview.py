@@ -1,7 +1,7 @@
-"""What a backfill would merge, as far as the store alone shows it: the lake is not read.
+"""Preview of a backfill from the store alone: the lake is not read.
 
-The lake table's primary key and its newest whole snapshot are taken from the lake cursor and the stored chunks. A lake table that
-somebody dropped or changed since is not seen.
+The lake table's primary key and its newest complete snapshot are taken from the lake cursor and the stored chunks. A lake
+table that was dropped or changed by others is not noticed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cdc_lib.model.route import routed_schema
 
 
 def preview(backfilling: Backfilling, request: BackfillRequest) -> BackfillPreview:
-    """Return what would be merged, what would be left out, and which tables would be refused for their primary key.
+    """Return what would be merged or left out, and which tables would be refused because of their primary key.
 
     Raises:
         BatchesMissing: a part of the period is no longer stored.
@@ -30,12 +30,12 @@ def preview(backfilling: Backfilling, request: BackfillRequest) -> BackfillPrevi
     found = backfilling.found(request.period)
     if found is None:
         return BackfillPreview(str(request.period), 0, 0, ())
-    asked = backfilling.batches(backfilling.plan(found, found.begin, found.end))
-    tables = backfilling.chosen_tables(tables_of(asked), list(request.tables))
+    requested = backfilling.batches(backfilling.plan(found, found.begin, found.end))
+    tables = backfilling.chosen_tables(tables_of(requested), list(request.tables))
     end = found.end if request.into == "copy" else max(found.end, found.lake)
     merged = backfilling.batches(backfilling.plan(found, found.begin, end))
-    shares = [share for lake in lake_merges(backfilling.config, tables) for share in lake.shares]
-    by_key = [one for share in shares for one in _of_other_keys(backfilling, found, request, share, merged)]
+    routed_tables = [routed for lake in lake_merges(backfilling.config, tables) for routed in lake.routed_tables]
+    by_key = [one for routed in routed_tables for one in _of_other_keys(backfilling, found, request, routed, merged)]
     return BackfillPreview(
         str(request.period),
         found.chosen,
@@ -47,30 +47,30 @@ def preview(backfilling: Backfilling, request: BackfillRequest) -> BackfillPrevi
 
 
 def _of_other_keys(
-    backfilling: Backfilling, found: Backfill, request: BackfillRequest, share: RoutedTable, batches: Sequence[Batch]
+    backfilling: Backfilling, found: Backfill, request: BackfillRequest, routed: RoutedTable, batches: Sequence[Batch]
 ) -> Iterator[LeftOutWindows | RefusedTable]:
-    """Yield what becomes of a table's windows whose rows have another primary key; nothing where all have one."""
+    """Yield how windows of a table with another primary key are handled; nothing if all have one key."""
     is_copy = request.into == "copy"
-    keys_of = _keys_of(share, batches)
-    marker, key = (Marker(), None) if is_copy else _as_merged(backfilling, found, share, keys_of)
+    keys_of = _keys_of(routed, batches)
+    marker, key = (Marker(), None) if is_copy else _as_merged(backfilling, found, routed, keys_of)
     end = found.end if is_copy else found.lake
     decide = BackfillDecision(
         found.begin, end, (found.begin, max(found.end, end)), is_copy=is_copy, from_start=found.from_start
     )
-    sorted_out = decide.under_one_key(batches, share.table, marker, key, keys_of)
+    sorted_out = decide.under_one_key(batches, routed.table, marker, key, keys_of)
     if sorted_out.others:
-        since = backfilling.one_key_since(share.table, batches, decide, keys_of)
-        error = refusal(share.table, sorted_out, backfilling.config.source, request, since)
-        yield RefusedTable(share.table, error.message, error.hint)
+        since = backfilling.one_key_since(routed.table, batches, decide, keys_of)
+        error = refusal(routed.table, sorted_out, backfilling.config.source, request, since)
+        yield RefusedTable(routed.table, error.message, error.hint)
     elif sorted_out.windows:
-        yield left_out_windows(share.table, sorted_out)
+        yield left_out_windows(routed.table, sorted_out)
 
 
 def _as_merged(
-    backfilling: Backfilling, found: Backfill, share: RoutedTable, keys_of: Keys
+    backfilling: Backfilling, found: Backfill, routed: RoutedTable, keys_of: Keys
 ) -> tuple[Marker, Key | None]:
-    """Return the marker that a live lake table has where the lake cursor is, and its primary key; None where that is unknown."""
-    marker, last = Marker(merged_to=found.lake), backfilling.last_snapshot(share.table)
+    """Return the marker of the live lake table at the lake cursor, and its primary key; None if the key is unknown."""
+    marker, last = Marker(merged_to=found.lake), backfilling.last_snapshot(routed.table)
     if last is None:
         return marker, None
     first = backfilling.first_chunk(last)
@@ -79,12 +79,12 @@ def _as_merged(
     return marker.with_snapshot(mark), next(iter(sorted(keys_of(first))), None)
 
 
-def _keys_of(share: RoutedTable, batches: Sequence[Batch]) -> Keys:
-    renames = renames_of(share.table, batches)
+def _keys_of(routed: RoutedTable, batches: Sequence[Batch]) -> Keys:
+    renames = renames_of(routed.table, batches)
 
     def keys_of(batch: Batch) -> frozenset[Key]:
-        schemas = renamed_schemas(share.table, [batch], renames)
-        keys = (routed_schema(schema, share.target).primary_key for schema in schemas)
+        schemas = renamed_schemas(routed.table, [batch], renames)
+        keys = (routed_schema(schema, routed.target).primary_key for schema in schemas)
         return frozenset(tuple(name.lower() for name in key) for key in keys)
 
     return keys_of

@@ -1,7 +1,7 @@
-"""Batches that are missing between the lake and the drain cursor, drained once more in place; or left out, and recorded.
+"""Missing batches between the lake and the drain cursor: drained again in place, or skipped and recorded.
 
-A window is fixed by its bounds, so that draining it again gives the same rows under the same order keys. Where nobody has its
-binlog any more, the lake continues after it, and new snapshots bring every table as it is by then.
+A window is fixed by its bounds: draining it again gives the same rows with the same order keys. If its binlog was purged,
+the lake continues after it, and new snapshots replace all tables.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from cdc_lib.plan.gaps import position_of, refuse_lost
 from cdc_lib.plan.start import Starter, address_of
 from cdc_lib.plan.windows import Limits, plan_windows
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.snapshot.request import Releaser
+from cdc_lib.snapshot.request import SnapshotRequests
 from cdc_lib.store import layout
-from cdc_lib.store.cursors import begun
+from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import chained, windows_among
 
-Told = Callable[[DrainResult], None]
-"""Takes what each window left."""
+Report = Callable[[DrainResult], None]
+"""Receives the result of each window."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingBatch:
-    """A window that the lake needs and whose batch is not whole.
+    """A window that the lake needs and whose batch is missing or incomplete.
 
     Args:
         window: its bounds.
-        lost: key of a file that its manifest names and that is not stored; empty where the manifest itself is missing.
+        lost: key of a missing file that its manifest names; empty if the manifest itself is missing.
     """
 
     window: Window
@@ -54,13 +54,13 @@ class MissingBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchRefill:
-    """Brings back what is missing of one source.
+    """Restores the missing batches of one source.
 
     Args:
         config: of the source.
         credentials: log-in of the source.
-        store: where the batches lie.
-        cursors: where cursors lie.
+        store: holds the batches.
+        cursors: the cursor store.
     """
 
     config: SourceConfig
@@ -69,7 +69,7 @@ class BatchRefill:
     cursors: CursorStore
 
     def missing(self) -> list[MissingBatch]:
-        """Return the windows between the lake and the drain cursor whose batches are missing or not whole, in order.
+        """Return the windows between the lake and the drain cursor whose batches are missing or incomplete, in order.
 
         Raises:
             CursorMissing: a cursor is missing.
@@ -78,49 +78,49 @@ class BatchRefill:
         drain, lake = self._both()
         return list(self._in_flight(lake)) + list(self._ahead(drain, lake))
 
-    def refill(self, *, told: Told) -> int:
-        """Drain what is missing again, each window with the bounds that it had where they are known; returns how many.
+    def refill(self, *, report: Report) -> int:
+        """Drain missing windows again, with their original bounds if known; returns their number.
 
         Raises:
             SourceError: the server cannot be reached, is another one, or no longer has that binlog.
-            DecodeError: something is not understood.
+            DecodeError: an event cannot be decoded.
         """
         drain, _ = self._both()
-        found = self.missing()
-        if not found:
+        missing = self.missing()
+        if not missing:
             return 0
         here = self.config.at(*address_of(self.config, drain))
         facts = facts_of(here.server, self.credentials)
         drainer = Drainer(here, self.credentials, self.store)
         count = 0
-        for one in found:
-            identity = _identity(drain, one.window.epoch)
-            self._check(here, facts, drain, one.window, identity)
-            for window in [one.window] if one.lost else self._windows(one.window, facts, drain):
+        for batch in missing:
+            identity = _identity(drain, batch.window.epoch)
+            self._check(here, facts, drain, batch.window, identity)
+            for window in [batch.window] if batch.lost else self._windows(batch.window, facts, drain):
                 excluded = Exclusions(drain.skipped_tables(window), drain.replaced(window))
-                told(self._again(drainer, window, identity, excluded))
+                report(self._drain_again(drainer, window, identity, excluded))
                 count += 1
         return count
 
     def go_over(self, *, by: str, why: str) -> Move:
-        """Let the lake continue after what is missing, with new snapshots of all captured tables; returns the lake's move.
+        """Move the lake past the missing batches, with new snapshots of all captured tables; returns the lake's move.
 
         Raises:
-            ConfigError: nothing is missing, or a table cannot be read so.
+            ConfigError: nothing is missing, or a table cannot be snapshotted.
             SourceError: the server cannot be reached or is another one.
-            CursorMoved: somebody else moved a cursor at the same moment.
+            CursorMoved: another process moved a cursor at the same time.
         """
         drain, lake = self._both()
-        found = self.missing()
-        if not found:
-            raise ConfigError("no batch is missing", hint="There is nothing to go over.", source=self.config.source)
+        missing = self.missing()
+        if not missing:
+            raise ConfigError("no batch is missing", hint="There is nothing to skip.", source=self.config.source)
         here = self.config.at(*address_of(self.config, drain))
-        releaser, now = Releaser(here, self.credentials, self.store), datetime.now(UTC)
+        releaser, now = SnapshotRequests(here, self.credentials, self.store), datetime.now(UTC)
         tables = self._tables(here, drain)
         if tables:
-            self.cursors.swap(drain, releaser.anew(drain, lake, tables, why=why, at=now, by=by))
-        # The snapshots are asked for first: where this ends in between, the gap is still there.
-        stop = found[-1].window.stop
+            self.cursors.swap(drain, releaser.resnapshot(drain, lake, tables, why=why, at=now, by=by))
+        # The snapshots are requested first: after a crash in between, the gap is still found.
+        stop = missing[-1].window.stop
         move = Move(now, "gap", lake.position, stop, by, why)
         moves = (*lake.moves, move)[-KEPT_MOVES:]
         self.cursors.swap(lake, replace(lake, position=stop, in_flight=(), in_flight_snapshots=(), moves=moves))
@@ -128,7 +128,7 @@ class BatchRefill:
 
     def _both(self) -> tuple[Cursor, Cursor]:
         source = self.config.source
-        return begun(self.cursors, source, DRAIN), begun(self.cursors, source, LAKE)
+        return required_cursor(self.cursors, source, DRAIN), required_cursor(self.cursors, source, LAKE)
 
     def _in_flight(self, lake: Cursor) -> Iterator[MissingBatch]:
         for window in lake.in_flight:
@@ -158,7 +158,7 @@ class BatchRefill:
             yield MissingBatch(Window(lake.source, lake.epoch, _at(lake, begin), _at(lake, start)))
 
     def _lost(self, key: str, manifest: Manifest) -> str:
-        """Return a file that a manifest names and that is not stored as it was; empty where all are."""
+        """Return the key of a file of a manifest that is missing or has another size; empty if all are intact."""
         sizes = {info.key: info.size for info in self.store.list(key.removesuffix(layout.MANIFEST))}
         for file in (*manifest.files, *manifest.prepared_files):
             name = layout.beside(key, file.path)
@@ -166,8 +166,10 @@ class BatchRefill:
                 return name
         return ""
 
-    def _again(self, drainer: Drainer, window: Window, identity: ServerIdentity, excluded: Exclusions) -> DrainResult:
-        """Drain a window, also one whose manifest is there; that comes back where the window cannot be drained."""
+    def _drain_again(
+        self, drainer: Drainer, window: Window, identity: ServerIdentity, excluded: Exclusions
+    ) -> DrainResult:
+        """Drain a window, replacing its manifest; the old manifest is restored if the window cannot be drained."""
         key = layout.manifest_key(window)
         before = self.store.get(key)
         if before is None:
@@ -182,10 +184,10 @@ class BatchRefill:
     def _check(
         self, here: SourceConfig, facts: ServerFacts, drain: Cursor, window: Window, identity: ServerIdentity
     ) -> None:
-        """Refuse a window that the server no longer has, before anything is read.
+        """Refuse a window that the server has purged, before anything is read.
 
         Raises:
-            SourceError: it does not have it.
+            SourceError: the server has purged it.
         """
         cursor = replace(
             drain, epoch=window.epoch, identity=identity, position=window.start, gtid_set="", gtids_known=False,
@@ -200,20 +202,20 @@ class BatchRefill:
             raise type(error)(error.message, hint=hint, **error.context) from error
 
     def _windows(self, missing: Window, facts: ServerFacts, drain: Cursor) -> tuple[Window, ...]:
-        """Cut a stretch into windows as a plan does."""
+        """Split a missing range into windows, as a plan does."""
         cursor = replace(drain, epoch=missing.epoch, position=missing.start, in_flight=())
         limits = Limits(int(self.config.drain.max_window_bytes), len(facts.files) + 1)
-        found = plan_windows(cursor, facts.files, missing.stop, limits)
-        if not found or found[-1].stop != missing.stop:
+        windows = plan_windows(cursor, facts.files, missing.stop, limits)
+        if not windows or windows[-1].stop != missing.stop:
             raise CorruptBatch(
                 f"the server's binlog does not lead from {missing.start} to {missing.stop}",
                 hint=f"cdc batches refill {self.config.source} --over continues after it.",
                 source=self.config.source,
             )
-        return found
+        return windows
 
     def _tables(self, here: SourceConfig, drain: Cursor) -> list[TableName]:
-        """Return the captured tables that are not quarantined: those are read again when they are released."""
+        """Return the captured tables that are not quarantined; quarantined ones are read again when they are released."""
         with closing(connect(here.server, self.credentials)) as connection:
             names = InformationSchema(connection).tables()
         excluded = {one.table for one in drain.quarantined_tables}
@@ -222,7 +224,7 @@ class BatchRefill:
 
 
 def _identity(drain: Cursor, epoch: int) -> ServerIdentity:
-    """Return the server to which an epoch's positions belong."""
+    """Return the server of an epoch's positions."""
     return next((one.previous_end.identity for one in drain.epoch_changes if one.epoch == epoch + 1), drain.identity)
 
 

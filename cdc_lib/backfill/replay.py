@@ -1,7 +1,7 @@
-"""Windows drained once more into a place of their own: from the server, or from the raw events that were kept.
+"""Drains windows again into another store: from the server, or from archived raw events.
 
-The live cursors and batches are read and never written. Windows have the bounds that they have there, where they are known, so
-that each live batch is either replaced whole by one of the other place or not touched by it.
+The live cursors and batches are only read. Windows keep the bounds of the live batches, if these are known, so each live
+batch is either replaced completely by a new one or not at all.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from cdc_lib.plan.windows import Limits, plan_windows
 from cdc_lib.ports import ObjectStore
 from cdc_lib.schema_history.versions import ArchivedHistories
 from cdc_lib.store import documents, layout
-from cdc_lib.store.cursors import ObjectCursorStore, begun
+from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.raw_archive import read_facts
 from cdc_lib.store.windows import stored_windows
 
-Told = Callable[[DrainResult], None]
-"""Takes what each window left."""
+Report = Callable[[DrainResult], None]
+"""Receives the result of each window."""
 
 Bounds = list[tuple[Position, Position]]
-"""Where each live batch begins and ends, in the stream's order."""
+"""Start and stop of each live batch, in the stream's order."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReplay:
-    """Drains windows of one source into another place.
+    """Drains windows of one source into another store.
 
     Args:
         config: of the source.
-        credentials: log-in of the source; not needed where raw events are read.
+        credentials: log-in of the source; not needed to read raw events.
         live: the source's store.
-        place: where the windows go.
+        place: store for the new windows.
     """
 
     config: SourceConfig
@@ -60,15 +60,15 @@ class BatchReplay:
     live: ObjectStore
     place: ObjectStore
 
-    def from_server(self, period: Period, *, by: str, told: Told) -> Cursor:
-        """Drain a period from the server's binlog, and return the cursor of the place at its end.
+    def from_server(self, period: Period, *, by: str, report: Report) -> Cursor:
+        """Drain a period from the server's binlog; returns the new store's cursor at its end.
 
-        A cursor in the place remembers how far it came: what is there is not drained again.
+        The cursor records the progress: a retry continues after the windows that are already drained.
 
         Raises:
             SourceError: the server cannot be reached, is another one, or has purged the period.
             ConfigError: the period lies before the cursor's epoch.
-            DecodeError: something is not understood.
+            DecodeError: an event cannot be decoded.
         """
         live = self._live_cursor()
         here = self.config.at(*address_of(self.config, live))
@@ -86,18 +86,18 @@ class BatchReplay:
             planned = cursor if cursor.in_flight else cursor.with_windows(self._windows(cursor, facts, bounds, stop))
             window = planned.in_flight[0]
             excluded = Exclusions(live.skipped_tables(window), live.replaced(window))
-            told(drainer.window(window, live.identity, (), excluded))
+            report(drainer.window(window, live.identity, (), excluded))
             manifest = find_manifest(self.place, layout.manifest_key(window))
             cursor = cursors.swap(cursor, over_window(planned, window, manifest, at=datetime.now(UTC), by=by))
         return cursor
 
-    def from_archive(self, period: Period, *, told: Told) -> int:
-        """Decode the windows of a period again from their raw events; returns how many there were.
+    def from_archive(self, period: Period, *, report: Report) -> int:
+        """Decode the windows of a period again from their raw events; returns the number of windows.
 
         Raises:
-            BatchesMissing: a part of the period, or its raw events, are not stored.
+            BatchesMissing: a part of the period, or its raw events, is not stored.
             CorruptBatch: raw events are damaged.
-            DecodeError: something is not understood.
+            DecodeError: an event cannot be decoded.
         """
         live = self._live_cursor()
         found = Backfilling(self.config, self.live, ObjectCursorStore(self.live)).found(period)
@@ -113,7 +113,7 @@ class BatchReplay:
                     key=one.key,
                 )
             if self.place.get(one.key) is None:
-                told(self._decoded(one.key, manifest, manifest.window, live))
+                report(self._decoded(one.key, manifest, manifest.window, live))
         return len(windows)
 
     def _decoded(self, key: str, manifest: Manifest, window: Window, live: Cursor) -> DrainResult:
@@ -146,10 +146,10 @@ class BatchReplay:
         return found
 
     def _live_cursor(self) -> Cursor:
-        return begun(ObjectCursorStore(self.live), self.config.source, DRAIN)
+        return required_cursor(ObjectCursorStore(self.live), self.config.source, DRAIN)
 
     def _begun(self, starter: Starter, live: Cursor, period: Period, bounds: Bounds, by: str) -> Cursor:
-        """Return the first cursor of the place: where the period begins, or the live batch in which that lies."""
+        """Return the new store's first cursor: at the start of the period, or of the live batch around it."""
         if period.since is None:
             raise ConfigError("--since is missing: from when on the server's binlog is to be drained again")
         place = starter.find(StartAt(timestamp=period.since))
@@ -163,7 +163,7 @@ class BatchReplay:
         return cursor.at_checkpoint(place)
 
     def _stop(self, starter: Starter, live: Cursor, period: Period, bounds: Bounds) -> Position:
-        """Return where the period ends, or the live batch in which that lies; never after what the drain acknowledged."""
+        """Return the end of the period, or of the live batch around it; at most the live drain cursor."""
         if period.until is None or live.event_time is None or live.event_time < period.until:
             return live.position
         stop = starter.find(StartAt(timestamp=period.until)).position
@@ -177,7 +177,7 @@ class BatchReplay:
         return [(_position(facts, one.start), _position(facts, one.stop)) for one in stored]
 
     def _windows(self, cursor: Cursor, facts: ServerFacts, bounds: Bounds, stop: Position) -> tuple[Window, ...]:
-        """Return the next windows: the live batch that begins here as it is, else what lies before the next one."""
+        """Return the next windows: the live batch that begins here, else the range up to the next live batch."""
         at = cursor.position
         known = [end for start, end in bounds if start == at and at < end]
         if known:

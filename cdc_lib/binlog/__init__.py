@@ -1,8 +1,7 @@
 """From bytes on the wire to Arrow columns.
 
-Importing this package chooses where numba keeps the compiled kernels. numba looks only at the file that a kernel is in:
-after an upgrade of one file, kernels in others would continue with its old code built in. So the folder's name holds a digest of
-all of them.
+Importing this package sets numba's cache folder. numba checks only the file that a kernel is in: after an upgrade of another
+file, the cached kernel would still contain that file's old code. So the folder's name contains a digest of all files.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ def _folder() -> Path:
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.rglob("*.py"))))
     home = Path(os.environ.get(_CACHE) or os.environ.get("CDC_CACHE") or Path.home() / ".cache" / "lakecdc")
     if home.name.startswith(_PREFIX):
-        # A process of this library, maybe of an older version of it, started this one.
+        # Inherited from a parent process, maybe of another version of this library.
         home = home.parent
     return home / f"{_PREFIX}{digest.hexdigest()[:12]}"
 
 
-# In the environment, because that is where numba looks.
+# numba reads it from the environment.
 os.environ[_CACHE] = str(_folder())

@@ -5,17 +5,20 @@ Python looks at these, one at a time. What is not understood here stops the wind
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 
 from cdc_lib.binlog.bytes.crc32 import TABLES, crc32
-from cdc_lib.binlog.ddl.ddl import Effect, bare, meaning
+from cdc_lib.binlog.ddl.ddl import Effect, Meaning, Name, bare, meaning
 from cdc_lib.binlog.ddl.dml import written_tables
 from cdc_lib.binlog.ddl.effects import Naming
 from cdc_lib.binlog.ddl.redact import concealed
-from cdc_lib.binlog.ddl.statement import statement_of
+from cdc_lib.binlog.ddl.statement import Statement, statement_of
+from cdc_lib.binlog.ddl.statement_text import UNKNOWN
 from cdc_lib.binlog.ddl.table_changes import TableChanges
 from cdc_lib.binlog.framing import event_types, packets
 from cdc_lib.binlog.framing.file_header import checksum_bytes
@@ -28,8 +31,14 @@ from cdc_lib.binlog.rows.xa import XaTransactions
 from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
 from cdc_lib.model.ddl_effect import TableStatement
+from cdc_lib.model.lexer import Quoting
 from cdc_lib.model.manifest import Ddl
-from cdc_lib.model.table_name import TableName
+from cdc_lib.model.table_name import EVERY_TABLE, TableName
+
+_TOLD = 120
+"""Characters of a statement that an error shows."""
+_MAY_DIFFER = re.compile(rf"[{UNKNOWN}\\]")
+"""In a name of a statement that is not read exactly: a backslash is another letter in swe7."""
 
 
 class ControlEvents:
@@ -165,47 +174,40 @@ class ControlEvents:
             # An ALTER that MariaDB logs in two parts counts when it commits, with the statement once more; or it failed.
             packets.end_transaction(self._progress.state)
             return
-        if self._progress.flavor == "mariadb":
-            # Character by character a byte, so that none is lost whatever the character set.
-            text = bare(text.decode("latin-1")).encode("latin-1")
-        self._query(body, text)
-
-    def _query(self, body: bytes, text: bytes) -> None:
-        """Look at a statement; DDL ends a transaction of its own.
-
-        Args:
-            body: of the event, up to the statement.
-            text: the statement.
-        """
-        at = _statement_at(body)
-        if at > len(body):
+        if _statement_at(body) > len(body):
             msg = "its statement starts after its end"
             raise ValueError(msg)
-        database = body[at - body[8] - 1 : at - 1].decode("utf-8", "replace")
-        statement = text.decode("utf-8", "replace")
-        means = meaning(statement, database)
-        means = means.folded() if self._naming.fold else means
+        mariadb = self._progress.flavor == "mariadb"
+        with_rows = mariadb and not self._progress.state[packets.STANDALONE]
+        statement = statement_of(body, text, self._facts.charsets, with_rows=with_rows)
+        self._query(_bare(statement) if mariadb else statement)
+
+    def _query(self, statement: Statement) -> None:
+        """Look at a statement; DDL ends a transaction of its own."""
+        quoting = statement.quotings[0]
+        means = self._meaning(statement, quoting)
         if means.effect == "xa":
-            self._xa.statement(statement)
+            self._xa.statement(statement.text)
             return
         if means.effect in ("savepoint", "rollback"):
-            self._rolled_back.statement(statement, self._progress, self._inside)
+            self._rolled_back.statement(statement.text, self._progress, self._inside, quoting)
         if means.effect == "rows":
-            self._statement(statement, database)
+            self._statement(statement)
             return
+        self._refuse_unread(statement, means.tables)
         touched = [t for t in means.tables if self._tables.touches(*t)]
         followed = self._followed(touched)
         if means.tables:
-            progress, own = self._progress, statement_of(body, text, self._facts.charsets)
-            found = self._changes.of(means, followed, own, progress.position, progress.place())
+            progress = self._progress
+            found = self._changes.of(means, followed, statement, progress.position, progress.place())
             self._summary.statements += tuple(self._dated(one) for one in found)
             if means.effect != "create":
-                self._tables.cascades.statement(statement, means.tables, progress.place())
+                self._tables.cascades.statement(statement.text, means.tables, progress.place(), quoting)
             if touched:
-                shown = concealed(statement) if self._conceal else statement
-                self._summary.ddl.append(Ddl(progress.position, database, shown))
+                shown = concealed(statement.text, statement.quotings) if self._conceal else statement.text
+                self._summary.ddl.append(Ddl(progress.position, statement.database, shown))
             if self._facts.history is not None:
-                self._facts.history.took(progress.position, own)
+                self._facts.history.took(progress.position, statement)
                 self._tables.forget()  # rows after it come with a table map of the new definition
         if self._ends_transaction(means.effect, opens=means.opens_transaction):
             packets.end_transaction(self._progress.state)
@@ -218,9 +220,40 @@ class ControlEvents:
         self._tables.renamed(found.table)
         return replace(found, stamp=self._stamp)
 
-    def _told(self, statement: str) -> str:
+    def _meaning(self, statement: Statement, quoting: Quoting) -> Meaning:
+        """Return what a statement means with these quotes, its names as the server compares them."""
+        means = meaning(statement.text, statement.database, quoting)
+        return means.folded() if self._naming.fold else means
+
+    def _told(self, statement: Statement) -> str:
         """Return a statement as errors show it: what may be quarantined is kept with its reason, which has no values."""
-        return concealed(statement) if self._conceal or self._tables.captured.quarantines else statement
+        hides = self._conceal or self._tables.captured.quarantines
+        return (concealed(statement.text, statement.quotings) if hides else statement.text)[:_TOLD]
+
+    def _refuse_unread(self, statement: Statement, tables: Sequence[Name]) -> None:
+        """Stop at a statement that names other tables than can be read from it, where they may be captured.
+
+        Args:
+            statement: itself.
+            tables: that it names, as far as that can be read.
+
+        Raises:
+            UnknownEvent: its names have characters that are not known, or it depends on an SQL mode that is not.
+        """
+        what, unread = "", [t for t in tables if not statement.exact and any(_MAY_DIFFER.search(name) for name in t)]
+        if unread:
+            what = "a statement names a table in characters that its session's character set does not have, or that are not read"
+        elif len(statement.quotings) > 1:
+            readings = {self._meaning(statement, one) for one in statement.quotings}
+            unread = [t for one in readings for t in one.tables] if len(readings) > 1 else []
+            what = "a statement sets the SQL mode that decides which tables it names"
+        if any(UNKNOWN in database or self._tables.touches(database, EVERY_TABLE) for database, _ in unread):
+            raise UnknownEvent(
+                f"{what}: {self._told(statement)!r}",
+                hint="Rewind the cursor after this place, and take a new snapshot of the tables that it changed. Use "
+                "utf8mb4 and one SQL mode in sessions that define tables.",
+                **self._progress.place(),
+            )
 
     def _is_passed(self, kind: int, body: bytes) -> bool:
         """Whether a rows event is of a table that is not decoded and looked at all the same, or of none."""
@@ -230,13 +263,17 @@ class ControlEvents:
         """Return the tables that are not left out."""
         return [t for t in touched if not self._tables.captured.excludes(*t)]
 
-    def _statement(self, statement: str, database: str) -> None:
+    def _statement(self, statement: Statement) -> None:
         """Look at rows changed by a statement: they may pass when none of the tables that it writes is captured."""
-        written = written_tables(statement, database)
+        quoting, *others = statement.quotings
+        written = None if others else written_tables(statement.text, statement.database, quoting)
+        if written is not None and self._naming.fold:
+            written = Meaning("rows", written).folded().tables
+        self._refuse_unread(statement, written or ())
         touched = self._followed([t for t in written or () if self._tables.touches(*t)])
         if written is None or touched:
             raise UnknownEvent(
-                f"a statement that changed rows without writing them to the binlog: {self._told(statement)[:120]!r}",
+                f"a statement that changed rows without writing them to the binlog: {self._told(statement)!r}",
                 hint="Set binlog_format=ROW at the source, also in sessions. Then rewind the cursor "
                 "after this place and take a new snapshot of the tables that it changed.",
                 **self._progress.place(),
@@ -249,6 +286,16 @@ class ControlEvents:
         if self._progress.flavor == "mariadb" and effect != "rollback":
             return bool(self._progress.state[packets.STANDALONE])
         return True
+
+
+def _bare(statement: Statement) -> Statement:
+    """Return a statement without MariaDB's SET STATEMENT in front of it.
+
+    A mode that is set there is the one that the event tells; the text was read in that of the session, which it does not tell.
+    """
+    text = bare(statement.text, statement.quotings[0])
+    sets = statement.text[: len(statement.text) - len(text)]
+    return replace(statement, text=text, mode_known="SQL_MODE" not in sets.upper()) if sets else statement
 
 
 def _statement_at(body: bytes) -> int:

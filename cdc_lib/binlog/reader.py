@@ -1,8 +1,8 @@
-"""Reads one window: bytes in, row groups out, and a summary of what went by.
+"""Reads one window: binlog bytes in, Arrow row groups out, and a summary.
 
-The loop knows three speeds. Packets and frequent events are walked by one kernel; row images are decoded table by table, a
-kernel per column; whatever is rare (a new table, a new file, a statement) comes here, one event at a time. A compressed
-transaction is inflated portion by portion into a buffer of its own and walked there.
+One kernel scans packets and frequent events. Row images are decoded table by table, with one kernel per column. Rare events (a
+new table, a new file, a statement) are handled here in Python, one at a time. A compressed transaction is inflated in portions
+into a separate buffer and scanned there.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class WindowReader:
 
     Args:
         window: what to read.
-        stream: bytes of the server, from the answer to the dump command on.
+        stream: bytes of the server, from its response to the dump command on.
         facts: of the server.
-        captured: the tables that are decoded, and what of them.
-        sinks: take the row groups.
-        options: how to cut them.
-        rolled_back: what is known of rows that were taken back, from an earlier reading of the window.
+        captured: the tables to decode, and their columns.
+        sinks: receive the row groups.
+        options: size of row groups, policy of values, naming.
+        rolled_back: rolled-back rows that an earlier reading of the window found.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class WindowReader:
         options: ReadOptions | None = None,
         rolled_back: RolledBackRows | None = None,
     ) -> None:
-        """Stand at the window's start."""
+        """Start at the window's start."""
         self._window = window
         self._stream = stream
         self._sinks = sinks
-        self._spare = captured.spare
+        self._skip = captured.skip
         self._rolled_back = rolled_back or RolledBackRows()
         self._rolled_back.begin()
         options = options or ReadOptions()
@@ -72,8 +72,8 @@ class WindowReader:
         self._inner_kinds = event_types.actions_inside()
         self._scratch = np.zeros(packets.SID_SIZE, np.uint8)
         self._records = np.empty((_RECORDS, packets.RECORD_SIZE), np.int64)
-        self._count = 0  # records found and not decoded yet
-        self._moved = 0  # as many of them lie in the side buffer
+        self._count = 0  # records not decoded yet
+        self._moved = 0  # how many of them are in the side buffer
         self._side = InflateBuffer()
         self._inflater = zstandard.ZstdDecompressor()
         self._groups = RowGroups(
@@ -83,15 +83,15 @@ class WindowReader:
             sinks,
             options,
             self._rolled_back,
-            self._spares,
+            self._skips,
         )
 
     def run(self) -> WindowSummary:
-        """Read to the window's end and give every row group to the sink.
+        """Read to the window's end and give every row group to the sinks.
 
         Raises:
-            DecodeError: something is not understood; names file, offset, event type and table.
-            RowsRolledBack: the window is to be read once more with the same ``rolled_back``.
+            DecodeError: an event is not understood; it names file, offset, event type and table.
+            RowsRolledBack: the window must be read again with the same ``rolled_back``.
             SourceUnavailable: the stream ended before the window did.
             SourceError: the server refused.
         """
@@ -102,7 +102,7 @@ class WindowReader:
         try:
             self._tables.cascades.check(self._tables.captured.takes)
         except DecodeError as error:
-            if not self._spares(error):
+            if not self._skips(error):
                 raise
         self._groups.close()
         self._xa.finish()
@@ -116,13 +116,13 @@ class WindowReader:
                 buffer[begin:HEADROOM] = rest
                 data, fill = buffer, end
             else:
-                # A long event: gathered once at its full size instead of being copied for every buffer.
+                # A long event: collected once at its full size instead of copied for every buffer.
                 rest = extended(rest, buffer[HEADROOM:end], int(self._progress.state[packets.NEEDED]))
                 receiver.release(buffer)
                 if rest.shape[0] < self._progress.state[packets.NEEDED]:
                     continue
                 data, begin, fill = rest, 0, rest.shape[0]
-            at = self._walk(data, begin, fill)
+            at = self._scan(data, begin, fill)
             if self._sinks.raw is not None:
                 self._sinks.raw(data[begin:at].data)
             if self._sinks.received is not None:
@@ -139,22 +139,22 @@ class WindowReader:
             stop=str(self._window.stop),
         )
 
-    def _walk(self, data: Bytes, begin: int, fill: int) -> int:
-        """Walk what was received; returns where the first packet starts that is not whole."""
+    def _scan(self, data: Bytes, begin: int, fill: int) -> int:
+        """Scan what was received; return the start of the first incomplete packet."""
         progress, tables = self._progress, self._tables
         at = begin
         while True:
-            status, found, at, event, end, behind = packets.scan(
+            status, found, at, event, end, next_packet = packets.scan(
                 data, at, fill, progress.state, tables.ids, tables.slots, self._kinds, progress.sids,
                 self._records[self._count :], TABLES, self._scratch,
             )  # fmt: skip
             self._count += found
             if status == packets.RARE:
                 if data[event + 4] == event_types.TRANSACTION_PAYLOAD:
-                    self._walk_payload(data, event, end)
+                    self._scan_payload(data, event, end)
                 else:
-                    self._look(data, event, end)
-                at = behind
+                    self._take_rare(data, event, end)
+                at = next_packet
             elif status == packets.SIDS_FULL:
                 progress.make_room_for_gtids()
             elif status in (packets.NEED_MORE, packets.STOPPED, packets.RECORDS_FULL):
@@ -165,33 +165,33 @@ class WindowReader:
             else:
                 raise scan_fault(status, data, event, end, progress.place(), str(self._window.stop))
 
-    def _look(self, data: Bytes, event: int, end: int, inside: int | None = None) -> None:
-        """Act on an event that comes once in a while, as often as it is at fault for more tables."""
+    def _take_rare(self, data: Bytes, event: int, end: int, inside: int | None = None) -> None:
+        """Handle a rare event; repeat while it is at fault for more tables."""
         while True:
-            known = len(self._tables.spared)
+            known = len(self._tables.skipped)
             try:
                 self._rare.take(data, event, end, inside=inside)
             except (DecodeError, TableUnreadable) as error:
-                # A fault in rows of the table before it comes first, however the stream was cut.
+                # A fault in the table's earlier rows takes precedence, wherever the stream was cut.
                 if inside is None:
                     self._flush(data)
                 else:
                     self._decode_moved()
-                if not self._spares(error) or len(self._tables.spared) == known:
+                if not self._skips(error) or len(self._tables.skipped) == known:
                     raise
             else:
                 return
 
-    def _spares(self, error: DecodeError | TableUnreadable) -> bool:
-        """Whether the reading continues without the tables that an error is about."""
-        names = self._spare(error)
-        self._tables.spare(names)
+    def _skips(self, error: DecodeError | TableUnreadable) -> bool:
+        """Leave out the tables of an error; return whether the reading continues."""
+        names = self._skip(error)
+        self._tables.skip(names)
         return bool(names)
 
     # --- compressed transactions
 
-    def _walk_payload(self, data: Bytes, event: int, end: int) -> None:
-        """Inflate one transaction after what the side buffer holds, and walk its events."""
+    def _scan_payload(self, data: Bytes, event: int, end: int) -> None:
+        """Inflate one transaction, appended to the side buffer, and scan its events."""
         self._move(data)
         side = self._side
         payload = Payload(data, event + packets.HEADER, end, self._inflater, self._progress.place)
@@ -205,16 +205,16 @@ class WindowReader:
                     side.double()
             room = side.room(0)
             side.fill += payload.read_into(side.data[side.fill : side.fill + room])
-            at = self._walk_bare(at, origin, payload.left)
+            at = self._scan_inflated(at, origin, payload.left)
         self._progress.step_over(int.from_bytes(data[event + 9 : event + 13].tobytes(), "little"))
 
-    def _walk_bare(self, at: int, origin: int, left: int) -> int:
-        """Walk what was inflated; returns where the first event starts that is not whole.
+    def _scan_inflated(self, at: int, origin: int, left: int) -> int:
+        """Scan what was inflated; return the start of the first incomplete event.
 
         Args:
             at: start of an event in the side buffer.
             origin: offset in the payload of the side buffer's first byte.
-            left: bytes of the payload that were not inflated yet.
+            left: bytes of the payload still to inflate.
         """
         progress, tables, side = self._progress, self._tables, self._side
         while True:
@@ -225,23 +225,23 @@ class WindowReader:
             self._count += found
             self._moved = self._count
             if status == packets.RARE:
-                self._look(side.data, at, end, origin + int(at))
+                self._take_rare(side.data, at, end, origin + int(at))
                 at = end
             elif status == packets.RECORDS_FULL:
                 self._decode_moved()
-            elif status == packets.NEED_MORE and self._can_come(left + side.fill - int(at)):
+            elif status == packets.NEED_MORE and self._can_continue(left + side.fill - int(at)):
                 return int(at)
             else:
                 raise payload_fault(progress.place(), origin + int(at))
 
-    def _can_come(self, rest: int) -> bool:
-        """Whether the rest of a payload is nothing, or enough for what the walk waits for."""
+    def _can_continue(self, rest: int) -> bool:
+        """Whether the rest of a payload is empty, or long enough for the next event."""
         return rest == 0 or bool(self._progress.state[packets.NEEDED] <= rest)
 
     # --- rows
 
     def _flush(self, data: Bytes) -> None:
-        """Decode all that was found."""
+        """Decode all pending records."""
         if not self._moved and not self._records[: self._count, packets.PACKED].any():
             self._decode(data, self._records[: self._count])
             self._count = 0
@@ -256,7 +256,7 @@ class WindowReader:
         self._groups.decode(data, records)
 
     def _move(self, data: Bytes) -> None:
-        """Bring the rows that still lie in ``data`` to the side buffer, after those that came before them."""
+        """Move the rows that are still in ``data`` to the side buffer, in order."""
         while self._moved < self._count:
             found = self._records[self._moved : self._count]
             try:
@@ -265,26 +265,26 @@ class WindowReader:
                 record, what = broken.args
                 table = self._tables.columns[int(found[record, packets.SLOT])].layout.schema.name
                 fault = inflate_fault(what, table, self._progress.place(int(found[record, packets.START])))
-                if not isinstance(fault, DecodeError) or not self._spares(fault):
+                if not isinstance(fault, DecodeError) or not self._skips(fault):
                     raise fault from broken
-                self._forget_spared()
+                self._drop_skipped()
                 continue
             self._moved += taken
             if taken < found.shape[0]:
                 self._decode_moved()
                 self._side.fill = 0
 
-    def _forget_spared(self) -> None:
-        """Leave out records, of those that were not moved yet, of tables that are at fault."""
+    def _drop_skipped(self) -> None:
+        """Drop the records of skipped tables that were not moved yet."""
         names = [columns.layout.schema.name for columns in self._tables.columns]
-        spared = [slot for slot, name in enumerate(names) if name in self._tables.spared]
+        skipped = [slot for slot, name in enumerate(names) if name in self._tables.skipped]
         left = self._records[self._moved : self._count]
-        kept = left[~np.isin(left[:, packets.SLOT], spared)].copy()
+        kept = left[~np.isin(left[:, packets.SLOT], skipped)].copy()
         self._records[self._moved : self._moved + kept.shape[0]] = kept
         self._count = self._moved + kept.shape[0]
 
     def _decode_moved(self) -> None:
-        """Decode what lies in the side buffer; the records after become the first, and the buffer can be used again."""
+        """Decode the side buffer's records; later records become the first, and the buffer can be reused."""
         self._decode(self._side.data, self._records[: self._moved])
         rest = self._records[self._moved : self._count].copy()
         self._records[: rest.shape[0]] = rest

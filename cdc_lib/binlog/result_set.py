@@ -1,8 +1,7 @@
-"""A text result set straight into Arrow columns.
+"""Decodes a text result set straight into Arrow columns.
 
-Answer to COM_QUERY: a packet with the number of columns, one definition each, EOF, one packet per row, EOF. A row holds its
-values one after another as length-encoded strings; 0xFB is NULL (MySQL internals, "Text Resultset"). The same codecs as for
-row images fill the columns.
+Response to COM_QUERY: a packet with the number of columns, one definition per column, EOF, one packet per row, EOF. A row is a
+sequence of length-encoded strings; 0xFB is NULL (MySQL internals, "Text Resultset"). The codecs are those of row images.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ MORE, FULL, END, ERROR, BAD = range(5)
 _PACKETS = 16384
 _MAX_PAYLOAD = 0xFFFFFF
 _GROUP_BYTES = 64 << 20
-"""Bytes of values of a row group; passed by at most what was received at once."""
+"""Bytes of values of a row group; exceeded by at most one receive buffer."""
 
 
 @njit(cache=True, nogil=True)
 def _wire_size(b, p, fill):
-    """Bytes on the wire of the logical packet at ``p``; 0 when its end was not received yet."""
+    """Bytes on the wire of the logical packet at ``p``; 0 if it is incomplete."""
     q = p
     while True:
         if q + 4 > fill:
@@ -49,7 +48,7 @@ def _wire_size(b, p, fill):
 
 @njit(cache=True, nogil=True)
 def _join(b, p, wire):
-    """Move the pieces of a long packet together; returns the bytes of its payload."""
+    """Join the parts of a long packet in place; return the bytes of its payload."""
     source = p
     target = p + 4
     while source < p + wire:
@@ -115,13 +114,13 @@ def locate_text(b, begin, fill, columns, pos, length):
 
 
 class ResultSet:
-    """Reads the answer to one SELECT of a table's columns.
+    """Reads the result of one SELECT of a table's columns.
 
     Args:
         projection: the selected columns, in their order, and their masks.
-        stream: from the answer's first byte on.
+        stream: from the response's first byte on.
         masker: applies the masks.
-        values: what becomes of values that the lake cannot hold as they are.
+        values: policy for values that the lake cannot represent.
     """
 
     def __init__(self, projection: Projection, stream: BinlogStream, masker: Masker, values: ValuePolicy) -> None:
@@ -150,13 +149,13 @@ class ResultSet:
         self.last_key: tuple[bytes, ...] | None = None
 
     def groups(self) -> Iterator[pa.Table]:
-        """Read all rows; yield them in row groups of bounded size, none of them empty.
+        """Read all rows; yield them in non-empty row groups of bounded size.
 
         Raises:
             SourceUnavailable: the connection broke before the end.
             TableUnreadable: the server refuses to read the table.
-            UnsupportedValue: a value has no exact place in the lake.
-            DecodeError: the answer does not follow the protocol.
+            UnsupportedValue: the lake cannot represent a value exactly.
+            DecodeError: the response does not follow the protocol.
         """
         rest: Bytes = np.empty(0, np.uint8)
         with Receiver(self._stream, ends=False) as receiver:
@@ -166,7 +165,7 @@ class ResultSet:
                     buffer[begin:HEADROOM] = rest
                     data, fill = buffer, end
                 else:
-                    # A long row: its size is not known before its last packet, so the room doubles.
+                    # A long row: its size is unknown before its last packet, so the buffer doubles.
                     data = extended(rest, buffer[HEADROOM:end], 2 * rest.shape[0])
                     begin, fill = 0, data.shape[0]
                 at = self._take(data, begin, fill)
@@ -184,7 +183,7 @@ class ResultSet:
             yield self._group()
 
     def _group(self) -> pa.Table:
-        """Return the rows collected so far and start over."""
+        """Return the rows collected so far as a table, and reset."""
         self._rows = self._bytes = 0
         names = [column.name for column in self._schema.columns]
         columns = self._masker.apply_all([codec.finish() for codec in self._codecs], self._projection)
@@ -206,7 +205,7 @@ class ResultSet:
                 return int(at)
 
     def _skip_head(self, data: Bytes, begin: int, fill: int) -> int:
-        """Step over the column count, the definitions and their EOF; -1 until all of it is there."""
+        """Skip the column count, the definitions and their EOF; -1 until all of it has arrived."""
         if self._skipped:
             return begin
         at = begin
@@ -241,7 +240,7 @@ class ResultSet:
         self.last_key = tuple(data[start : start + size].tobytes() for start, size in starts) or None
 
     def _shown(self, data: Bytes, column: int, row: int) -> str | None:
-        """Return the cell for an error; nothing of a column that has a mask."""
+        """Return the cell for an error message; None for a masked column."""
         if self._projection.masks[column] is not None:
             return None
         start, size = int(self._pos[column, row]), int(self._length[column, row])

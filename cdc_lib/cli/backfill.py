@@ -56,8 +56,8 @@ def backfill(
     if dry_run:
         pipeline = open_store_pipeline(config)
         store = LayeredStore(open_at(config.store, batches), pipeline.store) if batches else pipeline.store
-        wanted = BackfillRequest(period, tuple(tables or ()), into, copy_suffix, batches or "")
-        found = preview(Backfilling(config, store, pipeline.cursors), wanted)
+        request = BackfillRequest(period, tuple(tables or ()), into, copy_suffix, batches or "")
+        found = preview(Backfilling(config, store, pipeline.cursors), request)
         if as_json:
             print_json(found)
         else:

@@ -35,15 +35,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tabl
 
 
 def settings(context: typer.Context) -> Settings:
-    """Return the options that stood before the command."""
+    """Return the global options, which come before the command."""
     return cast(Settings, context.find_root().obj)
 
 
 def find(context: typer.Context, source: str) -> Loaded:
-    """Return the file of a source, which may be a wrong one.
+    """Load the file of a source; the result may contain an error.
 
     Raises:
-        ConfigError: there is no such file.
+        ConfigError: the file does not exist.
     """
     folder = settings(context).sources
     loaded = load_sources(folder)
@@ -55,10 +55,10 @@ def find(context: typer.Context, source: str) -> Loaded:
 
 
 def checked_duration(option: str, text: str) -> str:
-    """Return a duration as it was typed.
+    """Return the text of a duration if it is valid.
 
     Raises:
-        ConfigError: it is not one.
+        ConfigError: it is not a valid duration.
     """
     try:
         duration(text)
@@ -68,10 +68,10 @@ def checked_duration(option: str, text: str) -> str:
 
 
 def config_of(loaded: Loaded) -> SourceConfig:
-    """Return what a file says.
+    """Return the config of a loaded file.
 
     Raises:
-        ConfigError: what is wrong with it.
+        ConfigError: the file is not valid.
     """
     if loaded.config is None:
         raise loaded.error or ConfigError(f"{loaded.path} was not loaded")
@@ -79,17 +79,17 @@ def config_of(loaded: Loaded) -> SourceConfig:
 
 
 def open_pipeline(config: SourceConfig) -> Pipeline:
-    """Open the pipeline of a source with the secrets of the environment."""
+    """Open the pipeline of a source with secrets from the environment."""
     credentials = credentials_from_environment(config.server)
     return Pipeline.open(config, replace(credentials, mask_key=mask_key_from_environment(config)))
 
 
 def open_store_pipeline(config: SourceConfig) -> Pipeline:
-    """Open the pipeline for what asks the store alone; no password is needed."""
+    """Open the pipeline for steps that only use the store; no password is needed."""
     return Pipeline.open(config, Credentials(config.server.user or "", ""))
 
 
 def caller(command: str) -> str:
-    """Say who asks, for the cursor's record of moves."""
+    """Return the caller's name for the cursor's record of moves."""
     user = os.environ.get("USER") or f"uid {os.getuid()}"
     return f"cdc {command} by {user} on {socket.gethostname()}"

@@ -22,7 +22,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One finding about one source: level ``ok``, ``warning`` or ``error``, what was found, what corrects it."""
+    """One finding about one source: level (``ok``, ``warning`` or ``error``), what was found, and a hint."""
 
     source: str
     level: str
@@ -39,7 +39,7 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
         cdc doctor --json
     """
     folder = settings(context).sources
-    with ThreadPoolExecutor(_AT_ONCE) as pool:  # each source may keep its checks waiting for a few seconds
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # the checks of a source may take a few seconds
         lines = [line for found in pool.map(_examine, load_sources(folder)) for line in found]
     if as_json:
         print_json(lines)
@@ -53,7 +53,7 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
 
 
 def _examine(loaded: Loaded) -> Sequence[Line]:
-    """Look at one source; one that cannot be reached does not hide the others."""
+    """Check one source; an unreachable one does not hide the others."""
     try:
         findings = examine(open_pipeline(config_of(loaded)))
     except CdcError as error:

@@ -1,4 +1,4 @@
-"""From an exception to one clear message and an exit code."""
+"""Turns an exception into one message and an exit code."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ EXIT_STATUS = (
     "Exit status: 0 done; 1 an error of the pipeline, an error that doctor found, rows that differ, or a question without an "
     "answer; 2 a mistake in a source file or a command line; 130 interrupted."
 )
-"""What the exit status of every command means."""
+"""The exit codes of all commands."""
 
 
 class Commands(registry.LazyGroup):
-    """The root of all commands: an error of the tree ends as a message; any other is a defect and keeps its traceback."""
+    """The root of all commands: a CdcError becomes a message; any other exception is a defect and keeps its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command.
 
         Raises:
-            typer.Exit: with 2 for a ConfigError and 1 for other errors of the tree.
+            typer.Exit: with 2 for a ConfigError and 1 for other CdcErrors.
         """
         try:
             return super().invoke(ctx)

@@ -1,4 +1,4 @@
-"""``cdc``: the whole pipeline from the command line, without Airflow. What each command needs is imported when it is used."""
+"""``cdc``: the whole pipeline from the command line, without Airflow. Commands are imported when they run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,  # its boxes show local variables, and one of them may be a password
+    pretty_exceptions_enable=False,  # its tracebacks show local variables, which may be passwords
     help="Batch change data capture from MySQL and MariaDB into Apache Iceberg.",
     epilog=f"Example: cdc run shop\n\n{EXIT_STATUS}",
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         print_version()
         raise typer.Exit
 
@@ -39,6 +39,6 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the installed version and end.")
     ] = False,
 ) -> None:
-    """Take the options that stand before every command."""
+    """Store the global options, which come before the command."""
     show_log()
     context.obj = Settings(sources, debug)

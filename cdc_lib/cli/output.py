@@ -18,22 +18,22 @@ from rich.text import Text
 from cdc_lib.errors import CdcError, ConfigError
 
 WIDTH_OF_A_FILE = 200
-"""Columns when the output is no terminal: what is piped is not folded at 80."""
+"""Columns if the output is not a terminal: piped output is not wrapped at 80."""
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console on today's standard streams."""
+    """Return a console on the current standard streams."""
     stream = sys.stderr if stderr else sys.stdout
     return Console(stderr=stderr, width=None if stream.isatty() else WIDTH_OF_A_FILE, highlight=False)
 
 
 def say(text: str, style: str = "") -> None:
-    """Print one line as it is."""
+    """Print one line without markup."""
     console().print(Text(text, style=style), soft_wrap=True)
 
 
 class _ToStderr(logging.Handler):
-    """Whole lines on today's error stream, above a progress bar where there is one."""
+    """Log handler: whole lines on the current error stream, above a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(self.format(record) + "\n")
@@ -41,7 +41,7 @@ class _ToStderr(logging.Handler):
 
 
 def show_log() -> None:
-    """Let the library's progress and warnings be seen."""
+    """Show the library's progress and warnings."""
     log = logging.getLogger("cdc_lib")
     if not any(isinstance(handler, _ToStderr) for handler in log.handlers):
         log.addHandler(_ToStderr())
@@ -49,17 +49,17 @@ def show_log() -> None:
 
 
 def width() -> int:
-    """Return how many characters a line has room for."""
+    """Return the width of a line in characters."""
     return console().width
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, whole_lines: bool = False) -> None:
-    """Print a table; what it holds is never read as markup.
+    """Print a table; cells are never parsed as markup.
 
     Args:
-        columns: their names.
-        rows: their cells.
-        whole_lines: whether each row is one line, however little of a cell is then to be seen.
+        columns: names of the columns.
+        rows: cells of each row.
+        whole_lines: whether each row is one line, with cells cut to fit.
     """
     heads = [
         Column(Text(name), no_wrap=whole_lines, overflow="ellipsis" if whole_lines else "fold") for name in columns
@@ -82,12 +82,12 @@ def show_error(error: CdcError) -> None:
 
 
 def exit_code(error: CdcError) -> int:
-    """2 for what a person wrote wrongly, 1 for everything else."""
+    """Return 2 for a ConfigError, 1 for everything else."""
     return 2 if isinstance(error, ConfigError) else 1
 
 
 def error_as_plain(error: CdcError) -> dict[str, Any]:
-    """Write an error as JSON does."""
+    """Return an error as plain values for JSON."""
     return {
         "code": error.code,
         "message": error.message,
@@ -104,7 +104,7 @@ def print_json(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Turn dataclasses, times and paths into what JSON has."""
+    """Convert dataclasses, times and paths into JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
@@ -117,7 +117,7 @@ def plain(value: Any) -> Any:
 
 
 def size(count: int | None) -> str:
-    """Write a number of bytes: ``12.3 MiB``."""
+    """Format a number of bytes: ``12.3 MiB``."""
     if count is None:
         return "?"
     amount = float(count)
@@ -129,7 +129,7 @@ def size(count: int | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Write a time span: ``3 s``, ``5 min``, ``2.5 h``, ``3.0 d``."""
+    """Format a duration: ``3 s``, ``5 min``, ``2.5 h``, ``3.0 d``."""
     if seconds is None:
         return "?"
     if seconds < 120:

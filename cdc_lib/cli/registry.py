@@ -1,7 +1,7 @@
-"""Which commands there are; each is imported when it is used, and by nothing else.
+"""The list of commands; each is imported only when it is used.
 
-The module of a command is its path: ``cdc cursor show`` is ``cdc_lib/cli/cursor/show.py``. A list of commands imports none of
-them. The lines here are those of their own help, which a test compares.
+The module of a command is its path: ``cdc cursor show`` is ``cdc_lib/cli/cursor/show.py``. Listing commands imports none of
+them. The help lines here equal the commands' docstrings; a test compares them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Entry:
     """One command.
 
     Args:
-        help: the first paragraph of its help.
-        function: in its module; empty where it has the name of the command.
+        help: first paragraph of its help.
+        function: name of its function; empty if it has the name of the command.
     """
 
     help: str
@@ -108,6 +108,7 @@ COMMANDS: dict[str, Entry | GroupEntry] = {
     "doctor": Entry("Check every source file, server, store, lake and Java; exits with 0 only when a run can work."),
     "run": Entry("Plan, drain, ack, merge and ack again: what the DAG of a source does in one run."),
     "status": Entry("Show the state of each source: cursors, end of the binlog, lag, pending work."),
+    "metrics": Entry("Print the figures of the sources in the text format of Prometheus (OpenMetrics)."),
     "verify": Entry(
         "Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do."
     ),
@@ -122,22 +123,22 @@ COMMANDS: dict[str, Entry | GroupEntry] = {
     "lake": GroupEntry("The lake tables of a source.", _LAKE),
     "consumers": GroupEntry("Who reads the batches of a source.", _CONSUMERS),
 }
-"""Daily commands first, then groups, in the order in which they are shown."""
+"""Daily commands first, then groups, in the order of the help."""
 
 
 class LazyGroup(TyperGroup):
-    """A group whose commands are imported when they are used, and not when they are listed."""
+    """A group that imports its commands when they are used, and not when they are listed."""
 
     entries: Mapping[str, Entry | GroupEntry] = COMMANDS
     path: tuple[str, ...] = ()
     _listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name all commands, in the order in which they are shown."""
+        """Return the names of all commands, in the order of the help."""
         return list(self.entries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
-        """Import a command; for a list of them its line will do."""
+        """Import a command; a list of commands only needs the help line."""
         entry = self.entries.get(cmd_name)
         if entry is None:
             return None
@@ -178,11 +179,11 @@ def load(*path: str) -> Any:
 
 
 def _module_of(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the module of a command below ``cdc_lib.cli``; ``ack drain`` and ``ack lake`` share that of ``ack``."""
+    """Return the module of a command below ``cdc_lib.cli``; ``ack drain`` and ``ack lake`` are both in ``ack``."""
     return path[:2]
 
 
 def divided(docstring: str) -> tuple[str, list[str]]:
-    """Divide the docstring of a command into its help and the lines of its ``Example:``."""
+    """Split the docstring of a command into its help and the lines of its ``Example:``."""
     text, _, examples = inspect.cleandoc(docstring).partition("\n\nExample:\n")
     return text, [line.strip() for line in examples.splitlines() if line.strip()]

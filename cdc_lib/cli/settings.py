@@ -1,4 +1,4 @@
-"""The options that stand before a command; light, because every call of ``cdc`` reads it."""
+"""The global options; a small module, because every call of ``cdc`` imports it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEFAULT_SOURCES = Path("dags/sources")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options that stand before a command.
+    """The global options, which come before the command.
 
     Args:
         sources: folder of the source files.

@@ -57,34 +57,34 @@ def snapshot(
         _ask_whole(pipeline, source, tables or [], why, yes=yes)
 
 
-def _ask_part(pipeline: Pipeline, source: str, wanted: PartialRequest, *, yes: bool) -> None:
-    if wanted.where:
+def _ask_part(pipeline: Pipeline, source: str, request: PartialRequest, *, yes: bool) -> None:
+    if request.where:
         say(
-            f"{wanted.text}: they are read again, and go over what the lake holds; rows that the source no longer has stay"
+            f"{request.text}: they are read again, and go over what the lake holds; rows that the source no longer has stay"
         )
     else:
         say(
-            f"{wanted.text}: they are read again, and rows of the lake between these keys that the source no longer has go"
+            f"{request.text}: they are read again, and rows of the lake between these keys that the source no longer has go"
         )
     say("Until they are read, the lake of this source does not change; draining continues.")
     if not yes and not typer.confirm("Read them?"):
         say("nothing was changed")
         return
-    task = pipeline.snapshot_rows(wanted, by=caller("snapshot"))
+    task = pipeline.snapshot_rows(request, by=caller("snapshot"))
     say(
         f"{task.id} is read and merged by the next runs; cdc snapshot {source} --cancel {task.name.in_shell} gives it up"
     )
 
 
 def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, yes: bool) -> None:
-    wanted = pipeline.preview_resnapshot(tables)
-    for one in wanted:
+    previews = pipeline.preview_resnapshot(tables)
+    for one in previews:
         say(_described(one))
     say("Until they are read, the lake of this source does not change; draining continues.")
-    if not yes and not typer.confirm(f"Read {len(wanted)} tables of {source} again?"):
+    if not yes and not typer.confirm(f"Read {len(previews)} tables of {source} again?"):
         say("nothing was changed")
         return
-    for record in pipeline.resnapshot([one.table for one in wanted], by=caller("snapshot"), why=why):
+    for record in pipeline.resnapshot([one.table for one in previews], by=caller("snapshot"), why=why):
         say(f"{record.table} is read again after {record.released_position}; the next runs merge that")
 
 

@@ -28,7 +28,7 @@ from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.quarantine import LaggingTable
 from cdc_lib.model.verify import Verified
 from cdc_lib.pipeline import Status
-from cdc_lib.quarantine.tables import way_back
+from cdc_lib.quarantine.tables import hint_of
 from cdc_lib.snapshot.partial import unmerged
 
 
@@ -55,7 +55,7 @@ def status(
 
 
 def _status_of(loaded: Loaded) -> Status | CdcError:
-    """One source that cannot be asked must not hide the others."""
+    """Return the status of one source, or its error, which must not hide the others."""
     try:
         return open_pipeline(config_of(loaded)).status()
     except CdcError as error:
@@ -103,7 +103,7 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
 
 
 def say_parts(outcome: Status) -> None:
-    """Tell which parts of tables are read again, who asked for them, and how far that is."""
+    """Print the partial snapshots, with who requested them and their progress."""
     for task in unmerged(outcome.drain, outcome.lake) if outcome.drain is not None else ():
         if task.selection is not None:
             since = f"{task.selection.at:%Y-%m-%d %H:%M:%S} UTC" if task.selection.at else "some time"
@@ -112,7 +112,7 @@ def say_parts(outcome: Status) -> None:
 
 
 def say_dropped(outcome: Status) -> None:
-    """Name the tables that were dropped at the source, and still stand in the lake."""
+    """Print the tables that were dropped at the source and still exist in the lake."""
     for cut in outcome.last_cut.tables if outcome.last_cut is not None else ():
         if cut.dropped is not None:
             where = f"{cut.dropped.file:06d}:{cut.dropped.offset}"
@@ -120,14 +120,14 @@ def say_dropped(outcome: Status) -> None:
 
 
 def say_switch(outcome: Status) -> None:
-    """Tell since when the epoch is, why, and who began it; nothing in the first."""
+    """Print since when the epoch is current, why, and who began it; nothing in the first epoch."""
     if outcome.drain and outcome.drain.epoch_changes:
         last = outcome.drain.epoch_changes[-1]
         say(f"{outcome.source}: epoch {last.epoch} since {last.at:%Y-%m-%d %H:%M:%S} UTC: {last.why} ({last.by})")
 
 
 def say_verified(source: str, verified: Sequence[Verified]) -> None:
-    """Tell up to where tables were compared with their source, and which of them have drift; nothing before the first."""
+    """Print up to which position tables were compared with their source, and which have drift."""
     clean = [one for one in verified if one.clean]
     if clean:
         oldest = min(clean, key=lambda one: one.at)
@@ -145,20 +145,20 @@ def say_verified(source: str, verified: Sequence[Verified]) -> None:
 
 
 def say_missing(outcome: Status) -> None:
-    """Name what is missing between the cursors, with what leads out."""
+    """Print a missing cursor or batch, with a hint."""
     for one in outcome.missing:
         say(f"{outcome.source}: {one}", style="red")
 
 
 def say_stopped(outcome: Status) -> None:
-    """Name the lake tables at which the last merge stopped, each with what leads out."""
+    """Print the lake tables that the last merge could not merge, with hints."""
     for one in outcome.stopped:
         say(f"{outcome.source}: {', '.join(one.tables)}: {one.code}: {one.what}", style="red")
         say(f"  {one.hint}", style="bold")
 
 
 def say_foreign(outcome: Status) -> None:
-    """Name what other writers did to lake tables since these were compared."""
+    """Print the foreign commits to lake tables since their last comparison."""
     for one in outcome.foreign:
         say(f"{outcome.source}: {one}", style="yellow")
     if tables := sorted({table for one in outcome.foreign for table in one.tables}):
@@ -169,13 +169,13 @@ def _show_lagging(source: str, one: LaggingTable) -> None:
     record, fault = one.last, one.last.fault
     if fault is None:
         say(f"{source}: {one.table} is read again since {record.at:%Y-%m-%d %H:%M:%S} UTC ({record.by}): {record.why}")
-        say(f"  {way_back(record, source)}", style="bold")
+        say(f"  {hint_of(record, source)}", style="bold")
         return
     behind = duration(max(0.0, (datetime.now(UTC) - (record.oldest_missing_commit or record.at)).total_seconds()))
     state = "quarantined" if record.is_open else "released, and read again"
     say(f"{source}: {one.table} is {state}; it is as of {one.position}, {behind} behind", style="yellow")
     say(f"  since {record.at:%Y-%m-%d %H:%M:%S} UTC, at {fault.position}: {fault.code}: {fault.reason}")
-    say(f"  {way_back(record, source)}" if record.is_open else "  The next runs bring it back.", style="bold")
+    say(f"  {hint_of(record, source)}" if record.is_open else "  The next runs bring it back.", style="bold")
 
 
 def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:
@@ -200,7 +200,7 @@ def _position(at: Cursor | None) -> str:
 
 
 def pending(outcome: Status) -> str:
-    """Tell what the lake lacks: snapshots; of earlier epochs, whose binlogs may be gone, windows; and bytes of binlog."""
+    """Return the work that the lake lacks: snapshots, windows of earlier epochs (whose binlogs may be purged), bytes of binlog."""
     counts = ((outcome.pending_snapshots, "snapshots"), (outcome.pending_windows, "windows of earlier epochs"))
     return ", ".join([*(f"{count} {what}" for count, what in counts if count), size(outcome.pending_bytes)])
 

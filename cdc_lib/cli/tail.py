@@ -21,7 +21,7 @@ from cdc_lib.model.subscription import Interest
 from cdc_lib.pipeline import Pipeline
 
 _ROWS = 10_000
-"""Rows that are read before they are printed."""
+"""Rows of one read."""
 
 
 def tail(
@@ -58,7 +58,7 @@ def tail(
         else:
             _consume(pipeline, consumer, interest if tables else None, start, follow=follow)
     except BrokenPipeError:
-        # Whoever read has gone, as `head` does. Python would complain once more when it flushes at its end.
+        # The reader of the pipe has exited, as `head` does. Python would report it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -17,7 +17,7 @@ from cdc_lib.store import documents
 from cdc_lib.verify.report_html import page
 
 _SHOWN = 20
-"""Rows of one table that are printed; the JSON and the page hold more."""
+"""Maximum printed rows of one table; the JSON and the HTML page have more."""
 
 
 def verify(
@@ -55,7 +55,7 @@ def verify(
         cdc verify shop shop.orders --repair --html report.html
     """
     loaded = find(context, source)
-    open_pipeline(config_of(loaded))  # a missing password is told before Spark starts
+    open_pipeline(config_of(loaded))  # reports a missing password before Spark starts
     with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
         file = Path(folder) / "report.json"
         durations = {"--wait": wait, "--statement-delay": statement_delay}

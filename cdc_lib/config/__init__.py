@@ -1,4 +1,4 @@
-"""Source files: what they may say, and how they become frozen objects."""
+"""Source files: their valid keys, and loading them into frozen objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every section of a source file has in common."""
+"""The base of all sections of a source file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d
 
 
 class Section(BaseModel):
-    """A part of a source file: an unknown key is an error, and nothing changes after loading."""
+    """A section of a source file: unknown keys are errors, and values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -29,11 +29,11 @@ VariableName = Annotated[str, StringConstraints(pattern=re.compile(_VARIABLE))]
 """Name of an environment variable; the secret itself is never in a file."""
 
 Text = Annotated[str, BeforeValidator(_as_text)]
-"""A text that YAML may have read as a number or a truth value: settings of other programs."""
+"""A setting of another program: text that YAML may have parsed as a number or boolean."""
 
 
 def duration(value: object) -> timedelta:
-    """Return a length of time from its text.
+    """Parse a duration.
 
     Raises:
         ValueError: it is not a number with its unit.
@@ -59,7 +59,7 @@ Duration = Annotated[timedelta, BeforeValidator(duration), PlainSerializer(_from
 
 
 def at_most(limit: timedelta) -> AfterValidator:
-    """Return a check that a duration is not longer."""
+    """Return a validator for a maximum duration."""
 
     def check(value: timedelta) -> timedelta:
         if value > limit:

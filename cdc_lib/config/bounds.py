@@ -1,7 +1,7 @@
-"""How large a YAML file may be, how deep it may go, and how much its aliases may write out: refused before a tree is built.
+"""Limits of a YAML file: size, depth and expanded aliases, checked before a tree is built.
 
-A file of a few hundred bytes can stand for gigabytes through aliases of aliases, and one that holds itself has no end. Whoever
-reads many files must not be kept from the others by one of them.
+Nested aliases can expand a file of a few hundred bytes to gigabytes, and a recursive alias never ends. One bad file must not
+keep the other files from loading.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import yaml
 from cdc_lib.errors import ConfigError
 
 MOST_BYTES = 1_048_576
-"""Largest file: some 20,000 names of tables."""
+"""Maximum bytes of a file: some 20,000 table names."""
 
 MOST_NODES = 100_000
-"""Most keys, values and items of a file, each alias counted as what it writes out."""
+"""Maximum keys, values and items of a file, with aliases expanded."""
 
 DEEPEST = 32
-"""Most levels of values inside values; a source file has six."""
+"""Maximum nesting; a source file has six levels."""
 
 
 def read_bounded(path: Path) -> str:
     """Return the text of a file.
 
     Raises:
-        ConfigError: it is no file, or too large.
+        ConfigError: it is not a file, or it is too large.
         OSError: it cannot be read.
         UnicodeDecodeError: it is not UTF-8.
     """
-    if path.exists() and not path.is_file():  # a named pipe would keep its reader for ever
+    if path.exists() and not path.is_file():  # reading a named pipe would block
         raise ConfigError("it is not a file", hint="Remove it from the folder of the sources.", file=str(path))
     with path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
@@ -46,10 +46,10 @@ def read_bounded(path: Path) -> str:
 
 
 def check_events(events: Iterable[Any], path: Path) -> None:
-    """Refuse a stream of YAML events that is too deep, or whose aliases write out too much; linear in the file.
+    """Refuse a stream of YAML events that is too deep, or whose aliases expand too much; linear in the file.
 
     Args:
-        events: what the parser yields, before anything is built of it.
+        events: events of the parser, before values are built.
         path: the file, for messages.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Whether a predicate of Spark SQL ends what it begins: cheap enough to be looked at whenever a source file is read."""
+"""A cheap syntax check of Spark SQL predicates, run at each load of a source file: brackets, quotes, semicolons, comments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OPEN_ENDS = frozenset(
 
 
 def unended(predicate: str) -> str:
-    """Say what a predicate begins and does not end, or how it continues after its end; empty when all is well."""
+    """Return what is wrong with a predicate's brackets, quotes, semicolons or comments; empty if it is fine."""
     waiting: list[str] = []
     last = ""
     for token in spark_tokens(predicate):

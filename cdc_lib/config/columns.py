@@ -1,4 +1,4 @@
-"""``columns:`` and ``masks:`` what of a table's rows is stored, and how."""
+"""``columns:`` and ``masks:`` which columns are stored, and how they are masked."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cdc_lib.model.mask import Mask, MaskKind
 
 
 class ColumnsRule(ColumnChoice, TableRule):
-    """Which columns of some tables are taken; the others are neither read nor selected nor stored."""
+    """Columns that are captured of some tables; other columns are neither decoded nor selected nor stored."""
 
     tables: TablePattern = Field(description='a pattern of tables, for example "shop.customers"')
 
 
 class MaskRule(TableRule):
-    """How columns of some tables are masked before anything of them is stored."""
+    """Masks of columns, applied before rows are stored."""
 
     tables: TablePattern = Field(description='a pattern of tables, for example "shop.customers"')
     columns: tuple[str, ...] = Field(min_length=1, description='list of columns, for example ["email", "phone*"]')
@@ -32,22 +32,22 @@ class MaskRule(TableRule):
     def _fits(self) -> Self:
         needs_characters = self.mask in ("truncate", "keep_last")
         if needs_characters != (self.characters is not None):
-            said = "needs characters: 1 to 1000" if needs_characters else "takes no characters"
-            raise ValueError(f"the mask {self.mask} {said}")
+            rule = "needs characters: 1 to 1000" if needs_characters else "takes no characters"
+            raise ValueError(f"the mask {self.mask} {rule}")
         if self.mask != "redact" and self.text is not None:
             raise ValueError(f"the mask {self.mask} takes no text; redact does")
         return self
 
     @property
     def value(self) -> Mask:
-        """The mask itself."""
+        """The mask."""
         return Mask(self.mask, self.characters or 0, self.text)
 
     def masks(self, column: str) -> bool:
-        """Whether the rule is for a column of such a table."""
+        """Whether the rule applies to a column of a covered table."""
         return any(matches_column(pattern, column) for pattern in self.columns)
 
     @property
     def required(self) -> tuple[str, ...]:
-        """Columns that must be there: both the table and they are named exactly."""
+        """Columns that must exist: table and column are named exactly, without wildcards."""
         return tuple(filter(is_exact, self.columns)) if is_exact(self.tables) else ()

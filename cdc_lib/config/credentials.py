@@ -1,4 +1,4 @@
-"""Secrets, which never stand in a file: they come from the environment or from Airflow."""
+"""Secrets: they are never in a file, but come from the environment or from Airflow."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cdc_lib.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A log-in, and the key of the hashes; their text never shows either secret.
+    """A login, and the key of the hashes; their text never shows a secret.
 
     Args:
         user: name of the MySQL user.
         password: its password.
-        mask_key: key of the hashes under ``masks``; empty where there are none.
+        mask_key: key of the hashes under ``masks``; empty without hashes.
     """
 
     user: str
@@ -27,13 +27,13 @@ class Credentials:
     mask_key: str = field(default="", repr=False)
 
     def __str__(self) -> str:
-        """Only whose log-in it is."""
+        """Return the user name only."""
         return f"{self.user}:***"
 
 
 @dataclass(frozen=True, slots=True)
 class StoreKeys:
-    """The keys of an S3 account; their text never shows the secret one."""
+    """The keys of an S3 account; their text never shows the secret key."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -56,16 +56,16 @@ def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str
 
 
 HANDED = ("CDC_HANDED_USER", "CDC_HANDED_PASSWORD", "CDC_HANDED_MASK_KEY")
-"""Variables in which Airflow hands the secrets of its connections to a job that it starts."""
+"""Environment variables by which Airflow passes secrets of its connections to a job."""
 
 
 def handed_on(credentials: Credentials) -> dict[str, str]:
-    """Return the variables that hand credentials to a process which is started for a job."""
+    """Return the environment variables that pass credentials to the process of a job."""
     return dict(zip(HANDED, (credentials.user, credentials.password, credentials.mask_key), strict=True))
 
 
 def take_handed(environ: MutableMapping[str, str] = os.environ) -> Credentials | None:
-    """Take what was handed to this process out of its variables, so that nothing it starts has them; None if nothing was."""
+    """Return the passed credentials, None without any; removes them from the environment, so that no child inherits them."""
     user, password, mask_key = (environ.pop(name, None) for name in HANDED)
     return Credentials(user, password, mask_key or "") if user is not None and password is not None else None
 
@@ -88,13 +88,30 @@ def mask_key_from_environment(config: SourceConfig, environ: Mapping[str, str] =
     return _required(environ, config.mask_key_env, "the key of the hashes under masks, a long random text,")
 
 
+HANDED_STORE = ("CDC_HANDED_ACCESS_KEY", "CDC_HANDED_SECRET_KEY")
+"""Variables in which Airflow hands the keys of a store's connection to a job that it starts."""
+
+
+def store_keys_handed_on(keys: StoreKeys) -> dict[str, str]:
+    """Return the variables that hand the keys of a store to a process which is started for a job."""
+    return dict(zip(HANDED_STORE, (keys.access_key, keys.secret_key), strict=True))
+
+
 def store_keys_from_environment(store: StoreConfig, environ: Mapping[str, str] = os.environ) -> StoreKeys | None:
-    """Take the store's keys from the variables that it names; None when it names none.
+    """Take the store's keys from what Airflow handed over, or from the variables that the source file names; None if it names none.
 
     Raises:
-        ConfigError: one of them is not set.
+        ConfigError: one of them is not set, or the file names only an Airflow connection.
     """
+    if store.connection is not None and all(name in environ for name in HANDED_STORE):
+        return StoreKeys(*(environ[name] for name in HANDED_STORE))
     if store.access_key_env is None or store.secret_key_env is None:
+        if store.connection is not None:
+            raise ConfigError(
+                f"only Airflow knows the keys of the store {store.url}",
+                hint="Add store.access_key_env and store.secret_key_env to the source file to use it outside Airflow.",
+                connection=store.connection,
+            )
         return None
     return StoreKeys(
         _required(environ, store.access_key_env, "the access key of the store"),

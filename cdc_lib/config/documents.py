@@ -1,7 +1,7 @@
-"""One YAML file as plain values, with the line on which each key stands.
+"""Reads one YAML file into plain values, with the line of each key.
 
-Stricter than YAML: a key that is twice is an error, and so is anything but a mapping at the top. No message repeats a
-value of the file.
+Stricter than YAML: duplicate keys are errors, and the top level must be a mapping. No message repeats a value of the
+file.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from cdc_lib.errors import ConfigError
 KeyPath = tuple[str | int, ...]
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""That of libyaml, which is compiled, because a scheduler reads many files; not every build has it."""
+"""libyaml's compiled parser if the build has it, because a scheduler reads many files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file's values and where they stand.
+    """A file's values and their lines.
 
     Args:
         path: the file.
@@ -49,7 +49,7 @@ def read_document(path: Path) -> Document:
     """Read one YAML file.
 
     Raises:
-        ConfigError: the file cannot be read, is too large, is no YAML, holds a key twice or is no mapping.
+        ConfigError: the file cannot be read, is too large, is not YAML, has a duplicate key or is not a mapping.
     """
     try:
         return parse_document(read_bounded(path), path)
@@ -69,7 +69,7 @@ def parse_document(text: str, path: Path) -> Document:
         check_events(yaml.parse(text, Loader=_LOADER), path)
         return _built(text, path)
     except yaml.YAMLError as error:
-        # Without its cause: a text of YAML's own may quote the line.
+        # Without its cause: YAML's message may quote the line.
         raise _not_yaml(error, path) from None
 
 
@@ -93,7 +93,7 @@ def _built(text: str, path: Path) -> Document:
 
 
 def _values(loader: Any, node: yaml.Node, path: Path) -> Any:
-    """Construct the values; YAML's own constructors leak Python's errors for a date or a number that there is not."""
+    """Construct the values; YAML's constructors raise plain Python errors for invalid dates and numbers."""
     try:
         return loader.construct_document(node)
     except (ValueError, IndexError, OverflowError, TypeError):
@@ -106,7 +106,7 @@ def _values(loader: Any, node: yaml.Node, path: Path) -> Any:
 
 
 def _line_of_fault(node: yaml.Node) -> int | None:
-    """Return the line of the first single value that cannot be constructed."""
+    """Return the line of the first scalar that cannot be constructed."""
     waiting = [node]
     while waiting:
         here = waiting.pop(0)
@@ -123,7 +123,7 @@ def _line_of_fault(node: yaml.Node) -> int | None:
 
 
 def _lines(node: yaml.Node, at: KeyPath, path: Path, seen: set[int]) -> Iterator[tuple[KeyPath, int]]:
-    if id(node) in seen:  # an alias: walked already, and it may point back at its own parent
+    if id(node) in seen:  # an alias: already visited, and it may refer to its own parent
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
@@ -149,7 +149,7 @@ def _lines(node: yaml.Node, at: KeyPath, path: Path, seen: set[int]) -> Iterator
 
 
 def dotted(path: KeyPath) -> str:
-    """Write a key path as people do: ``tables.include[0]``."""
+    """Return a key path as text: ``tables.include[0]``."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
@@ -158,14 +158,14 @@ def dotted(path: KeyPath) -> str:
 
 def _not_yaml(error: yaml.YAMLError, path: Path) -> ConfigError:
     mark = getattr(error, "problem_mark", None)
-    said = " ".join(str(part) for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part)
+    fault = " ".join(str(part) for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part)
     hint = "Correct the line; indentation is by blanks."
-    if "tag" in said:
-        said, hint = "a value begins with !", "Put quotation marks around a text that begins with !."
-    elif "alias" in said:
+    if "tag" in fault:
+        fault, hint = "a value begins with !", "Put quotation marks around a text that begins with !."
+    elif "alias" in fault:
         hint = 'Put quotation marks around a text that begins with *, such as "*.orders" or "*/5 * * * *".'
-    elif "flow mapping" in said:
+    elif "flow mapping" in fault:
         hint = 'Put quotation marks around a text with braces inside braces, such as "${NAME}".'
     return ConfigError(
-        f"not YAML: {said or error}", hint=hint, file=str(path), line=mark.line + 1 if mark is not None else None
+        f"not YAML: {fault or error}", hint=hint, file=str(path), line=mark.line + 1 if mark is not None else None
     )

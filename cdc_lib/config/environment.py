@@ -1,7 +1,7 @@
 """``${NAME}`` and ``${NAME:-default}`` inside the texts of a source file.
 
-As in a shell, the default is used for a variable that is unset or empty. ``$${`` is a literal ``${``. A text that is
-nothing but one variable and comes out empty means no value (null), so that an optional key can be left to the environment.
+As in a shell, the default is used for a variable that is unset or empty. ``$${`` is a literal ``${``. A text that consists of
+one variable and is empty means no value (null), so that the environment can leave an optional key unset.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default
 
 
 class Unresolved(Exception):
-    """A reference that cannot be filled in; its text says which and why."""
+    """A reference that cannot be resolved; its text says which and why."""
 
 
 def fill_in(value: Any, environ: Mapping[str, str], problems: dict[KeyPath, str], at: KeyPath = ()) -> Any:
-    """Return the value with every reference filled in.
+    """Return the value with all references resolved.
 
     Args:
-        value: what YAML read: mappings, lists, texts, numbers.
+        value: mappings, lists, texts and numbers of the YAML file.
         environ: the environment.
-        problems: gets one line for each key whose text cannot be filled in.
-        at: where the value stands.
+        problems: gets one line for each key whose text cannot be resolved.
+        at: key path of the value.
     """
     if isinstance(value, Mapping):
         return {key: fill_in(item, environ, problems, (*at, key)) for key, item in value.items()}

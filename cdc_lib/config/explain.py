@@ -1,4 +1,4 @@
-"""What pydantic found wrong, in words for the person who wrote the file: place, key, value given, what is allowed."""
+"""Turns pydantic's errors into messages for the author of the file: place, key, given value, allowed values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cdc_lib.config.documents import KeyPath, dotted
 _SECRET_KEYS = ("password", "passwd", "pwd", "pass")
 _SECRET_WORDS = ("pass", "pwd", "secret", "token", "credential", "auth", "access_key", "access-key", "_env")
 _SECRET_PLACES = (("lake", "properties"), ("lake", "uri"), ("merge", "conf"))
-"""Sections that take settings of other programs, log-ins among them."""
+"""Sections with settings of other programs, which may be secrets."""
 
 _LIKE_A_LOG_IN = re.compile(r"@|(pass|pwd|secret|token|credential|key)[\w.-]*['\"]?\s*[=:]", re.IGNORECASE)
 
@@ -24,16 +24,16 @@ def explain(error: ValidationError, model: type[BaseModel], given: Mapping[str, 
     """Return ``(key path, sentence)`` for each problem.
 
     Args:
-        error: what pydantic raised.
-        model: the model that was validated.
-        given: values as they are in the file, before variables are filled in, so that none of those is shown.
+        error: pydantic's error.
+        model: the validated model.
+        given: values as in the file, before variables are resolved, so that no variable's value is shown.
     """
     return [_one(problem, model, given) for problem in error.errors(include_url=False, include_context=False)]
 
 
 def _one(problem: Any, model: type[BaseModel], given: Mapping[str, Any]) -> tuple[KeyPath, str]:
     path: KeyPath = tuple(problem["loc"])
-    kind, said = problem["type"], str(problem["msg"]).removeprefix("Value error, ")
+    kind, message = problem["type"], str(problem["msg"]).removeprefix("Value error, ")
     if kind == "extra_forbidden":
         return path, _unknown(path, model)
     if kind == "missing":
@@ -42,12 +42,12 @@ def _one(problem: Any, model: type[BaseModel], given: Mapping[str, Any]) -> tupl
     if kind == "value_error":  # our own validators say themselves what is allowed
         value = _value(path, given)
         whole = _is_section(model, path) and isinstance(value, Mapping)  # too much to be shown
-        return path, f"{said}{'' if value is None or whole else shown}"
-    return path, f"{said[:1].lower()}{said[1:]}{shown}{_allowed(model, path)}"
+        return path, f"{message}{'' if value is None or whole else shown}"
+    return path, f"{message[:1].lower()}{message[1:]}{shown}{_allowed(model, path)}"
 
 
 def _unknown(path: KeyPath, model: type[BaseModel]) -> str:
-    """Say what an unknown key may have meant; never its value: a misspelled key may be that of a secret."""
+    """Return a message that suggests a similar key; it has no value, because a misspelled key may be that of a secret."""
     key = str(path[-1])
     if difflib.get_close_matches(key.lower(), _SECRET_KEYS, n=1, cutoff=0.75):
         return (
@@ -75,7 +75,7 @@ def _is_section(model: type[BaseModel], path: KeyPath) -> bool:
 
 
 def _section(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:
-    """Follow a key path to the model that is there, through optional sections."""
+    """Return the model at a key path, through optional sections."""
     here: type[BaseModel] | None = model
     for part in path:
         if isinstance(part, int):  # an element of a list has the model that its list was followed to
@@ -95,7 +95,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _shown(path: KeyPath, given: Mapping[str, Any]) -> str:
-    """Show a value, unless its key or its own text says that it may be or hold a secret."""
+    """Return a value as text, unless its key or text suggests a secret."""
     value, text = _value(path, given), repr(_value(path, given))
     named = any(word in str(part).lower() for part in path for word in _SECRET_WORDS)
     if named or path[:2] in _SECRET_PLACES or _LIKE_A_LOG_IN.search(text):
@@ -117,6 +117,6 @@ def _value(path: KeyPath, given: Any) -> Any:
 
 
 def sentence(path: KeyPath, line: int | None, file: str, text: str) -> str:
-    """Put one problem on one line: where, which key, what."""
+    """Return one problem as one line: file and line, key, message."""
     place = f"{file}, line {line}" if line is not None else file
     return f"{place}: {dotted(path)}: {text}" if path else f"{place}: {text}"

@@ -11,7 +11,7 @@ from cdc_lib.config.base import Section, Text
 from cdc_lib.model.folder import leads_up
 
 ForeignChanges = Literal["stop", "snapshot"]
-"""What a merge does with a lake table that no longer holds what was merged."""
+"""Policy for a lake table whose merged rows another writer changed."""
 
 CatalogType = Literal["jdbc", "rest", "glue", "hive", "hadoop"]
 
@@ -23,7 +23,7 @@ _PLACES = frozenset({"database", "source"})
 class LakeConfig(Section):
     """Catalog, warehouse and names of the lake tables.
 
-    ``uri`` and ``properties`` may hold credentials, so that they stay out of the object's text.
+    ``uri`` and ``properties`` may contain credentials, so the object's text does not show them.
     """
 
     catalog: str = Field(
@@ -84,5 +84,5 @@ class LakeConfig(Section):
         return self
 
     def namespace_of(self, source: str, database: str) -> tuple[str, ...]:
-        """Return the levels of the namespace of a table at the source; a dot in a name divides nothing."""
+        """Return the levels of the namespace of a source table; a dot in a name is not a separator."""
         return tuple(level.format(source=source, database=database) for level in self.namespace.split("."))

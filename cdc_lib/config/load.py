@@ -1,4 +1,4 @@
-"""Source files become :class:`SourceConfig`; one bad file never hides another."""
+"""Loads source files into :class:`SourceConfig`; a bad file does not affect the others."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError
 
 DEFAULTS_FILE = "_defaults.yaml"
-"""File beside the sources whose values hold for all of them; a source's own win, key by key."""
+"""File in the folder of the sources with defaults for all of them; a source's own keys win."""
 
 _SUFFIXES = frozenset({".yaml", ".yml"})
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The outcome of one file: either a config or the error that keeps it from being one.
+    """The result of loading one file: a config or an error.
 
     Args:
         source: name of the source, which is the file's stem.
         path: the file.
-        config: what it says; None when it is wrong.
-        error: what is wrong with it; None when nothing is.
+        config: its values; None if it is not valid.
+        error: all its problems; None if it is valid.
     """
 
     source: str
@@ -40,10 +40,10 @@ class Loaded:
 
 
 def load_source(path: Path | str, environ: Mapping[str, str] = os.environ) -> SourceConfig:
-    """Load one source file over the ``_defaults.yaml`` beside it.
+    """Load one source file, with the defaults of the ``_defaults.yaml`` in its folder.
 
     Raises:
-        ConfigError: with everything that is wrong in the file at once.
+        ConfigError: with all problems of the file.
     """
     path = Path(path)
     defaults = path.with_name(DEFAULTS_FILE)
@@ -51,10 +51,10 @@ def load_source(path: Path | str, environ: Mapping[str, str] = os.environ) -> So
 
 
 def load_sources(folder: Path | str, environ: Mapping[str, str] = os.environ) -> list[Loaded]:
-    """Load every source file of a folder, in the order of their names; files that begin with ``_`` are no sources.
+    """Load every source file of a folder, sorted by name; files that begin with ``_`` are not sources.
 
     Raises:
-        ConfigError: there is no such folder. What is wrong with a file is in its own :class:`Loaded`.
+        ConfigError: the folder does not exist. Problems of a file are in its :class:`Loaded`.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -72,12 +72,12 @@ def _load(path: Path, environ: Mapping[str, str]) -> Loaded:
         return Loaded(path.stem, path, config=load_source(path, environ))
     except ConfigError as error:
         return Loaded(path.stem, path, error=error)
-    except Exception as error:  # noqa: BLE001 - whatever one file does to its reader, the others are read
+    except Exception as error:  # noqa: BLE001 - one file must not keep the others from loading
         return failed(path, error)
 
 
 def failed(path: Path, error: Exception) -> Loaded:
-    """Return the outcome of a file that broke its reader: what it says may hold a secret, so only where it broke is told."""
+    """Return the result for a file whose load crashed: its text may contain a secret, so only the place is reported."""
     return Loaded(
         path.stem,
         path,
@@ -124,7 +124,7 @@ def _wrong(document: Document, defaults: Document | None, problems: list[tuple[K
 
 
 def _normal(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Write the short form of ``tables`` out, so that a list and a mapping merge."""
+    """Expand the short form of ``tables``, so that a list and a mapping merge."""
     tables = values.get("tables")
     return {**values, "tables": {"include": tables}} if isinstance(tables, list) else values
 
@@ -138,7 +138,7 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _refuse_twins(loaded: list[Loaded]) -> list[Loaded]:
-    """Two files of one source would share cursors; names that differ only in case meet in many stores."""
+    """Refuse two files of one source: they would share cursors. Many stores ignore case, so names are compared without it."""
     homes: dict[str, list[str]] = {}
     for one in loaded:
         homes.setdefault(one.source.lower(), []).append(one.path.name)
@@ -157,7 +157,7 @@ def _refuse(one: Loaded, files: list[str]) -> Loaded:
 
 
 def _refuse_server_id_twins(loaded: list[Loaded]) -> list[Loaded]:
-    """A server throws out the older of two replicas with one server_id: such sources would kill each other's reads."""
+    """Refuse equal server_ids at one server: it disconnects the older of two such replicas."""
     homes: dict[tuple[str, int, int], list[str]] = {}
     for one in loaded:
         if one.config is not None and one.config.server.server_id is not None:

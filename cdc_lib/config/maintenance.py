@@ -1,4 +1,4 @@
-"""``maintenance:`` how the lake tables are kept small and quick to read."""
+"""``maintenance:`` compaction and cleanup of the lake tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdc_lib.config.base import Duration, Section
 
 
 def _a_day_at_least(value: timedelta) -> timedelta:
-    """A merge that still runs has files that no snapshot names yet."""
+    """Refuse less than a day: files of a running merge are not in a snapshot yet."""
     if value < timedelta(days=1):
         raise ValueError("must be 1d or longer: a merge that still runs has files that no snapshot names yet")
     return value
@@ -21,9 +21,9 @@ class MaintenanceConfig(Section):
     """What the maintenance of lake tables keeps, and what it rewrites.
 
     Args:
-        keep_snapshots_for: how long a table can be read as it was; also how long cuts can be.
-        keep_orphans_for: how old a file that no snapshot names must be before it goes.
-        max_deleted_ratio: share of a file's rows that may be deleted before the file is rewritten.
+        keep_snapshots_for: how long snapshots of tables, and so cuts, can be read.
+        keep_orphans_for: minimum age of an orphan file before it is removed.
+        max_deleted_ratio: ratio of a file's rows that may be deleted before the file is rewritten.
         min_small_files: number of small files that are rewritten as one.
     """
 

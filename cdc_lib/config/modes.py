@@ -1,4 +1,4 @@
-"""``modes:`` how lake tables keep the rows of their source tables."""
+"""``modes:`` the modes of lake tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ ALLOWED = "mirror, soft_delete, append or scd2"
 
 
 class ModeRule(TableRule):
-    """The mode of some tables; of several rules for a table the first one counts."""
+    """The mode of some tables; the first rule that covers a table wins."""
 
     mode: Mode = Field(description=ALLOWED)

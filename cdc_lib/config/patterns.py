@@ -23,7 +23,7 @@ SYSTEM_DATABASES = frozenset({"information_schema", "mysql", "performance_schema
 
 
 def matches(pattern: str, database: str, table: str) -> bool:
-    """Whether ``database.table`` is one of those that the pattern names."""
+    """Whether ``database.table`` matches the pattern."""
     if is_expression(pattern):
         return _regular(pattern, 0).search(f"{_unambiguous(database)}.{_unambiguous(table)}") is not None
     database_like, table_like = _compiled(pattern)
@@ -31,7 +31,7 @@ def matches(pattern: str, database: str, table: str) -> bool:
 
 
 def matches_column(pattern: str, column: str) -> bool:
-    """Whether a column is one of those that the pattern names."""
+    """Whether a column matches the pattern."""
     if is_expression(pattern):
         return _regular(pattern, re.IGNORECASE).search(column) is not None
     return _expression(pattern, re.IGNORECASE).fullmatch(column) is not None
@@ -52,7 +52,7 @@ def _captured(include: tuple[str, ...], exclude: tuple[str, ...], database: str,
 
 
 def reaches(include: Iterable[str], database: str) -> bool:
-    """Whether some table of a database may be captured; in doubt, and for many regular expressions there is some, yes."""
+    """Whether some table of a database may be captured; true in doubt, as for many regular expressions."""
     if database.lower() in SYSTEM_DATABASES:
         return False
     return any(_reaches(pattern, database) for pattern in include)
@@ -76,7 +76,7 @@ def is_expression(pattern: str) -> bool:
 
 
 def is_exact(pattern: str) -> bool:
-    """Whether a pattern names one thing and nothing else."""
+    """Whether a pattern matches exactly one name."""
     bare = (
         pattern if "`" not in pattern else "".join(name for name, in_backticks in _parts(pattern) if not in_backticks)
     )
@@ -84,7 +84,7 @@ def is_exact(pattern: str) -> bool:
 
 
 def exact_table(pattern: str) -> TableName | None:
-    """Return the one table that a pattern names, or None when there may be several."""
+    """Return the only table that a pattern matches, or None if there may be several."""
     if is_expression(pattern) or not is_exact(pattern):
         return None
     (database, _), (table, _) = _parts(pattern)
@@ -92,7 +92,7 @@ def exact_table(pattern: str) -> TableName | None:
 
 
 def exact_parts(pattern: str) -> tuple[bool, bool]:
-    """Whether a pattern names one database, and whether it names one table of each."""
+    """Whether a pattern matches one database only, and whether it matches one table name only."""
     if is_expression(pattern):
         return False, False
     database, table = (in_backticks or not {"*", "?"} & set(name) for name, in_backticks in _parts(pattern))
@@ -100,12 +100,12 @@ def exact_parts(pattern: str) -> tuple[bool, bool]:
 
 
 def database_of(pattern: str) -> str | None:
-    """Return the one database whose tables a pattern names, or None when there may be several."""
+    """Return the only database that a pattern matches, or None if there may be several."""
     return _parts(pattern)[0][0] if exact_parts(pattern)[0] else None
 
 
 def unmatched(patterns: Iterable[str], tables: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the patterns that name none of some tables, in their order."""
+    """Return the patterns that match none of the tables, in order."""
     known = dict.fromkeys(tables)
 
     def names_one(pattern: str) -> bool:
@@ -116,7 +116,7 @@ def unmatched(patterns: Iterable[str], tables: Iterable[tuple[str, str]]) -> lis
 
 
 def problem(pattern: str) -> str | None:
-    """Say what is wrong with a pattern of tables, or None."""
+    """Return what is wrong with a table pattern, or None."""
     if pattern.startswith("/"):
         return _problem_of_expression(pattern)
     parts = parts_of(pattern)
@@ -133,7 +133,7 @@ def problem(pattern: str) -> str | None:
 
 
 def problem_of_column(pattern: str) -> str | None:
-    """Say what is wrong with a pattern of columns, or None."""
+    """Return what is wrong with a column pattern, or None."""
     if pattern.startswith("/"):
         return _problem_of_expression(pattern)
     if not pattern or pattern != pattern.strip() or "`" in pattern:
@@ -164,7 +164,7 @@ def _compiled(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @lru_cache(maxsize=4096)
 def _parts(pattern: str) -> tuple[tuple[str, bool], tuple[str, bool]]:
-    """Return the names of a pattern that is no expression, each with whether it is literal."""
+    """Return the names of a wildcard pattern, each with whether it is literal."""
     parts = parts_of(pattern)
     if parts is None:
         raise ConfigError(f"not a pattern of tables: {problem(pattern)}", hint="For example shop.orders or shop.*")
@@ -172,12 +172,12 @@ def _parts(pattern: str) -> tuple[tuple[str, bool], tuple[str, bool]]:
 
 
 def _unambiguous(name: str) -> str:
-    """Return a name as expressions see it."""
+    """Return a name as regular expressions match it."""
     return f"`{name.replace('`', '``')}`" if {".", "`"} & set(name) else name
 
 
 @lru_cache(maxsize=4096)
 def _expression(like: str, flags: int = 0) -> re.Pattern[str]:
-    """Translate wildcards; everything else, brackets included, stands for itself."""
+    """Translate wildcards; all other characters are literal, brackets too."""
     wild = {"*": ".*", "?": "."}
     return re.compile("".join(wild.get(char, re.escape(char)) for char in like), re.DOTALL | flags)

@@ -1,4 +1,4 @@
-"""``reselect:`` rows that are read back from the source while batches are merged."""
+"""``reselect:`` rows that a merge re-selects from the source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEYS = "at least 1: keys of one table that one merge looks up"
 
 @dataclass(frozen=True, slots=True)
 class ReselectRule:
-    """What holds for one table; see :class:`ReselectConfig`."""
+    """The settings of one table; see :class:`ReselectConfig`."""
 
     mode: ReselectMode
     when_lag_exceeds: timedelta | None
@@ -27,7 +27,7 @@ class ReselectRule:
 
 
 class ReselectTable(TableRule):
-    """What is otherwise for some tables; what is left out is as for all."""
+    """Other settings for some tables; unset keys are as for all tables."""
 
     tables: TablePattern = Field(description='a pattern of tables, for example "shop.events"')
     mode: ReselectMode | None = Field(default=None, description=_MODES)
@@ -36,15 +36,15 @@ class ReselectTable(TableRule):
 
 
 class ReselectConfig(Section):
-    """When the merge takes the source's current row, by its primary key, instead of what the log tells of it.
+    """When the merge takes the source's current row, by its primary key, instead of the row from the binlog.
 
     Args:
-        mode: ``auto``: rows that the log does not tell whole, and all changed rows where the merged windows lag; ``always``:
+        mode: ``auto``: rows that are incomplete in the binlog, and all changed rows if the merged windows lag; ``always``:
             all changed rows; ``never``: none.
-        when_lag_exceeds: auto: the lag beyond which all changed rows are re-selected.
-        max_keys: more keys of a table than these are not looked up in one merge.
-        connections: to the source at the same time.
-        tables: exceptions, of which the first that names a table counts.
+        when_lag_exceeds: auto: the lag above which all changed rows are re-selected.
+        max_keys: maximum keys of a table that one merge looks up.
+        connections: maximum connections to the source.
+        tables: exceptions; the first one that covers a table wins.
     """
 
     mode: ReselectMode = Field(default="auto", description=_MODES)
@@ -56,7 +56,7 @@ class ReselectConfig(Section):
     )
 
     def rule(self, database: str, table: str) -> ReselectRule:
-        """Return what holds for a table."""
+        """Return the settings of a table."""
         one = next((one for one in self.tables if one.covers(database, table)), None)
         if one is None:
             return ReselectRule(self.mode, self.when_lag_exceeds, self.max_keys)

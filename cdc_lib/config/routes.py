@@ -1,4 +1,4 @@
-"""``routes:`` and ``filters:`` which rows go into which lake table."""
+"""``routes:`` and ``filters:`` which rows go into which lake tables."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PLACES = frozenset({"source", "database", "table"})
 
 
 def checked_predicate(predicate: str) -> str:
-    """Return a predicate without blanks around it; `cdc doctor` says more of it, and Spark has the last word.
+    """Return a predicate without surrounding blanks; `cdc doctor` checks more, and Spark parses it finally.
 
     Raises:
-        ValueError: it is empty, more than one predicate, or does not end what it begins.
+        ValueError: it is empty, has unbalanced brackets or quotes, or is more than one predicate.
     """
     bare = predicate.strip()
     if not bare:
@@ -33,13 +33,13 @@ def checked_predicate(predicate: str) -> str:
 
 
 class RouteColumns(ColumnChoice):
-    """Which columns of the stored rows go into one lake table."""
+    """Stored columns that go into one lake table."""
 
     exclude: tuple[str, ...] = Field(default=(), description='list of columns, for example ["note*"]')
 
 
 class RouteRule(TableRule):
-    """Tables whose rows go into one lake table; a table of several routes goes into each of theirs."""
+    """Tables whose rows go into one lake table; a table with several routes goes into all of them."""
 
     tables: TablePattern = Field(description='a pattern of tables, for example "shop_*.orders"')
     into: str = Field(description="database.table in the lake; {database}, {table} and {source} are filled in")
@@ -75,23 +75,23 @@ class RouteRule(TableRule):
 
     @property
     def separates(self) -> bool:
-        """Whether each table that the route covers is meant to have a lake table of its own."""
+        """Whether each covered table gets its own lake table."""
         return {"database", "table"} <= {name for _, name, _, _ in string.Formatter().parse(self.into)}
 
     @property
     def into_parts(self) -> tuple[str, str]:
-        """The templates of database and name; the first dot of the text divides them, none of a name that is filled in does."""
+        """The templates of database and name, split at the first dot; dots in names that are filled in do not count."""
         database, _, name = self.into.partition(".")
         return database, name
 
     @property
     def source_keys(self) -> tuple[SourceKey, ...]:
-        """The keys, each once."""
+        """The keys, without duplicates."""
         return tuple(dict.fromkeys(self.keys))
 
 
 class FilterRule(TableRule):
-    """Rows of some tables that the lake keeps; a row that no longer matches leaves it."""
+    """Rows of some tables that the lake keeps; a row that no longer matches is deleted."""
 
     where: str = Field(description="Spark SQL over the row's columns, for example \"status <> 'test'\"")
 

@@ -1,4 +1,4 @@
-"""What the rules of a source file have in common: for which tables they are, and which columns they choose."""
+"""The base of all rules of a source file: the tables that they cover, and the columns that they choose."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def _checked_tables(pattern: str) -> str:
 
 
 def checked_columns(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return patterns of columns as they are.
+    """Return the column patterns if they are valid.
 
     Raises:
-        ValueError: one of them is none.
+        ValueError: a pattern is not valid.
     """
     if wrong := [text for text in map(problem_of_column, patterns) if text]:
         raise ValueError("; ".join(wrong))
@@ -37,7 +37,7 @@ class TableRule(Section):
     tables: TablePattern = Field(description='a pattern of tables, for example "shop.orders"')
 
     def covers(self, database: str, table: str) -> bool:
-        """Whether the rule is for a table."""
+        """Whether the rule applies to a table."""
         return matches(self.tables, database, table)
 
 
@@ -50,7 +50,7 @@ class ColumnChoice(Section):
     _columns = field_validator("include", "exclude")(checked_columns)
 
     def keeps(self, column: str) -> bool:
-        """Whether a column is taken."""
+        """Whether a column is kept."""
         if not any(matches_column(pattern, column) for pattern in self.include):
             return False
         return not any(matches_column(pattern, column) for pattern in self.exclude)

@@ -1,10 +1,19 @@
-"""Cron expressions of five fields, checked without a scheduler at hand."""
+"""A check of cron expressions with five fields, without Airflow."""
 
 from __future__ import annotations
 
 import re
+from datetime import date, timedelta
+from itertools import pairwise
 
-PRESETS = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@yearly"})
+_PRESETS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+}
+PRESETS = frozenset(_PRESETS)
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -19,7 +28,7 @@ _ITEM = re.compile(r"^(?:\*|(?P<low>\w+)(?:-(?P<high>\w+))?)(?:/(?P<step>[1-9]\d
 
 
 def problem(expression: str) -> str | None:
-    """Say what is wrong with a cron expression, or None."""
+    """Return what is wrong with a cron expression, or None."""
     if expression in PRESETS:
         return None
     fields = expression.split()
@@ -45,3 +54,46 @@ def _number(text: str, least: int, names: tuple[str, ...]) -> int | None:
     if text.lower() in names:
         return names.index(text.lower()) + least
     return int(text) if text.isdigit() else None
+
+
+_FROM, _YEARS = date(2024, 1, 1), 9
+"""A leap day among them, and each date on several days of the week."""
+
+
+def longest_gap(expression: str) -> timedelta | None:
+    """Return the longest time between two moments of a cron expression in which :func:`problem` finds nothing.
+
+    None when it has no two moments in nine years: a date that hardly any year has.
+    """
+    texts = _PRESETS.get(expression, expression).split()
+    fields = zip(texts, _FIELDS, strict=True)
+    minutes, hours, days, months, weekdays = (
+        {value for item in text.split(",") for value in _values(item, least, greatest, names)}
+        for text, (_, least, greatest, names) in fields
+    )
+    times = sorted(60 * hour + minute for hour in hours for minute in minutes)
+    # As cron has it: where both days are restricted, one of them is enough.
+    either = not texts[2].startswith("*") and not texts[4].startswith("*")
+    gaps = [timedelta(minutes=later - earlier) for earlier, later in pairwise(times)]
+    last: date | None = None
+    for number in range(_YEARS * 366):
+        day = _FROM + timedelta(days=number)
+        of_month, of_week = day.day in days, bool({day.isoweekday(), day.isoweekday() % 7} & weekdays)
+        if day.month not in months or not ((of_month or of_week) if either else (of_month and of_week)):
+            continue
+        if last is not None:
+            gaps.append(day - last + timedelta(minutes=times[0] - times[-1]))
+        last = day
+    return max(gaps, default=None) if last is not None else None
+
+
+def _values(item: str, least: int, greatest: int, names: tuple[str, ...]) -> range:
+    """Return the numbers of a checked item."""
+    span, _, step = item.partition("/")
+    low, _, high = span.partition("-")
+    if low == "*":
+        return range(least, greatest + 1, int(step or 1))
+    start = _number(low, least, names) or 0
+    # "5/15" is from 5 on; "5" alone is 5.
+    stop = _number(high, least, names) if high else greatest if step else start
+    return range(start, (stop if stop is not None else greatest) + 1, int(step or 1))

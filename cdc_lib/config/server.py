@@ -12,9 +12,9 @@ from cdc_lib.config.base import Duration, Section, VariableName, at_most
 
 
 class TlsConfig(Section):
-    """TLS towards the server; being there at all means that the connection is encrypted.
+    """TLS of the connection to the server; with this section the connection must be encrypted.
 
-    Without it the connection is encrypted when the server offers it, and the server's certificate is not looked at.
+    Without it the connection is encrypted if the server supports it, and the server's certificate is not checked.
     """
 
     ca: Path | None = Field(default=None, description="file with the authorities to trust; the system's without it")
@@ -32,21 +32,21 @@ class TlsConfig(Section):
 
 
 class Address(Section):
-    """Where a standby is; everything else is as for ``server:``."""
+    """Address of a standby; other settings are those of ``server:``."""
 
     host: str = Field(min_length=1, description="name or address of the standby")
     port: int = Field(default=3306, ge=1, le=65535, description="1 to 65535")
 
 
 def _a_second_at_least(value: timedelta) -> timedelta:
-    """The driver counts whole seconds."""
+    """Refuse less than a second: the driver takes whole seconds."""
     if value < timedelta(seconds=1):
         raise ValueError("must be 1s or longer")
     return value
 
 
 class ServerConfig(Section):
-    """Address and log-in.
+    """Address and login.
 
     The password comes from the environment variable ``password_env`` or, under Airflow, from the connection
     ``connection``; with both, Airflow takes the connection and the command line the variable.

@@ -1,4 +1,4 @@
-"""The decisions of ``columns:``, ``masks:``, ``routes:``, ``filters:`` and ``modes:`` for one table: pure functions of the file."""
+"""Applies ``columns:``, ``masks:``, ``routes:``, ``filters:`` and ``modes:`` to one table: pure functions of the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class _Rules:
     """The rules that cover one table.
 
-    A column is stored when every rule of ``columns`` keeps it. Of several masks for a column the first one in the file counts.
+    A column is stored if every rule of ``columns`` keeps it. The first mask in the file that covers a column wins.
     """
 
     columns: tuple[ColumnsRule, ...]
@@ -43,12 +43,12 @@ def is_shaped(config: SourceConfig, database: str, table: str) -> bool:
 
 
 def is_masked(config: SourceConfig, database: str, table: str) -> bool:
-    """Whether columns of a table are masked, so that no message may show a value of it."""
+    """Whether columns of a table are masked; then no message may show its values."""
     return any(rule.covers(database, table) for rule in config.masks)
 
 
 def stored_as(config: SourceConfig, database: str, table: str, column: str) -> str | None:
-    """Return how a column of a table is stored: None for not at all, its mask as text, or an empty text for as it is."""
+    """Return how a column is stored: None if it is not, its mask as text, or an empty text if it is unmasked."""
     rules = _Rules.of(config, database, table)
     if not rules.keeps(column):
         return None
@@ -60,7 +60,7 @@ def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
     """Return which columns of a table are stored, and with which masks.
 
     Raises:
-        ConfigError: a rule cannot be followed on this table; see :func:`cdc_lib.model.projection.project`.
+        ConfigError: a rule cannot be applied to this table; see :func:`cdc_lib.model.projection.project`.
     """
     rules = _Rules.of(config, schema.database, schema.table)
     if not rules.columns and not rules.masks:
@@ -69,7 +69,7 @@ def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
 
 
 def targets_of(config: SourceConfig, database: str, table: str) -> tuple[Target, ...]:
-    """Return the lake tables of a source table: those of its routes, else the one of its own name."""
+    """Return the lake tables of a source table: those of its routes, else the one of the same name."""
     where = tuple(rule.where for rule in config.filters if rule.covers(database, table))
     mode = next((rule.mode for rule in config.modes if rule.covers(database, table)), None)
     routes = [rule for rule in config.routes if rule.covers(database, table)]

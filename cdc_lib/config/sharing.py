@@ -1,4 +1,4 @@
-"""Whether a table may share its lake table with others: a pure function of the source file, on the safe side."""
+"""Whether several source tables may be routed into one lake table: a pure, conservative check of the source file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def shares_lake_table(config: SourceConfig, database: str, table: str) -> bool:
-    """Whether rows of other tables may stand in a lake table of this one."""
+    """Whether a lake table of this table may also have rows of other tables."""
     own = [rule for rule in config.routes if rule.covers(database, table)]
     if not own:
         return any(_may_lead_to(rule, config.source, (database, table)) for rule in config.routes)
@@ -22,15 +22,15 @@ def shares_lake_table(config: SourceConfig, database: str, table: str) -> bool:
         name = rule.lake_table(config.source, database, table)
         others = (other for other in config.routes if other is not rule)
         unrouted = name != (database, table) and config.tables.captures(*name)
-        if "server" in rule.keys or not _parts(rule) or unrouted:
+        if "server" in rule.keys or not _separates(rule) or unrouted:
             return True
         if any(_may_lead_to(other, config.source, name) for other in others):
             return True
     return False
 
 
-def _parts(rule: RouteRule) -> bool:
-    """Whether each table that a route covers has a lake table of its own."""
+def _separates(rule: RouteRule) -> bool:
+    """Whether each covered table gets its own lake table."""
     if is_exact(rule.tables):
         return True
     places = {name for _, name, _, _ in string.Formatter().parse(rule.into) if name}

@@ -34,31 +34,31 @@ class SourceConfig(Section):
         server: how the server is reached.
         standbys: servers that take over in this order when ``server`` cannot be reached; log-in and TLS are the same.
         tables: which tables are captured.
-        columns: which of their columns are taken; all where nothing is said.
-        masks: columns that are stored behind a mask.
+        columns: which of their columns are captured; all without a rule.
+        masks: columns that are stored masked.
         mask_key_env: environment variable with the key of the hashes.
         mask_key_connection: Airflow connection whose password is the key of the hashes.
         routes: lake tables other than those of the same name.
         filters: rows that the lake keeps.
-        modes: how lake tables keep rows; as mirrors of the source where nothing is said.
+        modes: modes of lake tables; ``mirror`` without a rule.
         start: where a source without a cursor begins.
         failover: what happens when another server answers.
         schedule: cron expression of the DAG; None for runs by hand only.
-        store: where batches and cursors live.
-        lake: the catalog that is written to.
-        drain: cutting and reading the binlog.
+        store: object store of batches and cursors.
+        lake: catalog of the lake tables.
+        drain: planning windows and reading the binlog.
         snapshot: reading tables by SELECT.
         merge: the Spark application.
-        maintenance: what is kept of lake tables, and what is rewritten.
-        reselect: rows that the merge reads back from the source.
+        maintenance: compaction and cleanup of lake tables.
+        reselect: rows that the merge re-selects from the source.
         verify: comparing tables with their source.
-        retention_warning: time left until the server may purge what is drained next, below which that is warned of.
-        raw_archive: whether the raw events of each window are kept beside its batch.
-        on_error: whether what is not understood of one table stops the source, or quarantines that table.
-        cascades: whether tables are read again that foreign keys changed without the binlog, or stop, or stay as they are.
-        zero_dates: what becomes of ``0000-00-00``, which no date type can hold.
-        invalid_text: what becomes of bytes that are no text of their column's character set.
-        legacy_temporals: whether MariaDB's columns in the format before 5.6 may be read as having no fraction.
+        retention_warning: warn if the server may purge what is drained next within this time.
+        raw_archive: whether the raw events of each window are stored with its batch.
+        on_error: whether an error in one table stops the source, or quarantines that table.
+        cascades: whether tables that foreign keys changed without binlog events are read again, stop the source, or are ignored.
+        zero_dates: how ``0000-00-00`` is stored, which no date type can hold.
+        invalid_text: how bytes are stored that are not valid in their column's character set.
+        legacy_temporals: whether MariaDB columns in the format before 5.6 may be read as having no fraction.
     """
 
     source: str = Field(
@@ -112,7 +112,7 @@ class SourceConfig(Section):
     @field_validator("zero_dates", mode="before")
     @classmethod
     def _unquoted_null(cls, value: object) -> object:
-        """YAML reads a bare ``null`` as no value; here it is a word."""
+        """Accept an unquoted ``null``, which YAML parses as no value."""
         return "null" if value is None else value
 
     @field_validator("schedule")
@@ -129,17 +129,17 @@ class SourceConfig(Section):
         return ((self.server.host, self.server.port), *((one.host, one.port) for one in self.standbys))
 
     def at(self, host: str, port: int) -> SourceConfig:
-        """Return the same source read from one of its addresses."""
+        """Return the same source with another of its addresses as the server."""
         return self.model_copy(update={"server": self.server.model_copy(update={"host": host, "port": port})})
 
     @property
     def values(self) -> ValuePolicy:
-        """What becomes of values that the lake cannot hold as they are."""
+        """Policies for values that the lake's types cannot hold."""
         return ValuePolicy(self.zero_dates, self.invalid_text, self.legacy_temporals)
 
     @model_validator(mode="after")
     def _one_namespace_per_database(self) -> Self:
-        """Two databases may have a table of one name: they must not meet in one lake table."""
+        """Refuse one namespace for several databases: their tables of the same name would share a lake table."""
         databases = {database_of(pattern) for pattern in self.tables.include}
         one = len(databases) == 1 and None not in databases
         if not one and "{database}" not in self.lake.namespace:
@@ -151,7 +151,7 @@ class SourceConfig(Section):
 
     @model_validator(mode="after")
     def _hashes_have_a_key(self) -> Self:
-        """A hash without a key is reversed by hashing every possible value."""
+        """Refuse hashes without a key: they can be reversed by hashing all possible values."""
         if self.hashes and self.mask_key_env is None and self.mask_key_connection is None:
             raise ValueError(
                 "masks with hash need mask_key_env: NAME (an environment variable) or mask_key_connection: ID (Airflow's)"
@@ -160,7 +160,7 @@ class SourceConfig(Section):
 
     @model_validator(mode="after")
     def _raw_events_show_everything(self) -> Self:
-        """What must not be stored would be stored all the same."""
+        """Refuse raw events with masks or columns: they contain what must not be stored."""
         if self.raw_archive and (self.masks or self.columns):
             raise ValueError(
                 "raw_archive keeps what the server sends as it is: it cannot be used with masks or columns"

@@ -20,11 +20,11 @@ ALLOWED = (
 
 
 class StartAt(Section):
-    """A place in the server's binlog; exactly one of the three.
+    """A position in the server's binlog; exactly one of the three.
 
     Args:
         timestamp: all transactions that committed at this time or later are read.
-        position: ``file:offset``; inside a transaction it means that transaction's beginning.
+        position: ``file:offset``; inside a transaction it means the start of that transaction.
         gtid: all transactions that are not in this set are read.
     """
 
@@ -39,14 +39,14 @@ class StartAt(Section):
         return self
 
     def __str__(self) -> str:
-        """As it is in the cursor's record."""
+        """Return it as in the cursor's record of moves."""
         if self.timestamp is not None:
             return f"timestamp {self.timestamp.isoformat()}"
         return f"position {self.position}" if self.position is not None else f"gtid {self.gtid}"
 
 
 def _start(value: object) -> object:
-    """Read what is after ``start:``; one sentence says all that may."""
+    """Parse the value of ``start:``; the error lists all valid forms."""
     if isinstance(value, StartAt) or value in _WORDS:
         return value
     if not isinstance(value, Mapping) or len(value) != 1:
@@ -62,10 +62,10 @@ def _start(value: object) -> object:
 
 
 def timestamp(given: object) -> datetime:
-    """Return an instant in UTC.
+    """Return a timestamp in UTC.
 
     Raises:
-        ValueError: it is none, or has no zone.
+        ValueError: it is not a valid timestamp, or has no zone.
     """
     try:
         time = given if isinstance(given, datetime) else datetime.fromisoformat(str(given))
@@ -80,7 +80,7 @@ def position(given: object) -> str:
     """Return ``file:offset``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a valid position.
     """
     try:
         return str(Position.parse(str(given)))
@@ -89,7 +89,7 @@ def position(given: object) -> str:
 
 
 Start = Annotated[StartWord | StartAt, BeforeValidator(_start)]
-"""What may stand after ``start:``."""
+"""Valid values of ``start:``."""
 
 
 class FailoverConfig(Section):

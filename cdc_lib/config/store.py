@@ -1,4 +1,4 @@
-"""``store:`` where batches, cursors and cuts live."""
+"""``store:`` the object store of batches, cursors and cuts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _BUCKET = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 class StoreConfig(Section):
     """A local folder or an S3 bucket.
 
-    Without ``access_key_env`` and ``secret_key_env`` the AWS client looks for credentials where it always does.
+    The keys come from the environment variables ``access_key_env`` and ``secret_key_env`` or, under Airflow, from the
+    connection ``connection``; with both, Airflow takes the connection and the command line the variables. With neither, the
+    AWS client uses its default credential chain.
     """
 
     url: str = Field(description="file:///absolute/folder or s3://bucket/prefix")
@@ -29,6 +31,11 @@ class StoreConfig(Section):
     region: str | None = Field(default=None, description="name of the S3 region")
     access_key_env: VariableName | None = Field(default=None, description="environment variable with the access key")
     secret_key_env: VariableName | None = Field(default=None, description="environment variable with the secret key")
+    connection: str | None = Field(
+        default=None,
+        min_length=1,
+        description="id of an Airflow connection of the type CDC store, which holds the keys",
+    )
     path_style: bool = Field(default=True, description="true: bucket in the path; false: bucket in the host name")
     keep_batches_for: Duration = Field(
         default=timedelta(days=7),
@@ -60,11 +67,13 @@ class StoreConfig(Section):
     def _pair(self) -> Self:
         if (self.access_key_env is None) != (self.secret_key_env is None):
             raise ValueError("access_key_env and secret_key_env are given together or not at all")
+        if self.connection is not None and self.scheme == "file":
+            raise ValueError("a store in a folder has no keys; leave out connection")
         return self
 
     @property
     def scheme(self) -> Literal["file", "s3"]:
-        """What kind of store it is."""
+        """URL scheme: ``file`` or ``s3``."""
         return cast("Literal['file', 's3']", urlsplit(self.url).scheme)
 
     @property
@@ -79,5 +88,5 @@ class StoreConfig(Section):
 
     @property
     def prefix(self) -> str:
-        """What is before every key of an ``s3`` store, without slashes at its ends; may be empty."""
+        """Prefix of every key of an ``s3`` store, without slashes at its ends; may be empty."""
         return urlsplit(self.url).path.strip("/")

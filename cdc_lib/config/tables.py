@@ -34,7 +34,7 @@ class TablesConfig(Section):
         return patterns
 
     def captures(self, database: str, table: str) -> bool:
-        """Whether changes of this table are taken; with EVERY_TABLE for the table, whether those of any in the database may be."""
+        """Whether this table is captured; with EVERY_TABLE, whether any table of the database may be."""
         if table == EVERY_TABLE:
             return reaches(self.include, database)
         if self.leaves_to_tools(database, table):
@@ -42,19 +42,19 @@ class TablesConfig(Section):
         return captured(self.include, self.exclude, database, table)
 
     def leaves_to_tools(self, database: str, table: str) -> bool:
-        """Whether a table is left out for its name alone: patterns name it, and it looks like a tool's."""
+        """Whether a table matches the patterns but is left out, because its name is that of a tool's table."""
         named = any(is_exact(one) and matches(one, database, table) for one in self.include)
         beside = self.online_schema_change and is_beside(table) and not named
         return beside and captured(self.include, self.exclude, database, table)
 
     def select(self, tables: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-        """Return the captured ones of ``(database, table)`` pairs."""
+        """Return the captured tables of ``(database, table)`` pairs."""
         return [(database, table) for database, table in tables if self.captures(database, table)]
 
     def unmatched(self, tables: Iterable[tuple[str, str]]) -> list[str]:
-        """Return the patterns under ``include`` that name none of the tables of a server."""
+        """Return the patterns under ``include`` that match no table of a server."""
         return unmatched(self.include, tables)
 
     def may_become_captured(self, database: str, table: str) -> bool:
-        """Whether a table has the name of one that takes the place of a captured table when a tool has filled it."""
+        """Whether a table has the name of a shadow table that will replace a captured table."""
         return self.online_schema_change and any(self.captures(database, base) for base in bases(table))

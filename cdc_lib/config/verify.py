@@ -13,7 +13,7 @@ from cdc_lib.config.schedule import problem as problem_of_schedule
 
 
 class VerifyConfig(Section):
-    """What ``cdc verify`` and the DAG of the comparison do unless they are told otherwise."""
+    """Defaults of ``cdc verify`` and of the DAG of the comparison."""
 
     schedule: str | None = Field(
         default=None, description='cron expression such as "0 4 * * *", or null: no DAG compares automatically'

@@ -1,4 +1,4 @@
-"""Consumers of the batches beside the lake: an audit, an index, an export."""
+"""Consumers of the batches other than the lake: an audit, an index, an export."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which batches follow a point of the stream, up to the drain cursor: in order, none left out.
+"""The batches from a point of the stream up to the drain cursor: in order, without gaps. Pure.
 
-Pure. Windows tile the stream, but a rewound drain may have cut it again: where no window starts at a point, one that goes
-over it does, and its rows before the point are left out.
+Windows tile the stream, but a rewound drain may have cut it differently. If no window starts at a point, a window that
+contains it is read, without its rows before the point.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Step:
 
     Args:
         window: the window.
-        floor: rows before this point were read with an earlier window; None when all of it counts.
+        floor: rows before this point were read with an earlier window; None to read all rows.
     """
 
     window: StoredWindow
@@ -28,14 +28,14 @@ class Step:
 
 
 def following(windows: Sequence[StoredWindow], at: Point, ends: Mapping[int, Point], source: str) -> Iterator[Step]:
-    """Yield what follows a point, up to where the drain cursor is.
+    """Yield the windows after a point, up to the drain cursor.
 
     Args:
-        windows: all that are stored, in the stream's order.
+        windows: all stored windows, in the stream's order.
         at: everything before it was read.
-        ends: by epoch, up to where the drain acknowledged it: its own epoch, and those before it as far as it knows them. What
-            lies after is not seen.
-        source: for messages.
+        ends: by epoch, the position that the drain acknowledged: of its own epoch and of earlier ones that it knows. Later
+            windows are not read.
+        source: name of the source, for messages.
 
     Raises:
         BatchesMissing: a window in between is not stored.
@@ -47,10 +47,10 @@ def following(windows: Sequence[StoredWindow], at: Point, ends: Mapping[int, Poi
         if step is None:
             here = [window.stop for window in acked if window.start.epoch == at.epoch]
             if at < max([*here, ends.get(at.epoch, at)]):
-                raise _gone(at, source)
+                raise _missing(at, source)
             later = [window for window in acked if window.start.epoch > at.epoch]
             if not later:
-                return  # the drain continued to another server, and nothing of that is durable yet
+                return  # the drain moved to another server, and no batch of that is durable yet
             step = Step(min(later, key=lambda window: window.start))
         yield step
         at = step.window.stop
@@ -65,7 +65,7 @@ def _next(acked: Sequence[StoredWindow], at: Point) -> Step | None:
 
 
 def earliest(windows: Sequence[StoredWindow], ends: Mapping[int, Point]) -> Point:
-    """Return the first point from which the stream is stored without a gap; where the drain stands when nothing is."""
+    """Return the first point from which the stream is stored without a gap; else the drain cursor's point."""
     first = end = max(ends.values())
     for window in sorted(windows, key=lambda window: window.stop, reverse=True):
         if window.stop > ends.get(window.start.epoch, end):
@@ -80,7 +80,7 @@ def earliest(windows: Sequence[StoredWindow], ends: Mapping[int, Point]) -> Poin
     return first
 
 
-def _gone(at: Point, source: str) -> BatchesMissing:
+def _missing(at: Point, source: str) -> BatchesMissing:
     return BatchesMissing(
         "the batch that comes next is no longer stored",
         hint="Drop the consumer and subscribe it again (`cdc consumers drop`), or restore the batches from a backup.",

@@ -1,4 +1,4 @@
-"""What a consumer gets: some windows that follow each other, and their rows when it asks for them."""
+"""The batch that a consumer gets: consecutive windows, whose rows are read on demand."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from cdc_lib.store import layout
 
 @dataclass(frozen=True, slots=True)
 class BatchSlice:
-    """One window of a batch, as it was found in the store.
+    """One window of a batch.
 
     Args:
-        key: of the manifest.
-        manifest: of the window.
-        floor: rows before this point belong to an earlier batch; None when all of it counts.
-        commits: XA transactions that the window commits, each with the key and the manifest that hold its rows.
+        key: key of the manifest.
+        manifest: manifest of the window.
+        floor: rows before this point belong to an earlier batch; None to read all rows.
+        commits: XA transactions that the window commits, each with key and manifest of the batch that has its rows.
     """
 
     key: str
@@ -51,7 +51,7 @@ class BatchSlice:
         return self.window.stop
 
     def without(self, tables: Collection[str]) -> BatchSlice:
-        """Return it as if it had no rows of some tables."""
+        """Return the window without the rows of some tables."""
         if not tables:
             return self
         files = tuple(file for file in self.manifest.files if file.table not in tables)
@@ -59,7 +59,7 @@ class BatchSlice:
         return replace(self, manifest=replace(self.manifest, files=files), commits=commits)
 
     def most_rows(self, interest: Interest) -> int:
-        """Return how many rows a consumer gets of it at most, without opening a file."""
+        """Return the maximum number of rows for a consumer, without opening a file."""
         files = [file.rows for file in self.manifest.files if wants(interest, file.table)]
         apart = {
             (key, f.path): f.rows for _, key, m in self.commits for f in m.prepared_files if wants(interest, f.table)
@@ -75,10 +75,10 @@ class Batch:
     """Windows in the stream's order, from where the last batch ended.
 
     Args:
-        id: derives from the bounds, so that the same stretch has the same id whoever gets it; None when there was nothing.
+        id: derived from the bounds: the same range always has the same id; None if there was nothing.
         parts: the windows.
-        interest: what the consumer wants of them.
-        store: where their files lie.
+        interest: which changes the consumer wants.
+        store: store of their files.
         ack: moves the consumer's cursor over this batch.
     """
 
@@ -97,7 +97,7 @@ class Batch:
         self._ack = ack
 
     def __bool__(self) -> bool:
-        """Whether there is anything in it: an empty answer of ``get`` is false."""
+        """Whether it has windows: an empty result of ``get`` is false."""
         return self.id is not None
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """How many rows it has at most: rows that its XA COMMITs bring are counted with their neighbours."""
+        """Maximum number of rows: for an XA COMMIT all rows of its file are counted."""
         return sum(part.most_rows(self._interest) for part in self.parts)
 
     @property
@@ -166,7 +166,7 @@ class Batch:
         return {table: _united(table, found) for table, found in versions.items()}
 
     def _read(self, part: BatchSlice) -> Iterator[tuple[TableSchema, pa.Table]]:
-        """Yield the rows of each file of a window that has some of interest."""
+        """Yield the matching rows of each file of a window."""
         for file in part.manifest.files:
             if wants(self._interest, file.table):
                 rows = read_file(self._store, layout.beside(part.key, file.path), file)
@@ -187,7 +187,7 @@ class Batch:
 
 
 def _united(table: str, versions: Sequence[TableRows]) -> pa.Table:
-    """Put all versions of a table together; marks of absent cells are put in the order of the columns of all."""
+    """Unite all versions of a table; ``_absent`` marks are reordered to the columns of the result."""
     names = list(dict.fromkeys(column.name for one in versions for column in one.schema.columns))
     try:
         rows = in_order([_marked(one, names) for one in versions])
@@ -201,7 +201,7 @@ def _united(table: str, versions: Sequence[TableRows]) -> pa.Table:
 
 
 def _marked(one: TableRows, names: Sequence[str]) -> pa.Table:
-    """Rewrite the marks of rows for columns in another order; a column that the version does not have counts as here."""
+    """Reorder the ``_absent`` marks to other columns; a column that the version does not have is marked as present."""
     own = [column.name for column in one.schema.columns]
     if own == list(names) or one.rows.column(ABSENT).null_count == one.rows.num_rows:
         return one.rows

@@ -1,4 +1,4 @@
-"""What JDBC and MySQL call a column's type, as canal's columns say it.
+"""JDBC and MySQL types of a column, as in canal's entries.
 
 The numbers are constants of java.sql.Types. An unsigned integer has the next wider type, as canal has it.
 """
@@ -22,7 +22,7 @@ def sql_type(of: SourceType) -> int:
 
 
 def mysql_type(of: SourceType) -> str | None:
-    """Return the type as the server writes it; None where neither the binlog nor the server told it."""
+    """Return the type as the server writes it; None if neither the binlog nor the server gives it."""
     unsigned = " unsigned" if of.unsigned else ""
     derived = {
         "int": f"{_INTEGER_NAMES.get(of.width, '')}{unsigned}",
@@ -33,5 +33,5 @@ def mysql_type(of: SourceType) -> str | None:
         derived[of.kind] = f"{of.kind}({of.scale})" if of.scale else of.kind
     elif of.kind in _PLAIN:
         derived[of.kind] = of.kind
-    # Whether it is CHAR or VARCHAR, BINARY or BLOB, the binlog's kind alone does not say.
+    # The binlog's kind alone does not distinguish CHAR and VARCHAR, BINARY and BLOB.
     return of.text or derived.get(of.kind)

@@ -1,4 +1,4 @@
-"""The moves of a consumer's cursor; pure."""
+"""The moves of a consumer's cursor. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def acknowledged_to(cursor: Cursor) -> Point:
 
 
 def ends(drain: Cursor) -> dict[int, Point]:
-    """Return by epoch up to where the drain acknowledged the stream."""
+    """Return the point that the drain acknowledged, by epoch."""
     before = {
         switch.epoch - 1: Point.at(switch.epoch - 1, switch.previous_end.position) for switch in drain.epoch_changes
     }
@@ -42,17 +42,17 @@ def fresh(source: str, consumer: str, at: EpochPosition, *, now: datetime, by: s
     Args:
         source: name of the source.
         consumer: its name.
-        at: from where it reads.
-        now: for people.
+        at: where it begins.
+        now: current time, for people.
         by: who subscribes.
-        why: from where, in a word.
+        why: ``start`` of the subscription, for people.
     """
     move = Move(now, "start", None, at.position, by, why)
     return Cursor(source, consumer, 0, at.epoch, at.identity, at.position, moves=(move,))
 
 
 def leased(cursor: Cursor, lease: Lease | None) -> Cursor:
-    """Give the subscription to a holder, or to nobody."""
+    """Set the holder of the subscription, or release it."""
     return replace(cursor, lease=lease)
 
 
@@ -65,14 +65,14 @@ def consumed(
     at: datetime,
     by: str,
 ) -> Cursor:
-    """Move over the windows of a batch; they follow the cursor, perhaps in a later epoch.
+    """Move over the windows of a batch; they start at the cursor, perhaps in a later epoch.
 
     Args:
-        cursor: where the batch begins.
-        parts: its windows.
+        cursor: the cursor where the batch begins.
+        parts: windows of the batch.
         opened: XA transactions that are open after it.
-        passed: beginnings of epochs that the consumer went over.
-        at: for people.
+        passed: epoch changes that the consumer has passed.
+        at: current time, for people.
         by: who acknowledges.
     """
     last = parts[-1]
@@ -83,7 +83,7 @@ def consumed(
         epoch=manifest.epoch,
         identity=manifest.identity,
         position=last.stop,
-        gtid_set="",  # a set at the position is known to the drain cursor alone
+        gtid_set="",  # only the drain cursor knows the set at its position
         event_time=max(times, default=cursor.event_time),
         prepared=opened,
         epoch_changes=passed,

@@ -1,7 +1,7 @@
 """Changes as the entries of alibaba canal (its CanalEntry.proto): header, eventType, rowDatas with columns.
 
-Batches hold after images, and before images of deletes alone: ``beforeColumns`` is empty for updates, and whether an update
-changed a column (``updated``) is null where the binlog does not tell. Values are text, as in canal; binary ones in hex.
+Batches have after images, and before images of deletes only: ``beforeColumns`` is empty for updates. ``updated`` is null if
+the binlog does not show whether an update changed the column. Values are text, as in canal; binary ones in hex.
 """
 
 from __future__ import annotations
@@ -126,6 +126,6 @@ def _ddl_entry(ddl: Ddl, identity: ServerIdentity) -> dict[str, Any]:
 
 
 def _file(like: str, number: int) -> str:
-    """Return the name of a binlog file beside another one of the same server."""
+    """Return the name of a binlog file from its number and another file of the same server."""
     base, _, digits = like.rpartition(".")
     return str(Position(f"{base}.{number:0{len(digits)}d}", 4).file)

@@ -1,4 +1,4 @@
-"""What a consumer wants, checked when it says so and asked of every table and column after."""
+"""The filter of a consumer: checks its patterns, and applies them to tables and columns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cdc_lib.model.table_name import TableName
 
 
 def checked(interest: Interest) -> Interest:
-    """Return the interest itself.
+    """Return the interest if it is valid.
 
     Raises:
-        ConfigError: a pattern is none.
+        ConfigError: a pattern is not valid.
     """
     tables = [text for text in map(problem, (*interest.tables, *interest.exclude)) if text]
     problems = [*tables, *(text for text in map(problem_of_column, interest.columns) if text)]
@@ -27,7 +27,7 @@ def checked(interest: Interest) -> Interest:
 
 
 def wants(interest: Interest, table: str) -> bool:
-    """Whether changes of a table are wanted."""
+    """Whether the consumer wants changes of a table."""
     database, name = TableName.parse(table).pair
     if not interest.tables and not interest.exclude:
         return True
@@ -35,7 +35,7 @@ def wants(interest: Interest, table: str) -> bool:
 
 
 def kept(interest: Interest, columns: Iterable[str]) -> tuple[int, ...]:
-    """Return the places of the columns that are wanted."""
+    """Return the indexes of the columns that the consumer wants."""
     names = list(columns)
     if not interest.columns:
         return tuple(range(len(names)))

@@ -1,4 +1,4 @@
-"""From keys of windows to parts of a batch: manifests, and where the rows of their XA COMMITs lie."""
+"""Loads the windows of a batch: manifests, and the location of the rows of their XA COMMITs."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def load_part(
     """Read a window's manifest and find the rows of the XA transactions that it commits.
 
     Args:
-        store: where batches lie.
+        store: the object store.
         step: the window.
-        opened: XA transactions that are known to be open where it starts.
-        stored: all windows that are stored; those before it are looked through for what ``opened`` does not know.
-        passed: beginnings of epochs that the consumer went over: a commit from before one is read again, and its rows, which
-            the consumer had with it the first time, may be collected since.
+        opened: XA transactions that are known to be open at its start.
+        stored: all stored windows; earlier ones are searched for transactions that are not in ``opened``.
+        passed: epoch changes that the consumer has passed: a commit from before one is read again, and its rows, which the
+            consumer already had, may be collected since.
 
     Returns:
-        The part, and what is open after it.
+        The window, and the transactions that are open after it.
 
     Raises:
         BatchesMissing: the rows of a committed transaction are in no batch.
@@ -42,9 +42,9 @@ def load_part(
     key, floor = step.window.key, step.floor
     manifest = load_manifest(store, key)
     settled = settle(opened, [(key, manifest)])
-    wanted = {decision.xid for _, decision in settled.unknown}
-    if wanted:
-        older = opened_before(_newest_first(store, stored, step.window), wanted, manifest)
+    xids = {decision.xid for _, decision in settled.unknown}
+    if xids:
+        older = opened_before(_newest_first(store, stored, step.window), xids, manifest)
         settled = settle([*opened, *older], [(key, manifest)])
         for epoch, decision in not_replayed(settled.unknown, passed):
             raise BatchesMissing(

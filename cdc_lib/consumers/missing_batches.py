@@ -1,7 +1,6 @@
-"""Cursors that were lost, made again from what is left: the drain's from the lake's, the lake's from the last cut.
+"""Rebuilds lost cursors: the drain cursor from the lake cursor, the lake cursor from the last cut.
 
-Each begins where the other side certainly is. What was drained or merged after that is drained or merged again, which changes
-nothing.
+Each begins at a position that is certainly done. Later work is drained or merged again, which changes nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from cdc_lib.store.windows import stored_windows
 
 
 def drain_of_lake(store: ObjectStore, cursors: CursorStore, source: str) -> Cursor:
-    """Return a drain cursor that begins where the lake is.
+    """Return a drain cursor that begins at the lake cursor.
 
-    Where batches of later epochs are stored, it is in an epoch after those: their order keys are not given twice.
+    If batches of later epochs are stored, its epoch is after those, so that no order key is used twice.
 
     Raises:
-        ConfigError: there is no lake cursor, or the drain cursor is there.
+        ConfigError: there is no lake cursor, or the drain cursor exists.
     """
     lake = cursors.load(source, LAKE)
     if lake is None or cursors.load(source, DRAIN) is not None:
@@ -44,12 +43,12 @@ def drain_of_lake(store: ObjectStore, cursors: CursorStore, source: str) -> Curs
 
 
 def lake_of_cut(store: ObjectStore, cursors: CursorStore, source: str) -> Cursor:
-    """Return a lake cursor that begins where the last cut is.
+    """Return a lake cursor that begins at the last cut.
 
-    Snapshots whose chunks are still stored are merged once more, which changes nothing; of the others the lake has all.
+    Snapshots whose chunks are still stored are merged again, which changes nothing; the lake has all others.
 
     Raises:
-        ConfigError: there is no cut or no drain cursor, or the lake cursor is there.
+        ConfigError: there is no cut or no drain cursor, or the lake cursor exists.
     """
     drain, cut = cursors.load(source, DRAIN), last_cut(store, source)
     if drain is None or cut is None or cursors.load(source, LAKE) is not None:

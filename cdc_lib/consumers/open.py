@@ -1,4 +1,4 @@
-"""The front door: the subscription of a consumer, from a source file."""
+"""The public entry point: the subscription of a consumer, from a source file."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def subscribe_to(
     """Hold the subscription of a consumer while the block runs.
 
     Args:
-        config: the source, as :func:`cdc_lib.config.load_source` gives it.
-        consumer: name of the consumer, whose cursor is made when there is none.
-        interest: which tables and columns it wants from now on; what it wanted before without it, at first everything.
-        start: where it begins when it has no cursor.
-        holder: who takes it, for people.
-        lease: how long it stays this one's without a sign of life.
-        flush_every: seconds between two writes of the cursor; without it, each ack is written at once.
+        config: the source, from :func:`cdc_lib.config.load_source`.
+        consumer: name of the consumer; its cursor is created if it does not exist.
+        interest: which tables and columns it wants from now on; None keeps the earlier interest, at first everything.
+        start: where it begins if it has no cursor.
+        holder: name of the holder, for people.
+        lease: how long the subscription is reserved after the last renewal.
+        flush_every: seconds between two writes of the cursor; None writes each ack at once.
 
     Raises:
         ConsumerHeld: another process holds it.

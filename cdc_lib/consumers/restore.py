@@ -1,6 +1,6 @@
-"""Putting other documents in the place of cursors, so that it can be taken back.
+"""Replaces cursors by other documents, reversibly.
 
-A cursor that is replaced stays in the store under ``cursors/replaced/``; the restored one continues with its moves.
+A replaced cursor stays in the store under ``cursors/replaced/``; the restored one keeps its list of moves.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from cdc_lib.store.windows import stored_windows
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore did.
+    """The result of a restore.
 
     Args:
-        cursor: as it is now.
-        replaced_key: where the one before it lies; empty when there was none.
+        cursor: the restored cursor.
+        replaced_key: key of the replaced cursor; empty if there was none.
     """
 
     cursor: Cursor
@@ -35,35 +35,35 @@ class Restored:
 def restore(
     store: ObjectStore,
     cursors: CursorStore,
-    wanted: Sequence[Cursor],
+    new_cursors: Sequence[Cursor],
     *,
     source: str,
     by: str,
     why: str,
     at: datetime,
 ) -> list[Restored]:
-    """Put cursor documents in the place of those of their names; every one of them is checked before any is written.
+    """Replace the cursors of some consumers; all documents are checked before the first write.
 
-    Whoever holds the cursor is fenced: its next write is refused. A lease in the document counts for nothing.
+    The holder of a cursor is fenced: its next write is refused. A lease in a document is ignored.
 
     Args:
-        store: where replaced documents go.
-        cursors: where cursors lie.
-        wanted: the documents, each of another consumer.
-        source: whose cursors are restored.
+        store: the object store.
+        cursors: the cursor store.
+        new_cursors: the new cursors, each of another consumer.
+        source: name of the source.
         by: who restores.
         why: the reason, for the record.
         at: the time, for the record.
 
     Returns:
-        What was done, the drain's cursor last: it must not go back after the lake.
+        What was done, the drain cursor last: it must not be before the lake cursor.
 
     Raises:
-        ConfigError: a document is of another source, or a drain cursor's of another epoch or before the lake.
+        ConfigError: a document is of another source, or a drain cursor is of another epoch or before the lake.
         BatchesMissing: batches that a consumer would have to read are no longer stored.
-        CursorMoved: somebody moved a cursor at this moment; those before it in the result's order are restored.
+        CursorMoved: another process moved a cursor; those before it in the result's order are restored.
     """
-    in_order = sorted(wanted, key=lambda one: one.consumer == DRAIN)
+    in_order = sorted(new_cursors, key=lambda one: one.consumer == DRAIN)
     held = {one.consumer: cursors.load(source, one.consumer) for one in in_order}
     _check(store, cursors, {one.consumer: one for one in in_order}, held, source)
     done = []
@@ -80,54 +80,54 @@ def restore(
 def _check(
     store: ObjectStore,
     cursors: CursorStore,
-    wanted: Mapping[str, Cursor],
+    new: Mapping[str, Cursor],
     held: Mapping[str, Cursor | None],
     source: str,
 ) -> None:
-    """Refuse documents that cannot stand beside each other and beside the cursors that stay."""
-    for one in wanted.values():
+    """Refuse documents that contradict each other or the cursors that are not replaced."""
+    for one in new.values():
         if one.source != source:
             raise ConfigError(
                 f"the document is the {one.consumer} cursor of source {one.source}",
                 hint=f"Positions of another server mean nothing to {source}.",
                 source=source,
             )
-    if (back := wanted.get(DRAIN)) is not None:
-        _refuse_drain(held[DRAIN], wanted.get(LAKE) or cursors.load(source, LAKE), back)
+    if (back := new.get(DRAIN)) is not None:
+        _refuse_drain(held[DRAIN], new.get(LAKE) or cursors.load(source, LAKE), back)
     drain = back or cursors.load(source, DRAIN)
-    for one in wanted.values():
+    for one in new.values():
         if one.consumer != DRAIN and drain is not None:
-            _refuse_gone(store, drain, one)
+            _refuse_missing(store, drain, one)
 
 
 def keep(store: ObjectStore, cursor: Cursor) -> str:
-    """Write a cursor document where replaced ones lie and return its key."""
+    """Store a replaced cursor and return its key."""
     key = layout.replaced_cursor_key(cursor)
     store.put(key, documents.dump(cursor))
     return key
 
 
-def _refuse_drain(held: Cursor | None, lake: Cursor | None, wanted: Cursor) -> None:
-    """Refuse to put the drain where its windows would mean something else, or would pass the lake by."""
-    if held is not None and held.epoch != wanted.epoch:
+def _refuse_drain(held: Cursor | None, lake: Cursor | None, new: Cursor) -> None:
+    """Refuse a drain cursor of another epoch, or one before the lake cursor."""
+    if held is not None and held.epoch != new.epoch:
         raise ConfigError(
-            f"the document is of epoch {wanted.epoch}, and the drain cursor is in epoch {held.epoch}",
+            f"the document is of epoch {new.epoch}, and the drain cursor is in epoch {held.epoch}",
             hint="The epochs since would be counted twice. Restore a document of this epoch.",
-            source=wanted.source,
+            source=new.source,
         )
-    if lake is not None and acknowledged_to(lake) > acknowledged_to(wanted):
+    if lake is not None and acknowledged_to(lake) > acknowledged_to(new):
         raise ConfigError(
             f"the lake cursor is at {lake.position}, after the position to which the drain would go back",
             hint="What is drained from there on need not begin where the lake continues. Restore both: name no consumer.",
-            source=wanted.source,
-            position=str(wanted.position),
+            source=new.source,
+            position=str(new.position),
         )
 
 
-def _refuse_gone(store: ObjectStore, drain: Cursor, wanted: Cursor) -> None:
-    """Refuse to put a consumer where it could not read on."""
-    windows = stored_windows(store, wanted.source)
-    for _ in following(windows, acknowledged_to(wanted), ends(drain), wanted.source):
+def _refuse_missing(store: ObjectStore, drain: Cursor, new: Cursor) -> None:
+    """Refuse a position from which batches are missing."""
+    windows = stored_windows(store, new.source)
+    for _ in following(windows, acknowledged_to(new), ends(drain), new.source):
         pass
-    for transaction in wanted.prepared:
+    for transaction in new.prepared:
         load_manifest(store, transaction.manifest)

@@ -1,4 +1,4 @@
-"""Rows of a batch as Arrow tables: from its Parquet files, with what its XA COMMITs bring from earlier ones."""
+"""Rows of a batch as Arrow tables: from its Parquet files, and from earlier ones for its XA COMMITs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from cdc_lib.model.xa_settlement import Commit
 from cdc_lib.ports import ObjectStore
 
 ORDER = (EPOCH, FILE, OFFSET, ROW)
-"""The order key's columns, first the most significant."""
+"""The order key's columns, most significant first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """Changes of one table in one version of its columns, in their order.
+    """Changes of one table with one schema version, in order.
 
     Args:
         table: ``database.table``.
         schema: the columns that are in ``rows``, after the change columns.
-        rows: change columns (see :data:`cdc_lib.model.manifest.CHANGE_COLUMNS`), ``_absent`` (null where the row is whole, else
-            a character for each column of ``schema``), and the row's own.
+        rows: change columns (see :data:`cdc_lib.model.manifest.CHANGE_COLUMNS`), ``_absent`` (null for a complete row, else a
+            character for each column of ``schema``), and the source columns.
     """
 
     table: str
@@ -38,10 +38,10 @@ class TableRows:
 
 
 def read_file(store: ObjectStore, key: str, file: DataFile) -> pa.Table:
-    """Read one Parquet file of a batch; ``_absent`` is there in any case.
+    """Read one Parquet file of a batch; the result always has ``_absent``.
 
     Raises:
-        CorruptBatch: it is missing, is no Parquet file, or holds other rows than its manifest says.
+        CorruptBatch: it is missing, is not a Parquet file, or has other rows than in its manifest.
     """
     with store.open_read(key) as data:
         try:
@@ -60,12 +60,12 @@ def read_file(store: ObjectStore, key: str, file: DataFile) -> pa.Table:
 
 
 def chosen(rows: pa.Table, schema: TableSchema, places: Sequence[int]) -> tuple[pa.Table, TableSchema]:
-    """Leave out the columns that are not wanted, and their marks.
+    """Keep only some columns, and their ``_absent`` marks.
 
     Args:
-        rows: as :func:`read_file` returns them.
-        schema: of the file.
-        places: of the columns to keep, in order.
+        rows: result of :func:`read_file`.
+        schema: schema of the file.
+        places: indexes of the columns to keep, in order.
     """
     if len(places) == len(schema.columns):
         return rows, schema
@@ -93,8 +93,8 @@ def committed(rows: pa.Table, commits: Sequence[Commit]) -> pa.Table:
     """Return the rows of committed XA transactions with the order key, the time and the GTID of their commits.
 
     Args:
-        rows: of a file of prepared rows; they bear file and offset of where their transaction began.
-        commits: in any order.
+        rows: rows of a file of prepared rows, with file and offset of the start of their transaction.
+        commits: commits, in any order.
     """
     found = []
     for commit in commits:
@@ -117,6 +117,6 @@ def committed(rows: pa.Table, commits: Sequence[Commit]) -> pa.Table:
 
 
 def in_order(rows: Sequence[pa.Table]) -> pa.Table:
-    """Put rows of one schema together, in the order of changes."""
+    """Unite rows of one schema, in the order of changes."""
     whole = rows[0] if len(rows) == 1 else pa.concat_tables(rows, promote_options="permissive")
     return whole.sort_by([(name, "ascending") for name in ORDER])

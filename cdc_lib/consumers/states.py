@@ -1,4 +1,4 @@
-"""How far each consumer of the batches is, and for whom old batches stay."""
+"""The position and lag of each consumer, and the consumers that hold back garbage collection."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cdc_lib.store.windows import StoredWindow
 def states(
     windows: Iterable[StoredWindow], cursors: CursorStore, source: str, keep_for: timedelta
 ) -> Iterator[ConsumerState]:
-    """Yield where every consumer stands, the lake included, by name.
+    """Yield the state of every consumer, including the lake, sorted by name.
 
     Args:
-        windows: whose batches are stored.
-        cursors: where cursors lie.
+        windows: stored windows.
+        cursors: the cursor store.
         source: name of the source.
-        keep_for: how long batches stay.
+        keep_for: retention of batches.
     """
     now = datetime.now(UTC)
     drain = cursors.load(source, DRAIN)

@@ -1,4 +1,4 @@
-"""Making and taking subscriptions: one cursor for each consumer, one holder for each cursor."""
+"""Creates and takes subscriptions: one cursor for each consumer, one holder for each cursor."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from cdc_lib.errors import ConfigError, ConsumerHeld
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.ports import Clock, CursorStore, ObjectStore
-from cdc_lib.store.cursors import begun
+from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.windows import stored_windows
 
 From = Literal["earliest", "latest"]
-"""Where a consumer without a cursor begins: with the oldest batch that is stored, or after the newest."""
+"""Where a consumer without a cursor begins: with the oldest stored batch, or after the newest."""
 
 LEASE = timedelta(seconds=60)
-"""How long a holder may be silent before another can take over."""
+"""How long after its last renewal a holder can be replaced."""
 
 OWN = frozenset({DRAIN, LAKE})
-"""Cursors of the pipeline itself, which nobody subscribes to."""
+"""Cursors of the pipeline, which cannot be subscribed to."""
 
 
 class SystemClock:
@@ -48,9 +48,9 @@ class Holder:
     """Who takes a subscription.
 
     Args:
-        name: for people.
-        lease: how long the subscription stays this one's without a sign of life.
-        clock: tells when leases end.
+        name: name for people.
+        lease: how long the subscription is reserved after the last renewal.
+        clock: clock of the leases.
     """
 
     name: str = field(default_factory=_this_process)
@@ -68,21 +68,21 @@ def subscribe(
     start: From = "earliest",
     holder: Holder | None = None,
 ) -> Subscription:
-    """Take the subscription of a consumer, which is made when there is none.
+    """Take the subscription of a consumer; create it if it does not exist.
 
     Args:
-        store: where batches lie.
-        cursors: where cursors lie.
+        store: the object store.
+        cursors: the cursor store.
         source: name of the source.
-        consumer: name of the consumer; a subscription with a cursor continues where that is.
-        interest: which tables and columns it wants from now on; what it wanted before without it, at first everything.
-        start: where it begins when it has no cursor.
-        holder: who takes it; this process without it.
+        consumer: name of the consumer; an existing cursor continues at its position.
+        interest: which tables and columns it wants from now on; None keeps the earlier interest, at first everything.
+        start: where it begins if it has no cursor.
+        holder: who takes it; None for this process.
 
     Raises:
         ConsumerHeld: another process holds it.
         ConfigError: a pattern or the name is wrong.
-        CursorMoved: the source was never planned, or somebody else took it at this moment.
+        CursorMoved: the source was never planned, or another process took it at the same time.
     """
     if consumer in OWN:
         raise ConfigError(f"{consumer!r} is a cursor of the pipeline itself", hint="Give the consumer another name.")
@@ -96,17 +96,17 @@ def subscribe(
     else:
         at = first_position(store, drain_cursor(cursors, source), start)
         made = fresh(source, consumer, at, now=holder.clock.now(), by=holder.name, why=f"subscribed from {start}")
-    wanted = interest or made.interest or Interest()
+    new_interest = interest or made.interest or Interest()
     mine = Lease(holder.name, secrets.token_hex(8), holder.clock.now() + holder.lease)
-    taken = cursors.swap(cursor, leased(replace(made, interest=wanted), mine))
+    taken = cursors.swap(cursor, leased(replace(made, interest=new_interest), mine))
     return Subscription(store, cursors, taken, holder.clock, holder.lease)
 
 
 def refuse_held(cursor: Cursor, clock: Clock) -> None:
-    """Refuse a cursor that somebody holds.
+    """Refuse a cursor with a valid lease.
 
     Raises:
-        ConsumerHeld: with who it is.
+        ConsumerHeld: the error names the holder.
     """
     lease = cursor.lease
     if lease is not None and not lease.is_over(clock.now()):
@@ -126,7 +126,7 @@ def drain_cursor(cursors: CursorStore, source: str) -> Cursor:
     Raises:
         CursorMoved: there is none yet.
     """
-    return begun(cursors, source, DRAIN)
+    return required_cursor(cursors, source, DRAIN)
 
 
 def first_position(store: ObjectStore, drain: Cursor, start: From) -> EpochPosition:

@@ -1,10 +1,10 @@
 """A consumer's way through the batches: get, ack, roll back.
 
-Rule 1: batches come in the stream's order, each begins where the one before it ended, and none is skipped.
-Rule 2: only what the drain cursor has acknowledged is seen.
-Rule 3: several batches may be in flight; only the oldest can be acknowledged. What is in flight is forgotten by a rollback,
-by closing, and by a crash, and is then got again: at least once.
-Rule 4: one holder at a time. A lease keeps others away; the cursor's generation fences a holder whose lease ran out.
+Rule 1: batches are in the stream's order, each begins where the previous one ended, and none is skipped.
+Rule 2: only windows that the drain cursor has acknowledged are returned.
+Rule 3: several batches may be in flight; only the oldest can be acknowledged. A rollback, a close or a crash drops batches in
+flight, and they are returned again: at least once.
+Rule 4: one holder at a time. A lease keeps others out; the cursor's generation fences a holder whose lease ran out.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import Clock, CursorStore, ObjectStore
 
 POLL = 0.5
-"""Seconds between two looks at the drain cursor while a consumer waits."""
+"""Seconds between two reads of the drain cursor while a consumer waits."""
 
 BATCH_ROWS = 100_000
-"""Rows with which a batch is full."""
+"""Rows of a full batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Flight:
-    """A batch that was handed out."""
+    """A batch in flight."""
 
     batch: Batch
     stop: Point
@@ -48,12 +48,12 @@ class Subscription:
     """The subscription of one consumer, held by this object and used by one thread; see :func:`cdc_lib.consumers.subscribe.subscribe`.
 
     Args:
-        store: where batches lie.
-        cursors: where cursors lie.
+        store: the object store.
+        cursors: the cursor store.
         cursor: the consumer's cursor, with this object's lease in it.
-        clock: tells when leases end.
-        lease_for: how long a lease lasts; each ack and each ``get`` in its second half renews it.
-        wait: waits for so many seconds.
+        clock: clock of the leases.
+        lease_for: duration of a lease; each ack and each ``get`` in its second half renews it.
+        wait: sleeps for some seconds.
     """
 
     store: ObjectStore
@@ -76,17 +76,17 @@ class Subscription:
         return tuple(flight.batch.id or "" for flight in self._in_flight)
 
     def get(self, batch_size: int = BATCH_ROWS, timeout: float | None = None) -> Batch:
-        """Return the next windows, as many as make a batch full.
+        """Return the next windows, up to a full batch.
 
-        Windows are handed out whole: a batch ends with the window that fills it. Windows without a row of interest go along;
-        a batch of nothing else is acknowledged at once and not handed out.
+        Windows are not split: a batch ends with the window that fills it. Windows without matching rows are included; a batch of
+        only such windows is acknowledged at once and not returned.
 
         Args:
-            batch_size: rows with which it is full.
-            timeout: seconds to wait until it is full; without it, what there is now is returned at once, full or not.
+            batch_size: rows of a full batch.
+            timeout: seconds to wait for a full batch; None returns at once what is stored now.
 
         Returns:
-            The batch; one whose ``id`` is None when there was nothing.
+            The batch; its ``id`` is None if there was nothing.
 
         Raises:
             BatchesMissing: the next batch is no longer stored.
@@ -109,7 +109,7 @@ class Subscription:
 
         Raises:
             AckError: it is not the oldest in flight.
-            CursorMoved: another holder took over, or somebody moved the cursor.
+            CursorMoved: another holder took over, or the cursor was moved.
         """
         self._refuse_closed()
         oldest = self._in_flight[0] if self._in_flight else None
@@ -125,10 +125,10 @@ class Subscription:
         del self._in_flight[0]
 
     def rollback(self, batch_id: str | None = None) -> None:
-        """Forget batches that are in flight, so that they are got again.
+        """Drop batches in flight, so that they are returned again.
 
         Args:
-            batch_id: the first to forget; those after it go with it, because none may be skipped. All without it.
+            batch_id: the first one to drop; later ones are dropped too, because none may be skipped. None drops all.
 
         Raises:
             AckError: it is not in flight.
@@ -144,7 +144,7 @@ class Subscription:
         del self._in_flight[self.in_flight.index(batch_id) :]
 
     def renew(self) -> None:
-        """Keep the lease through work that takes longer than it lasts.
+        """Renew the lease during work that takes longer than the lease.
 
         Raises:
             CursorMoved: another holder took over.
@@ -153,21 +153,21 @@ class Subscription:
         self._swap(leased(self.cursor, self._renewed()))
 
     def close(self) -> None:
-        """Let go: what is in flight is forgotten, and another may hold the subscription at once."""
+        """Release the subscription and drop batches in flight; another process can take it at once."""
         if self._closed:
             return
         self._in_flight.clear()
         try:
             self._swap(leased(self.cursor, None))
         except CursorMoved:
-            pass  # it is another's already: there is nothing to let go
+            pass  # another process holds it already: there is nothing to release
         finally:
             self._closed = True
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yield what there is, batch after batch, and wait for more, for ever.
+        """Yield batches, and wait for more, without end.
 
-        Whoever does not acknowledge a batch gets the next one all the same, and must acknowledge them in order later.
+        The next batch is returned even if the last one is not acknowledged; acks must be in order later.
         """
         while True:
             batch = self.get()
@@ -183,7 +183,7 @@ class Subscription:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go."""
+        """Release the subscription."""
         self.close()
 
     @property
@@ -205,7 +205,7 @@ class Subscription:
         batch = Batch(found.id, found.parts, self.interest, self.store, self.ack)
         flight = _Flight(batch, found.at, found.opened, found.passed)
         if not self._in_flight and found.rows == 0 and not batch.ddl:
-            # Nobody could do anything with it, and a cursor that is still would keep batches from being collected.
+            # It has no matching rows, and a cursor that does not move would block garbage collection.
             self._move(flight)
             return nothing
         self._in_flight.append(flight)
@@ -217,7 +217,7 @@ class Subscription:
         self._swap(leased(moved, self._renewed()))
 
     def _hold(self) -> None:
-        """Renew the lease when half of it is over."""
+        """Renew the lease in its second half."""
         self._refuse_closed()
         lease = self.cursor.lease
         if lease is None or lease.expires_at - self.clock.now() < self.lease_for / 2:

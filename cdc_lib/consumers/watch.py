@@ -1,4 +1,4 @@
-"""Looking at batches without a cursor: nothing is remembered, nobody is kept away."""
+"""Reads batches without a cursor or lease: no position is stored."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cdc_lib.ports import CursorStore, ObjectStore
 
 
 class Watch:
-    """A place in the batches of a source that moves with each look.
+    """A read position in the batches of a source, in memory only.
 
     Args:
-        store: where batches lie.
-        cursors: where cursors lie.
+        store: the object store.
+        cursors: the cursor store.
         source: name of the source.
-        interest: which tables and columns are wanted.
+        interest: which tables and columns to read.
         start: where to begin.
 
     Raises:
@@ -38,7 +38,7 @@ class Watch:
         self._end = Collected(at, at, ())
 
     def get(self, batch_size: int) -> Batch:
-        """Return the next windows that are there, as many as make a batch full; one without an id when there are none.
+        """Return the next stored windows, up to a full batch; the batch has no id if there are none.
 
         Raises:
             BatchesMissing: the next batch is no longer stored.

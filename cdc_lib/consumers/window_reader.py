@@ -1,4 +1,4 @@
-"""Taking windows from the store until there are enough rows."""
+"""Collects windows from the store until there are enough rows."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from cdc_lib.store.windows import stored_windows
 
 @dataclass(slots=True)
 class Collected:
-    """What was found so far.
+    """The windows that were collected so far.
 
     Args:
-        start: where it begins.
-        at: where it ends; what comes next begins there.
-        opened: XA transactions that are open there.
-        passed: beginnings of epochs that the consumer went over, these windows included.
+        start: where the first one begins.
+        at: where the last one ends.
+        opened: XA transactions that are open at the end.
+        passed: epoch changes that the consumer has passed, including these windows.
         parts: the windows.
-        rows: how many rows of interest they have at most.
+        rows: maximum number of matching rows.
     """
 
     start: Point
@@ -47,15 +47,15 @@ class Collected:
 def collect(
     store: ObjectStore, cursors: CursorStore, source: str, interest: Interest, found: Collected, batch_size: int
 ) -> bool:
-    """Take what is there after what was collected, up to the drain cursor; tells whether it is enough.
+    """Collect the next windows, up to the drain cursor; returns whether the batch is full.
 
     Args:
-        store: where batches lie.
-        cursors: where cursors lie.
+        store: the object store.
+        cursors: the cursor store.
         source: name of the source.
-        interest: whose rows are counted.
-        found: what was collected; grows.
-        batch_size: rows that are enough.
+        interest: tables and columns of the counted rows.
+        found: the collected windows; new ones are added.
+        batch_size: rows of a full batch.
 
     Raises:
         BatchesMissing: the next window is no longer stored, and nothing was collected.
@@ -70,8 +70,8 @@ def collect(
             epochs = range(found.at.epoch + 1, step.window.start.epoch + 1)
             found.passed += tuple(switch for switch in drain.epoch_changes if switch.epoch in epochs)
             part, found.opened = load_part(store, step, found.opened, stored, found.passed)
-            # A window that was drained before it was known may hold rows of a table that is quarantined. A table that is read
-            # again has all of its changes here: no snapshot brings them to a consumer.
+            # A window that was drained before a fault was known may have rows of the quarantined table. A table with a new
+            # snapshot has all of its changes here, because consumers do not read snapshots.
             faulty = [record for record in drain.quarantine if record.fault is not None]
             part = part.without(excluded_tables(faulty, part.window.epoch, part.window.start))
             found.parts.append(part)
@@ -82,5 +82,5 @@ def collect(
     except BatchesMissing:
         if not found.parts:
             raise
-        return True  # what is before the gap is whole; the next call raises
+        return True  # windows before the gap are complete; the next call raises
     return False

@@ -1,1 +1,1 @@
-"""What `cdc doctor` looks at beside the server: one module per thing that a run needs. Nothing is changed by looking."""
+"""The checks of `cdc doctor`: one module for each requirement of a run. They change nothing."""

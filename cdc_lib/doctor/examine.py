@@ -1,4 +1,4 @@
-"""All that a run of one source needs, looked at side by side."""
+"""Runs all checks of one source in parallel."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 
-from cdc_lib.config import SourceConfig
+from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
 from cdc_lib.doctor.java_check import check_java
 from cdc_lib.doctor.lake_check import check_lake
-from cdc_lib.doctor.server_check import check_grants, check_place, check_tables
+from cdc_lib.doctor.server_check import check_grants, check_place, check_server, check_tables
 from cdc_lib.doctor.store_check import check_store
 from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import DRAIN
@@ -19,7 +19,7 @@ from cdc_lib.model.finding import Finding
 from cdc_lib.pipeline import Pipeline
 
 PATIENCE = 4.0
-"""Seconds that all checks of a source together may take."""
+"""Time limit for all checks of a source, in seconds."""
 
 _CONNECT = timedelta(seconds=3)
 
@@ -27,18 +27,34 @@ Check = Callable[[], Iterable[Finding]]
 
 
 def examine(pipeline: Pipeline) -> list[Finding]:
-    """Return what was found, in the order of the checks; what one could not look at hides nothing of the others."""
+    """Return all findings, in the order of the checks; a failed check does not hide the others."""
     config, credentials = _hurried(pipeline.config), pipeline.credentials
     hurried = Pipeline(config, credentials, pipeline.store, pipeline.cursors)
     checks: dict[str, Check] = {
         "the server": hurried.preflight,
-        "the grants": lambda: check_grants(config, credentials),
+        "the grants": lambda: check_grants(config.server, config.tables, credentials),
         "the tables": lambda: check_tables(config, credentials),
         "the place to begin": lambda: check_place(config, credentials, hurried.cursors.load(config.source, DRAIN)),
         "the store": lambda: check_store(config.store, pipeline.store),
         "the lake": lambda: check_lake(config.lake),
         "Java": check_java,
         "Spark": _check_spark,
+    }
+    return _once(side_by_side(checks, PATIENCE))
+
+
+def examine_server(server: ServerConfig, tables: TablesConfig, credentials: Credentials) -> list[Finding]:
+    """Return what was found at a server of which there is no source file yet.
+
+    Args:
+        server: how it is reached.
+        tables: which of its tables shall be captured.
+        credentials: log-in of the user who shall read it.
+    """
+    hurried = server.model_copy(update={"connect_timeout": min(_CONNECT, server.connect_timeout)})
+    checks: dict[str, Check] = {
+        "the server": lambda: check_server(hurried, tables, credentials),
+        "the grants": lambda: check_grants(hurried, tables, credentials),
     }
     return _once(side_by_side(checks, PATIENCE))
 
@@ -56,11 +72,11 @@ def _check_spark() -> Iterator[Finding]:
 
 
 def side_by_side(checks: dict[str, Check], patience: float) -> list[Finding]:
-    """Run checks at once and return their findings in the order of the checks.
+    """Run checks in parallel and return their findings in the order of the checks.
 
     Args:
-        checks: by what they look at.
-        patience: seconds; a check that takes longer is left alone, and a finding says so.
+        checks: the checks, by name.
+        patience: time limit in seconds; a check that takes longer becomes an error finding.
     """
     found: dict[str, list[Finding]] = {}
 
@@ -70,11 +86,11 @@ def side_by_side(checks: dict[str, Check], patience: float) -> list[Finding]:
         except CdcError as error:
             place = ", ".join(f"{key}={value}" for key, value in error.context.items())
             found[name] = [Finding("error", f"{error.message} [{place}]" if place else error.message, error.hint)]
-        except Exception as error:  # noqa: BLE001 - it would end in the thread, and its check seem to be fine
+        except Exception as error:  # noqa: BLE001 - it would be lost in the thread, and the check would seem to pass
             what = f"{name} could not be looked at: {type(error).__name__}: {error}"
             found[name] = [Finding("error", what, "Report it: this is a defect. The other checks are not concerned.")]
 
-    # Not a pool: its threads would keep the process from ending while one of them still waits.
+    # Not a pool: its threads would keep the process alive while a check hangs.
     threads = {name: threading.Thread(target=work, args=one, daemon=True) for name, one in _named(checks)}
     for thread in threads.values():
         thread.start()
@@ -96,5 +112,5 @@ def _silent(name: str, patience: float, ended: bool) -> Sequence[Finding]:
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """Leave out what several checks say: each of them asks the server automatically."""
+    """Remove duplicate findings: several checks connect to the same server."""
     return list(dict.fromkeys(findings))

@@ -1,4 +1,4 @@
-"""Whether the Java that Spark would start is there and one that Spark runs on."""
+"""Checks that Java is installed, in a version that Spark supports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.model.finding import Finding
 
 VERSIONS = (17, 21)
-"""First and last version of Java that Spark 4.1 runs on."""
+"""First and last Java version that Spark 4.1 supports."""
 
 INSTALL = (
     "Install Java 17 (on Debian 12: apt-get install openjdk-17-jre-headless), or set JAVA_HOME to one of 17 to 21."
@@ -24,7 +24,7 @@ _PATIENCE = 4.0
 
 
 def check_java(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
-    """Yield what is to be said of Java."""
+    """Yield a finding about Java."""
     try:
         program, version = java_of(environ)
     except ConfigError as error:
@@ -34,10 +34,10 @@ def check_java(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
 
 
 def java_of(environ: Mapping[str, str] = os.environ) -> tuple[str, int]:
-    """Return the program that Spark would start, and its major version.
+    """Return the java program that Spark would start, and its major version.
 
     Raises:
-        ConfigError: there is none, or Spark does not run on it.
+        ConfigError: it does not exist, or Spark does not support its version.
     """
     home = environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH"))
@@ -61,7 +61,7 @@ def java_of(environ: Mapping[str, str] = os.environ) -> tuple[str, int]:
 
 
 def version_in(text: str) -> int | None:
-    """Return the major version in what ``java -version`` prints; None when there is none."""
+    """Return the major version in the output of ``java -version``; None if it has none."""
     found = _VERSION.search(text)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Whether the lake's catalog and warehouse can be reached and written to, without Spark."""
+"""Checks that the lake's catalog and warehouse can be reached and written to, without Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PORTS = {"http": 80, "https": 443, "thrift": 9083, "postgresql": 5432, "mysql":
 
 
 def check_lake(lake: LakeConfig) -> Iterator[Finding]:
-    """Yield what is to be said of catalog and warehouse; of one that only a cloud's own client reaches, nothing."""
+    """Yield findings about catalog and warehouse; none for those that need a cloud's own client."""
     uri = lake.uri or ""
     if uri.startswith("jdbc:sqlite:"):
         yield _sqlite(sqlite_file(uri))
@@ -36,7 +36,7 @@ def sqlite_file(uri: str) -> Path:
 
 
 def folder_of(warehouse: str) -> Path | None:
-    """Return the folder of a warehouse on this machine; None for another."""
+    """Return the folder of a local warehouse; None for another."""
     parts = urlsplit(warehouse)
     if parts.scheme not in ("", "file") or not parts.path:
         return None
@@ -50,7 +50,7 @@ def _sqlite(file: Path) -> Finding:
             return Finding("error", f"the catalog {file} cannot be made: {fault}", hint)
         return Finding("ok", f"the first merge makes the catalog {file}")
     if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
-        # SQLite keeps its journal beside the file.
+        # SQLite writes its journal into the same folder.
         return Finding("error", f"the catalog {file} or its folder is not writable", f'{hint} "{file}"')
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)) as catalog:
@@ -61,7 +61,7 @@ def _sqlite(file: Path) -> Finding:
 
 
 def _listens(uri: str) -> Finding:
-    """Open a connection to where a catalog is; no log-in is tried. Its address is shown without what may be a log-in."""
+    """Connect to a catalog's address, without a login. The finding shows the address without credentials."""
     parts = urlsplit(uri.removeprefix("jdbc:"))
     try:
         host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
@@ -85,7 +85,7 @@ def _writable(folder: Path) -> Finding:
 
 
 def _fault_of_folder(folder: Path) -> str:
-    """Say why nothing can be written to a folder, which is made with its parents where it is not there; empty when it can."""
+    """Return why a folder is not writable, else an empty text; a run would create it with its parents."""
     here = folder
     while not here.exists() and here != here.parent:
         here = here.parent

@@ -1,11 +1,11 @@
-"""What a run needs of the server that preflight does not look at: grants, names, keys, predicates, and the first place."""
+"""Server checks in addition to preflight: grants, table names, keys, predicates, and the start position."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
-from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
 from cdc_lib.config.patterns import database_of, exact_table
 from cdc_lib.config.shape import projection_of, targets_of
 from cdc_lib.config.start import StartAt
@@ -19,27 +19,41 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.grants import judge_grants
 from cdc_lib.mysql.information_schema import InformationSchema
-from cdc_lib.mysql.server_facts import facts_of, read_variables
+from cdc_lib.mysql.preflight import judge
+from cdc_lib.mysql.server_facts import facts_of, read_facts, read_variables
 from cdc_lib.plan.start import Starter
 
 MOST_LOOKED_AT = 200
-"""Tables without a primary key whose other keys are looked at."""
+"""Maximum tables without a primary key whose unique keys are read."""
 
 
-def check_grants(config: SourceConfig, credentials: Credentials) -> Iterator[Finding]:
-    """Yield the GRANT statements that are missing; this needs no privilege, and so goes before what does.
+def check_grants(server: ServerConfig, tables: TablesConfig, credentials: Credentials) -> Iterator[Finding]:
+    """Yield the missing GRANT statements; needs no privilege, so it runs before the other server checks.
 
     Raises:
         SourceError: the server cannot be reached.
     """
-    with closing(connect(config.server, credentials)) as connection:
+    with closing(connect(server, credentials)) as connection:
         flavor = "mariadb" if "mariadb" in read_variables(connection)["version"].lower() else "mysql"
-        seen = [table for table in InformationSchema(connection).tables() if config.tables.captures(*table)]
-        yield from judge_grants(connection, flavor, [*_named(config.tables.include), *seen])
+        seen = tables.select(InformationSchema(connection).tables())
+        yield from judge_grants(connection, flavor, [*_named(tables.include), *seen])
+
+
+def check_server(server: ServerConfig, tables: TablesConfig, credentials: Credentials) -> Iterator[Finding]:
+    """Yield the server's settings that a capture needs, and patterns that name no table.
+
+    Raises:
+        SourceError: the server cannot be reached.
+    """
+    with closing(connect(server, credentials)) as connection:
+        yield from judge(read_facts(connection, server))
+        found = InformationSchema(connection).tables()
+        yield from pattern_findings(tables, found)
+        yield Finding("ok", f"{len(tables.select(found))} tables match")
 
 
 def _named(include: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield what patterns name by a database's whole name: a table that the user may not read is not to be seen."""
+    """Yield databases and tables that patterns name exactly: tables without SELECT privilege cannot be listed."""
     for pattern in include:
         one, database = exact_table(pattern), database_of(pattern)
         if database is not None:
@@ -47,7 +61,7 @@ def _named(include: Iterable[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def check_tables(config: SourceConfig, credentials: Credentials) -> Iterator[Finding]:
-    """Yield patterns that name nothing, tables without a key, and predicates that cannot be evaluated.
+    """Yield findings for patterns without tables, tables without a key, and invalid predicates.
 
     Raises:
         SourceError: the server cannot be reached.
@@ -74,7 +88,7 @@ def _predicates(
             continue
         try:
             stored = projection_of(config, schema).schema
-        except CdcError:  # preflight says what is wrong with its columns and masks
+        except CdcError:  # preflight reports problems of its columns and masks
             continue
         for target in targets:
             columns = [column.name for column in routed_schema(stored, target).columns]
@@ -85,7 +99,7 @@ def _predicates(
 
 
 def check_place(config: SourceConfig, credentials: Credentials, cursor: Cursor | None) -> Iterator[Finding]:
-    """Yield whether the server has the place where the source begins, or continues.
+    """Yield a finding about the position at which the source begins or continues.
 
     Raises:
         SourceError: the server cannot be reached.

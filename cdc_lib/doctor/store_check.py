@@ -1,4 +1,4 @@
-"""Whether the store can be written to: a probe is written, replaced, read and deleted."""
+"""Checks the store: a test object is written, replaced, read and deleted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cdc_lib.store.objects.probe import refuse_broken_conditions
 
 
 def check_store(config: StoreConfig, store: ObjectStore) -> Iterator[Finding]:
-    """Yield whether a run can write its batches and cursors."""
+    """Yield a finding about the store."""
     try:
         refuse_broken_conditions(store, config.url)
     except CdcError as error:

@@ -1,4 +1,4 @@
-"""Which patterns of the source file name nothing, and which tables have no key: pure."""
+"""Finds patterns of the source file that match no table, and tables without a key. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SHOWN = 5
 
 
 def pattern_findings(config: TablesConfig, tables: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    """Yield a finding for each pattern that names nothing: a table by its full name is missed, others may be still to come.
+    """Yield a finding for each pattern without tables: an error for an exact name, a warning for others.
 
     Args:
         config: ``tables:`` of the source file.
-        tables: every table that the user sees at the source.
+        tables: every table that the user can see at the source.
     """
     for pattern in config.unmatched(tables):
         database = database_of(pattern)
@@ -29,11 +29,11 @@ def pattern_findings(config: TablesConfig, tables: Sequence[tuple[str, str]]) ->
 
 
 def key_findings(without: Collection[str], appended: Collection[str]) -> Iterator[Finding]:
-    """Say which tables have no key.
+    """Return findings for tables without a key.
 
     Args:
-        without: names of captured tables without a primary or other key that tells rows apart.
-        appended: those of them of which the source file says that the list of changes is kept.
+        without: names of captured tables without a primary or usable unique key.
+        appended: those of them with ``mode: append`` in the source file.
     """
     names = sorted(set(without) - set(appended))
     if names:

@@ -1,1 +1,1 @@
-"""One window of the binlog to one durable batch."""
+"""Reads one binlog window into one durable batch."""

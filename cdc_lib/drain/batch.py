@@ -1,4 +1,4 @@
-"""One window of the binlog into the files of a batch, without the tables that are quarantined."""
+"""Writes the files of a window's batch, without the quarantined tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cdc_lib.binlog.reader import WindowReader
 from cdc_lib.binlog.rows.captured_tables import CapturedTables, tables_at_fault
 from cdc_lib.binlog.rows.cascades import CascadeWatch
 from cdc_lib.binlog.rows.masking import Shape
-from cdc_lib.binlog.rows.partial_rows import nothing_untold
+from cdc_lib.binlog.rows.partial_rows import nothing_omittable
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows
 from cdc_lib.binlog.rows.row_groups import ReadOptions, WindowSinks
 from cdc_lib.binlog.stream_facts import StreamFacts
@@ -45,27 +45,27 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """The tables that a window does without.
+    """The tables that a window leaves out, or may leave out.
 
     Args:
-        spared: quarantined when the window was planned: their rows are not decoded.
-        replaced: a new snapshot replaces their rows: they are left out where they are at fault. Nobody can have drained the
-            window with them, so that its bytes are the same whenever it was told.
+        skipped: tables quarantined when the window was planned: their rows are not decoded.
+        replaced: tables whose rows a new snapshot replaces: they are left out if they are at fault. The window cannot have been
+            drained with them before, so that its bytes stay the same.
     """
 
-    spared: Collection[TableName] = ()
+    skipped: Collection[TableName] = ()
     replaced: Collection[TableName] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WindowBatches:
-    """Reads windows of one source.
+    """Writes the batches of one source's windows.
 
     Args:
         config: of the source.
         store: where batches go.
         shape: which columns are stored, and with which masks.
-        origin: where windows are read from.
+        origin: where the windows' bytes come from.
     """
 
     config: SourceConfig
@@ -81,19 +81,19 @@ class WindowBatches:
         leaving: Exclusions,
         file_times: Mapping[str, datetime],
     ) -> Manifest:
-        """Write a window's files and return the manifest to be; once more without the tables at fault, where those are quarantined.
+        """Write a window's files and return its manifest, not yet stored; repeat without the tables at fault if they are quarantined.
 
-        Which tables that are follows from the window's bytes alone, and all of their rows in the window are left out: rows
-        are decoded in portions, so that how many came before the fault was met would be chance.
+        The tables at fault follow from the window's bytes alone, and all of their rows in the window are left out: rows are
+        decoded in portions, so the number of rows before the fault would be random.
         """
-        excluded: dict[TableName, Fault | None] = dict.fromkeys(leaving.spared)
+        excluded: dict[TableName, Fault | None] = dict.fromkeys(leaving.skipped)
         rolled_back = RolledBackRows()
         while True:
             reading = _Reading(self.config, window, leaving.replaced, excluded, rolled_back)
             try:
                 return self._read_and_write(reading, histories, undrained, file_times)
             except RowsRolledBack:
-                continue  # it is known now which: each time more, and the window has an end; a fault may be in one of them
+                continue  # the next reading skips the rows known to be rolled back: more each time, so that this loop ends
             except _TablesAtFault:
                 excluded = {**reading.faults, **excluded}
 
@@ -112,19 +112,23 @@ class WindowBatches:
             sinks = WindowSinks(writer, prepared, raw, self._pace(window, histories.facts))
             summary = self._read(reading, histories, history, sinks)
             if reading.faults:
-                raise _TablesAtFault  # nothing of this reading is kept
+                raise _TablesAtFault  # discards this reading
         _check_files(window, summary.file_times, file_times)
         self.origin.check_ends(histories.facts, summary.unclosed)
         histories.keep(history)
-        told = tuple(QuarantinedTable(table, fault) for table, fault in sorted(reading.excluded.items()) if fault)
-        manifest = replace(_window_manifest(window, histories.facts, summary, writer, prepared), quarantined=told)
+        quarantined = tuple(
+            QuarantinedTable(table, fault) for table, fault in sorted(reading.excluded.items()) if fault
+        )
+        manifest = replace(
+            _window_manifest(window, histories.facts, summary, writer, prepared), quarantined=quarantined
+        )
         if archive is None:
             return manifest
         return replace(manifest, raw=archive.archive(self.origin.facts(histories.facts, histories.charsets)))
 
     @contextmanager
     def _archiving(self, key: str) -> Iterator[RawArchiveWriter | None]:
-        """Give what keeps the window's raw events, where the source file wants that."""
+        """Give the writer of the window's raw events if ``raw_archive`` is on, else None."""
         if not self.config.raw_archive:
             yield None
             return
@@ -132,7 +136,7 @@ class WindowBatches:
             yield archive
 
     def _pace(self, window: Window, facts: ServerFacts) -> Callable[[int], None]:
-        """Return what is told of the bytes that were gone through, and says now and then how many that are."""
+        """Return a callback that counts the decoded bytes and logs the progress."""
         pace = Pace(
             f"window {window.id}", "bytes", bytes_between(window.start, facts.files, window.stop), time.monotonic()
         )
@@ -147,7 +151,7 @@ class WindowBatches:
         self, reading: _Reading, histories: Histories, history: WindowHistory, sinks: WindowSinks
     ) -> WindowSummary:
         config, facts, origin = self.config, histories.facts, self.origin
-        untold = origin.untold if facts.identity.flavor == "mariadb" else nothing_untold
+        omittable = origin.omittable if facts.identity.flavor == "mariadb" else nothing_omittable
         naming = Naming(
             fold=facts.folds_names,
             swaps=config.tables.online_schema_change,
@@ -161,12 +165,12 @@ class WindowBatches:
             reading.wants,
             self.shape,
             excluded=reading.left_out,
-            spare=reading.spare,
+            skip=reading.skip,
             quarantines=config.on_error == "quarantine" or bool(reading.left_out),
             cascades=CascadeWatch(origin.cascades, config.cascades, lambda *table: origin.kept(*table) != "fixed"),
         )
         options = ReadOptions(group_rows=config.drain.row_group_rows, values=config.values, naming=naming)
-        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, untold, history)
+        stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, omittable, history)
         with origin.stream(reading.window, facts.identity) as stream:
             return WindowReader(
                 reading.window, stream, stream_facts, captured, sinks, options, reading.rolled_back
@@ -174,21 +178,21 @@ class WindowBatches:
 
 
 class _TablesAtFault(Exception):
-    """A reading found tables at fault; the window is read once more without them."""
+    """A reading found tables at fault; the window is read again without them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """One reading of a window: what is known before it, and the tables at fault that it finds.
+    """One reading of a window: what earlier readings found, and the tables at fault that it finds.
 
     Args:
         config: of the source.
-        window: that is read.
-        replaced: tables that may be left out whatever the source file says.
-        excluded: tables that it does without, and the faults that earlier readings found in them; None for one that was
+        window: the window to read.
+        replaced: tables that may be left out regardless of ``on_error``.
+        excluded: tables that are left out, with the faults that earlier readings found in them; None for a table that was
             quarantined before.
-        rolled_back: rows that were taken back, as far as earlier readings know.
-        faults: what it finds, the first fault of each table.
+        rolled_back: rolled-back rows that earlier readings found.
+        faults: the first fault of each table in this reading.
     """
 
     config: SourceConfig
@@ -200,22 +204,22 @@ class _Reading:
 
     @property
     def left_out(self) -> frozenset[TableName]:
-        """The tables of which statements count and rows do not."""
+        """The tables whose statements count and whose rows do not."""
         return frozenset(table for table in self.excluded if not self._is_read_again(table))
 
     def _is_read_again(self, table: TableName) -> bool:
-        """Whether a new snapshot brings a table automatically: nothing of it counts, its statements neither."""
+        """Whether a new snapshot of the table starts automatically: neither its rows nor its statements count."""
         fault = self.excluded.get(table)
         return fault is not None and is_replaced(fault)
 
     def wants(self, database: str, table: str) -> bool:
-        """Whether a table is captured, as far as the reading came."""
+        """Whether a table is captured and without a fault so far."""
         name = TableName(database, table)
         captured = self.config.tables.captures(database, table)
         return captured and not self._is_read_again(name) and name not in self.faults
 
-    def spare(self, error: DecodeError | TableUnreadable) -> Collection[TableName]:
-        """Return the tables that are left out for an error from here on; none where it stops everything."""
+    def skip(self, error: DecodeError | TableUnreadable) -> Collection[TableName]:
+        """Return the tables that are left out from here on because of an error; empty if it stops the source."""
         found = at_fault(self.config, error, self.window.start, self.replaced)
         new = {table: fault for table, fault in found.items() if table not in self.excluded}
         for table, fault in new.items():
@@ -231,17 +235,17 @@ def batch_writer(config: SourceConfig, store: ObjectStore, key: str, path_of: Ca
 def at_fault(
     config: SourceConfig, error: DecodeError | TableUnreadable, at: Position, replaced: Collection[TableName] = ()
 ) -> dict[TableName, Fault]:
-    """Return the tables that are to be left out for an error; none when it stops everything.
+    """Return the tables that are left out because of an error; empty if it stops the source.
 
     Args:
         config: of the source.
         error: that a window or a snapshot ended in.
-        at: where, as far as the error does not say.
-        replaced: tables that may be left out whatever the source file says.
+        at: position of the fault, unless the error has one.
+        replaced: tables that may be left out regardless of ``on_error``.
     """
     tables = tables_at_fault(error, config.tables.captures)
-    by_itself = isinstance(error, TableReplaced)
-    if config.on_error != "quarantine" and not by_itself and not set(tables) <= set(replaced):
+    automatic = isinstance(error, TableReplaced)
+    if config.on_error != "quarantine" and not automatic and not set(tables) <= set(replaced):
         return {}
     file, offset = error.context.get("file"), error.context.get("offset")
     if isinstance(file, str) and isinstance(offset, int):
@@ -251,7 +255,7 @@ def at_fault(
 
 
 def _check_files(window: Window, read: Mapping[str, datetime], known: Mapping[str, datetime]) -> None:
-    """Refuse what was read from files of another binlog than the one that was planned."""
+    """Refuse files of another binlog than the planned one."""
     for file, made in read.items():
         if made != known.get(file, made):
             raise PositionNotFound(

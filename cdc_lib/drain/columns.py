@@ -1,4 +1,4 @@
-"""What the source file makes of tables on their way into the lake: settled before anything is read, shown by the doctor."""
+"""Checks the source file's columns, masks and routes against the captured tables, before a run and in ``cdc doctor``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import SchemaReader
 
 _SHOWN = 5
-"""Tables that a line names before it counts the others."""
+"""Tables that a message names before it counts the others."""
 
 
 def shape_of(config: SourceConfig, credentials: Credentials) -> Shape:
@@ -35,11 +35,11 @@ def shape_of(config: SourceConfig, credentials: Credentials) -> Shape:
 
 
 def check_tables(config: SourceConfig, shape: Shape, reader: SchemaReader, tables: Iterable[tuple[str, str]]) -> None:
-    """Look whether columns and masks can be followed on the captured tables, and whether each has a lake table of its own.
+    """Check that columns and masks fit the captured tables, and that no two tables collide in the lake.
 
     Raises:
-        ConfigError: they cannot, or it has not; names table and column.
-        TableUnreadable: the server refuses to read a table, and that stops the source.
+        ConfigError: they do not; it names table and column.
+        TableUnreadable: the server refuses to read a table, and ``on_error`` is ``stop``.
     """
     tables = list(tables)
     refuse_collisions(config, tables)
@@ -51,7 +51,7 @@ def check_tables(config: SourceConfig, shape: Shape, reader: SchemaReader, table
         except TableUnreadable:
             if config.on_error != "quarantine":
                 raise
-            continue  # its snapshot, or the window that has rows of it, is left out for that
+            continue  # its snapshot, or the first window with rows of it, quarantines it
         if schema is not None:
             _settled(config, shape, schema)
 
@@ -65,7 +65,7 @@ def _settled(config: SourceConfig, shape: Shape, schema: TableSchema) -> Project
 
 @dataclass(frozen=True, slots=True)
 class _RoutedColumns:
-    """What one source table gives to a lake table, and what tells its rows from those of others."""
+    """The columns of one source table in a lake table, and the constants that distinguish its rows."""
 
     routed: bool
     constants: tuple[tuple[str, str], ...]
@@ -73,7 +73,7 @@ class _RoutedColumns:
 
 
 def left_to_tools(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """Name the tables that are left out because they look like those of an online schema change tool."""
+    """Yield the tables that are left out because they are named like those of an online schema change tool."""
     if names := [TableName(*table) for table in tables if config.tables.leaves_to_tools(*table)]:
         yield Finding(
             "warning",
@@ -83,7 +83,7 @@ def left_to_tools(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> It
 
 
 def versioned(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """Name the captured ones among tables WITH SYSTEM VERSIONING; with quarantine they are quarantined when rows of them come."""
+    """Yield the captured tables WITH SYSTEM VERSIONING: an error, or quarantined at their first row with that ``on_error``."""
     if names := [TableName(*table) for table in tables if config.tables.captures(*table)]:
         yield Finding(
             "warning" if config.on_error == "quarantine" else "error",
@@ -93,20 +93,20 @@ def versioned(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterat
 
 
 def cascade_findings(config: SourceConfig, cascades: Cascades) -> Iterator[Finding]:
-    """Name the captured tables that foreign keys change without the binlog, and what becomes of them."""
+    """Yield the captured tables whose foreign key actions are not in the binlog, and what happens to them."""
     if cascades.logged:
         return
     if hidden := [TableName(*table) for table in cascades.unseen]:
         what = f"it is unknown which foreign keys change tables, because SHOW CREATE TABLE is refused for {', '.join(hidden)}"
         yield Finding("warning", what, "GRANT SELECT on them, or repair them.")
-    told: dict[TableName, set[TableName]] = {}
+    parents_of: dict[TableName, set[TableName]] = {}
     for key in cascades.keys:
         for table in sorted(cascades.reached([key.child])):
             if config.tables.captures(*table):
-                told.setdefault(TableName(*table), set()).add(TableName(*key.parent))
-    if not told:
+                parents_of.setdefault(TableName(*table), set()).add(TableName(*key.parent))
+    if not parents_of:
         return
-    names = ", ".join(f"{table} (with {', '.join(sorted(parents))})" for table, parents in sorted(told.items()))
+    names = ", ".join(f"{table} (with {', '.join(sorted(parents))})" for table, parents in sorted(parents_of.items()))
     becomes = {
         "snapshot": "each such table is read again when rows of the other are deleted or get another key",
         "stop": "the window stops when rows of the other are deleted or get another key (cascades: stop)",
@@ -121,7 +121,7 @@ def cascade_findings(config: SourceConfig, cascades: Cascades) -> Iterator[Findi
 
 
 def collisions(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """Name the source tables that would become one lake table without a route that says so."""
+    """Yield the source tables that would become one lake table without a route."""
     try:
         refuse_collisions(config, tables)
     except ConfigError as error:
@@ -131,10 +131,10 @@ def collisions(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Itera
 def findings(
     config: SourceConfig, shape: Shape, reader: SchemaReader, tables: Sequence[tuple[str, str]]
 ) -> Iterator[Finding]:
-    """Yield what columns, masks and routes do to the captured tables, and what is wrong with them."""
+    """Yield the effect of columns, masks and routes on the captured tables, and their errors."""
     if not (config.columns or config.masks or config.routes or config.filters):
         return
-    shared: dict[str, list[_RoutedColumns]] = {}
+    by_lake_table: dict[str, list[_RoutedColumns]] = {}
     names: list[tuple[TableSchema, tuple[str, str]]] = []
     for database, table in tables:
         schema = reader.schema(database, table)
@@ -146,31 +146,31 @@ def findings(
             for target in targets_of(config, database, table):
                 constants = tuple(target.constants(config.source, database, table).items())
                 shard = (schema.name, routed_schema(projection.schema, target))
-                shared.setdefault(target.name, []).append(_RoutedColumns(target.routed, constants, shard))
+                by_lake_table.setdefault(target.name, []).append(_RoutedColumns(target.routed, constants, shard))
         except CdcError as error:
             yield _wrong(error)
             continue
         if projection.masked:
             yield Finding("ok", f"{schema.name}: masks on {', '.join(sorted(projection.masked))}")
     yield from _without_effect(config, names)
-    for name, shares in shared.items():
-        yield from _judge_shared(name, shares)
+    for name, sources in by_lake_table.items():
+        yield from _judge_lake_table(name, sources)
 
 
-def _judge_shared(name: str, shares: Sequence[_RoutedColumns]) -> Iterator[Finding]:
-    """Say what goes into one lake table."""
-    if len(shares) == 1 and not shares[0].routed:
+def _judge_lake_table(name: str, sources: Sequence[_RoutedColumns]) -> Iterator[Finding]:
+    """Yield which tables one lake table merges."""
+    if len(sources) == 1 and not sources[0].routed:
         return
-    tables = [share.shard[0] for share in shares]
+    tables = [source.shard[0] for source in sources]
     shown = ", ".join(tables[:_SHOWN]) + (f" and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else "")
     try:
-        made = union(name, [share.shard for share in shares])
+        made = union(name, [source.shard for source in sources])
     except IncompatibleSchema as error:
         yield _wrong(error)
         return
     key = ", ".join(made.primary_key)
     yield Finding("ok", f"{shown} → {name}, {f'by {key}' if key else 'every change a row'}")
-    if len({share.constants for share in shares}) < len(shares):
+    if len({source.constants for source in sources}) < len(sources):
         yield Finding(
             "warning",
             f"{len(tables)} tables share {name} without a column that tells them apart: rows of one {key or 'table'} "
@@ -180,7 +180,7 @@ def _judge_shared(name: str, shares: Sequence[_RoutedColumns]) -> Iterator[Findi
 
 
 def _without_effect(config: SourceConfig, names: Sequence[tuple[TableSchema, tuple[str, str]]]) -> Iterator[Finding]:
-    """Say which rules name nothing that is there: a mask that misses its column hides nothing."""
+    """Yield the rules that match no captured table or column: such a mask hides nothing."""
     for rule in config.masks:
         for pattern in rule.columns:
             one = rule.model_copy(update={"columns": (pattern,)})

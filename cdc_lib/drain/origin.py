@@ -1,4 +1,4 @@
-"""Where the bytes of a window come from, and what else its decoding asks for: the server, or the archive of its raw events."""
+"""Where a window's bytes and the server facts for its decoding come from: the server, or the archive of raw events."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ VARIABLES = ("binlog_checksum", "binlog_row_metadata", "lower_case_table_names")
 
 
 class Origin(Protocol):
-    """Gives a window's bytes and answers for the server."""
+    """Provides a window's bytes and what its decoding needs from the server."""
 
     def stream(self, window: Window, identity: ServerIdentity) -> AbstractContextManager[BinlogStream]:
-        """Open the bytes from the window's start on."""
+        """Open the stream at the window's start."""
         ...
 
     def check_ends(self, server: ServerFacts, files: Sequence[Unclosed]) -> None:
-        """Look whether files that were read and end without saying so are whole."""
+        """Check that the files without an end event are complete."""
         ...
 
     def kept(self, database: str, table: str) -> Kept:
-        """Say how the lake keeps a table."""
+        """Return how the lake keeps a table."""
         ...
 
-    def untold(self, database: str, table: str) -> frozenset[str]:
-        """Name the columns whose changes the server may leave out of an after image."""
+    def omittable(self, database: str, table: str) -> frozenset[str]:
+        """Return the columns whose changes an after image may omit."""
         ...
 
     @property
@@ -62,10 +62,10 @@ class Origin(Protocol):
 
 @dataclass(slots=True)
 class _Answers:
-    """What the server answered, by ``database.table``; asked over one session, and once however often a window is read."""
+    """What the server returned, by ``database.table``: asked once, over one session, for all readings of a window."""
 
     kept: dict[str, Kept] = field(default_factory=dict)
-    untold: dict[str, list[str]] = field(default_factory=dict)
+    omittable: dict[str, list[str]] = field(default_factory=dict)
     shared: Sequence[LakeMerge] | None = None
     session: Session | None = None
 
@@ -78,8 +78,8 @@ class ServerOrigin:
         config: of the source.
         credentials: log-in of the source.
         shape: which columns are stored, and with which masks.
-        answers: what was asked for and answered.
-        cascades: what foreign keys change without the binlog.
+        answers: what the server returned so far.
+        cascades: foreign key actions that are not in the binlog.
     """
 
     config: SourceConfig
@@ -89,11 +89,11 @@ class ServerOrigin:
     cascades: Cascades = field(default_factory=Cascades)
 
     def stream(self, window: Window, identity: ServerIdentity) -> AbstractContextManager[BinlogStream]:
-        """Ask for the binlog from the window's start on."""
+        """Request the binlog from the window's start on."""
         return binlog_dump(self.config.server, self.credentials, identity, window.start)
 
     def check_ends(self, server: ServerFacts, files: Sequence[Unclosed]) -> None:
-        """Ask the server what comes after files that end without saying so.
+        """Check on the server that files without an end event are complete.
 
         Raises:
             BinlogIncomplete: transactions are missing.
@@ -101,14 +101,14 @@ class ServerOrigin:
         check_ends(self.config.source, self.config.server, self.credentials, server, files)
 
     def kept(self, database: str, table: str) -> Kept:
-        """Ask the server how the lake keeps a table; one that is gone is taken for one that could be read."""
+        """Return how the lake keeps a table; a table that no longer exists counts as readable."""
         name = TableName(database, table)
         if name not in self.answers.kept:
             self.answers.kept[name] = self._kept(database, table)
         return self.answers.kept[name]
 
     def close(self) -> None:
-        """End the session, if there is one."""
+        """Close the session, if open."""
         if self.answers.session is not None:
             self.answers.session.close()
             self.answers.session = None
@@ -119,7 +119,7 @@ class ServerOrigin:
         return InformationSchema(self.answers.session)
 
     def _shared(self) -> Sequence[LakeMerge]:
-        """Return the lake tables of all captured tables, which are listed once."""
+        """Return the lake tables of all captured tables; they are listed once."""
         if self.answers.shared is None:
             captured = [TableName(*one) for one in self.config.tables.select(self._asked().tables())]
             self.answers.shared = lake_merges(self.config, captured)
@@ -135,21 +135,21 @@ class ServerOrigin:
             return "fixed"
         return "fixed" if indistinct(self.config.source, TableName(database, table), self._shared()) else "rows"
 
-    def untold(self, database: str, table: str) -> frozenset[str]:
-        """Name the columns whose changes the server may leave out of an after image.
+    def omittable(self, database: str, table: str) -> frozenset[str]:
+        """Return the columns whose changes an after image may omit.
 
-        MariaDB logs a virtual column with MINIMAL only when an index needs it; MySQL whenever it changed.
+        With MINIMAL, MariaDB logs a virtual column only if an index needs it, MySQL whenever it changed.
         """
         name = TableName(database, table)
-        if name not in self.answers.untold:
-            self.answers.untold[name] = sorted(self._asked().virtual_columns(database, table))
-        return frozenset(self.answers.untold[name])
+        if name not in self.answers.omittable:
+            self.answers.omittable[name] = sorted(self._asked().virtual_columns(database, table))
+        return frozenset(self.answers.omittable[name])
 
     def facts(self, server: ServerFacts, charsets: dict[int, str]) -> RawFacts:
         """Return what a decoder needs to decode the window again, the answers that were given included."""
         variables = {name: server.variables[name] for name in VARIABLES if name in server.variables}
-        untold = dict(self.answers.untold)
-        return RawFacts(server.identity, variables, charsets, dict(self.answers.kept), untold, self.cascades)
+        omittable = dict(self.answers.omittable)
+        return RawFacts(server.identity, variables, charsets, dict(self.answers.kept), omittable, self.cascades)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +157,10 @@ class ArchivedOrigin:
     """Reads the archive of one window.
 
     Args:
-        store: where it lies.
+        store: of the archive.
         manifest: key of the window's manifest.
-        archive: what the manifest names.
-        known: what was asked of the server then.
+        archive: as in the manifest.
+        known: the server facts of that time.
     """
 
     store: ObjectStore
@@ -178,25 +178,25 @@ class ArchivedOrigin:
 
     @property
     def cascades(self) -> Cascades:
-        """What foreign keys changed without the binlog, as it was."""
+        """The foreign key actions that were not in the binlog then."""
         return self.known.cascades
 
     def check_ends(self, server: ServerFacts, files: Sequence[Unclosed]) -> None:
-        """Do nothing: the server was asked before the archive was published."""
+        """Do nothing: this was checked before the archive was published."""
 
     def kept(self, database: str, table: str) -> Kept:
-        """Say what the server said then; what nobody asked is taken for a table that can be read."""
+        """Return how the lake kept the table then; an unknown table counts as readable."""
         return cast("Kept", self.known.kept.get(TableName(database, table), "rows"))
 
-    def untold(self, database: str, table: str) -> frozenset[str]:
-        """Say what the server said then."""
+    def omittable(self, database: str, table: str) -> frozenset[str]:
+        """Return the columns that the server named then."""
         return frozenset(self.known.untold.get(TableName(database, table), ()))
 
     def facts(self, server: ServerFacts, charsets: dict[int, str]) -> RawFacts:  # noqa: ARG002 - as they were
-        """Return what was kept."""
+        """Return the archived facts."""
         return self.known
 
 
 def archived_facts(known: RawFacts) -> ServerFacts:
-    """Return the server of a window as far as its decoding needs it."""
+    """Return the server facts that the decoding of an archived window needs."""
     return ServerFacts(known.identity, (), known.variables, None, "", ())

@@ -1,4 +1,4 @@
-"""One window of the binlog from the server to a durable batch: server, decoder and store wired together."""
+"""Drains one window: server, decoder and store wired together."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Drainer:
         config: of the source.
         credentials: log-in of the source.
         store: where batches go.
-        versions: where versions of schemas are read from that the store does not have; None where it has all.
+        versions: a second store for schema versions that ``store`` lacks; None if it has all.
     """
 
     config: SourceConfig
@@ -61,19 +61,19 @@ class Drainer:
         leaving: Exclusions | None = None,
         file_times: Mapping[str, datetime] | None = None,
     ) -> DrainResult:
-        """Read one window and write its batch, unless it is there already.
+        """Read one window and write its batch, unless it is already stored.
 
         Args:
-            window: what to read.
+            window: the window to read.
             identity: server that the window's positions belong to.
-            earlier: windows in flight before it; what those without a batch hold of DDL is read as well if need be.
-            leaving: tables that the window does without, or may.
-            file_times: when binlog files were made, of those that are known.
+            earlier: windows in flight before it; the DDL of those without a batch is read as well if needed.
+            leaving: tables that the window leaves out, or may leave out.
+            file_times: known creation times of binlog files.
 
         Raises:
             ServerChanged: another server answers.
-            PositionNotFound: a file was made at another time: the server's binlog was reset meanwhile.
-            BatchMismatch: somebody else wrote the same window with other contents.
+            PositionNotFound: a file has another creation time: the server's binlog was reset meanwhile.
+            BatchMismatch: the window's batch was already stored with other contents.
         """
         began = time.monotonic()
         key = layout.manifest_key(window)
@@ -103,14 +103,14 @@ class Drainer:
         return result_of(window.id, [manifest], time.monotonic() - began, written=1)
 
     def _cascades(self, connection: Session, facts: ServerFacts) -> Cascades:
-        """Return what foreign keys change in captured tables without the binlog, where that matters."""
+        """Return the foreign keys that change captured tables unseen by the binlog; none with ``cascades: ignore``."""
         if self.config.cascades == "ignore" or logs_cascades(facts):
             return Cascades()
         return cascades_of(connection, facts, self.config.tables.select(InformationSchema(connection).tables()))
 
 
 def contents_of(manifest: Manifest) -> tuple[object, ...]:
-    """Return what two drains of one window must agree on."""
+    """Return the contents that two drains of one window must have in common."""
     quarantined = tuple(one.table for one in manifest.quarantined)
     raw = manifest.raw and manifest.raw.sha256
     return (

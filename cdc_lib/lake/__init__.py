@@ -1,1 +1,1 @@
-"""The lake tables: their names, modes, columns and files, decided without Spark; and reading them."""
+"""Lake tables: their names, modes, columns and files, decided without Spark; and reading them."""

@@ -1,7 +1,7 @@
-"""Conditions under which a table in scd2 mode shows what was at a moment: by time, by place, by GTID.
+"""Conditions that select the rows of an scd2 table as of a time, a binlog position or a GTID.
 
-Each is Spark SQL for WHERE, and leaves one version of each row at most. Two changes of one second are told apart by place and by
-GTID; at a time there is what stood when all changes of that time were done.
+Each is Spark SQL for WHERE, and selects one version of each row at most. A time includes all changes of that time; a
+position or GTID also separates changes of one second.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FROM, _TO = f"struct({', '.join(ORDER)})", f"struct({', '.join(TO_ORDER)})"
 
 
 def at_time(at: datetime) -> str:
-    """Return the condition of what was at a time.
+    """Return the condition for the rows as of a time.
 
     Args:
         at: with its time zone.
@@ -27,18 +27,18 @@ def at_time(at: datetime) -> str:
 
 
 def before_point(point: Point) -> str:
-    """Return the condition of what stood before the event at a point: all that was committed before it, as in a cut."""
+    """Return the condition for the rows as of a point: all changes committed before the event there, as in a cut."""
     place = f"struct({point.epoch}, {point.file}, {point.offset}L)"
     began, ended = f"struct({', '.join(ORDER[:-1])})", f"struct({', '.join(TO_ORDER[:-1])})"
     return f"{began} < {place} AND ({TO_ORDER[0]} IS NULL OR {ended} >= {place})"
 
 
 def after_gtid(gtid: str, table: str) -> str:
-    """Return the condition of what stood when a transaction was committed.
+    """Return the condition for the rows as of the commit of a transaction.
 
     Args:
         gtid: of the transaction, as in ``_gtid``.
-        table: a table in scd2 mode that the transaction changed, ready for SQL; it need not be the one that is asked.
+        table: SQL name of an scd2 table that the transaction changed; it may be another one than the queried table.
     """
     text = gtid.replace("\\", "\\\\").replace("'", "\\'")
     places = (

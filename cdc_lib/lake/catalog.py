@@ -1,7 +1,7 @@
-"""The lake's tables read by PyIceberg, without Spark. Needs the ``read`` extra of the installation.
+"""Reads lake tables with PyIceberg, without Spark. Needs the ``read`` extra of the installation.
 
-Rows are handed to other engines as Arrow tables from here. DuckDB's own reader of Iceberg needs an extension from its makers' server;
-`tests/integration/spark/test_duckdb_reader.py` compares what it reads where the extension can be installed.
+Other engines get the rows as Arrow tables. DuckDB's Iceberg reader needs an extension from DuckDB's server;
+`tests/integration/spark/test_duckdb_reader.py` compares its rows if the extension can be installed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cdc_lib.errors import CdcError, ConfigError, StoreError, StoreUnavailable
 from cdc_lib.model.table_name import TableName
 
 _SPARK_ONLY = frozenset({"io-impl", "type", "catalog-impl", "uri", "warehouse"})
-"""Properties that name Java classes, or that are said elsewhere in the source file."""
+"""Properties that name Java classes, or that have settings of their own in the source file."""
 
 
 def preview(config: SourceConfig, table: str, limit: int) -> pa.Table:
@@ -41,15 +41,15 @@ def preview(config: SourceConfig, table: str, limit: int) -> pa.Table:
         ConfigError: there is no such lake or no such table, or the catalog's type cannot be read without Spark.
     """
     opened = open_table(config, table)
-    with explained(table):
+    with translate_errors(table):
         return opened.scan(limit=limit).to_arrow()
 
 
 def shown(rows: pa.Table) -> dict[str, list[Any]]:
-    """Return the cells of each column as people and JSON read them.
+    """Return the cells of each column for display and JSON.
 
-    Numbers and truth values stay what they are, bytes are hex digits, everything else is text: a date of the lake may be one
-    that Python does not have, such as those of the year 0.
+    Numbers and booleans are unchanged, bytes are hex digits, everything else is text: Python has no dates of the year 0,
+    but the lake may.
     """
     return {name: list(map(_shown, _readable(rows.column(name)).to_pylist())) for name in rows.column_names}
 
@@ -71,11 +71,11 @@ def open_table(config: SourceConfig, table: str) -> Table:
         ConfigError: as in :func:`preview`.
     """
     database, name = TableName.parse(table).pair
-    # A table of several routes is looked at in the lake table of the first.
+    # If several routes apply, the first one's lake table is read.
     target = targets_of(config, database, name)[0]
     namespace = config.lake.namespace_of(config.source, target.database)
     try:
-        with explained(table):
+        with translate_errors(table):
             return open_catalog(config).load_table((*namespace, target.table))
     except NoSuchTableError as error:
         raise ConfigError(
@@ -87,12 +87,12 @@ def open_table(config: SourceConfig, table: str) -> Table:
 
 
 @contextmanager
-def explained(table: str) -> Iterator[None]:
-    """Turn what the libraries below raise into one error of this project; their texts may hold a log-in and go no further.
+def translate_errors(table: str) -> Iterator[None]:
+    """Translate the errors of libraries into a CdcError; their messages may hold credentials and are not shown.
 
     Raises:
-        StoreUnavailable: no answer.
-        StoreError: something else.
+        StoreUnavailable: the catalog does not answer.
+        StoreError: any other error.
     """
     try:
         yield
@@ -101,16 +101,16 @@ def explained(table: str) -> Iterator[None]:
     except (RequestException, OperationalError, ConnectionError, TimeoutError) as error:
         hint = "Start it, or correct lake.uri in the source file: cdc doctor looks at it."
         raise StoreUnavailable(f"the lake's catalog cannot be reached: {_kind(error)}", hint=hint) from None
-    except Exception as error:  # noqa: BLE001 - four libraries lie below, each with errors of its own
+    except Exception as error:  # noqa: BLE001 - four libraries raise errors of their own
         hint = "Read it with Spark: a location that holds # or ? cannot be opened without it. Else restore its files."
         raise StoreError(f"the lake table of {table} cannot be read: {_kind(error)}", hint=hint) from None
 
 
 def _kind(error: BaseException) -> str:
-    """Name an error, and say what an operating system or SQLite said of it."""
+    """Return an error's class, with the message of the operating system or SQLite."""
     cause = getattr(error, "orig", None) or error
-    said = str(cause) if isinstance(cause, sqlite3.Error | OSError) and "@" not in str(cause) else ""
-    return f"{type(cause).__name__}: {said}" if said else type(cause).__name__
+    message = str(cause) if isinstance(cause, sqlite3.Error | OSError) and "@" not in str(cause) else ""
+    return f"{type(cause).__name__}: {message}" if message else type(cause).__name__
 
 
 def open_catalog(config: SourceConfig) -> Catalog:
@@ -123,7 +123,7 @@ def open_catalog(config: SourceConfig) -> Catalog:
 
 
 def catalog_properties(config: SourceConfig) -> dict[str, str]:
-    """Write the lake's settings as PyIceberg wants them."""
+    """Return the lake's settings as PyIceberg properties."""
     lake = config.lake
     properties = _storage(config.store, lake)
     properties |= {name: value for name, value in lake.properties.items() if name not in _SPARK_ONLY}
@@ -141,10 +141,10 @@ def _catalog(lake: LakeConfig) -> dict[str, str]:
 
 
 def sqlalchemy_url(jdbc: str) -> str:
-    """Turn a JDBC address into SQLAlchemy's for the same database.
+    """Return the SQLAlchemy URL of a JDBC URL.
 
     Raises:
-        ConfigError: the file of a SQLite catalog is not there, or the address is no JDBC one.
+        ConfigError: the file of a SQLite catalog does not exist, or the URL is not a JDBC URL.
     """
     if not jdbc.startswith("jdbc:"):
         raise ConfigError("lake.uri of a jdbc catalog begins with jdbc:", hint="For example jdbc:sqlite:/data/cat.db")
@@ -153,13 +153,13 @@ def sqlalchemy_url(jdbc: str) -> str:
         return address
     file = Path(unquote(address.removeprefix("sqlite:").removeprefix("file:").partition("?")[0]))
     if not file.is_file():
-        # SQLite would make an empty one.
+        # SQLite would create an empty one.
         raise ConfigError(f"there is no lake yet: {file} is not there", hint="The first merge makes it.")
     return f"sqlite:///{file.absolute()}"
 
 
 def _storage(store: StoreConfig, lake: LakeConfig) -> dict[str, str]:
-    """A lake in S3 is reached as the store is, unless ``lake.properties`` say otherwise; the merge job does the same."""
+    """Return the S3 settings of the store, for a lake in S3; ``lake.properties`` override them, as in the merge job."""
     if lake.warehouse is None or urlsplit(lake.warehouse).scheme not in {"s3", "s3a"}:
         return {}
     settings = {"s3.endpoint": store.endpoint_url, "s3.region": store.region}

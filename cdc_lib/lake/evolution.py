@@ -1,6 +1,6 @@
-"""Which columns a lake table needs before rows of a source schema fit into it.
+"""Schema evolution: the column changes that a lake table needs before it can hold rows of a source schema.
 
-A lake table only grows: columns are added and widened, never dropped. What would lose a value stops the table.
+Columns are added and widened, never dropped. A change that would lose values is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DIGITS = {"int": 10, "bigint": 19}
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A column that the lake table does not have yet; ``after`` is None for the first place."""
+    """A new column of the lake table; ``after`` is None for the first place."""
 
     name: str
     type: str
@@ -29,7 +29,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class WidenColumn:
-    """A column whose type must hold more."""
+    """A column that gets a wider type."""
 
     name: str
     type: str
@@ -38,24 +38,24 @@ class WidenColumn:
 ColumnChange = AddColumn | WidenColumn
 
 
-def lake_columns(schema: TableSchema, wanted: Mode | None = None) -> tuple[LakeColumn, ...]:
+def lake_columns(schema: TableSchema, configured: Mode | None = None) -> tuple[LakeColumn, ...]:
     """Return the columns of a new lake table of a mode.
 
     Raises:
         IncompatibleSchema: a column has a name that is reserved in the lake.
     """
-    mode = mode_of(schema, wanted)
+    mode = mode_of(schema, configured)
     _refuse_reserved(schema, mode)
-    own = tuple(LakeColumn(column.name, column.type.lake_type) for column in schema.columns)
-    change = tuple(LakeColumn(name, lake_type(name)) for name in MODE_COLUMNS[mode])
-    return own + change
+    columns = tuple(LakeColumn(column.name, column.type.lake_type) for column in schema.columns)
+    metadata = tuple(LakeColumn(name, lake_type(name)) for name in MODE_COLUMNS[mode])
+    return columns + metadata
 
 
 def identifier_fields(schema: TableSchema, mode: Mode) -> tuple[str, ...]:
-    """Return the columns that identify a row of a new lake table, as Iceberg's specification has it; empty without such.
+    """Return the Iceberg identifier fields of a new lake table; empty if it has none.
 
-    They are required, so that all of the key must be values that never become null in the lake: a zero date does. Iceberg allows
-    no floating point numbers. Where versions or changes are kept, the source's key is in many rows.
+    They are required, so no part of the key may become null in the lake, as a zero date does. Iceberg allows no floating
+    point numbers. In scd2 and append mode, many rows have the same source key.
     """
     types = {column.name: column.type.lake_type for column in schema.columns}
     if mode not in ("mirror", "soft_delete") or any(types.get(name) in _NO_IDENTIFIERS for name in schema.primary_key):
@@ -67,10 +67,10 @@ _NO_IDENTIFIERS = frozenset({"float", "double", "date", "timestamp", "timestamp_
 
 
 def changes_for(table: LakeTable, schema: TableSchema) -> tuple[ColumnChange, ...]:
-    """Return what must be done before rows of the schema are written, in order; nothing when they fit already.
+    """Return the changes needed before rows of the schema are written, in order; empty if they fit already.
 
     Raises:
-        IncompatibleSchema: the rows cannot be held without loss, or the primary key is another one.
+        IncompatibleSchema: the rows do not fit without loss, or the primary key is another one.
     """
     _refuse_reserved(schema, table.mode)
     _refuse_other_key(table, schema)
@@ -100,7 +100,7 @@ def holds(lake: str, rows: str) -> bool:
 
 
 def widens(old: str, new: str) -> bool:
-    """Whether Iceberg can turn a column of type ``old`` into ``new`` without rewriting a file."""
+    """Whether Iceberg can promote a column of type ``old`` to ``new`` without rewriting files."""
     if (old, new) in {("int", "bigint"), ("float", "double")}:
         return True
     before, after = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)
@@ -143,9 +143,9 @@ def _refuse_other_key(table: LakeTable, schema: TableSchema) -> None:
 
 
 def can_be_rekeyed(table: LakeTable, key: tuple[str, ...]) -> bool:
-    """Whether a snapshot that replaces all rows of a lake table may bring another key along.
+    """Whether a snapshot that replaces all rows of a lake table may change its key.
 
-    Where deleted rows or old versions stay, these are kept by the key of before.
+    Deleted rows and old versions are kept under the old key.
     """
     return table.mode in ("mirror", "append") and bool(table.primary_key) and bool(key)
 

@@ -1,4 +1,4 @@
-"""Where the files of a new lake table lie; tables that exist stay where they are. Pure."""
+"""Locations of new lake tables; existing tables keep their location. Pure."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|/")
 
 
 def base_of(catalog: str, warehouse: str | None) -> str | None:
-    """Return below what the locations of new tables are; None where the catalog alone chooses them.
+    """Return the base of new tables' locations; None if the catalog chooses them.
 
     Args:
         catalog: type of the catalog: jdbc, rest, glue, hive or hadoop.
-        warehouse: as the source file has it. A REST catalog's may be a name that means something to it alone.
+        warehouse: as in the source file; a REST catalog's may be a name instead of an address.
     """
-    # A Hadoop catalog is a tree of folders, and refuses a location.
+    # A Hadoop catalog derives locations from names, and refuses another one.
     if catalog == "hadoop" or warehouse is None or not _ADDRESS.match(warehouse):
         return None
     return warehouse
 
 
 def table_location(catalog: str, warehouse: str | None, name: LakeName) -> str | None:
-    """Return the location of a new table; None where the catalog chooses it, for names that are folders as they are.
+    """Return the location of a new table; None if the catalog chooses it and the names are valid folder names.
 
-    All tables lie two folders below the warehouse, one for the whole namespace and one for the table: none contains another.
+    All tables are two folders below the warehouse, one for the namespace and one for the table: none contains another.
 
     Raises:
-        ConfigError: the catalog chooses, and a name would lead elsewhere or mean something else in its paths.
+        ConfigError: the catalog chooses, and a name is not safe as a folder.
     """
     base = base_of(catalog, warehouse)
     if base is not None:
@@ -46,15 +46,16 @@ def table_location(catalog: str, warehouse: str | None, name: LakeName) -> str |
 
 
 def namespace_location(catalog: str, warehouse: str | None, name: LakeName) -> str | None:
-    """Return the location of the namespace of a table, in which other tools put tables; None as above."""
+    """Return the location of a table's namespace, where other tools put tables; None if the catalog chooses it."""
     base = base_of(catalog, warehouse)
     return None if base is None else below(base, folder_of(*name.namespace))
 
 
 def paths_of(location: str) -> tuple[str, str]:
-    """Return a location as texts of which one is the beginning of another where the one's folder holds the other's.
+    """Return a location as normalized paths: one starts with another if its folder lies in the other's.
 
-    ``file:/x``, ``file:///x`` and ``/x`` are one, in either case. ``..`` is a folder up on disks and a name in S3: so there are two.
+    ``file:/x``, ``file:///x`` and ``/x`` are equal, ignoring case. ``..`` is the parent on disks and a name in S3: so there
+    are two paths.
     """
     return _path(location, up=True), _path(location, up=False)
 
@@ -65,10 +66,10 @@ def _path(location: str, *, up: bool) -> str:
         scheme, path = "file", location
     # s3a and s3n are other names of s3.
     family = "s3" if scheme.lower() in ("s3a", "s3n") else scheme.lower()
-    found: list[str] = []
+    parts: list[str] = []
     for part in path.split("/"):
         if part == ".." and up:
-            found = found[:-1]
+            parts = parts[:-1]
         elif part not in ("", "."):
-            found.append(part.casefold())
-    return "/".join((f"{family}:", *found, ""))
+            parts.append(part.casefold())
+    return "/".join((f"{family}:", *parts, ""))

@@ -1,4 +1,4 @@
-"""What the catalog tells of lake tables, without their rows and without Spark. Needs the ``read`` extra of the installation."""
+"""Metadata of lake tables from the catalog, without Spark. Needs the ``read`` extra of the installation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
 from cdc_lib.config import SourceConfig
-from cdc_lib.lake.catalog import explained, open_catalog, open_table
+from cdc_lib.lake.catalog import open_catalog, open_table, translate_errors
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.lake_table import KEY_PROPERTY, MODE_PROPERTY
 
@@ -22,9 +22,9 @@ class TableDescription:
     Args:
         lake_table: full name, for example ``lake.shop.orders``.
         tables: ``database.table`` of the source tables whose rows go into it.
-        mode: how it keeps rows; ``missing`` where the catalog does not have the table.
+        mode: how it keeps rows; ``missing`` if the catalog does not have the table.
         key: names of the key's columns; empty without a key.
-        rows: how many it has; None where its metadata do not tell.
+        rows: number of rows; None if its metadata do not show it.
     """
 
     lake_table: str
@@ -36,7 +36,7 @@ class TableDescription:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a lake table; ``type`` is spelled as Iceberg does."""
+    """One column of a lake table; ``type`` is Iceberg's name of the type."""
 
     name: str
     type: str
@@ -56,18 +56,18 @@ def described(config: SourceConfig, tables: Iterable[str]) -> list[TableDescript
         StoreError: the catalog or a table cannot be read.
     """
     catalog = None
-    found = []
+    descriptions = []
     for lake in lake_merges(config, tables):
         try:
-            with explained(str(lake.name)):
+            with translate_errors(str(lake.name)):
                 catalog = catalog or open_catalog(config)
                 table = catalog.load_table((*lake.name.namespace, lake.name.name))
         except NoSuchTableError:
-            found.append(TableDescription(str(lake.name), lake.tables, "missing", (), None))
+            descriptions.append(TableDescription(str(lake.name), lake.tables, "missing", (), None))
             continue
         mode = table.properties.get(MODE_PROPERTY, "unknown")
-        found.append(TableDescription(str(lake.name), lake.tables, mode, _key(table), _rows(table)))
-    return found
+        descriptions.append(TableDescription(str(lake.name), lake.tables, mode, _key(table), _rows(table)))
+    return descriptions
 
 
 def columns_of(config: SourceConfig, table: str) -> list[Column]:
@@ -87,7 +87,7 @@ def _key(table: Table) -> tuple[str, ...]:
 
 
 def _rows(table: Table) -> int | None:
-    """Return the rows that are not deleted, as the current snapshot counts them."""
+    """Return the number of live rows, from the summary of the current snapshot."""
     snapshot = table.current_snapshot()
     if snapshot is None:
         return 0

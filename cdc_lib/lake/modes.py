@@ -1,4 +1,4 @@
-"""What becomes of a lake table when its mode is changed in the source file: every pair, decided without a lake."""
+"""How a lake table follows a change of its mode in the source file: every pair of modes, decided without a lake."""
 
 from __future__ import annotations
 
@@ -26,51 +26,51 @@ _REBUILD: dict[Mode, str] = {
     "append": "the changes of before are not in it",
     "scd2": "the versions of before are not in it",
 }
-"""By the mode that is wanted: why a table of another mode does not become one."""
+"""By the new mode: why a table of another mode cannot change to it."""
 
 
 def mode_change(old: Mode, new: Mode) -> ModeChange:
-    """Return what becomes of a lake table of one mode when another one is wanted."""
+    """Return how a lake table changes from one mode to another."""
     if old == new:
         return _NONE
-    if told := _IN_PLACE.get((old, new)):
-        return ModeChange("in_place", told)
+    if description := _IN_PLACE.get((old, new)):
+        return ModeChange("in_place", description)
     return ModeChange("rebuild", _REBUILD[new])
 
 
-def mode_of(schema: TableSchema, wanted: Mode | None = None) -> Mode:
-    """Return how a table is merged: all modes but append need a primary key, and without one the list of changes is kept."""
-    return (wanted or "mirror") if schema.primary_key else "append"
+def mode_of(schema: TableSchema, configured: Mode | None = None) -> Mode:
+    """Return the mode of a table: a table without a primary key is in append mode."""
+    return (configured or "mirror") if schema.primary_key else "append"
 
 
-def one_mode(lake_table: str, wanted: Iterable[tuple[str, Mode | None]]) -> Mode | None:
-    """Return the mode of a lake table, from its source tables and the mode that the source file gives each.
+def one_mode(lake_table: str, configured: Iterable[tuple[str, Mode | None]]) -> Mode | None:
+    """Return the mode of a lake table, from its source tables and the configured mode of each.
 
     Raises:
         ConfigError: two of them have different ones.
     """
-    found = {mode or "mirror": table for table, mode in wanted}
-    if len(found) > 1:
-        told = ", ".join(sorted(f"{table} {mode}" for mode, table in found.items()))
+    modes = {mode or "mirror": table for table, mode in configured}
+    if len(modes) > 1:
+        listed = ", ".join(sorted(f"{table} {mode}" for mode, table in modes.items()))
         raise ConfigError(
-            f"tables that share a lake table have different modes: {told}",
+            f"tables that share a lake table have different modes: {listed}",
             hint="Give them one mode under modes or routes in the source file, or a lake table each.",
             lake_table=lake_table,
         )
-    return next(iter(found), None)
+    return next(iter(modes), None)
 
 
 def refuse_change(old: Mode, new: Mode, table: str, lake_table: str) -> None:
-    """Refuse a change of modes that the lake table cannot follow.
+    """Refuse a change of the mode that the lake table cannot follow.
 
     Raises:
-        MergeError: it cannot; the table is as it stood.
+        MergeError: it cannot; the table is unchanged.
     """
     change = mode_change(old, new)
     if change.how == "rebuild":
         raise MergeError(
             f"the lake table has the mode {old}, and the source file says {new}: {change.description}",
-            hint=f"Give the table its old mode again; or drop the lake table, and take it again: "
+            hint=f"Give the table its old mode again; or drop the lake table, and take a new snapshot: "
             f"cdc snapshot {{source}} {TableName.parse(table).in_shell}. "
             "A route into a lake table of another name keeps the old one.",
             table=table,

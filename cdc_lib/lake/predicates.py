@@ -1,7 +1,6 @@
-"""Predicates of the source file, looked at without Spark: whether they can be read, and which columns they name.
+"""Checks predicates of the source file without Spark: their syntax and their columns.
 
-Spark has the last word when it merges: what is not refused here may still be refused there, for a function that it does not
-have or two types that do not compare.
+The merge may still refuse a predicate, for a function that Spark does not have or two types that it cannot compare.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from sqlglot.errors import SqlglotError
 
 
 def fault_of(predicate: str, columns: Collection[str]) -> str:
-    """Say what is wrong with a predicate; empty when nothing is.
+    """Return what is wrong with a predicate; empty if it is valid.
 
     Args:
         predicate: Spark SQL.
-        columns: of the lake table, however they are written: names compare without their case. Columns that begin with _
-            are those of the order key, or of a route.
+        columns: of the lake table; names compare without case. Columns that begin with _ belong to the order key or a
+            route.
     """
     try:
-        found = sqlglot.parse(f"SELECT 1 WHERE {predicate}", dialect="spark")
+        parsed = sqlglot.parse(f"SELECT 1 WHERE {predicate}", dialect="spark")
     except SqlglotError as error:
         return f"it is not one predicate of Spark SQL: {_reason(error)}"
-    query = found[0] if len(found) == 1 else None
+    query = parsed[0] if len(parsed) == 1 else None
     if not isinstance(query, exp.Select) or set(_parts(query)) != {"expressions", "where"}:
         return "it is more than one predicate"
     if any(True for one in query.find_all(exp.Query) if one is not query):
@@ -48,7 +47,7 @@ def _reason(error: SqlglotError) -> str:
     if not first:
         return str(error).splitlines()[0]
     near = f"{first.get('highlight') or ''}"
-    said = str(first.get("description") or "it cannot be read").rstrip(".")
-    if said.startswith("Required keyword"):  # names classes of the parser
-        said = "an operand is missing"
-    return f"{said}, at {near!r}" if near else said
+    reason = str(first.get("description") or "it cannot be read").rstrip(".")
+    if reason.startswith("Required keyword"):  # names classes of the parser
+        reason = "an operand is missing"
+    return f"{reason}, at {near!r}" if near else reason

@@ -17,12 +17,12 @@ from cdc_lib.model.table_name import TableName
 
 @dataclass(frozen=True, slots=True)
 class RoutedTable:
-    """What one source table gives to a lake table.
+    """A source table and the lake table that its rows go into.
 
     Args:
         database: of the source table.
         name: of the source table.
-        target: the lake table and what rows get on their way there.
+        target: the lake table and the changes to rows on the way there.
     """
 
     database: str
@@ -35,7 +35,7 @@ class RoutedTable:
         return TableName(self.database, self.name)
 
     def constants(self, source: str) -> dict[str, str]:
-        """Return the columns that say where a row comes from, and their values."""
+        """Return the columns that show the origin of a row, and their values."""
         return self.target.constants(source, self.database, self.name)
 
 
@@ -47,21 +47,21 @@ class LakeMerge:
     """
 
     name: LakeName
-    shares: tuple[RoutedTable, ...]
+    routed_tables: tuple[RoutedTable, ...]
 
     @property
     def tables(self) -> tuple[TableName, ...]:
         """``database.table`` of each source table."""
-        return tuple(share.table for share in self.shares)
+        return tuple(routed.table for routed in self.routed_tables)
 
     @property
     def mode(self) -> Mode | None:
-        """How it keeps rows; None where the source file does not say it. Raises ConfigError where it says two."""
-        return one_mode(str(self.name), ((share.table, share.target.mode) for share in self.shares))
+        """How it keeps rows; None if the source file does not set it. Raises ConfigError if it sets two modes."""
+        return one_mode(str(self.name), ((routed.table, routed.target.mode) for routed in self.routed_tables))
 
 
 def lake_name(config: SourceConfig, target: Target) -> LakeName:
-    """Return the full name of a lake table; dots in ``lake.namespace`` divide its levels, those in names do not."""
+    """Return the full name of a lake table; dots in ``lake.namespace`` separate levels, dots in names do not."""
     namespace = config.lake.namespace_of(config.source, target.database)
     return LakeName(config.lake.catalog, namespace, target.table)
 
@@ -73,29 +73,29 @@ def lake_merges(config: SourceConfig, tables: Iterable[str]) -> tuple[LakeMerge,
         config: the source.
         tables: ``database.table`` of each.
     """
-    found: dict[LakeName, list[RoutedTable]] = {}
+    lakes: dict[LakeName, list[RoutedTable]] = {}
     for table in sorted({TableName.parse(table) for table in tables}):
         database, name = TableName.parse(table).pair
         for target in targets_of(config, database, name):
-            found.setdefault(lake_name(config, target), []).append(RoutedTable(database, name, target))
-    return tuple(LakeMerge(name, tuple(shares)) for name, shares in found.items())
+            lakes.setdefault(lake_name(config, target), []).append(RoutedTable(database, name, target))
+    return tuple(LakeMerge(name, tuple(routed)) for name, routed in lakes.items())
 
 
 def refuse_collisions(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> None:
-    """Refuse source tables that would become one lake table though no route sends them there together.
+    """Refuse source tables that would share a lake table although no route says so.
 
-    A jdbc catalog joins the levels of a namespace by dots; hive and glue take capital letters for small ones.
+    A jdbc catalog joins the levels of a namespace by dots; hive and glue ignore case.
 
     Raises:
-        ConfigError: there are such tables; names them.
+        ConfigError: names such tables.
     """
-    found: dict[LakeName, list[LakeMerge]] = {}
+    by_name: dict[LakeName, list[LakeMerge]] = {}
     for lake in lake_merges(config, (TableName(*table) for table in tables)):
-        found.setdefault(_as_the_catalog_has_it(config.lake.type, lake.name), []).append(lake)
-    for lakes in found.values():
-        alone = [share.table for lake in lakes for share in lake.shares if _is_meant_alone(config, share)]
+        by_name.setdefault(_catalog_spelling(config.lake.type, lake.name), []).append(lake)
+    for lakes in by_name.values():
+        alone = [routed.table for lake in lakes for routed in lake.routed_tables if _is_meant_alone(config, routed)]
         if len(lakes) > 1 or len(alone) > 1:
-            shown = ", ".join(share.table for lake in lakes for share in lake.shares)
+            shown = ", ".join(routed.table for lake in lakes for routed in lake.routed_tables)
             raise ConfigError(
                 f"{shown} would be one lake table, {lakes[0].name}",
                 hint="Put {database} into lake.namespace, send one of them to another name under routes, or exclude it under "
@@ -104,16 +104,16 @@ def refuse_collisions(config: SourceConfig, tables: Iterable[tuple[str, str]]) -
             )
 
 
-def _is_meant_alone(config: SourceConfig, share: RoutedTable) -> bool:
-    """Whether nothing in the source file says that other tables may share the lake table."""
-    if not share.target.routed:
+def _is_meant_alone(config: SourceConfig, routed: RoutedTable) -> bool:
+    """Whether no route lets other tables share the lake table."""
+    if not routed.target.routed:
         return True
-    into = (share.target.database, share.target.table)
-    rules = [rule for rule in config.routes if rule.covers(share.database, share.name)]
-    return all(rule.separates for rule in rules if rule.lake_table(config.source, share.database, share.name) == into)
+    into = (routed.target.database, routed.target.table)
+    rules = [rule for rule in config.routes if rule.covers(routed.database, routed.name)]
+    return all(rule.separates for rule in rules if rule.lake_table(config.source, routed.database, routed.name) == into)
 
 
-def _as_the_catalog_has_it(catalog: str, name: LakeName) -> LakeName:
+def _catalog_spelling(catalog: str, name: LakeName) -> LakeName:
     if catalog == "jdbc":
         return replace(name, namespace=(".".join(name.namespace),))
     if catalog in ("hive", "glue"):
@@ -122,31 +122,31 @@ def _as_the_catalog_has_it(catalog: str, name: LakeName) -> LakeName:
 
 
 def indistinct(source: str, table: TableName, lakes: Iterable[LakeMerge]) -> dict[LakeName, tuple[str, ...]]:
-    """Return the lake tables in which rows of a table cannot be distinguished from those of others, and these others.
+    """Return the lake tables in which rows of a table cannot be distinguished from those of other tables, with these.
 
     Args:
         source: its name.
         table: ``database.table``.
         lakes: the lake tables of all captured tables of the source.
     """
-    found = {}
+    shared = {}
     for lake in lakes:
-        mine = next((share for share in lake.shares if share.table == table), None)
-        if mine is None:
+        this = next((routed for routed in lake.routed_tables if routed.table == table), None)
+        if this is None:
             continue
-        others = [(source, share.table) for share in lake.shares if share.table != table]
-        if same := alike(source, mine, others):
-            found[lake.name] = tuple(name for _, name in same)
-    return found
+        others = [(source, routed.table) for routed in lake.routed_tables if routed.table != table]
+        if same := same_constants(source, this, others):
+            shared[lake.name] = tuple(name for _, name in same)
+    return shared
 
 
-def alike(source: str, share: RoutedTable, others: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    """Return those of other tables, given with their sources, whose rows have the same constants in a lake table."""
-    mine = share.constants(source)
+def same_constants(source: str, routed: RoutedTable, others: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    """Return the other tables, as (source, table), whose rows have the same constants in a lake table."""
+    expected = routed.constants(source)
 
     def constants(of: str, table: str) -> dict[str, str]:
-        # A marker of before there were routes does not name its table.
+        # A marker without a table belongs to a table that no route named.
         database, name = TableName.parse(table).pair if table else ("", "")
-        return share.target.constants(of, database, name)
+        return routed.target.constants(of, database, name)
 
-    return [(of, table) for of, table in others if constants(of, table) == mine]
+    return [(of, table) for of, table in others if constants(of, table) == expected]

@@ -1,4 +1,4 @@
-"""The columns of several source tables that share one lake table: pure."""
+"""The common columns of several source tables in one lake table: pure."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
 
 Shard = tuple[str, TableSchema]
-"""A source table's name and the schema with which its rows stand in the lake."""
+"""A source table's name and the schema of its rows in the lake."""
 
 
-def union(lake_table: str, shards: Sequence[Shard], wanted: Mode | None = None) -> LakeTable:
-    """Return the lake table that holds the rows of all shards, as it would be made from nothing.
+def union(lake_table: str, shards: Sequence[Shard], configured: Mode | None = None) -> LakeTable:
+    """Return a new lake table that holds the rows of all shards.
 
     Raises:
-        IncompatibleSchema: two of them have other keys, or a column of types that no lake type holds both; names both.
+        IncompatibleSchema: two of them have different keys, or a column of incompatible types; names both.
     """
     first, schema = shards[0]
-    mode = mode_of(schema, wanted)
+    mode = mode_of(schema, configured)
     table = LakeTable(lake_columns(schema, mode), schema.primary_key, mode, Marker(), None, records=0)
     homes = {column.name.lower(): first for column in table.columns}
     for name, schema in shards[1:]:
@@ -31,7 +31,7 @@ def union(lake_table: str, shards: Sequence[Shard], wanted: Mode | None = None) 
             changes = changes_for(table, schema)
         except IncompatibleSchema as error:
             other = homes.get(str(error.context.get("column", "")).lower(), first)
-            raise disagree(error, lake_table, (other, name)) from error
+            raise shared_table_error(error, lake_table, (other, name)) from error
         columns = list(table.columns)
         for change in changes:
             homes[change.name.lower()] = name
@@ -43,8 +43,8 @@ def union(lake_table: str, shards: Sequence[Shard], wanted: Mode | None = None) 
     return table
 
 
-def disagree(error: IncompatibleSchema, lake_table: str, tables: Sequence[str]) -> IncompatibleSchema:
-    """Return the error of a table as one of the tables that share the lake table."""
+def shared_table_error(error: IncompatibleSchema, lake_table: str, tables: Sequence[str]) -> IncompatibleSchema:
+    """Return the error of one table as an error of all tables that share the lake table."""
     names = " and ".join(dict.fromkeys(tables))
     context = {name: value for name, value in error.context.items() if name not in ("table", "lake_table")}
     return IncompatibleSchema(

@@ -1,1 +1,1 @@
-"""What a merge takes, and what it makes of it: decided without Spark."""
+"""Planning of a merge: which batches each table needs, and how they apply; decided without Spark."""

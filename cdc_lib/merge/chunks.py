@@ -1,4 +1,4 @@
-"""Where chunks of snapshots lie among the changes."""
+"""Positions of snapshot chunks among the changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cdc_lib.model.position import Point
 
 
 def chunk_of(manifest: Manifest) -> SnapshotChunk:
-    """Return what a snapshot's manifest says of its chunk."""
+    """Return the chunk that a snapshot's manifest describes."""
     if manifest.chunk is None:
         raise AssertionError(manifest.id)
     return manifest.chunk

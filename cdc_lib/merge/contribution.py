@@ -1,4 +1,4 @@
-"""What one source table brings to the merge of a lake table; pure."""
+"""What one source table contributes to the merge of a lake table; pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cdc_lib.model.table_name import TableName
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one source table brings.
+    """What one source table contributes.
 
     Args:
         routed: the source table.
         work: what it needs.
-        schemas: the versions of its rows, as they are in the lake.
+        schemas: the schema versions of its rows, under the lake's column names.
         renames: of its columns, in order.
     """
 
@@ -35,40 +35,44 @@ class Contribution:
 
     @property
     def rows(self) -> int:
-        """Rows that it brings; after a merge of several nobody can tell whose were the last of their keys."""
-        files = (file for piece in self.work.inputs for file in piece.batch.manifest.files)
+        """Rows in its batches, before they are collapsed."""
+        files = (file for each in self.work.inputs for file in each.batch.manifest.files)
         return sum(file.rows for file in files if file.table == self.routed.table)
 
     def waiting(self, columns: Iterable[LakeColumn]) -> Marker:
-        """Return its marker, with the values for columns that the lake table does not have yet."""
+        """Return its marker, with the defaults of added columns that the lake table does not have yet."""
         have = {column.name.lower() for column in columns}
-        waiting: dict[str, PlacedDefault] = {}  # the last value of a column goes to all rows that those before it go to
-        for one, column in self._kept():
-            if column.lower() not in have:
-                waiting[column.lower()] = one
-        told = (
-            one for one in waiting.values() if one.added.value is not None
-        )  # NULL is what a new column has automatically
-        return replace(self.work.marker, pending_defaults=tuple(told))
+        waiting: dict[str, tuple[PlacedDefault, ...]] = {}
+        for placed, column in self._kept():
+            if (name := column.lower()) not in have:
+                # The last default of a column covers all rows of the earlier ones, unless a later epoch replays it.
+                earlier = waiting.get(name, ()) if placed.since is not None else ()
+                waiting[name] = (*earlier, placed)
+        # A new column is NULL automatically.
+        pending = tuple(placed for every in waiting.values() for placed in every if placed.added.value is not None)
+        return replace(self.work.marker, pending_defaults=pending)
 
     def filled(self, source: str) -> list[Filled]:
-        """Return what its rows have in columns that were added after them."""
-        whose = self.routed.constants(source)
-        return [Filled(one.before, column, one.added.value, whose) for one, column in self._kept()]
+        """Return the values of its older rows in columns that were added later."""
+        constants = self.routed.constants(source)
+        return [
+            Filled(placed.before, column, placed.added.value, constants, placed.since)
+            for placed, column in self._kept()
+        ]
 
     def superseded(self, source: str, state: LakeTable | None) -> list[Superseded]:
-        """Return which of its rows are taken out, or end; of these also such as come in the same merge."""
-        return _rules(self.work, self.routed.constants(source), standing=_has_rows_of(state, self.routed.table))
+        """Return which of its rows are removed or closed, including rows of the same merge."""
+        return _rules(self.work, self.routed.constants(source), has_rows=_has_rows_of(state, self.routed.table))
 
     @property
     def entries(self) -> tuple[TableReset, ...]:
-        """The entries of a list of changes that take all rows before them."""
+        """The entries of an append table that remove all rows before them."""
         if self.work.mode != "append":
             return ()
         return (*self.work.resets, *((self.work.list_start,) if self.work.list_start is not None else ()))
 
     def has_arrived(self, state: LakeTable) -> bool:
-        """Whether the lake table has what it brought."""
+        """Whether the lake table holds this contribution."""
         return has_arrived(state.markers[self.routed.table], self.work)
 
     def _kept(self) -> Iterator[tuple[PlacedDefault, str]]:
@@ -78,57 +82,59 @@ class Contribution:
 def kept_fills(
     fills: Iterable[PlacedDefault], renames: Sequence[ColumnRename], keeps: Callable[[str], bool]
 ) -> Iterator[tuple[PlacedDefault, str]]:
-    """Yield the values for columns that go into a lake table, with what these are called now.
+    """Yield the defaults of added columns that a lake table keeps, with the columns' current names.
 
     Args:
         fills: of a source table, in order.
         renames: of its columns, in order.
-        keeps: whether a column, by its name, goes there.
+        keeps: whether the lake table keeps a column of this name.
     """
-    for one in fills:
-        column = filled_column(one.added.column, renames_after(at_point(one.before.just_after()), renames))
+    for placed in fills:
+        column = filled_column(placed.added.column, renames_after(at_point(placed.before.just_after()), renames))
         if column is not None and keeps(column):
-            yield one, column
+            yield placed, column
 
 
-def _rules(work: TableWork, whose: Mapping[str, str], *, standing: bool) -> list[Superseded]:
-    """Return which rows of a source table are taken out, or end; of these also such as come in the same merge."""
+def _rules(work: TableWork, constants: Mapping[str, str], *, has_rows: bool) -> list[Superseded]:
+    """Return which rows of a source table are removed or closed, including rows of the same merge."""
     if work.mode in ("soft_delete", "scd2"):
-        found = [Superseded(Point(one.epoch, one.file, one.offset), whose, at=one.at) for one in work.resets]
-        if standing and work.rebuild_before is not None:
-            found.append(Superseded(work.rebuild_before, whose, at=work.rebuild_at, by_snapshot=True))
-        if work.rewrite is not None:  # of a table without rows too: so its changes are taken epoch by epoch
-            found.append(Superseded(work.rewrite[1], whose, since=work.rewrite[0]))
-        return found
-    if not standing:
+        rules = [Superseded(Point(one.epoch, one.file, one.offset), constants, at=one.at) for one in work.resets]
+        if has_rows and work.rebuild_before is not None:
+            rules.append(Superseded(work.rebuild_before, constants, at=work.rebuild_at, by_snapshot=True))
+        if work.rewrite is not None:  # also of an empty table: so its changes are merged epoch by epoch
+            rules.append(Superseded(work.rewrite[1], constants, since=work.rewrite[0]))
+        return rules
+    if not has_rows:
         return []
     if work.mode == "append":
-        found = _rules_of_list(work, whose)
+        rules = _rules_of_list(work, constants)
     else:
         before = max(filter(None, (work.rebuild_before, work.reset_before)), default=None)
-        found = [Superseded(before, whose, reads=True)] if before is not None else []
+        rules = [Superseded(before, constants, reads=True)] if before is not None else []
     if work.rewrite is not None:
-        found.append(Superseded(work.rewrite[1], whose, reads=work.rewrite_reads, since=work.rewrite[0]))
-    return found
+        rules.append(Superseded(work.rewrite[1], constants, reads=work.rewrite_reads, since=work.rewrite[0]))
+    return rules
 
 
-def _rules_of_list(work: TableWork, whose: Mapping[str, str]) -> list[Superseded]:
-    """Return which entries of a list of changes are taken out: those that a late first snapshot holds.
+def _rules_of_list(work: TableWork, constants: Mapping[str, str]) -> list[Superseded]:
+    """Return which entries of an append table are removed: those that a late first snapshot holds.
 
-    An entry before a new snapshot's rows voids those before it, which stay. Rows that an earlier snapshot read at the very same
-    place stand after that entry: they are taken out.
+    The start entry of a new snapshot voids all entries before it, which stay. Rows that an earlier snapshot read at the same
+    position sort after that entry: they are removed.
     """
     if work.list_start is not None and work.rebuild_before is not None:
         low = Point(work.list_start.epoch, work.list_start.file, work.list_start.offset)
-        return [Superseded(work.rebuild_before, whose, reads=True, since=low)] if low < work.rebuild_before else []
+        return [Superseded(work.rebuild_before, constants, reads=True, since=low)] if low < work.rebuild_before else []
     if work.supersedes is not None:
-        return [Superseded(work.supersedes, whose)]
-    # A first snapshot that is merged again: a list begins with it.
-    begins = work.rebuild_before is not None and work.rewrite is not None
-    return [Superseded(work.rebuild_before, whose, reads=True)] if begins and work.rebuild_before is not None else []
+        return [Superseded(work.supersedes, constants)]
+    # A first snapshot that is merged again: the table begins with it.
+    is_first = work.rebuild_before is not None and work.rewrite is not None
+    return (
+        [Superseded(work.rebuild_before, constants, reads=True)] if is_first and work.rebuild_before is not None else []
+    )
 
 
 def _has_rows_of(state: LakeTable | None, table: TableName) -> bool:
-    """Whether the lake may hold rows of a source table: of a shard that is new it has none yet, and none can be taken out."""
+    """Whether the lake may hold rows of a source table: it has none of a new shard."""
     marker = state.markers.get(table, Marker()) if state is not None else Marker()
     return marker.merged_to is not None or bool(marker.snapshots)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from cdc_lib.merge.plan import Batch
 from cdc_lib.merge.quarantined import marked
-from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
+from cdc_lib.model.manifest import DataFile
+from cdc_lib.model.merge_plan import Cut, MergePlan, MergeTotals, TableCut
+from cdc_lib.model.row_counts import NO_ROWS
+from cdc_lib.model.table_name import TableName
 
 
 def make_cut(
-    plan: MergePlan, batches: Sequence[Batch], tables: Sequence[TableCut], before: Cut | None, at: datetime
+    plan: MergePlan,
+    batches: Sequence[Batch],
+    tables: Sequence[TableCut],
+    before: Cut | None,
+    at: datetime,
+    seconds: float | None = None,
 ) -> Cut:
     """Return the cut that completes a plan.
 
@@ -19,12 +28,18 @@ def make_cut(
         plan: the plan.
         batches: its batches.
         tables: all lake tables of the source as they are now.
-        before: the cut before.
+        before: the previous cut.
         at: now (UTC).
+        seconds: how long the merge took.
     """
     times = [batch.manifest.last_time for batch in batches if batch.manifest.window is not None]
     if before is not None:
         times.append(before.event_time)
+    earlier = {(one.table, one.lake_table): one for one in before.tables} if before is not None else {}
+    files = _files_by_table(batches)
+    counted = [_counted(one, files.get(one.table, ()), earlier.get((one.table, one.lake_table))) for one in tables]
+    so_far = before.totals if before is not None else MergeTotals()
+    windows = sum(batch.manifest.window is not None for batch in batches)
     return Cut(
         source=plan.source,
         merge_id=plan.merge_id,
@@ -32,5 +47,32 @@ def make_cut(
         position=plan.stop,
         event_time=max((time for time in times if time is not None), default=None),
         at=at,
-        tables=tuple(sorted(marked(tables, plan), key=lambda cut: (cut.table, cut.lake_table))),
+        tables=tuple(sorted(marked(counted, plan), key=lambda cut: (cut.table, cut.lake_table))),
+        seconds=seconds,
+        totals=MergeTotals(
+            so_far.merges + 1,
+            so_far.windows + windows,
+            so_far.chunks + len(batches) - windows,
+            so_far.seconds + (seconds or 0.0),
+        ),
+    )
+
+
+def _files_by_table(batches: Sequence[Batch]) -> Mapping[TableName, Sequence[DataFile]]:
+    found: dict[TableName, list[DataFile]] = {}
+    for batch in batches:
+        for file in batch.manifest.files:
+            found.setdefault(file.table, []).append(file)
+    return found
+
+
+def _counted(cut: TableCut, files: Sequence[DataFile], before: TableCut | None) -> TableCut:
+    """Return a table of a cut with its rows in the files of this merge, and in those of all merges."""
+    known = [file.counts for file in files if file.counts is not None]
+    rows = sum(known, NO_ROWS)
+    return replace(
+        cut,
+        rows=rows if len(known) == len(files) else None,
+        total_rows=rows + (before.total_rows if before is not None else NO_ROWS),
+        total_bytes=sum(file.bytes for file in files) + (before.total_bytes if before is not None else 0),
     )

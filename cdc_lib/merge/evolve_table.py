@@ -1,4 +1,4 @@
-"""What a merge makes of a lake table before it writes rows: its mode, names, key and columns."""
+"""Changes to a lake table before a merge writes rows: its mode, names, key and columns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypeVar
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.evolution import can_be_rekeyed
 from cdc_lib.lake.modes import mode_of, refuse_change
-from cdc_lib.lake.routing import LakeMerge, alike
-from cdc_lib.lake.union import disagree, union
+from cdc_lib.lake.routing import LakeMerge, same_constants
+from cdc_lib.lake.union import shared_table_error, union
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.model.lake_table import MARKER_PROPERTY, LakeColumn, LakeTable
 from cdc_lib.model.schema import TableSchema
@@ -19,49 +19,49 @@ from cdc_lib.ports import MergeTarget
 Frame = TypeVar("Frame")
 
 
-def merge_mode(lake: LakeMerge, state: LakeTable | None, told: Sequence[Sequence[TableSchema]]) -> Mode:
-    """Return the mode in which a lake table is merged: the source file's, which a table that is must be able to follow.
+def merge_mode(lake: LakeMerge, state: LakeTable | None, schemas: Sequence[Sequence[TableSchema]]) -> Mode:
+    """Return the mode in which a lake table is merged: the source file's, if an existing table can follow it.
 
     Raises:
-        ConfigError: the source file gives it two.
-        MergeError: it cannot follow.
+        ConfigError: the source file gives the table two modes.
+        MergeError: the existing table cannot change to the mode.
     """
-    if not told:
+    if not schemas:
         return state.mode if state is not None else "mirror"
-    schema = told[0][-1]
-    wanted = mode_of(schema, lake.mode)
+    schema = schemas[0][-1]
+    configured = mode_of(schema, lake.mode)
     if state is None:
-        return wanted
+        return configured
     if bool(state.primary_key) != bool(schema.primary_key):
         return state.mode  # another key is refused where columns are compared
-    refuse_change(state.mode, wanted, lake.shares[0].table, str(lake.name))
-    return wanted
+    refuse_change(state.mode, configured, lake.routed_tables[0].table, str(lake.name))
+    return configured
 
 
 def evolved(
     target: MergeTarget[Frame], lake: LakeMerge, parts: Sequence[Contribution], state: LakeTable | None
 ) -> tuple[LakeColumn, ...]:
-    """Give the table the columns of all parts; what does not fit together stops it before anything is changed.
+    """Add the columns of all parts to the table; incompatible schemas are refused before anything is changed.
 
     Raises:
-        IncompatibleSchema: names the source tables that do not fit together.
+        IncompatibleSchema: names the incompatible source tables.
     """
     shards = [(part.routed.table, schema) for part in parts for schema in part.schemas]
     if len(parts) > 1 and shards:
         union(str(lake.name), shards, lake.mode)
-    renames = [one for part in parts for one in part.renames]
+    renames = [rename for part in parts for rename in part.renames]
     columns = (state or target.create(shards[0][1], lake.mode, renames)).columns
     for table, schema in shards:
         try:
             columns = target.evolve(schema).columns
         except IncompatibleSchema as error:
             others = others_of(lake, state, table)
-            raise disagree(error, str(lake.name), (table, *others)) if others else error from error
+            raise shared_table_error(error, str(lake.name), (table, *others)) if others else error from error
     return columns
 
 
 def rekeyed(target: MergeTarget[Frame], lake: LakeMerge, parts: Sequence[Contribution], state: LakeTable) -> LakeTable:
-    """Let the lake table have the key of a snapshot that replaces all of its rows."""
+    """Give the lake table the key of a snapshot that replaces all of its rows."""
     if len(parts) > 1 or parts[0].work.rebuild_before is None or others_of(lake, state, parts[0].routed.table):
         return state
     keys = {tuple(name.lower() for name in schema.primary_key) for schema in parts[0].schemas}
@@ -72,19 +72,19 @@ def rekeyed(target: MergeTarget[Frame], lake: LakeMerge, parts: Sequence[Contrib
 
 
 def others_of(lake: LakeMerge, state: LakeTable | None, table: str) -> list[str]:
-    """Return the other source tables that share a lake table, as far as its markers name them."""
+    """Return the other source tables of a lake table, as far as its markers name them."""
     carried: Mapping[str, str] = state.carried if state is not None else {}
     named = [table for _, _, table in map(_owner, carried) if table]
     return sorted({*named, *lake.tables} - {table})
 
 
-def is_alike(source: str, lake: LakeMerge, part: Contribution, state: LakeTable | None) -> bool:
-    """Whether rows of a source table cannot be distinguished from those of others that share the lake table."""
+def is_indistinct(source: str, lake: LakeMerge, part: Contribution, state: LakeTable | None) -> bool:
+    """Whether rows of a source table cannot be distinguished from those of another table in the same lake table."""
     carried: Mapping[str, str] = state.carried if state is not None else {}
     others: list[tuple[str, str]] = [(source, table) for table in lake.tables]
     others += [(other, table) for other, _, table in map(_owner, carried)]
-    own = (source, part.routed.table)
-    return bool(alike(source, part.routed, (other for other in others if other != own)))
+    this = (source, part.routed.table)
+    return bool(same_constants(source, part.routed, (other for other in others if other != this)))
 
 
 def _owner(marker: str) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""Ranges of keys that a snapshot brings whole: rows of the lake in them that it does not bring are gone at the source. Pure."""
+"""Key ranges that a snapshot read completely: lake rows in a range that it lacks were deleted at the source. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cdc_lib.model.schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class ReadRange:
-    """A range of keys that was read whole.
+    """A key range that was read completely.
 
     Args:
-        schema: of the table, as its last chunk saw it.
+        schema: of the table, when its last chunk was read.
         selection: the range.
-        low: position before the first SELECT. Rows of the lake with an order key before it, whose key no chunk brings, are
-            gone: a row that came later is in the binlog, and so does whatever became of it.
+        low: position before the first SELECT. Lake rows with an order key before it, whose key is in no chunk, were
+            deleted: all changes of a row inserted later are in the binlog.
         epoch: of the position.
         at: when it was read (UTC).
     """
@@ -33,32 +33,32 @@ class ReadRange:
 
     @property
     def point(self) -> Point:
-        """Where it was read."""
+        """The low watermark as a point."""
         return Point.at(self.epoch, self.low)
 
 
-def spans(chunks: Sequence[Manifest]) -> tuple[ReadRange, ...]:
-    """Return the ranges that chunks bring whole.
+def read_ranges(chunks: Sequence[Manifest]) -> tuple[ReadRange, ...]:
+    """Return the ranges that chunks read completely.
 
-    Of a table that was gone when its last chunk was to be read, nothing is known.
+    A table that was dropped before its last chunk was read has none.
 
     Args:
         chunks: of one table, each snapshot's in order.
     """
-    first: dict[str, Manifest] = {}
-    found = []
+    firsts: dict[str, Manifest] = {}
+    ranges = []
     for manifest in chunks:
         chunk = manifest.chunk
         if chunk is None:
             continue
-        begun = first.setdefault(chunk.snapshot_id, manifest)
+        first = firsts.setdefault(chunk.snapshot_id, manifest)
         if chunk.last and chunk.selection is not None and chunk.selection.is_range and manifest.schemas:
-            found.append(_span(manifest, chunk.selection, begun))
-    return tuple(found)
+            ranges.append(_read_range(manifest, chunk.selection, first))
+    return tuple(ranges)
 
 
-def _span(last: Manifest, part: RowSelection, first: Manifest) -> ReadRange:
-    begun: SnapshotChunk | None = first.chunk
-    if begun is None or first.first_time is None:
+def _read_range(last: Manifest, selection: RowSelection, first: Manifest) -> ReadRange:
+    chunk: SnapshotChunk | None = first.chunk
+    if chunk is None or first.first_time is None:
         raise AssertionError(first.id)
-    return ReadRange(next(iter(last.schemas.values())), part, begun.low_watermark, first.epoch, first.first_time)
+    return ReadRange(next(iter(last.schemas.values())), selection, chunk.low_watermark, first.epoch, first.first_time)

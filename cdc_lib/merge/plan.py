@@ -1,8 +1,8 @@
-"""Which batches a table still needs, and how they must be merged so that it ends right whatever came before.
+"""Which batches a table still needs, and how they are merged, independent of earlier merges.
 
-Law 6: a batch that the table's marker counts is left out. Law 5: rows are ordered by their order key, whichever batch
-brings them. A chunk of a snapshot may come after windows that are newer than it: the rows that those deleted must not come
-back, so the windows after its low watermark are merged with it once more (``replay``).
+Law 6: a batch that the table's marker counts is skipped. Law 5: rows are ordered by their order key, in any batch.
+A snapshot chunk may be merged after windows that are newer than it. The rows that those deleted must not come back, so
+the windows after its low watermark are merged with it again (``replay``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from datetime import datetime
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of
-from cdc_lib.merge.key_ranges import ReadRange, spans
-from cdc_lib.merge.table_resets import StatementEffects, is_of_database, statement_effects, swaps_in_what_came_before
+from cdc_lib.merge.key_ranges import ReadRange, read_ranges
+from cdc_lib.merge.table_resets import StatementEffects, is_of_database, statement_effects, swaps_in_earlier_shadow
 from cdc_lib.model.lake_table import Marker, PlacedDefault, SnapshotMark
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
@@ -30,7 +30,7 @@ class Batch:
 
     Args:
         key: of the manifest.
-        manifest: what it says.
+        manifest: its contents.
         commits: XA transactions that its window commits, each with the batch that holds its rows.
     """
 
@@ -39,7 +39,7 @@ class Batch:
     commits: tuple[tuple[Commit, Batch], ...] = ()
 
     def holds(self, table: str) -> bool:
-        """Whether it has rows or statements of the table, or says that a chunk of it has none."""
+        """Whether it has rows or statements of the table, or is an empty chunk of it."""
         return table in tables_of([self])
 
 
@@ -58,23 +58,22 @@ class TableWork:
     Args:
         table: ``database.table``.
         mode: how it is merged.
-        inputs: batches to read; empty when the table has them all.
+        inputs: batches to read; empty if the table has all of them.
         marker: the table's marker after the merge.
-        guard: whether the table may hold rows that are newer than some of the pieces.
-        replay: windows from the first to the second point must be merged along, because a chunk comes late.
-        supersedes: append mode: changes before this point are in the rows of a first snapshot that comes late.
-        rebuild_before: a snapshot brings the table again after changes that were left out: rows before this point are not of the source
-            any more unless it brings them.
+        guard: whether the table may hold rows that are newer than some of the inputs.
+        replay: windows from the first to the second point must be merged too, because a chunk comes late.
+        supersedes: append mode: changes before this point are in the rows of a late first snapshot.
+        rebuild_before: a new snapshot replaces the table's rows before this point; changes in between were left out.
         rebuild_at: when that snapshot began to be read.
-        reset_before: mirror mode: a statement took all rows of before this point.
-        resets: but for a mirror: where statements took all rows of before, in order; of a list of changes each is an entry.
-        list_start: append mode: the entry after which the rows of a new snapshot stand; None where the table has it, or needs none.
-        added_defaults: values that rows of before a point have in columns that were added; those whose column the lake
-            table does not get by this merge wait in its marker.
-        ahead_until: rows of the table that were read by themselves may show changes before this point already.
-        ranges: ranges of keys that are read again: rows of theirs that no chunk brings are gone.
-        rewrite: append and scd2: what the table has between these points is taken out, because the pieces bring all of it.
-        rewrite_reads: append mode: whether that counts for rows that a snapshot read as well.
+        reset_before: mirror mode: a statement removed all rows before this point.
+        resets: other modes: where statements removed all earlier rows, in order; each is an entry in append mode.
+        list_start: append mode: the entry that precedes the rows of a new snapshot; None if the table has it or needs none.
+        added_defaults: values of added columns for rows before a point; they wait in the marker until the lake table has
+            the column.
+        ahead_until: re-selected rows of the table may already show changes before this point.
+        ranges: key ranges that are read again: their lake rows that no chunk holds were deleted.
+        rewrite: append and scd2: the table's changes between these points are removed, because the inputs hold all of them.
+        rewrite_reads: append mode: whether that includes rows that a snapshot read.
     """
 
     table: TableName
@@ -117,32 +116,32 @@ def work_on(table: TableName, mode: Mode, batches: Sequence[Batch], marker: Mark
         mode: how it is merged.
         batches: all batches of the plan, in its order.
         marker: the table's marker; an empty one for a new table.
-        plan: the plan; the table is at its stop afterwards.
+        plan: the plan; the merge takes the table to its stop.
 
     Raises:
-        MergeError: a chunk comes without the one before it.
+        MergeError: the chunk before a chunk is missing.
     """
-    mine = [batch for batch in batches if batch.holds(table)]
-    chunks = [batch for batch in mine if batch.manifest.chunk is not None]
-    windows = [batch for batch in mine if batch.manifest.window is not None and _is_new(batch.manifest, marker)]
+    relevant = [batch for batch in batches if batch.holds(table)]
+    chunks = [batch for batch in relevant if batch.manifest.chunk is not None]
+    windows = [batch for batch in relevant if batch.manifest.window is not None and _is_new(batch.manifest, marker)]
     taken, after = _take_chunks(table, chunks, marker)
     if not taken and not windows:
         return TableWork(table, mode, (), marker)
     lows = [low_of(batch.manifest) for batch in taken]
     floor = _floor(mode, marker, after)
-    pieces = (*(MergeInput(batch, None) for batch in taken), *(MergeInput(batch, floor) for batch in windows))
+    inputs = (*(MergeInput(batch, None) for batch in taken), *(MergeInput(batch, floor) for batch in windows))
     merged_to = max(filter(None, (marker.merged_to, Point.at(plan.epoch, plan.stop))))
     late = min(lows, default=None)
     known = replace(marker, dropped=_dropped(table, marker, plan))
     now = statement_effects(table, (batch.manifest for batch in windows), marker.merged_to, known)
     after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, pending_defaults=())
     ahead = max(filter(None, (marker.ahead_until, after.ahead_until)), default=None)
-    read = spans([batch.manifest for batch in taken])
-    work = TableWork(table, mode, pieces, after, _needs_guard(pieces, marker), ahead_until=ahead, ranges=read)
-    begun = min(filter(None, (batch.manifest.first_time for batch in taken)), default=None)
-    work = replace(work, rebuild_before=_anew(table, taken, marker, after, plan), rebuild_at=begun)
+    ranges = read_ranges([batch.manifest for batch in taken])
+    work = TableWork(table, mode, inputs, after, _needs_guard(inputs, marker), ahead_until=ahead, ranges=ranges)
+    read_at = min(filter(None, (batch.manifest.first_time for batch in taken)), default=None)
+    work = replace(work, rebuild_before=_rebuild_point(table, taken, marker, after, plan), rebuild_at=read_at)
     if mode == "append" and work.rebuild_before is not None:
-        work = replace(work, list_start=_opens(lows, work.rebuild_before, begun))
+        work = replace(work, list_start=_list_start(lows, work.rebuild_before, read_at))
     if work.rebuild_before is None:
         refuse_unclear(table, now.unclear)
     work = following(work, now, floor)
@@ -156,22 +155,22 @@ def work_on(table: TableName, mode: Mode, batches: Sequence[Batch], marker: Mark
 
 
 def _dropped(table: str, marker: Marker, plan: MergePlan) -> Point | None:
-    """Return where the table was dropped, if it is still: perhaps while it was quarantined, as a release found."""
-    gone = (
+    """Return where the table was dropped, if it still is: perhaps while it was quarantined."""
+    released = (
         one
         for one in plan.quarantine
         if one.table == table and one.released_position is not None and not one.snapshot_id
     )
-    at = [Point.at(one.released_epoch, one.released_position) for one in gone if one.released_position is not None]
-    found = [point for point in at if marker.merged_to is None or point >= marker.merged_to]
-    return max(filter(None, (*found, marker.dropped)), default=None)
+    at = [Point.at(one.released_epoch, one.released_position) for one in released if one.released_position is not None]
+    dropped = [point for point in at if marker.merged_to is None or point >= marker.merged_to]
+    return max(filter(None, (*dropped, marker.dropped)), default=None)
 
 
 def refuse_unclear(table: str, unclear: str) -> None:
-    """Refuse to continue where an online schema change gave rows values that nobody told.
+    """Refuse to continue after an online schema change that set values which the binlog does not show.
 
     Raises:
-        MergeError: it did.
+        MergeError: ``unclear`` is not empty.
     """
     if unclear:
         raise MergeError(
@@ -181,8 +180,8 @@ def refuse_unclear(table: str, unclear: str) -> None:
         )
 
 
-def refuse_untold_swap(table: str, batches: Iterable[Batch], since: Point) -> None:
-    """Refuse to merge batches again that hold the end of an online schema change, and not its beginning.
+def refuse_partial_swap(table: str, batches: Iterable[Batch], since: Point) -> None:
+    """Refuse to merge batches again that hold the end of an online schema change without its beginning.
 
     Args:
         table: ``database.table``.
@@ -190,26 +189,26 @@ def refuse_untold_swap(table: str, batches: Iterable[Batch], since: Point) -> No
         since: changes before this point are not merged again.
 
     Raises:
-        MergeError: they do.
+        MergeError: they hold such an end.
     """
-    if swaps_in_what_came_before(table, (batch.manifest for batch in batches), since):
+    if swaps_in_earlier_shadow(table, (batch.manifest for batch in batches), since):
         raise MergeError(
             "an online schema change tool ended in the time that is merged again, and began before it",
-            hint="What rows have in columns that it added stands where it began. Let cdc backfill begin there, with an earlier "
-            "--since; else cdc snapshot reads the table again.",
+            hint="The batches at its beginning show the values of columns that it added. Use an earlier --since with "
+            "cdc backfill, or take a new snapshot of this table (cdc snapshot).",
             table=table,
         )
 
 
 def following(work: TableWork, now: StatementEffects, floor: Point | None = None) -> TableWork:
-    """Leave out what a statement took: a mirror has nothing of before it.
+    """Apply statements such as TRUNCATE: in mirror mode, all changes before them are left out.
 
-    Where deleted rows, versions or changes stay, all changes are merged, and the statement is one more.
+    In the other modes all changes are merged, and the statement is one more.
 
     Args:
         work: what the table needs.
-        now: what statements did.
-        floor: append mode: what happened before this point is in the rows of a snapshot, or was merged before.
+        now: effects of the statements.
+        floor: append mode: changes before this point are in the rows of a snapshot, or were merged already.
     """
     work = replace(work, added_defaults=(*now.added_defaults, *work.added_defaults))
     if work.mode == "append":
@@ -220,40 +219,40 @@ def following(work: TableWork, now: StatementEffects, floor: Point | None = None
     if now.before is None:
         return work
     before = max(filter(None, (work.reset_before, now.before)))
-    pieces = tuple(MergeInput(piece.batch, max(filter(None, (piece.floor, before)))) for piece in work.inputs)
-    return replace(work, inputs=pieces, reset_before=before)
+    inputs = tuple(MergeInput(each.batch, max(filter(None, (each.floor, before)))) for each in work.inputs)
+    return replace(work, inputs=inputs, reset_before=before)
 
 
-def _place(gone: TableReset) -> Point:
-    return Point(gone.epoch, gone.file, gone.offset)
+def _place(reset: TableReset) -> Point:
+    return Point(reset.epoch, reset.file, reset.offset)
 
 
-def _opens(lows: Iterable[Point], anew: Point, at: datetime | None) -> TableReset | None:
-    """Return the entry before a new snapshot's rows, when its first chunk is among those taken."""
+def _list_start(lows: Iterable[Point], rebuild: Point, at: datetime | None) -> TableReset | None:
+    """Return the entry before a new snapshot's rows, if its first chunk is among those taken."""
     low = min(lows)
-    return TableReset(*low, at) if low < anew else None
+    return TableReset(*low, at) if low < rebuild else None
 
 
-def _anew(table: str, taken: Sequence[Batch], before: Marker, after: Marker, plan: MergePlan) -> Point | None:
-    """Return before which point rows give way to a released table's snapshot, when its chunks are among those taken.
+def _rebuild_point(table: str, taken: Sequence[Batch], before: Marker, after: Marker, plan: MergePlan) -> Point | None:
+    """Return the point before which a released table's snapshot replaces rows, if its chunks are among those taken.
 
-    That is right after where it begins to be read, unless the table has chunks of it: an earlier snapshot may have been read
-    at the same place. Changes that the table has lie before it.
+    It is just after the snapshot's low watermark, because an earlier snapshot may have the same one; it is the watermark
+    itself if the table has chunks of the snapshot. Changes that the table has come before it.
     """
     released = {one.snapshot_id for one in plan.quarantine if one.table == table and one.snapshot_id}
-    brought = {chunk_of(batch.manifest).snapshot_id for batch in taken} & released
-    begins = [
+    new = {chunk_of(batch.manifest).snapshot_id for batch in taken} & released
+    points = [
         mark.low if before.snapshot(mark.snapshot_id) else mark.low.just_after()
         for mark in after.snapshots
-        if mark.snapshot_id in brought
+        if mark.snapshot_id in new
     ]
-    return max(begins, default=None)
+    return max(points, default=None)
 
 
 def replayed_windows(
     windows: Iterable[tuple[str, Point, Point]], replay: tuple[Point, Point], table: str
 ) -> tuple[str, ...]:
-    """Choose from ``(key, start, stop)`` of all stored windows those that lie between the two points, in order.
+    """Return the keys of the stored windows ``(key, start, stop)`` between two points, in order.
 
     Raises:
         MergeError: some of them are no longer stored.
@@ -280,12 +279,12 @@ def replayed_windows(
 
 
 def has_arrived(marker: Marker, work: TableWork) -> bool:
-    """Whether a table with this marker holds everything that the work was to bring."""
-    wanted = work.marker
-    if wanted.merged_to is not None and (marker.merged_to is None or marker.merged_to < wanted.merged_to):
+    """Whether a table with this marker holds everything that the work merges."""
+    target = work.marker
+    if target.merged_to is not None and (marker.merged_to is None or marker.merged_to < target.merged_to):
         return False
     return all(
-        (found := marker.snapshot(m.snapshot_id)) is not None and found.chunks >= m.chunks for m in wanted.snapshots
+        (mark := marker.snapshot(m.snapshot_id)) is not None and mark.chunks >= m.chunks for m in target.snapshots
     )
 
 
@@ -296,17 +295,17 @@ def _is_new(manifest: Manifest, marker: Marker) -> bool:
 
 
 def _take_chunks(table: str, chunks: Sequence[Batch], marker: Marker) -> tuple[list[Batch], Marker]:
-    """Return the chunks that the table does not have, and its marker with them.
+    """Return the chunks that the table does not have, and its marker after they are merged.
 
-    A snapshot that was begun before another one that the table has was given up for it: of a merge that was given up as well
-    and continues all the same, it would bring rows back that were deleted in between.
+    A snapshot that is older than another one that the table has was given up for it. An abandoned merge that still runs
+    would restore rows from it that were deleted in between.
     """
     taken = []
     for batch in sorted(chunks, key=lambda b: (chunk_of(b.manifest).snapshot_id, chunk_of(b.manifest).number)):
         chunk, low = chunk_of(batch.manifest), low_of(batch.manifest)
         read_to = read_to_of(batch.manifest)
-        begun = SnapshotMark(chunk.snapshot_id, 0, False, low, low, read_to, chunk.selection is not None)
-        mark = marker.snapshot(chunk.snapshot_id) or begun
+        first = SnapshotMark(chunk.snapshot_id, 0, False, low, low, read_to, chunk.selection is not None)
+        mark = marker.snapshot(chunk.snapshot_id) or first
         others = (other for other in marker.snapshots if other.snapshot_id != chunk.snapshot_id)
         newer = any((other.low, other.snapshot_id) > (low, chunk.snapshot_id) for other in others)
         if chunk.number < mark.chunks or newer:
@@ -326,21 +325,21 @@ def _take_chunks(table: str, chunks: Sequence[Batch], marker: Marker) -> tuple[l
 
 
 def _floor(mode: Mode, before: Marker, after: Marker) -> Point | None:
-    """Rows of windows before this point are in the table, or come with the snapshot in append mode."""
+    """Return the point before which rows of windows are in the table, or in the snapshot in append mode."""
     points = [before.merged_to] if before.merged_to is not None else []
     if mode == "append" and after.snapshots:
         points.append(max(mark.low for mark in after.snapshots))
     return max(points, default=None)
 
 
-def _needs_guard(pieces: Sequence[MergeInput], marker: Marker) -> bool:
+def _needs_guard(inputs: Sequence[MergeInput], marker: Marker) -> bool:
     top = marker.top
-    return top is not None and any(_begin(piece) < top for piece in pieces)
+    return top is not None and any(_begin(each) < top for each in inputs)
 
 
-def _begin(piece: MergeInput) -> Point:
-    manifest = piece.batch.manifest
+def _begin(item: MergeInput) -> Point:
+    manifest = item.batch.manifest
     if manifest.window is None:
         return low_of(manifest)
     start = Point.at(manifest.window.epoch, manifest.window.start)
-    return start if piece.floor is None else max(start, piece.floor)
+    return start if item.floor is None else max(start, item.floor)

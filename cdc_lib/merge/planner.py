@@ -1,4 +1,4 @@
-"""What the lake merges next, and when it has: the lake cursor's side of the pipeline."""
+"""Plans the next merge and acknowledges it: the lake cursor's side of the pipeline."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _MERGE_WINDOWS = 64
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """Plans the merges of one source.
+    """Planner of the merges of one source.
 
     Args:
         config: the source.
-        store: where batches and cuts lie.
+        store: holds batches and cuts.
         quarantine: knows what a merge waits for.
-        cursors: where cursors lie.
+        cursors: the cursor store.
     """
 
     config: SourceConfig
@@ -46,12 +46,12 @@ class Merging:
     cursors: CursorStore
 
     def planned(self, drain: Cursor, lake: Cursor) -> Cursor:
-        """Return the lake cursor with the next merge in flight; as it was when there is nothing to merge.
+        """Return the lake cursor with the next merge in flight; unchanged if there is nothing to merge.
 
         Raises:
-            CursorMoved: somebody else planned at the same moment.
+            CursorMoved: another process planned at the same time.
             MergeError: a window commits an XA transaction whose rows are in no batch.
-            BatchesMissing: the batch that comes next is not stored.
+            BatchesMissing: the next batch is not stored.
         """
         lake = self._in_its_epoch(drain, lake)
         held = self.quarantine.held(drain, lake)
@@ -64,13 +64,13 @@ class Merging:
         return lake if planned == lake else self.cursors.swap(lake, replace(planned, quarantine=drain.quarantine))
 
     def withdrawn(self, drain: Cursor, lake: Cursor, by: str) -> Cursor:
-        """Return the lake cursor without a merge in flight that would bring what a new snapshot replaces; else as it was.
+        """Return the lake cursor without a merge in flight that a new snapshot replaces in part; else unchanged.
 
-        Such a merge may be one that cannot be done, and what it would bring of other tables is planned again. A merge whose
-        cut is there is done.
+        Such a merge may be impossible; its batches of other tables are planned again. A merge with a published cut is
+        complete, and stays.
 
         Raises:
-            CursorMoved: somebody else moved the cursor at the same moment.
+            CursorMoved: another process moved the cursor at the same time.
         """
         tables = outdated(drain, lake)
         if not tables or cut_of(self.store, lake.source, plan_of(lake).merge_id) is not None:
@@ -79,12 +79,12 @@ class Merging:
         return self.cursors.swap(lake, lake.rolled_back(at=datetime.now(UTC), by=by, why=why))
 
     def oldest_batch(self) -> Manifest | None:
-        """Return the manifest of the first window that is stored."""
+        """Return the manifest of the oldest stored window; None without one."""
         stored = stored_windows(self.store, self.config.source)
         return load_manifest(self.store, stored[0].key) if stored else None
 
     def acknowledged(self, lake: Cursor, by: str) -> Cursor:
-        """Return the lake cursor after the merge in flight, if its cut is published; else as it was."""
+        """Return the lake cursor after the merge in flight, if its cut is published; else unchanged."""
         if not lake.is_merging:
             return lake
         if cut_of(self.store, lake.source, plan_of(lake).merge_id) is None:
@@ -100,7 +100,7 @@ class Merging:
         return replace(moved.with_snapshots(lake.in_flight_snapshots), in_flight_snapshots=())
 
     def _in_its_epoch(self, drain: Cursor, lake: Cursor) -> Cursor:
-        """Let the lake cursor follow into the next epoch when all that was acknowledged before it is merged."""
+        """Move the lake cursor to the next epoch when all earlier acknowledged batches are merged."""
         while (followed := lake.following(drain)) is not lake:
             lake = self.cursors.swap(lake, followed)
         return lake
@@ -116,18 +116,17 @@ class Merging:
                 if task.chunks and task.selection is None
             ]
             reads = [Point.at(m.epoch, m.chunk.low_watermark) for m in firsts if m is not None and m.chunk is not None]
-            # Where tables begin without a snapshot, that of some says nothing of the others.
+            # If tables start without a snapshot, snapshots of some say nothing about the others.
             all_read = len(reads) == len(firsts) and self.config.start == "snapshot"
             check_in_snapshots(unknown, reads if all_read else (), self.config.source)
 
     def _durable(self, drain: Cursor, lake: Cursor) -> Iterator[Manifest]:
-        """Yield the manifests of acknowledged windows that follow the lake cursor; none while a snapshot is unfinished.
+        """Yield the manifests of acknowledged windows after the lake cursor; none while a snapshot is unfinished.
 
-        A row that a snapshot still has to bring could otherwise come back after its delete was merged. What lies before a gap
-        is merged first.
+        Otherwise a later chunk could restore a row whose delete was already merged. Windows before a gap are merged first.
 
         Raises:
-            BatchesMissing: the one that comes next is not stored.
+            BatchesMissing: the next batch is not stored.
         """
         end = drain.end_of_epoch(lake.epoch)
         if drain.open_snapshots or end is None or lake.position == end:
@@ -140,7 +139,7 @@ class Merging:
 
 
 def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
-    """Return, per table, how far its snapshot is durable, where the lake has less."""
+    """Return the snapshots of which more chunks are durable than merged."""
     merged = {task.id: task for task in lake.snapshots}
     return tuple(task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0))
 
@@ -148,16 +147,16 @@ def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
 def in_order(
     drain: Cursor, lake: Cursor, tasks: Iterable[SnapshotTask], windows: Sequence[Window]
 ) -> tuple[tuple[SnapshotTask, ...], tuple[Window, ...]]:
-    """Return what a merge takes of snapshots and windows, so that no change comes later than a snapshot that has it.
+    """Return the snapshots and windows of a merge, so that no change is merged after a snapshot that includes it.
 
-    A snapshot in the place of what is left out waits until the lake has come to where that begins, and the windows after
-    there wait for it.
+    A snapshot that replaces excluded changes waits until the lake reaches the start of the exclusion, and later windows
+    wait for the snapshot.
 
     Args:
         drain: the drain cursor.
         lake: the lake cursor, with nothing in flight.
-        tasks: snapshots of which chunks are there to be merged.
-        windows: those that could be merged, in order.
+        tasks: snapshots with chunks to merge.
+        windows: windows to merge, in order.
     """
     records: dict[str, list[QuarantineRecord]] = {}
     for one in drain.quarantine:
@@ -174,7 +173,7 @@ def in_order(
 
 
 def refuse_withdrawn(cursors: CursorStore, plan: MergePlan) -> None:
-    """Refuse to publish the cut of a plan that the lake cursor has forgotten: tables may stand further than it says.
+    """Refuse to publish the cut of a plan that is no longer in flight: tables may be ahead of the lake cursor.
 
     Raises:
         MergeConflict: another plan is in flight, or none.
@@ -184,25 +183,25 @@ def refuse_withdrawn(cursors: CursorStore, plan: MergePlan) -> None:
         return
     raise MergeConflict(
         "the merge was planned again while it ran",
-        hint="What it brought is in the tables, and their markers show it. The next merge continues from there.",
+        hint="Its changes are in the tables, as their markers show. The next merge continues from there.",
         source=plan.source,
         merge=plan.merge_id,
     )
 
 
 def outdated(drain: Cursor, lake: Cursor) -> frozenset[str]:
-    """Return the tables of which the merge in flight would bring what is left out since, or a snapshot that was given up."""
-    left = [
+    """Return the tables whose changes in the merge in flight are excluded by now, or whose snapshot was given up."""
+    excluded = [
         excluded_tables(drain.quarantine, window.epoch, window.start)
         - excluded_tables(lake.quarantine, window.epoch, window.start)
         for window in lake.in_flight
     ]
-    dropped = {task.id for task in drain.snapshots if task.given_up}
-    return frozenset().union(*left, (task.name for task in lake.in_flight_snapshots if task.id in dropped))
+    given_up = {task.id for task in drain.snapshots if task.given_up}
+    return frozenset().union(*excluded, (task.name for task in lake.in_flight_snapshots if task.id in given_up))
 
 
 def plan_of(lake: Cursor) -> MergePlan:
-    """Return the plan that a lake cursor has in flight; a function of the cursor alone."""
+    """Return the merge plan that a lake cursor has in flight; it depends on the cursor alone."""
     merged = {task.id: task.chunks for task in lake.snapshots}
     batches = [
         layout.chunk_manifest_key(task, number)
@@ -211,14 +210,14 @@ def plan_of(lake: Cursor) -> MergePlan:
     ]
     batches.extend(layout.manifest_key(window) for window in lake.in_flight)
     stop = lake.in_flight[-1].stop if lake.in_flight else lake.position
-    brought = {task.snapshot_id for task in (*lake.snapshots, *lake.in_flight_snapshots) if task.chunks}
-    behind = lagging_tables(lake.quarantine, brought)
-    left = [
+    read = {task.snapshot_id for task in (*lake.snapshots, *lake.in_flight_snapshots) if task.chunks}
+    lagging = lagging_tables(lake.quarantine, read)
+    excluded = [
         f"{w.id} without {t}"
         for w in lake.in_flight
         for t in sorted(excluded_tables(lake.quarantine, w.epoch, w.start))
     ]
-    digest = hashlib.sha256("\n".join([*batches, *left]).encode()).hexdigest()[:12]
+    digest = hashlib.sha256("\n".join([*batches, *excluded]).encode()).hexdigest()[:12]
     merge_id = f"{lake.epoch:06d}-{stop.sortable}-{digest}"
     return MergePlan(
         lake.source,
@@ -229,6 +228,6 @@ def plan_of(lake: Cursor) -> MergePlan:
         tuple(batches),
         lake.prepared,
         lake.quarantine,
-        behind,
+        lagging,
         lake.source_uuid,
     )

@@ -1,4 +1,4 @@
-"""What a merge leaves out of tables that are quarantined, and as of where they stand: pure."""
+"""What a merge leaves out of quarantined tables, and the position as of which they are: pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from cdc_lib.model.table_name import TableName
 
 
 def without_quarantined(batches: Iterable[Batch], quarantined: Sequence[QuarantineRecord]) -> list[Batch]:
-    """Return batches as if they had nothing of the tables that are quarantined where their windows lie.
+    """Return the batches without the changes of tables that are quarantined at their windows.
 
-    Windows were drained in any order, some of them before it was known: what they hold of such a table must not be merged.
+    Windows are drained in any order, some before the quarantine was recorded: their changes of such a table must not be
+    merged.
     """
     return [_without(batch, quarantined) for batch in batches] if quarantined else list(batches)
 
@@ -23,23 +24,23 @@ def _without(batch: Batch, quarantined: Sequence[QuarantineRecord]) -> Batch:
     window = batch.manifest.window
     if window is None:
         return batch
-    gone = excluded_tables(quarantined, window.epoch, window.start)
-    if not gone:
+    excluded = excluded_tables(quarantined, window.epoch, window.start)
+    if not excluded:
         return batch
-    files = tuple(file for file in batch.manifest.files if file.table not in gone)
+    files = tuple(file for file in batch.manifest.files if file.table not in excluded)
     commits = tuple(
-        (replace(commit, prepared=replace(commit.prepared, tables=_others(commit.prepared.tables, gone))), held)
+        (replace(commit, prepared=replace(commit.prepared, tables=_others(commit.prepared.tables, excluded))), held)
         for commit, held in batch.commits
     )
-    statements = tuple(one for one in batch.manifest.statements if one.table not in gone)
+    statements = tuple(one for one in batch.manifest.statements if one.table not in excluded)
     return replace(batch, manifest=replace(batch.manifest, files=files, statements=statements), commits=commits)
 
 
-def _others(tables: Iterable[TableName], gone: Collection[TableName]) -> tuple[TableName, ...]:
-    return tuple(table for table in tables if table not in gone)
+def _others(tables: Iterable[TableName], excluded: Collection[TableName]) -> tuple[TableName, ...]:
+    return tuple(table for table in tables if table not in excluded)
 
 
 def marked(tables: Iterable[TableCut], plan: MergePlan) -> list[TableCut]:
-    """Return the tables of a cut, those that are quarantined with the position as of which they stand."""
-    behind = {one.table: one.position for one in plan.lagging}
-    return [replace(cut, as_of=behind.get(cut.table)) for cut in tables]
+    """Return the tables of a cut; ``as_of`` is the last merged position of each quarantined one."""
+    positions = {lag.table: lag.position for lag in plan.lagging}
+    return [replace(cut, as_of=positions.get(cut.table)) for cut in tables]

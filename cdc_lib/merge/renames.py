@@ -1,7 +1,7 @@
-"""Columns that got other names: which lake columns follow, and under which names rows of before them go in; pure.
+"""Renamed columns: which lake columns are renamed, and under which names older rows are written; pure.
 
-The lake's columns have the names of the newest rename that it knows. A row has the names of its place in the stream, so every
-rename after that place counts for it. One that comes again in a later epoch is the same rename: it counts once for a row.
+The lake's columns have the names after the newest rename that it knows. A row has the names at its position in the stream,
+so every later rename applies to it. A rename that is replayed in a later epoch is the same one: it applies once to a row.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from cdc_lib.model.table_name import TableName
 
 
 class NamesAt(NamedTuple):
-    """Where rows had their columns' names: at a point, or somewhere between two, as a SELECT between watermarks.
+    """Where rows had their column names: at a point, or between two, as a SELECT between watermarks.
 
-    ``names``, in lower case, tell then on which side of a rename the rows were read.
+    ``names``, in lower case, then show whether the rows were read before or after a rename.
     """
 
     since: Point
@@ -38,7 +38,7 @@ class NamesAt(NamedTuple):
 
 
 def renames_of(table: TableName, batches: Iterable[Batch]) -> tuple[ColumnRename, ...]:
-    """Return the renames that the windows of a merge tell of a table, in order."""
+    """Return the renames of a table's columns in the windows of a merge, in order."""
     return tuple(
         ColumnRename(table, Point.at(batch.manifest.epoch, one.position), one.names, one.gtid, one.stamp)
         for batch in batches
@@ -47,15 +47,15 @@ def renames_of(table: TableName, batches: Iterable[Batch]) -> tuple[ColumnRename
     )
 
 
-def known(state: LakeTable | None, table: str, told: Iterable[ColumnRename]) -> tuple[ColumnRename, ...]:
-    """Return the renames that a lake table knows of a source table, and those of a merge that it does not know, in order."""
-    had = [one for one in state.renames if one.table == table] if state is not None else []
-    places = {one.at for one in had}
-    return tuple(sorted((*had, *(one for one in told if one.at not in places)), key=lambda one: one.at))
+def known(state: LakeTable | None, table: str, new: Iterable[ColumnRename]) -> tuple[ColumnRename, ...]:
+    """Return the renames of a source table that a lake table knows, and the new ones of a merge, in order."""
+    recorded = [one for one in state.renames if one.table == table] if state is not None else []
+    places = {one.at for one in recorded}
+    return tuple(sorted((*recorded, *(one for one in new if one.at not in places)), key=lambda one: one.at))
 
 
 def names_at(manifest: Manifest, file: DataFile) -> NamesAt:
-    """Return where rows of a file had their names."""
+    """Return where rows of a file had their column names."""
     return names_at_schema(manifest, manifest.schemas[file.schema_id], file.renames)
 
 
@@ -65,24 +65,24 @@ def names_at_schema(manifest: Manifest, schema: TableSchema, renames: int = 0) -
     Args:
         manifest: of the batch.
         schema: of the rows.
-        renames: how many of the window's statements that rename columns of the table come before.
+        renames: how many of the window's renames of the table's columns come before the rows.
     """
     if manifest.window is None:
         names = frozenset(column.name.lower() for column in schema.columns)
         return NamesAt(low_of(manifest), read_to_of(manifest), names)
     if not renames:
         return at_point(Point.at(manifest.epoch, manifest.window.start))
-    own = [one for one in manifest.statements if one.table == schema.name and one.kind == "rename_columns"]
-    return at_point(Point.at(manifest.epoch, own[renames - 1].position).just_after())
+    statements = [one for one in manifest.statements if one.table == schema.name and one.kind == "rename_columns"]
+    return at_point(Point.at(manifest.epoch, statements[renames - 1].position).just_after())
 
 
 def at_point(point: Point) -> NamesAt:
-    """Return the place of rows of which it is known where they stand."""
+    """Return the place of rows with an exact position."""
     return NamesAt(point, point)
 
 
 def renames_after(place: NamesAt, renames: Sequence[ColumnRename]) -> tuple[ColumnRename, ...]:
-    """Return the renames that rows of a place have still before them, in order.
+    """Return the renames that apply to rows of a place, in order.
 
     Args:
         place: of the rows.
@@ -91,22 +91,22 @@ def renames_after(place: NamesAt, renames: Sequence[ColumnRename]) -> tuple[Colu
     Raises:
         IncompatibleSchema: rows were read while columns exchanged their names.
     """
-    found: list[ColumnRename] = []
+    later: list[ColumnRename] = []
     for one in renames:
-        if any(one.is_again(other) for other in found):
+        if any(one.is_again(other) for other in later):
             continue
-        mine = next((other for other in renames if other.at.epoch == place.since.epoch and one.is_again(other)), None)
-        if mine is None:
-            # A later epoch alone has it, or a former one had it already.
-            counts = all(other.at.epoch > place.since.epoch for other in renames if one.is_again(other))
+        same = next((other for other in renames if other.at.epoch == place.since.epoch and one.is_again(other)), None)
+        if same is None:
+            # Only later epochs have it, or an earlier one had it already.
+            applies = all(other.at.epoch > place.since.epoch for other in renames if one.is_again(other))
         else:
-            counts = _counts(place, mine)
-        if counts:
-            found.append(mine or one)
-    return tuple(sorted(found, key=lambda one: one.at))
+            applies = _applies(place, same)
+        if applies:
+            later.append(same or one)
+    return tuple(sorted(later, key=lambda one: one.at))
 
 
-def _counts(place: NamesAt, rename: ColumnRename) -> bool:
+def _applies(place: NamesAt, rename: ColumnRename) -> bool:
     if rename.at < place.since:
         return False
     if rename.at >= place.until:
@@ -115,10 +115,10 @@ def _counts(place: NamesAt, rename: ColumnRename) -> bool:
 
 
 def has_old_names(rename: ColumnRename, columns: Iterable[str]) -> bool:
-    """Whether columns have the names before a rename, and not those after it; where it is about none of them, yes.
+    """Whether columns have the names before a rename, and not those after it; true if it affects none of them.
 
     Raises:
-        IncompatibleSchema: they may be either.
+        IncompatibleSchema: the names may be either.
     """
     names = {column.lower() for column in columns}
     old, new = rename.old_names, rename.new_names
@@ -127,10 +127,10 @@ def has_old_names(rename: ColumnRename, columns: Iterable[str]) -> bool:
         return before
     if not names & (old | new):
         return True
-    raise _cannot_be_told(rename)
+    raise _unknown_names(rename)
 
 
-def _cannot_be_told(rename: ColumnRename) -> IncompatibleSchema:
+def _unknown_names(rename: ColumnRename) -> IncompatibleSchema:
     return IncompatibleSchema(
         f"columns were renamed ({_shown(rename)}) while rows of the table were read, and it is unknown which names "
         "these rows use",
@@ -142,61 +142,61 @@ def _cannot_be_told(rename: ColumnRename) -> IncompatibleSchema:
 def renamed_columns(schema: TableSchema, renames: Sequence[ColumnRename]) -> list[tuple[str, Column]]:
     """Return the columns of a schema under the names that they have after renames.
 
-    A column whose name another one took since is left out: it was dropped in between.
+    A column whose name another column took is left out: it was dropped in between.
     """
-    found: dict[str, tuple[str, Column]] = {}
+    renamed: dict[str, tuple[str, Column]] = {}
     for column in schema.columns:
-        name = now_called(column.name, renames)
-        if name == column.name and name.lower() in found:
+        name = current_name(column.name, renames)
+        if name == column.name and name.lower() in renamed:
             continue
-        found[name.lower()] = (name, column)
-    return [(name, column) for name, column in found.values()]
+        renamed[name.lower()] = (name, column)
+    return list(renamed.values())
 
 
 def renamed_schema(schema: TableSchema, renames: Sequence[ColumnRename]) -> TableSchema:
-    """Return a schema with the names that its columns have after renames."""
+    """Return a schema with its column names after renames."""
     if not renames:
         return schema
     columns = tuple(replace(column, name=name) for name, column in renamed_columns(schema, renames))
-    return replace(schema, columns=columns, primary_key=tuple(now_called(one, renames) for one in schema.primary_key))
+    return replace(schema, columns=columns, primary_key=tuple(current_name(one, renames) for one in schema.primary_key))
 
 
-def now_called(column: str, renames: Iterable[ColumnRename]) -> str:
-    """Return what a column is called after renames."""
+def current_name(column: str, renames: Iterable[ColumnRename]) -> str:
+    """Return a column's name after renames."""
     for one in renames:
         column = one.new_name(column)
     return column
 
 
 def placed_schemas(table: str, batches: Iterable[Batch]) -> Iterator[tuple[TableSchema, NamesAt]]:
-    """Yield the schemas in which the table's rows are written, and where they had those names, in the order of the batches."""
+    """Yield the schemas of the table's rows, and where the rows had these names, in the order of the batches."""
     for batch in batches:
         manifest = batch.manifest
         for commit, held in batch.commits:
             if table in commit.prepared.tables:
                 files = (file for file in held.manifest.prepared_files if file.table == table)
                 yield from ((held.manifest.schemas[f.schema_id], names_at(held.manifest, f)) for f in files)
-        mine = [file for file in manifest.files if file.table == table]
-        yield from ((manifest.schemas[file.schema_id], names_at(manifest, file)) for file in mine)
+        files = (file for file in manifest.files if file.table == table)
+        yield from ((manifest.schemas[file.schema_id], names_at(manifest, file)) for file in files)
         if manifest.chunk is not None:
-            told = (schema for schema in manifest.schemas.values() if schema.name == table)
-            yield from ((schema, names_at_schema(manifest, schema)) for schema in told)
+            schemas = (schema for schema in manifest.schemas.values() if schema.name == table)
+            yield from ((schema, names_at_schema(manifest, schema)) for schema in schemas)
 
 
 def renamed_schemas(table: str, batches: Iterable[Batch], renames: Sequence[ColumnRename]) -> tuple[TableSchema, ...]:
-    """Return the schemas of the table's rows, with the names that their columns have now, without repeats, in order."""
+    """Return the distinct schemas of the table's rows, with the current column names, in order."""
     placed = placed_schemas(table, batches)
-    found = (renamed_schema(schema, renames_after(place, renames)) for schema, place in placed)
-    return tuple({schema.id: schema for schema in found}.values())
+    renamed = (renamed_schema(schema, renames_after(place, renames)) for schema, place in placed)
+    return tuple({schema.id: schema for schema in renamed}.values())
 
 
 def newest_schema(table: str, batches: Sequence[Batch], renames: Sequence[ColumnRename]) -> TableSchema | None:
-    """Return the schema of the table's last rows in the batches, with the names of now; None when they have none."""
-    return next((found[-1] for batch in reversed(batches) if (found := renamed_schemas(table, [batch], renames))), None)
+    """Return the schema of the table's last rows in the batches, with the current column names; None without rows."""
+    return next((each[-1] for batch in reversed(batches) if (each := renamed_schemas(table, [batch], renames))), None)
 
 
 def filled_column(column: str, renames: Iterable[ColumnRename]) -> str | None:
-    """Return what a column that was added is called after renames; None where another one took its name: it was dropped."""
+    """Return an added column's name after renames; None if another column took its name: it was dropped."""
     for one in renames:
         name = one.new_name(column)
         if name == column and column.lower() in one.new_names - one.old_names:
@@ -207,11 +207,11 @@ def filled_column(column: str, renames: Iterable[ColumnRename]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """What a merge does to the columns of a lake table.
+    """The renames that a merge does in a lake table.
 
     Args:
-        names: lake columns and their new names, all at once; empty when none changes.
-        renames: what the lake table knows afterwards.
+        names: lake columns and their new names, applied all at once; empty if none changes.
+        renames: the renames that the lake table knows afterwards.
     """
 
     names: dict[str, str]
@@ -221,28 +221,28 @@ class Renaming:
 def renaming(
     state: LakeTable,
     marker: Marker,
-    told: Sequence[ColumnRename],
+    new: Sequence[ColumnRename],
     keeps: Callable[[str], bool],
     others: Sequence[str],
     switches: Sequence[EpochChange] = (),
 ) -> Renaming | None:
-    """Decide what renames do to the columns of a lake table; None where it knows them all.
+    """Decide how renames change the columns of a lake table; None if it knows all of them.
 
     Args:
         state: the lake table.
         marker: of the source table, before the merge.
-        told: of the source table, by the merge's windows.
-        keeps: whether a column, by its name, goes into the lake table.
+        new: renames of the source table in the merge's windows.
+        keeps: whether the lake table keeps a column of this name.
         others: other source tables whose rows it holds.
         switches: how the source's epochs began.
 
     Raises:
-        IncompatibleSchema: others share the column, the lake keeps the new name for itself, or columns exchanged their names
-            before rows were read back.
-        ConfigError: a route keeps a column and not its new name.
+        IncompatibleSchema: other tables share the column, the new name is reserved in the lake, or columns exchanged their
+            names before rows were re-selected.
+        ConfigError: a route keeps a column but not its new name.
     """
     places = {(one.table, one.at) for one in state.renames}
-    new = [one for one in told if (one.table, one.at) not in places]
+    new = [one for one in new if (one.table, one.at) not in places]
     if not new:
         return None
     names = {column.name: column.name for column in state.columns}
@@ -262,17 +262,17 @@ def renaming(
 
 
 def _displaced(rename: ColumnRename, columns: Iterable[str]) -> Names:
-    """Return lake columns whose names others take, and free names: the source has dropped them, and the lake keeps them."""
+    """Return lake columns whose names others take, with free names: the source dropped them, and the lake keeps them."""
     have = {column.lower(): column for column in columns}
     renamed, taken = rename.old_names, have.keys() | rename.new_names
-    found = []
+    displaced = []
     for _, new in rename.names:
         if new.lower() in have.keys() - renamed:
             tries = (f"{new}_old{number or ''}" for number in count())
             name = next(name for name in tries if name.lower() not in taken)
             taken |= {name.lower()}
-            found.append((have[new.lower()], name))
-    return tuple(found)
+            displaced.append((have[new.lower()], name))
+    return tuple(displaced)
 
 
 def _is_before(
@@ -280,48 +280,54 @@ def _is_before(
 ) -> bool:
     """Whether the lake's columns have the names before a rename that it does not know."""
     if state.snapshot_id is None:
-        return True  # without a row, names are those that the merge gave
+        return True  # an empty table has the names of its creation
     reached = [mark.low for mark in marker.snapshots if not mark.partial]
     if any(rename.at < point for point in (marker.merged_to, *reached) if point is not None):
         return False
     if any(rename.at < mark.read_to for mark in marker.snapshots):
         return has_old_names(rename, columns)
     if marker.reselected is not None and rename.at < marker.reselected.high:
-        return _is_before_read_back(rename, columns)
-    if not _is_read_again(rename, switches):
-        beyond = any(_was_read_after(rename, mark.read_to, switches) for mark in marker.snapshots)
-        return has_old_names(rename, columns) if beyond else True
-    # The epochs before had it where nothing of the table was merged, as before its snapshot; else it would be known.
+        return _is_before_reselect(rename, columns)
+    replayed = _is_replayed(rename, switches)
+    if not replayed:
+        unsure = replayed is None or any(_was_read_after(rename, mark.read_to, switches) for mark in marker.snapshots)
+        return has_old_names(rename, columns) if unsure else True
+    # Earlier epochs had it before anything of the table was merged, as before its snapshot; else it would be known.
     have = {column.lower() for column in columns}
     old, new = rename.old_names, rename.new_names
     return bool(have & (old - new)) and not have & (new - old)
 
 
-def _is_before_read_back(rename: ColumnRename, columns: Iterable[str]) -> bool:
-    """Whether columns follow a rename of before the end of a read-back, which saw the table with all names that were known.
+def _is_before_reselect(rename: ColumnRename, columns: Iterable[str]) -> bool:
+    """Whether columns follow a rename before the end of a re-selection, which saw the table with all known names.
 
     Raises:
-        IncompatibleSchema: it is about one of those: the name was taken away and given to a column once more, perhaps to
-            another one, so that rows of either side stand in the lake's column.
+        IncompatibleSchema: it affects one of these names: the name was reused, perhaps for another column, so the lake's
+            column may hold values of both.
     """
     have = {column.lower() for column in columns}
     if have & rename.old_names:
-        raise _cannot_be_told(rename)
-    return not have & rename.new_names  # a column that was added meanwhile came under its new name
+        raise _unknown_names(rename)
+    return not have & rename.new_names  # a column that was added in between came under its new name
 
 
-def _is_read_again(rename: ColumnRename, switches: Sequence[EpochChange]) -> bool:
-    """Whether a rename was run before the epochs before its own were left."""
-    left = [
-        one.previous_end.time for one in switches if one.epoch <= rename.at.epoch and one.previous_end.time is not None
-    ]
-    return any(datetime.fromtimestamp(rename.stamp, UTC) <= time for time in left)
+def _is_replayed(rename: ColumnRename, switches: Sequence[EpochChange]) -> bool | None:
+    """Whether a rename ran before an earlier epoch ended; None if clocks say so and no GTID does.
+
+    The clocks of two servers may be minutes apart, so a rename that is new may have the earlier time.
+    """
+    ends = [one.previous_end for one in switches if one.epoch <= rename.at.epoch]
+    known = [end.has_gtid(rename.gtid) for end in ends]
+    if True in known or None not in known:
+        return True in known
+    stamp = datetime.fromtimestamp(rename.stamp, UTC)
+    return None if any(end.time is not None and stamp <= end.time for end in ends) else False
 
 
 def _was_read_after(rename: ColumnRename, read_to: Point, switches: Sequence[EpochChange]) -> bool:
-    """Whether a snapshot of a former epoch was read up to a point after a rename, which a rewind then kept from being drained.
+    """Whether a snapshot of an earlier epoch was read past a rename, whose window was not drained because of a rewind.
 
-    Points of two epochs compare as places of one binlog as long as somebody only moved the cursor.
+    Positions of two epochs are comparable if only rewinds lie between them: both are in the same binlog.
     """
     between = [one for one in switches if read_to.epoch < one.epoch <= rename.at.epoch]
     return bool(between) and all(one.kind == "rewind" for one in between) and rename.at[1:] < read_to[1:]

@@ -1,8 +1,8 @@
-"""What statements did to the rows of a table, by the manifests of a run of windows: pure.
+"""Effects of DDL statements on the rows of a table, from the manifests of consecutive windows: pure.
 
-CREATE TABLE IF NOT EXISTS is in the binlog also where it did nothing. Whether it made the table depends on what came
-before it, perhaps long ago: so it is decided here, where windows come in order, and the table's marker remembers a DROP. So
-it does with what an online schema change tool does to its shadow, which counts from the swap on.
+CREATE TABLE IF NOT EXISTS is in the binlog even if it did nothing. Whether it created the table depends on earlier
+statements: so it is decided here, where windows come in order, and the table's marker remembers a DROP. The marker also
+remembers an online schema change tool's statements on its shadow table; they take effect at the swap.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from cdc_lib.model.ddl_effect import TableStatement
+from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.lake_table import Marker, PlacedDefault, Shadow
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
@@ -20,16 +20,16 @@ from cdc_lib.model.table_name import EVERY_TABLE, TableName
 
 @dataclass(frozen=True, slots=True)
 class StatementEffects:
-    """What became of a table.
+    """Effects of statements on a table.
 
     Args:
-        before: rows of before this point are gone; None when none are.
-        dropped: where the table was dropped, if it was not created since.
-        shadow: what a tool did to the shadow that it has not swapped in yet; None for nothing.
+        before: rows before this point were removed; None if none were.
+        dropped: where the table was dropped, unless it was created again.
+        shadow: changes to a shadow table that is not swapped in yet; None without one.
         added_defaults: in order.
-        unclear: why it is not known what rows got; empty when it is.
-        resets: where all rows of before were taken, also by a DROP, in order.
-        entries: what of that is an entry of a list of changes: a CREATE of a table that is not there takes nothing.
+        unclear: why values of added columns are unknown; empty if they are known.
+        resets: where all earlier rows were removed, also by a DROP, in order.
+        entries: those of them that are entries in append mode: a CREATE of a missing table removes nothing.
     """
 
     before: Point | None = None
@@ -44,12 +44,12 @@ class StatementEffects:
 def statement_effects(
     table: str, manifests: Iterable[Manifest], since: Point | None, before: Marker
 ) -> StatementEffects:
-    """Follow the statements on a table.
+    """Return the effects of the statements on a table.
 
     Args:
         table: ``database.table``.
         manifests: of windows, in the stream's order.
-        since: statements before this point are done; None for none.
+        since: statements before this point are already merged; None for none.
         before: what the table's marker remembers of the statements before them.
     """
     now = StatementEffects(dropped=before.dropped, shadow=before.shadow, added_defaults=before.pending_defaults)
@@ -64,16 +64,16 @@ def statement_effects(
 def _counted(
     now: StatementEffects, before: StatementEffects, statement: TableStatement, at: Point, manifest: Manifest
 ) -> StatementEffects:
-    """Add the place of a statement that took the rows."""
+    """Add the position of a statement that removed the rows."""
     if statement.kind != "drop" and now.before == before.before:
         return now
-    gone = TableReset(*at, statement.time or manifest.last_time, statement.gtid)
-    takes = statement.replaces or statement.kind in ("truncate", "drop")
-    return replace(now, resets=(*now.resets, gone), entries=(*now.entries, gone) if takes else now.entries)
+    reset = TableReset(*at, statement.time or manifest.last_time, statement.gtid)
+    removes = statement.replaces or statement.kind in ("truncate", "drop")
+    return replace(now, resets=(*now.resets, reset), entries=(*now.entries, reset) if removes else now.entries)
 
 
 def _after(now: StatementEffects, statement: TableStatement, at: Point) -> StatementEffects:
-    """Return what is so after one more statement."""
+    """Return the effects after one more statement."""
     kind = statement.kind
     if kind == "drop":
         now = replace(now, dropped=at)
@@ -82,9 +82,7 @@ def _after(now: StatementEffects, statement: TableStatement, at: Point) -> State
     elif kind == "create" or (kind == "create_if_missing" and now.dropped is not None):
         now = replace(now, before=at, dropped=None, added_defaults=(), unclear="")
     elif kind == "fill":
-        now = replace(
-            now, added_defaults=(*now.added_defaults, *(PlacedDefault(at, fill) for fill in statement.added_defaults))
-        )
+        now = replace(now, added_defaults=(*now.added_defaults, *_placed(statement.added_defaults, statement, at)))
     elif kind == "shadow":
         now = replace(now, shadow=None)
     elif kind == "shadow_fill":
@@ -92,14 +90,18 @@ def _after(now: StatementEffects, statement: TableStatement, at: Point) -> State
         shadow = Shadow((*before.added_defaults, *statement.added_defaults), before.unclear or statement.unclear)
         now = replace(now, shadow=shadow)
     elif kind == "swap" and now.shadow is not None:
-        placed = tuple(PlacedDefault(at, fill) for fill in now.shadow.added_defaults)
+        placed = _placed(now.shadow.added_defaults, statement, at)
         unclear = now.unclear or now.shadow.unclear
         now = replace(now, shadow=None, added_defaults=(*now.added_defaults, *placed), unclear=unclear)
     return now
 
 
-def swaps_in_what_came_before(table: str, manifests: Iterable[Manifest], since: Point | None) -> bool:
-    """Whether an online schema change tool put a shadow in a table's place that it had begun to make before a point.
+def _placed(defaults: Iterable[AddedDefault], statement: TableStatement, at: Point) -> tuple[PlacedDefault, ...]:
+    return tuple(PlacedDefault(at, one, statement.gtid, statement.time) for one in defaults)
+
+
+def swaps_in_earlier_shadow(table: str, manifests: Iterable[Manifest], since: Point | None) -> bool:
+    """Whether an online schema change tool swapped in a shadow table that it had created before a point.
 
     Args:
         table: ``database.table``.
@@ -116,15 +118,15 @@ def is_of_database(statement: TableStatement) -> bool:
     return statement.table.table == EVERY_TABLE
 
 
-def spread(manifest: Manifest, known: Collection[TableName]) -> Manifest:
-    """Return a manifest with a statement for each table where it has one for a whole database.
+def expand_database_statements(manifest: Manifest, known: Collection[TableName]) -> Manifest:
+    """Return a manifest whose statements on a whole database are replaced by one for each table.
 
     Args:
         manifest: of a window.
         known: every table that the lake may have.
     """
-    found: list[TableStatement] = []
+    statements: list[TableStatement] = []
     for one in manifest.statements:
         tables = [table for table in sorted(known) if table.database == one.table.database]
-        found += [replace(one, table=table) for table in tables] if is_of_database(one) else [one]
-    return replace(manifest, statements=tuple(found))
+        statements += [replace(one, table=table) for table in tables] if is_of_database(one) else [one]
+    return replace(manifest, statements=tuple(statements))

@@ -1,1 +1,1 @@
-"""Values that all rooms share: what is persisted, and what is decided on. Pure."""
+"""Values that all folders share: persisted documents, and the inputs and results of decisions. Pure."""

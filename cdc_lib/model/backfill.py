@@ -1,4 +1,4 @@
-"""What is merged again: a time, and what the archived batches hold of it."""
+"""What a backfill merges again: a period, and the stored batches in it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.table_name import TableName
 
 Into = Literal["live", "copy"]
-"""The lake tables themselves, or tables beside them."""
+"""Merge into the lake tables themselves, or into new tables with a suffix."""
 
 COPY_SUFFIX = "__backfill"
-"""What is after the name of a lake table beside which a table is made."""
+"""Suffix of a new table: it comes after the name of the lake table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A stretch of commit times.
+    """A range of commit times.
 
     Args:
-        since: first moment that belongs to it (UTC); None for all that is stored.
-        until: first moment that no longer does (UTC); None for now.
+        since: first time in the range (UTC); None for the oldest stored batch.
+        until: first time after the range (UTC); None for now.
     """
 
     since: datetime | None = None
@@ -38,14 +38,14 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class BackfillRequest:
-    """What a backfill was asked for.
+    """The options of a backfill.
 
     Args:
         period: commit times.
-        tables: patterns; all tables without.
-        into: the lake tables, or tables beside them.
-        suffix: of the names of the tables beside them.
-        batches: where batches were drained again, for hints; empty without.
+        tables: patterns; all tables if empty.
+        into: the lake tables, or new tables.
+        suffix: suffix of the new tables' names.
+        batches: where batches were drained again, for hints; empty if none were.
     """
 
     period: Period
@@ -60,9 +60,9 @@ class ArchivedWindow:
     """One window whose batch is stored and acknowledged by the lake.
 
     Args:
-        key: of its manifest.
-        start: first point that belongs to it.
-        stop: first point that no longer does.
+        key: key of its manifest.
+        start: first point in the window.
+        stop: first point after the window.
     """
 
     key: str
@@ -75,9 +75,9 @@ class ArchivedSnapshot:
     """A table's snapshot whose chunks are all stored.
 
     Args:
-        keys: of the chunks' manifests, in order.
+        keys: keys of the chunks' manifests, in order.
         low: low watermark of the first chunk.
-        read_to: greatest high watermark: once everything before it is merged, the rows are of one moment.
+        read_to: greatest high watermark: once everything before it is merged, the rows are consistent as of one position.
     """
 
     keys: tuple[str, ...]
@@ -91,13 +91,13 @@ class Backfill:
 
     Args:
         source: name of the source.
-        begin: where the first batch of it begins.
-        end: where the last one ends.
-        lake: where the lake cursor is: a merge that is under way may have brought tables further.
+        begin: where its first batch begins.
+        end: where its last batch ends.
+        lake: where the lake cursor is; a running merge may have moved tables further.
         windows: every window that is stored and acknowledged by the drain, in order.
-        chosen: how many of them lie in the period.
-        snapshots: those that were read in the period.
-        quarantine: stretches of which the lake has nothing of a table.
+        chosen: how many of them are in the period.
+        snapshots: snapshots that were read in the period.
+        quarantine: binlog ranges in which a table's changes were not merged.
         from_start: whether the source began at ``begin``, without reading rows.
     """
 
@@ -112,13 +112,13 @@ class Backfill:
     from_start: bool = False
 
     def between(self, low: Point, high: Point) -> tuple[ArchivedWindow, ...]:
-        """Return the windows that have something between two points."""
+        """Return the windows that overlap the range between two points."""
         return tuple(window for window in self.windows if window.stop > low and window.start < high)
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOutWindows:
-    """Windows of a table that do not count, because a later snapshot replaced their rows under another primary key.
+    """Windows of a table that are ignored, because a later snapshot replaced their rows under another primary key.
 
     Args:
         table: ``database.table``.
@@ -148,10 +148,10 @@ class BackfillPreview:
 
     Args:
         period: what was asked for.
-        windows: how many lie in it.
-        snapshots: how many tables were read whole in it.
-        tables: that have something in them.
-        left_out: windows that would not count, because their rows have another primary key.
+        windows: how many windows are in it.
+        snapshots: how many tables have a full snapshot in it.
+        tables: tables with changes in these.
+        left_out: windows that would be ignored, because their rows have another primary key.
         refused: tables whose rows have several primary keys.
     """
 

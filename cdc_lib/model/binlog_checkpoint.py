@@ -1,4 +1,4 @@
-"""A place in a server's binlog with all that a cursor has to know of it."""
+"""A position in a server's binlog with all that a cursor must know about it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.model.commit import Commit
+from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 
@@ -15,13 +16,13 @@ class BinlogCheckpoint:
     """A transaction boundary.
 
     Args:
-        identity: server that it lies on.
-        position: of it.
-        time: when the last transaction before it committed; when its file was made where none is known; None without either.
+        identity: server of the binlog.
+        position: its position.
+        time: commit time of the last transaction before it; else creation time of its file; None if both are unknown.
         gtid_set: GTIDs of all transactions before it.
-        gtids_known: whether ``gtid_set`` tells the place: transactions before it have GTIDs.
-        file_time: when the file of the position was made, in whole seconds of the server's clock.
-        last: commit of the last transaction before it; None where none is known.
+        gtids_known: whether ``gtid_set`` identifies the position: the transactions before it have GTIDs.
+        file_time: creation time of the binlog file, in whole seconds of the server's clock.
+        last: commit of the last transaction before it; None if unknown.
     """
 
     identity: ServerIdentity
@@ -32,6 +33,13 @@ class BinlogCheckpoint:
     file_time: datetime | None
     last: Commit | None = None
 
+    def has_gtid(self, gtid: str) -> bool | None:
+        """Whether the transaction of a GTID is before the checkpoint; None if GTIDs cannot decide it."""
+        if not gtid or not self.gtids_known:
+            return None
+        flavor = self.identity.flavor
+        return not GtidSet.parse(flavor, gtid).minus(GtidSet.parse(flavor, self.gtid_set))
+
     def with_time(self, time: datetime) -> BinlogCheckpoint:
-        """Return the same place with another time."""
+        """Return the same position with another time."""
         return replace(self, time=time)

@@ -1,6 +1,6 @@
-"""A change of a drain cursor for each of many tables, in one pass: pure.
+"""Changes a drain cursor for many tables in one pass. Pure.
 
-What a cursor holds of one table depends on no other table, so each is changed alone, in a cursor that holds nothing else.
+A cursor's records of one table depend on no other table. So each table is changed alone, in a cursor with its records only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Change = Callable[[Cursor], Cursor]
 
 
 def table_by_table(cursor: Cursor, changes: Iterable[tuple[str, Change]]) -> Cursor:
-    """Return a drain cursor after changes of single tables; those of one table in their order.
+    """Return a drain cursor after changes of single tables. Changes of one table are applied in order.
 
     Records keep their places, and new ones come last, in the order of the tables.
 
@@ -25,31 +25,31 @@ def table_by_table(cursor: Cursor, changes: Iterable[tuple[str, Change]]) -> Cur
         cursor: the drain cursor.
         changes: ``database.table`` of each, and the change.
     """
-    wanted: dict[str, list[Change]] = {}
+    by_table: dict[str, list[Change]] = {}
     for table, change in changes:
-        wanted.setdefault(table, []).append(change)
-    if not wanted:
+        by_table.setdefault(table, []).append(change)
+    if not by_table:
         return cursor
-    tasks: dict[str, list[SnapshotTask]] = {table: [] for table in wanted}
+    tasks: dict[str, list[SnapshotTask]] = {table: [] for table in by_table}
     for task in cursor.snapshots:
         if (mine := tasks.get(task.name)) is not None:
             mine.append(task)
-    records: dict[str, list[QuarantineRecord]] = {table: [] for table in wanted}
-    for one in cursor.quarantine:
-        if (known := records.get(one.table)) is not None:
-            known.append(one)
+    records: dict[str, list[QuarantineRecord]] = {table: [] for table in by_table}
+    for record in cursor.quarantine:
+        if (known := records.get(record.table)) is not None:
+            known.append(record)
     changed: dict[str, Cursor] = {}
-    for table, steps in wanted.items():
+    for table, steps in by_table.items():
         alone = replace(cursor, snapshots=tuple(tasks[table]), quarantine=tuple(records[table]))
         for step in steps:
             alone = step(alone)
         changed[table] = alone
-    kept = {table: iter(changed[table].quarantine[: len(records[table])]) for table in wanted}
+    kept = {table: iter(changed[table].quarantine[: len(records[table])]) for table in by_table}
     quarantined: list[QuarantineRecord] = []
-    for one in cursor.quarantine:
-        after = next(kept[one.table], None) if one.table in kept else one
+    for record in cursor.quarantine:
+        after = next(kept[record.table], None) if record.table in kept else record
         quarantined += [after] if after is not None else []
-    for table in wanted:
+    for table in by_table:
         quarantined += changed[table].quarantine[len(records[table]) :]
     snapshots = (task for alone in changed.values() for task in alone.snapshots)
     return replace(cursor, quarantine=tuple(quarantined)).with_snapshots(snapshots)

@@ -1,6 +1,6 @@
-"""Foreign keys by which a server changes rows of other tables than those that a statement names: pure.
+"""Foreign keys with cascades: a statement changes rows of tables that it does not name. Pure.
 
-MariaDB, and MySQL before 9.6, run cascades inside the storage engine, and their binlog has none of the rows that these change.
+MariaDB, and MySQL before 9.6, run cascades inside the storage engine; their binlog has no events for these rows.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ TableName = tuple[str, str]
 """Database and table."""
 
 OnCascade = Literal["snapshot", "stop", "ignore"]
-"""What becomes of a table whose rows a cascade may have changed: it is read again, the window stops, or nothing."""
+"""Policy for a table whose rows a cascade may have changed: re-snapshot it, stop the window, or ignore it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key that changes rows of its own table when its parent changes.
+    """A foreign key that changes rows of the child table when the parent changes.
 
     Args:
-        child: the table that has it.
-        parent: the table that it refers to.
-        columns: names of the parent's columns.
-        on_delete: whether a delete in the parent changes the child (CASCADE, SET NULL, SET DEFAULT).
-        on_update: whether other values in the parent's columns do.
+        child: table with the foreign key.
+        parent: referenced table.
+        columns: names of the referenced columns.
+        on_delete: whether a DELETE in the parent changes the child (CASCADE, SET NULL, SET DEFAULT).
+        on_update: whether an UPDATE of the referenced columns does.
     """
 
     child: TableName
@@ -37,12 +37,12 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Cascades:
-    """What a server changes without writing it to its binlog.
+    """Row changes that a server may not write to its binlog.
 
     Args:
-        logged: whether it does write it.
-        keys: the foreign keys that change rows; of no interest where that is logged.
-        unseen: tables whose keys the server does not show.
+        logged: whether the server does write them.
+        keys: the foreign keys that change rows; not used if they are logged.
+        unseen: tables whose foreign keys the server does not show.
     """
 
     logged: bool = True
@@ -50,24 +50,24 @@ class Cascades:
     unseen: tuple[TableName, ...] = ()
 
     def parents(self) -> frozenset[TableName]:
-        """Return the tables whose changes must be looked at."""
+        """Return the parent tables, whose changes may cascade."""
         return frozenset() if self.logged else frozenset(key.parent for key in self.keys)
 
     def columns_of(self, parent: TableName) -> frozenset[str]:
-        """Return the columns, in lower case, whose values in a parent change other tables."""
+        """Return the columns of a parent, in lower case, whose updates cascade."""
         keys = (key for key in self.keys if key.parent == parent and key.on_update)
         return frozenset(name.lower() for key in keys for name in key.columns)
 
     def below(self, parent: TableName, how: Literal["delete", "update"]) -> frozenset[TableName]:
-        """Return the tables that a delete in a parent, or other values in its columns, may change, over all levels.
+        """Return the tables that a DELETE or UPDATE in a parent may change, over all levels.
 
-        What is changed may be changed in any way: a SET NULL is an update to the next level.
+        A changed table may pass on both kinds of change: a SET NULL is an UPDATE for the next level.
         """
         first = [key.child for key in self.keys if key.parent == parent and self._acts(key, how)]
         return self.reached(first)
 
     def reached(self, tables: Iterable[TableName]) -> frozenset[TableName]:
-        """Return tables whose rows are changed, with all that this may change in turn."""
+        """Return the given tables and all tables that their changes may cascade to."""
         found: set[TableName] = set()
         left = list(tables)
         while left:

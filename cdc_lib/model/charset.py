@@ -1,6 +1,6 @@
 """Names of character sets.
 
-MySQL up to 8.0.27 and MariaDB up to 10.5 call ``utf8mb3`` by its old name ``utf8``. Here it has one name, whichever server says it.
+MySQL up to 8.0.27 and MariaDB up to 10.5 call ``utf8mb3`` by its old name ``utf8``. Here it always has the new name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Renames of columns that a lake table knows: its own columns follow them, and so do rows of before that come later."""
+"""Column renames that a lake table has applied; rows from before a rename that are merged later follow them too."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 
 RENAMES_PROPERTY = "cdc.renames"
-"""Property of a lake table: the renames whose names its columns have. It changes in one commit with them."""
+"""Table property: the renames that were applied to its columns. It changes in the same commit as the columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRename:
-    """A statement that gave columns of a source table other names, in one epoch.
+    """A statement that renamed columns of a source table, in one epoch.
 
     Args:
         table: ``database.table``.
         at: where its event starts.
         names: columns and their new names, all at once.
-        gtid: of the statement; empty without one.
-        stamp: when a session ran it, in seconds since 1970, which replicas repeat.
-        displaced: lake columns whose names it took, and what they are called since: the source had dropped them.
+        gtid: GTID of the statement; empty without one.
+        stamp: when a session ran it, in seconds since 1970; replicas keep this value.
+        displaced: lake columns that had one of the new names, and their names since: the source had dropped them.
     """
 
     table: TableName
@@ -37,7 +37,7 @@ class ColumnRename:
     displaced: Names = ()
 
     def is_again(self, other: ColumnRename) -> bool:
-        """Whether it is the statement of another epoch, or the same of one epoch."""
+        """Whether both are the same statement, read in the same epoch or in two epochs."""
         if self.table != other.table:
             return False
         if self.at.epoch == other.at.epoch:
@@ -57,7 +57,7 @@ class ColumnRename:
         return {new.lower() for _, new in self.names}
 
     def new_name(self, column: str) -> str:
-        """Return what a column is called after it."""
+        """Return the name of a column after the rename."""
         pairs = (*self.names, *self.displaced)
         return next((new for old, new in pairs if old.lower() == column.lower()), column)
 

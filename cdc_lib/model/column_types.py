@@ -1,4 +1,4 @@
-"""Every column type that is read, in one list that the others ask.
+"""Every supported column type, in one list.
 
 Two levels: a :class:`ColumnType` is what a server calls a type; a :class:`Family` is what all types of one kind have in common. A
 type of a known kind is one entry here. `tests/unit/model/test_column_types.py` holds that each place which decides by types knows
@@ -80,7 +80,7 @@ class ColumnType:
         width: integers, and types that the binlog declares as BINARY(n): bytes of a value; else 0.
         prefix: TEXT and BLOB: bytes of the length before a value; else 0.
         measured: whether CHARACTER_OCTET_LENGTH is its width.
-        form: of the types that the binlog declares as BINARY(n).
+        form: for types that the binlog declares as BINARY(n).
     """
 
     name: str
@@ -156,4 +156,4 @@ LONG_BYTES = {one.name: one.prefix for one in COLUMN_TYPES if one.kind == "bytes
 """TEXT and BLOB: bytes of the length before a value."""
 
 CAST_FORMS = frozenset(one.form for one in COLUMN_TYPES if one.form)
-"""Forms whose values SELECT shows in a way of their own; CAST AS BINARY gives what the binlog has."""
+"""Forms whose values SELECT shows in another format; CAST AS BINARY gives the bytes of the binlog."""

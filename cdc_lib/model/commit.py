@@ -8,12 +8,12 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The commit of one transaction; replication leaves both as they are, so that another server's binlog can be searched for it.
+    """The commit of one transaction. Replication keeps both values, so another server's binlog can be searched for it.
 
     Args:
-        server_id: number of the server that committed it first.
-        time: when, by that server's clock. Where the binlog has no commit times (MariaDB, MySQL before 8.0): the second in which
-            the statement began that committed.
+        server_id: ``server_id`` of the server that committed it first.
+        time: commit time by that server's clock. Where the binlog has none (MariaDB, MySQL before 8.0): the second in
+            which the committing statement began.
     """
 
     server_id: int

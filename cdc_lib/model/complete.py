@@ -1,4 +1,4 @@
-"""When the lake of a source was last seen to have everything."""
+"""When the lake last had every change of a source."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ class Move:
     Args:
         at: wall clock (UTC) of the move; for people only, nothing is decided by it.
         kind: ``start``, ``ack``, ``switch``, ``rewind``, ``restore``, ``rollback`` or ``gap``.
-        start: where the cursor stood; None for the first move.
-        stop: where it is after it.
+        start: position before the move; None for the first move.
+        stop: position after the move.
         by: who moved it: a task, a command, a person.
         why: a reason, for rewinds and the like.
     """
@@ -56,21 +56,21 @@ class Move:
 
 
 EpochChangeKind = Literal["failover", "rewind"]
-"""Another server answered; or somebody moved the cursor."""
+"""Why an epoch began: a failover to another server, or a manual move of the cursor."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpochChange:
-    """How one epoch ended and the next began. Batches of the old epoch after its end count for nothing.
+    """How one epoch ended and the next began. Batches of the old epoch after its end are ignored.
 
     Args:
-        epoch: the new one.
-        kind: why there is one.
+        epoch: the new epoch.
+        kind: why it began.
         at: wall clock (UTC); for people only.
-        by: who.
-        why: the reason, in words.
-        previous_end: where the epoch before ended.
-        new_start: where this one begins.
+        by: who caused it.
+        why: the reason, for people.
+        previous_end: where the previous epoch ended.
+        new_start: where the new epoch begins.
     """
 
     epoch: int
@@ -84,7 +84,7 @@ class EpochChange:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """What a consumer of a source has acknowledged, and what it has in flight.
+    """The acknowledged position of one consumer of a source, and its windows in flight.
 
     Args:
         source: name of the source.
@@ -95,12 +95,12 @@ class Cursor:
         position: everything before it is acknowledged.
         gtid_set: GTIDs of all transactions before the position.
         gtids_known: whether ``gtid_set`` is exact and the last transaction before the position has a GTID.
-        event_time: commit time of the last acknowledged event, or of the last one before the place where the cursor began.
-        last: commit of that transaction by the clock of the server that committed it first; None where that is not known.
-        file_times: by binlog file, when it was made: those in which the position and the ends of windows in flight lie.
-        source_id: random text that the first drain cursor of the source was given; every other cursor and every marker in the lake
-            repeats it, so that tables of a source whose store was lost, or of another source of that name, are known.
-        epoch_changes: drain: every beginning of an epoch but the first, oldest first; other consumers: those that they went over.
+        event_time: commit time of the last event before the position.
+        last: commit of that transaction by the clock of the server that committed it first; None if unknown.
+        file_times: creation times of binlog files, by name: files of the position and of the ends of windows in flight.
+        source_id: random id from the first drain cursor of the source. Every other cursor and every marker in the lake
+            repeats it. So tables of a source whose store was lost, or of another source of that name, are recognized.
+        epoch_changes: drain: all epoch changes, oldest first; other consumers: those that they have passed.
         in_flight: windows that are planned and not yet acknowledged; they tile the stream from the position on.
         snapshots: per table, the chunks that are acknowledged.
         in_flight_snapshots: lake only: per table, the chunks that the merge in flight reaches.
@@ -108,7 +108,7 @@ class Cursor:
         prepared: lake only: XA transactions that are prepared before the position and not decided, by their xids.
         quarantine: tables that are or were quarantined, in the order in which it was recorded; the lake's cursor has what the drain
             cursor had when its merge in flight was planned.
-        writer: random text of the task that wrote this generation; tells one's own write after a lost answer.
+        writer: random id of the task that wrote this generation; it recognizes its own write after a lost response.
         lease: other consumers only: who holds the subscription.
         interest: other consumers only: what the consumer asked for.
     """
@@ -138,14 +138,14 @@ class Cursor:
 
     @property
     def checkpoint(self) -> BinlogCheckpoint:
-        """Where it stands."""
+        """The cursor's position as a checkpoint."""
         made = self.file_times.get(self.position.file)
         return BinlogCheckpoint(
             self.identity, self.position, self.event_time, self.gtid_set, self.gtids_known, made, self.last
         )
 
     def at_checkpoint(self, place: BinlogCheckpoint) -> Cursor:
-        """Return the same cursor at a place, with nothing in flight."""
+        """Return the same cursor at another position, with nothing in flight."""
         return replace(
             self,
             identity=place.identity,
@@ -159,22 +159,22 @@ class Cursor:
         )
 
     def with_file_times(self, times: dict[str, datetime]) -> Cursor:
-        """Note when files were made."""
+        """Add creation times of binlog files."""
         return replace(self, file_times=dict(sorted({**self.file_times, **times}.items())))
 
     def with_new_epoch(
         self, place: BinlogCheckpoint, kind: EpochChangeKind, *, at: datetime, by: str, why: str
     ) -> Cursor:
-        """Begin a new epoch at a place. What is in flight is dropped, and snapshots that are not complete begin again in it."""
+        """Begin a new epoch at a position. Windows in flight are dropped; incomplete snapshots restart in the new epoch."""
         switch = EpochChange(self.epoch + 1, kind, at, by, why, previous_end=self.checkpoint, new_start=place)
         at_place = f"{switch.epoch:06d}-{place.position.sortable}"
         dropped = {(task.name, task.snapshot_id) for task in self.open_snapshots}
-        # Of a table there may be a snapshot of a part beside one that is whole.
-        begun = ((task, at_place if task.selection is None else f"{at_place}-part") for task in self.snapshots)
+        # One table may have a partial and a full snapshot, which need different ids.
+        new_ids = ((task, at_place if task.selection is None else f"{at_place}-part") for task in self.snapshots)
         tasks = {
-            again.id: again
-            for task, new in begun
-            for again in [task if task.complete else replace(task, epoch=switch.epoch, snapshot_id=new, chunks=0)]
+            restarted.id: restarted
+            for task, new in new_ids
+            for restarted in [task if task.complete else replace(task, epoch=switch.epoch, snapshot_id=new, chunks=0)]
         }
         quarantined = tuple(
             replace(one, snapshot_id=at_place) if (one.table, one.snapshot_id) in dropped else one
@@ -186,7 +186,7 @@ class Cursor:
         )
 
     def following(self, drain: Cursor) -> Cursor:
-        """Go over to the next epoch, if there is one and everything of this one is acknowledged.
+        """Move to the next epoch, if there is one and everything of this one is acknowledged.
 
         Args:
             drain: the drain cursor, which knows where epochs end and begin.
@@ -197,7 +197,7 @@ class Cursor:
         return self
 
     def end_of_epoch(self, epoch: int) -> Position | None:
-        """Return how far an epoch goes by now; None for one that this cursor does not know."""
+        """Return where an epoch ends as of now; None for an epoch that this cursor does not know."""
         if epoch == self.epoch:
             return self.position
         return next((s.previous_end.position for s in self.epoch_changes if s.epoch == epoch + 1), None)
@@ -242,8 +242,8 @@ class Cursor:
             window: acknowledged.
             at: wall clock (UTC).
             event_time: commit time of its last transaction; None when it has none.
-            by: who.
-            gtids: of its transactions.
+            by: who acknowledged it.
+            gtids: GTIDs of its transactions.
             last: commit of its last transaction by the clock of the server that committed it first.
 
         Raises:
@@ -273,16 +273,16 @@ class Cursor:
         )
 
     def rolled_back(self, *, at: datetime, by: str, why: str) -> Cursor:
-        """Forget what is in flight; it stays where it is, and the move is recorded."""
+        """Drop windows in flight. The position does not change, and the rollback is recorded as a move."""
         move = Move(at, "rollback", self.position, self.position, by, why)
         return replace(self, in_flight=(), in_flight_snapshots=(), moves=(*self.moves, move)[-KEPT_MOVES:])
 
     def with_snapshot(self, task: SnapshotTask) -> Cursor:
-        """Add a snapshot task, or put a later state in the place of an earlier one of the same id; of many, see below."""
+        """Add a snapshot task, or replace the one with the same id. For many tasks use :meth:`with_snapshots`."""
         return self.with_snapshots((task,))
 
     def with_snapshots(self, tasks: Iterable[SnapshotTask]) -> Cursor:
-        """Do the same for several, in one pass over those that are there: there may be one for each of 20,000 tables."""
+        """Add or replace several in one pass: there may be one for each of 20,000 tables."""
         new = {task.id: task for task in tasks}
         if not new:
             return self
@@ -291,7 +291,7 @@ class Cursor:
 
     @property
     def is_merging(self) -> bool:
-        """Of a lake cursor: whether a merge is in flight."""
+        """Whether a merge is in flight (lake cursor)."""
         return bool(self.in_flight or self.in_flight_snapshots)
 
     @property
@@ -310,11 +310,11 @@ class Cursor:
 
     @property
     def tables_to_resnapshot(self) -> tuple[TableName, ...]:
-        """The tables of which somebody wants a new snapshot that no plan has asked for yet."""
+        """The tables whose requested new snapshot is not planned yet."""
         return tuple(one.table for one in self.quarantine if one.is_open and one.fault is None)
 
     def lagging_in(self, lake: Cursor | None) -> tuple[LaggingTable, ...]:
-        """Return the tables of a drain cursor that the lake, as of its cursor, has as of an earlier position."""
+        """Return the tables of a drain cursor that are as of an earlier position in the lake than the lake cursor."""
         merged = {task.snapshot_id for task in lake.snapshots if task.chunks} if lake is not None else set()
         return lagging_tables(self.quarantine, merged)
 
@@ -323,6 +323,6 @@ class Cursor:
         return tuple(sorted({one.table for one in self.quarantine if one.skips_decode(window.epoch, window.start)}))
 
     def replaced(self, window: Window) -> tuple[TableName, ...]:
-        """Return the tables whose rows in a window a new snapshot replaces: the window may do without them."""
+        """Return the tables whose rows in a window a new snapshot replaces: the window may leave them out."""
         records = (one for one in self.quarantine if one.fault is None)
         return tuple(sorted(excluded_tables(records, window.epoch, window.start)))

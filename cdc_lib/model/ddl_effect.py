@@ -12,10 +12,10 @@ from cdc_lib.model.table_name import TableName
 TableStatementKind = Literal[
     "truncate", "drop", "create", "create_if_missing", "swap", "fill", "rename_columns", "shadow", "shadow_fill"
 ]
-"""truncate: the rows are gone; drop: the table is; create: it begins again; create_if_missing: it does if it was dropped before;
-swap: an online schema change tool put its rows back with other columns; fill: its rows got values in new columns;
-rename_columns: some of its columns have other names; shadow and shadow_fill: such a tool began to make its shadow, and did
-that to it: it counts from the swap on."""
+"""truncate: all rows were deleted; drop: the table was dropped; create: it starts empty; create_if_missing: the same if it was
+dropped before; swap: an online schema change tool replaced it with a shadow table; fill: its rows got values in new columns;
+rename_columns: columns were renamed; shadow and shadow_fill: such a tool created the shadow table, and filled a column of
+it: both take effect at the swap."""
 
 Names = tuple[tuple[str, str], ...]
 """Columns and the names that they get, all at once."""
@@ -23,11 +23,11 @@ Names = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class AddedDefault:
-    """What all rows of a table get in a column that is added.
+    """The value that all existing rows get in an added column.
 
     Args:
         column: its name.
-        value: as SELECT shows it; None for NULL, which counts where the table once had another column of that name.
+        value: as SELECT shows it; None for NULL, which matters if the table once had another column of that name.
     """
 
     column: str
@@ -41,13 +41,13 @@ class TableStatement:
     Args:
         kind: what it did.
         table: the table; with EVERY_TABLE where a database was dropped.
-        position: where its event starts. Changes of the table before it are of the rows that it took.
+        position: where its event starts. Earlier changes of the table belong to the rows that it removed.
         added_defaults: the columns that it added with a value in every row.
         unclear: of a shadow: why the statement does not tell what its rows got.
-        time: when it was committed (UTC); None where that is not known.
+        time: when it was committed (UTC); None if unknown.
         names: the columns that it renamed.
-        gtid: of the statement; empty without one.
-        stamp: where it renamed some: when a session ran it, in seconds since 1970, which replicas repeat.
+        gtid: GTID of the statement; empty without one.
+        stamp: for renames: when a session ran it, in seconds since 1970; replicas keep this value.
         replaces: of a create: whether it dropped a table of that name first.
     """
 

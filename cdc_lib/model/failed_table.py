@@ -1,4 +1,4 @@
-"""What the last merge could not do, so that it can be asked for without its log."""
+"""The tables that the last merge could not merge, stored so that no log has to be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One thing that was looked at, and what to do about it."""
+"""The result of one check, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Level = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Args:
-        level: whether it is fine.
+        level: how serious it is.
         what: what was found.
-        hint: the statement or step that mends it; empty when it is fine.
+        hint: the statement or step that fixes it; empty if there is nothing to fix.
     """
 
     level: Level

@@ -1,8 +1,7 @@
-"""The one way from a name to a folder: no path is made of a name as it is.
+"""Makes folder names from database and table names: no path contains a raw name.
 
-Whoever may create a table at the source chooses its name, so that a name could be ``..``, hold slashes, or be read as a pattern or
-as a part of an address. One folder belongs to one tuple of names, and to no other, also where a file system takes large
-and small letters for the same.
+Anyone who may create a table at the source chooses its name: it could be ``..``, contain slashes, or be read as a pattern or
+as a part of a URL. One folder belongs to exactly one tuple of names, also on a case-insensitive file system.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import re
 from cdc_lib.errors import ConfigError
 
 LONGEST_FOLDER = 180
-"""Bytes of a folder's name, most file systems allow 255; what is longer ends in a hash of all names."""
+"""Maximum bytes of a folder's name (most file systems allow 255). A longer one is cut and ends in a hash of all names."""
 
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_$-]")
 _HIDDEN = re.compile(r"^[_$-]")
@@ -24,13 +23,13 @@ _HASH_DIGITS = 32
 def folder_of(*names: str) -> str:
     """Return names, of a database and a table say, as one folder: ``shop.orders``.
 
-    * What is neither an ASCII letter or digit nor one of ``_ $ -`` becomes ``@`` and four hex digits, as MySQL names the files of
-      such tables. A dot stands between names only; a first character of ``_ $ -`` would hide the folder from Spark, and goes too.
-    * An empty name is a lone ``@``.
-    * Where there are capital letters, ``@-`` and a number follow whose bits tell where: ``Orders@-1``.
-    * What is longer than :data:`LONGEST_FOLDER` is cut, and ends in ``@@`` and a hash of the names.
+    * A character other than ASCII letters, digits and ``_ $ -`` becomes ``@`` and four hex digits, as in MySQL's file
+      names. A dot only separates names. A first character of ``_ $ -`` is encoded too: it would hide the folder from Spark.
+    * An empty name is a single ``@``.
+    * Capital letters add ``@-`` and a number whose bits are their places: ``Orders@-1``.
+    * A name longer than :data:`LONGEST_FOLDER` is cut, and ends in ``@@`` and a hash of the names.
 
-    The result is ASCII, never empty, never begins with a dot and holds no slash. Nothing reads a name back from it.
+    The result is ASCII, never empty, never begins with a dot and has no slash. It is never decoded.
     """
     text = _HIDDEN.sub(_escaped, ".".join(_NOT_PLAIN.sub(_escaped, name) or "@" for name in names))
     capitals = sum(1 << place for place, char in enumerate(text) if char.isupper())
@@ -42,7 +41,7 @@ def folder_of(*names: str) -> str:
 
 
 def is_plain_folder(name: str) -> bool:
-    """Whether a name is a folder as it is: for catalogs that make folders of names and take no location."""
+    """Whether a name can be a folder unchanged: for catalogs that derive folders from names and accept no location."""
     return _PLAIN_FOLDER.fullmatch(name) is not None and len(name) <= LONGEST_FOLDER
 
 
@@ -51,7 +50,7 @@ def below(base: str, *folders: str) -> str:
 
     Args:
         base: an address or a path without ``..``.
-        *folders: what :func:`folder_of` gave.
+        *folders: results of :func:`folder_of`.
 
     Raises:
         ConfigError: a part leads elsewhere.
@@ -67,7 +66,7 @@ def below(base: str, *folders: str) -> str:
 
 
 def leads_up(address: str) -> bool:
-    """Whether a part of an address or path is ``..``, written as it is or escaped as addresses do."""
+    """Whether a part of a URL or path is ``..``, plain or percent-encoded."""
     plain = re.sub("%2e", ".", address, flags=re.IGNORECASE)
     return ".." in re.split(r"[/\\]|%2f|%5c", plain, flags=re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""What other writers did to a lake table since the last cut, and what was noticed of it."""
+"""Commits of other writers to a lake table since the last cut."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEPT_COMMITS = 100
 
 @dataclass(frozen=True, slots=True)
 class LakeField:
-    """A column of a lake table by Iceberg's number of it, which stays the same under other names."""
+    """A column of a lake table with its Iceberg field id, which survives a rename."""
 
     id: int
     name: str
@@ -28,8 +28,8 @@ class LakeCommit:
         snapshot_id: of the snapshot.
         operation: ``append``, ``overwrite``, ``delete`` or ``replace``.
         marked: whether it holds a marker of this or another source.
-        application: id of the Spark application that made it; empty for other engines.
-        at: when it was made (UTC).
+        application: id of the Spark application that committed it; empty for other engines.
+        at: commit time (UTC).
         added: rows that it added.
         deleted: rows that it deleted.
     """
@@ -45,12 +45,12 @@ class LakeCommit:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What happened to a lake table since a cut.
+    """The history of a lake table since a cut.
 
     Args:
-        commits: those after the cut's snapshot, newest first; where older ones are expired, those that are left.
+        commits: commits after the cut's snapshot, newest first; without those that are expired.
         fields: the columns now.
-        fields_then: the columns when the cut was published; None where the table no longer knows them.
+        fields_then: the columns when the cut was published; None if the table metadata no longer has them.
     """
 
     commits: tuple[LakeCommit, ...]
@@ -67,10 +67,10 @@ class ForeignCommit:
         lake_table: its full name.
         snapshot_id: of the commit.
         operation: as Iceberg names it.
-        at: when it was made (UTC).
+        at: commit time (UTC).
         added: rows that it added.
         deleted: rows that it deleted.
-        noticed_at: when a merge came upon it (UTC).
+        noticed_at: when a merge found it (UTC).
     """
 
     tables: tuple[TableName, ...]
@@ -90,7 +90,7 @@ class ForeignCommit:
 
 @dataclass(frozen=True, slots=True)
 class ForeignCommits:
-    """The foreign commits that merges of a source came upon, oldest first; the last hundred."""
+    """The last hundred foreign commits that merges of a source found, oldest first."""
 
     source: str
     commits: tuple[ForeignCommit, ...]

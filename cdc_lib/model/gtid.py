@@ -1,8 +1,8 @@
-"""Sets of global transaction ids of both flavors, and what can be asked of two of them.
+"""GTID sets of both flavors and their set operations.
 
 MySQL writes ``uuid:1-7:9`` and ``uuid:tag:1-3``: numbers of a source, with gaps. MariaDB writes ``domain-server-number``,
-which is for that transaction and all before it that the same server wrote in that domain: here numbers 1 to ``number`` of
-the source ``domain-server``. (MySQL manual, "GTID Sets"; MariaDB documentation, "gtid_binlog_state".)
+which includes all earlier transactions that the same server wrote in that domain: here numbers 1 to ``number`` of the
+source ``domain-server``. (MySQL manual, "GTID Sets"; MariaDB documentation, "gtid_binlog_state".)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.model.server_identity import Flavor
 
 Interval = tuple[int, int]
-"""First and last number of a run."""
+"""First and last number of an interval."""
 
 LAST_NUMBER = 2**63 - 1
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -30,8 +30,8 @@ class WindowGtids:
     """The GTIDs of a window's transactions.
 
     Args:
-        text: as a set; empty without one.
-        complete: whether these are those of all transactions, and the last one has one.
+        text: the GTID set as text; empty if there are none.
+        complete: whether the set is exact and the last transaction has a GTID.
     """
 
     text: str = ""
@@ -39,16 +39,16 @@ class WindowGtids:
 
 
 NO_GTIDS = WindowGtids()
-"""Of a window whose transactions have none."""
+"""For a window whose transactions have no GTIDs."""
 
 
 @dataclass(frozen=True, slots=True)
 class GtidSet:
-    """Transactions by source; intervals are sorted and neither touch nor overlap.
+    """Transactions by source; intervals are sorted, disjoint and not adjacent.
 
     Args:
-        flavor: of the server that wrote them.
-        runs: by source: ``uuid``, ``uuid:tag``, or ``domain-server``.
+        flavor: flavor of the server that wrote them.
+        runs: intervals by source: ``uuid``, ``uuid:tag``, or ``domain-server``.
     """
 
     flavor: Flavor
@@ -67,7 +67,7 @@ class GtidSet:
         """Read a set as the servers write it.
 
         Raises:
-            ConfigError: it is none of this flavor.
+            ConfigError: the text is not a valid GTID set of this flavor.
         """
         parts = [part for part in re.sub(r"\s", "", text).split(",") if part]
         read = _mariadb_part if flavor == "mariadb" else _mysql_part
@@ -82,15 +82,15 @@ class GtidSet:
         return ",".join(shown)
 
     def __bool__(self) -> bool:
-        """Whether it has any transaction."""
+        """Whether it is not empty."""
         return bool(self.runs)
 
     def union(self, other: GtidSet) -> GtidSet:
-        """Return what is in either."""
+        """Return the union of both sets."""
         return GtidSet.of(self.flavor, (*_flat(self.runs), *_flat(other.runs)))
 
     def minus(self, other: GtidSet) -> GtidSet:
-        """Return what is not in the other set; on MariaDB whole sources that go further here."""
+        """Return the difference; on MariaDB whole sources that are further in this set."""
         left: list[tuple[str, Interval]] = []
         for source, runs in self.runs.items():
             for run in runs:
@@ -98,22 +98,22 @@ class GtidSet:
         return GtidSet.of(self.flavor, left)
 
     def common(self, other: GtidSet) -> GtidSet:
-        """Return what is in both."""
+        """Return the intersection."""
         if self.flavor == "mysql":
             return self.minus(self.minus(other))
         both = self.runs.keys() & other.runs.keys()
         return GtidSet.of(self.flavor, ((s, min(self.runs[s][-1], other.runs[s][-1])) for s in both))
 
     def lacks(self, other: GtidSet) -> GtidSet:
-        """Return what the other set has and a server with this one has not.
+        """Return the transactions of the other set that a server with this set does not have.
 
-        MariaDB counts on through the servers of a domain, so the last transaction of a domain says that those before it are
-        there too, also of servers that this one never heard of.
+        MariaDB numbers the transactions of a domain across servers. So the last transaction of a domain implies all earlier
+        ones of the domain, also those of servers that are not in this set.
         """
         return other.last_of_domains().minus(self) if self.flavor == "mariadb" else other.minus(self)
 
     def last_of_domains(self) -> GtidSet:
-        """Return only the source that goes furthest in each domain; the set itself on MySQL."""
+        """Return only the source with the greatest number in each domain; the set itself on MySQL."""
         if self.flavor == "mysql":
             return self
         last: dict[str, str] = {}
@@ -127,7 +127,7 @@ class GtidSet:
     def widened(self, known: GtidSet) -> GtidSet:
         """Return the set with all servers that are known to have written into its domains.
 
-        People and ``gtid_slave_pos`` name one server for a domain, and mean all that came before in it.
+        Users and ``gtid_slave_pos`` name one server for a domain, and mean all earlier transactions of the domain.
         """
         if self.flavor == "mysql":
             return self
@@ -139,7 +139,7 @@ class GtidSet:
 
     @property
     def count(self) -> int:
-        """How many transactions it has."""
+        """Number of transactions."""
         return sum(last - first + 1 for runs in self.runs.values() for first, last in runs)
 
 
@@ -173,23 +173,23 @@ def _run_text(run: Interval) -> str:
     return str(run[0]) if run[0] == run[1] else f"{run[0]}-{run[1]}"
 
 
-def _mysql_part(part: str, text: str) -> list[tuple[str, Interval]]:
-    source, *rest = part.split(":")
+def _mysql_part(source_set: str, text: str) -> list[tuple[str, Interval]]:
+    source, *rest = source_set.split(":")
     if not _UUID.fullmatch(source) or not rest:
         raise _wrong(text, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77")
     uuid = source.lower()
-    name, found = uuid, []
-    for piece in rest:
-        if match := _RUN.fullmatch(piece):
+    name, intervals = uuid, []
+    for part in rest:
+        if match := _RUN.fullmatch(part):
             run = int(match[1]), int(match[2] or match[1])
             if not 1 <= run[0] <= run[1] < LAST_NUMBER:
                 raise _wrong(text, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77")
-            found.append((name, run))
-        elif _TAG.fullmatch(piece):
-            name = f"{uuid}:{piece.lower()}"
+            intervals.append((name, run))
+        elif _TAG.fullmatch(part):
+            name = f"{uuid}:{part.lower()}"
         else:
             raise _wrong(text, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77")
-    return found
+    return intervals
 
 
 def _mariadb_part(part: str, text: str) -> list[tuple[str, Interval]]:

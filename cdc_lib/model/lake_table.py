@@ -1,6 +1,6 @@
-"""What the lake knows of a table: its name, its columns, and how far it has been merged.
+"""A lake table: its name, its columns, and its marker, which says how far it has been merged.
 
-A lake table holds the row's own columns and after them the order key of the change that wrote the row. The batch column
+A lake table has the source columns, then the order key of the change that wrote the row. The batch column
 ``_file`` is called ``_binlog`` there, because Iceberg keeps ``_file`` for itself. Further columns depend on the table's mode.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -25,7 +26,7 @@ LAKE_FILE = "_binlog"
 """Number of the binlog file in a lake table; ``_file`` in a batch."""
 
 ORDER = (EPOCH, LAKE_FILE, OFFSET, ROW)
-"""The order key's columns in a lake table, first the most significant."""
+"""The order key's columns in a lake table, most significant first."""
 
 CHANGE_TYPES = {
     OP: "string",
@@ -36,10 +37,10 @@ CHANGE_TYPES = {
     TS: "timestamp",
     GTID: "string",
 }
-"""Lake types of the columns that stand before a batch's rows."""
+"""Lake types of the change columns of a batch."""
 
 LAKE_NAMES = {name: LAKE_FILE if name == FILE else name for name in CHANGE_TYPES}
-"""What a batch's change columns are called in the lake."""
+"""Names of a batch's change columns in the lake."""
 
 MODE_COLUMNS: dict[Mode, tuple[str, ...]] = {
     "mirror": (*ORDER, TS),
@@ -47,20 +48,20 @@ MODE_COLUMNS: dict[Mode, tuple[str, ...]] = {
     "append": (OP, *ORDER, TS, GTID),
     "scd2": (OP, *ORDER, GTID, VALID_FROM, VALID_TO, IS_CURRENT, *TO_ORDER, TO_GTID),
 }
-"""The columns that stand after the row's own in a lake table."""
+"""The metadata columns of a lake table, which follow the source columns."""
 
 ICEBERG_NAMES = frozenset(
     {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number", "_change_type",
      "_change_ordinal", "_commit_snapshot_id"}
 )  # fmt: skip
-"""Names that Iceberg gives a meaning of its own; a column of that name breaks its MERGE."""
+"""Metadata columns of Iceberg; a table column of that name breaks its MERGE."""
 
 RESERVED = frozenset(LAKE_NAMES) | frozenset(LAKE_NAMES.values()) | {ABSENT} | ICEBERG_NAMES
 """Names, in lower case, that a column of a source table cannot have."""
 
 
 def lake_type(name: str) -> str:
-    """Return the type of a column that is after the row's own."""
+    """Return the type of a metadata column."""
     return MODE_TYPES.get(name) or CHANGE_TYPES[FILE if name == LAKE_FILE else name]
 
 
@@ -89,7 +90,7 @@ TABLE_PROPERTY = "cdc.table"
 
 
 KEPT_SNAPSHOTS = 20
-"""How many snapshots of a source table its marker remembers."""
+"""How many snapshots of a source table its marker keeps."""
 
 
 def marker_property(source: str, table: str, *, routed: bool) -> str:
@@ -108,7 +109,7 @@ class SnapshotMark:
         low: low watermark of the first chunk.
         high: greatest low watermark of the merged chunks.
         read_to: greatest high watermark of the merged chunks: the rows hold no change after it.
-        partial: whether it read a part of the table: of the other rows it says nothing.
+        partial: whether it read only a part of the table.
     """
 
     snapshot_id: str
@@ -122,19 +123,30 @@ class SnapshotMark:
 
 @dataclass(frozen=True, slots=True)
 class PlacedDefault:
-    """What rows of before a point have in a column that was added."""
+    """The value of an added column in rows from before a point.
+
+    Args:
+        before: where the statement that added the column starts.
+        added: the column and its value.
+        gtid: of the statement; empty without one.
+        time: when it was committed (UTC); None if unknown.
+        since: rows from before this point have the column already; None if none does.
+    """
 
     before: Point
     added: AddedDefault
+    gtid: str = ""
+    time: datetime | None = None
+    since: Point | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """What an online schema change tool did to the table that it is going to put in the place of one.
+    """What an online schema change tool did to the shadow table that will replace a table.
 
     Args:
         added_defaults: the values that all rows get in columns that it adds.
-        unclear: why these are not known; empty when they are.
+        unclear: why the values are not known; empty if they are.
     """
 
     added_defaults: tuple[AddedDefault, ...] = ()
@@ -143,11 +155,11 @@ class Shadow:
 
 @dataclass(frozen=True, slots=True)
 class Reselected:
-    """Between which points rows of a table were re-selected from the source.
+    """The points between which rows of a table were re-selected from the source.
 
     Args:
-        low: greatest low watermark: no such row has an order key after it.
-        high: greatest position after such a read: once everything before it is merged, nothing of them is ahead.
+        low: greatest low watermark: no re-selected row has an order key after it.
+        high: greatest high watermark: once everything before it is merged, no re-selected row is ahead.
     """
 
     low: Point
@@ -160,16 +172,16 @@ class Reselected:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Which batches a table holds; travels in the summary of the commit that brought them.
+    """Which batches are merged into a table; stored in the snapshot summary of the commit that merged them.
 
     Args:
-        merged_to: every change before it is in the table; None before the first window.
+        merged_to: every change before it is merged; None before the first window.
         snapshots: the snapshots of the table, by id.
         dropped: where the table was dropped at the source and not created since.
-        shadow: what an online schema change tool has done so far; None for nothing.
-        pending_defaults: values for columns that the lake table gets with the first row that has them.
-        reselected: what is while rows that were re-selected are ahead of ``merged_to``; None when none is.
-        source_uuid: of the source whose merge wrote it.
+        shadow: what an online schema change tool has done to its shadow table; None without one.
+        pending_defaults: defaults of columns that the lake table gets with the first row that has them.
+        reselected: set while re-selected rows are ahead of ``merged_to``; else None.
+        source_uuid: id of the source whose merge wrote it.
     """
 
     merged_to: Point | None = None
@@ -185,19 +197,19 @@ class Marker:
         return next((mark for mark in self.snapshots if mark.snapshot_id == snapshot_id), None)
 
     def with_snapshot(self, mark: SnapshotMark) -> Marker:
-        """Put a later mark in the place of an earlier one. Chunks of snapshots begun before those that are kept are not taken."""
+        """Add or replace the mark of a snapshot. A snapshot that began before the kept ones is not added."""
         marks = (*(old for old in self.snapshots if old.snapshot_id != mark.snapshot_id), mark)
         newest = sorted(marks, key=lambda one: (one.low, one.snapshot_id))[-KEPT_SNAPSHOTS:]
         return replace(self, snapshots=tuple(sorted(newest, key=lambda s: s.snapshot_id)))
 
     def with_reselected(self, rows: Reselected) -> Marker:
-        """Count rows that were re-selected as well."""
+        """Return the marker with more re-selected rows."""
         old = self.reselected or rows
-        found = Reselected(max(old.low, rows.low), max(old.high, rows.high))
-        return replace(self, reselected=found if found.is_ahead(self.merged_to) else None)
+        both = Reselected(max(old.low, rows.low), max(old.high, rows.high))
+        return replace(self, reselected=both if both.is_ahead(self.merged_to) else None)
 
     def with_merged_to(self, point: Point) -> Marker:
-        """Move on; rows that were re-selected before the point are ahead no longer."""
+        """Advance ``merged_to``; rows that were re-selected before the point are no longer ahead."""
         ahead = self.reselected is not None and self.reselected.is_ahead(point)
         return replace(self, merged_to=point, reselected=self.reselected if ahead else None)
 
@@ -208,17 +220,17 @@ class Marker:
 
     @property
     def reads(self) -> tuple[Point, Point] | None:
-        """Between which points the rows of the snapshots were read; None without a snapshot of the whole table.
+        """The points between which the snapshots' rows were read; None without a full snapshot.
 
-        A row that was read holds every change before the first point and none after the second; which of those between them,
-        is not known.
+        A snapshot row has every change before the first point and none after the second. Which of the changes between them
+        it has is not known.
         """
         whole = [mark for mark in self.snapshots if not mark.partial]
         return (max(mark.low for mark in whole), max(mark.read_to for mark in whole)) if whole else None
 
     @property
     def ahead_until(self) -> Point | None:
-        """Some rows were read by themselves, and may hold changes before this point already; None where none may."""
+        """Re-selected rows may already have changes up to this point; None if no row is ahead."""
         points = [mark.read_to for mark in self.snapshots if mark.partial]
         points += [self.reselected.high] if self.reselected is not None else []
         return max(points, default=None)
@@ -240,10 +252,10 @@ class Marker:
 
     @classmethod
     def from_json(cls, text: str, table: str) -> Marker:
-        """Read it back.
+        """Parse the text of :meth:`to_json`.
 
         Raises:
-            MergeError: it is not what :meth:`to_json` wrote.
+            MergeError: the text is not valid.
         """
         try:
             plain: dict[str, Any] = json.loads(text)
@@ -251,7 +263,7 @@ class Marker:
             if version != 1:
                 raise _unreadable(text, table, f"its format_version is {version}")
             if unknown := plain.keys() - {one.name for one in fields(cls)}:
-                # What a later release wrote may change what the other fields mean.
+                # A field of a later release may change the meaning of the others.
                 raise _unreadable(text, table, f"it has the unknown field {min(unknown)}")
             marker: Marker = _MARKER.validate_json(json.dumps(plain), strict=True)
         except ValidationError as error:
@@ -280,7 +292,7 @@ class LakeName:
 
     Args:
         catalog: name of the catalog in Spark.
-        namespace: its levels.
+        namespace: levels of the namespace.
         name: name of the table.
     """
 
@@ -289,7 +301,7 @@ class LakeName:
     name: str
 
     def __str__(self) -> str:
-        """For people and documents: ``lake.shop.orders``; a part that holds a dot is in backticks."""
+        """For people and documents: ``lake.shop.orders``; a part with a dot is in backticks."""
         return ".".join(map(quoted_part, (self.catalog, *self.namespace, self.name)))
 
 
@@ -303,14 +315,14 @@ class LakeColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableFingerprint:
-    """How a merge left a lake table for one source table, by which the next merge knows the table again.
+    """State of a lake table after a merge of one source table; the next merge compares it to detect foreign changes.
 
     Args:
-        uuid: of the lake table.
-        schema_id: of its columns.
+        uuid: Iceberg's uuid of the lake table.
+        schema_id: Iceberg's id of its schema.
         sequence: Iceberg's sequence number of the newest commit that holds the marker; it grows with each commit and is never
             given twice, also after a rollback.
-        merged_to: of the marker.
+        merged_to: ``merged_to`` of the marker.
     """
 
     uuid: str
@@ -321,22 +333,22 @@ class TableFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class LakeTable:
-    """A lake table as it is.
+    """The current state of a lake table.
 
     Args:
-        columns: all of them, the row's own first.
-        primary_key: names of the key's columns; empty where the source table has none.
+        columns: all columns, source columns first.
+        primary_key: names of the key's columns; empty if the source table has none.
         mode: how changes are written.
-        marker: what has been merged of the first source table.
+        marker: marker of the first source table.
         snapshot_id: the current snapshot; None while the table has none.
-        records: rows in its data files, with those that are deleted since; None when nobody counted them.
-        markers: what has been merged of each source table that was asked for.
+        records: rows in its data files, including deleted ones; None if not counted.
+        markers: marker of each requested source table.
         carried: markers of other source tables, as text by their property: every commit repeats them.
-        renames: the renames whose names the columns have, in order.
-        uuid: of the table; empty where the catalog does not tell it.
-        schema_id: of the columns.
+        renames: the column renames that were applied, in order.
+        uuid: uuid of the table; empty if the catalog does not give it.
+        schema_id: id of its schema.
         sequences: by source table, Iceberg's sequence number of the newest commit that holds its marker.
-        last_sequence: the greatest number that a commit of the table ever had.
+        last_sequence: the greatest sequence number of all commits.
     """
 
     columns: tuple[LakeColumn, ...]
@@ -354,11 +366,11 @@ class LakeTable:
     last_sequence: int = 0
 
     def fingerprint(self, table: TableName) -> TableFingerprint:
-        """Return by what the next merge knows the table again."""
+        """Return the fingerprint that the next merge compares."""
         marker = self.markers.get(table, Marker())
         return TableFingerprint(self.uuid, self.schema_id, self.sequences.get(table, 0), marker.merged_to)
 
     @property
     def empty(self) -> bool:
-        """Whether the table has no rows for certain."""
+        """Whether the table certainly has no rows."""
         return self.records == 0

@@ -1,4 +1,4 @@
-"""What was done to keep a lake table small and quick to read."""
+"""Results of the maintenance of a lake table."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class Maintained:
     Args:
         table: full name in the catalog.
         files: data files before.
-        rewritten: of these, written again.
-        added: files that they became.
-        deletes: files of deleted rows that went with them.
-        bytes: of the files that were rewritten.
-        snapshots: snapshots removed.
-        orphans: files removed that no snapshot named.
-        statistics: columns that were counted again, because many rows had come or gone since the last time.
-        statistics_bytes: of the file that says it.
-        in_the_way: why lost files were not looked for; empty where they were.
+        rewritten: data files that were rewritten.
+        added: new data files that replace them.
+        deletes: delete files removed with them.
+        bytes: size of the rewritten files.
+        snapshots: expired snapshots.
+        orphans: orphan files removed.
+        statistics: columns whose statistics were computed again, because many rows were added or deleted.
+        statistics_bytes: size of the statistics file.
+        in_the_way: why orphan files were not removed; empty if the removal ran.
         missing: whether the table does not exist, so that nothing was done.
     """
 
@@ -40,7 +40,7 @@ class Maintained:
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """What a merge did after its commit: how many snapshots were removed, and how many files became how many."""
+    """Maintenance by a merge after its commit: expired snapshots, rewritten and new data files."""
 
     snapshots: int = 0
     rewritten: int = 0

@@ -3,8 +3,7 @@
 A statement in the binlog is what a client typed, in any vendor's syntax and SQL mode. So nothing is refused here: every character
 belongs to exactly one token, and a quote or a comment without an end takes the rest. The time is linear in the length.
 
-A backslash in quotes is an escape, as it is without NO_BACKSLASH_ESCAPES. Text in double quotes is a string, or a name with
-ANSI_QUOTES: the caller decides.
+What a backslash and double quotes mean depends on the SQL mode of the session, see :class:`Quoting`.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _TOKENS = r"""
     | {first}
     | (?P<word>{letter}++)
     | (?P<name>`[^`]*+(?:``[^`]*+)*+`)
-    | (?P<string>'[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*+')
-    | (?P<quoted>"[^"\\]*+(?:(?:""|\\.)[^"\\]*+)*+")
+    | (?P<string>{string})
+    | (?P<quoted>{quoted})
     | {comments}
     | (?P<unended>(?:[`'"]|/\*).*+)
     | (?P<sign><=>|<>|[<>!:]=|.)
@@ -35,17 +34,51 @@ _NUMBERS = rf"""(?=[0-9.])(?P<number>
       | (?:[0-9]++(?:[eE][+-]?[0-9]++)?+|0x[0-9A-Fa-f]++|0b[01]++)(?!{_LETTER})
       )"""
 """After a name a point begins no number, and digits with letters after them are a word: shop.1st is a table."""
-_MYSQL = re.compile(
-    _TOKENS.format(
-        letter=_LETTER,
-        first=rf"(?P<introducer>(?:[xXbBnN]|_\w++\s*+)(?=['\"])) | {_NUMBERS}",
-        comments=r"(?P<comment>--(?=\s|\Z)[^\n]* | \#[^\n]* | /\*(?!M?!).*?\*/) | (?P<mark>/\*M?!(?P<version>[0-9]*)|\*/(?!\*))",
-    ),
-    re.VERBOSE | re.DOTALL,
-)
+
+
+class Quoting(NamedTuple):
+    """What the SQL mode of a session makes of quotes.
+
+    Args:
+        ansi: text in double quotes is a name, in which a backslash is a character like others (ANSI_QUOTES); else it is a string.
+        escapes: a backslash in a string is an escape (no NO_BACKSLASH_ESCAPES).
+    """
+
+    ansi: bool = False
+    escapes: bool = True
+
+
+DEFAULT_QUOTING = Quoting()
+QUOTINGS = (DEFAULT_QUOTING, Quoting(ansi=True), Quoting(escapes=False), Quoting(ansi=True, escapes=False))
+"""All that there are. They cut a text without a backslash at the same places."""
+
+
+def _in_quotes(quote: str, *, escapes: bool) -> str:
+    """Return the pattern of a text in quotes, in which two of them stand for one."""
+    if escapes:
+        return rf"{quote}[^{quote}\\]*+(?:(?:{quote * 2}|\\.)[^{quote}\\]*+)*+{quote}"
+    return f"{quote}[^{quote}]*+(?:{quote * 2}[^{quote}]*+)*+{quote}"
+
+
+def _mysql(quoting: Quoting) -> re.Pattern[str]:
+    first = rf"(?P<introducer>(?:[xXbBnN]|_\w++\s*+)(?=['\"])) | {_NUMBERS}"
+    comments = (
+        r"(?P<comment>--(?=\s|\Z)[^\n]* | \#[^\n]* | /\*(?!M?!).*?\*/) | (?P<mark>/\*M?!(?P<version>[0-9]*)|\*/(?!\*))"
+    )
+    string = _in_quotes("'", escapes=quoting.escapes)
+    quoted = _in_quotes('"', escapes=quoting.escapes and not quoting.ansi)
+    pattern = _TOKENS.format(letter=_LETTER, first=first, comments=comments, string=string, quoted=quoted)
+    return re.compile(pattern, re.VERBOSE | re.DOTALL)
+
+
+_MYSQL = {quoting: _mysql(quoting) for quoting in QUOTINGS}
 _SPARK = re.compile(
     _TOKENS.format(
-        letter=_LETTER, first=r"(?P<raw>[rR](?:'[^']*'|\"[^\"]*\"))", comments=r"(?P<comment>--[^\n]* | /\*.*?\*/)"
+        letter=_LETTER,
+        first=r"(?P<raw>[rR](?:'[^']*'|\"[^\"]*\"))",
+        comments=r"(?P<comment>--[^\n]* | /\*.*?\*/)",
+        string=_in_quotes("'", escapes=True),
+        quoted=_in_quotes('"', escapes=True),
     ),
     re.VERBOSE | re.DOTALL,
 )
@@ -61,14 +94,18 @@ class Word(NamedTuple):
     key: str
 
 
-def tokens(text: str) -> Iterator[re.Match[str]]:
+def tokens(text: str, quoting: Quoting = DEFAULT_QUOTING) -> Iterator[re.Match[str]]:
     """Yield the tokens of a statement of MySQL or MariaDB; joined they are the text.
 
     Kinds (``lastgroup``): space, comment, mark (the ends of a comment that servers execute, with its ``version``), introducer (the
     character set of the string after it, or X, B, N), number, word, name (in backticks), string, quoted (in double quotes), unended
     (a quote or comment without an end, with the rest) and sign.
+
+    Args:
+        text: the statement.
+        quoting: of the session that gave it.
     """
-    return _MYSQL.finditer(text)
+    return _MYSQL[quoting].finditer(text)
 
 
 def spark_tokens(text: str) -> Iterator[re.Match[str]]:
@@ -76,16 +113,16 @@ def spark_tokens(text: str) -> Iterator[re.Match[str]]:
     return _SPARK.finditer(text)
 
 
-def words(text: str, *, ansi_quotes: bool = True) -> Iterator[Word]:
+def words(text: str, quoting: Quoting = DEFAULT_QUOTING) -> Iterator[Word]:
     """Yield the words, names, strings, numbers and signs of a statement, also of comments that servers execute.
 
     A quote without an end is the last word, of the kind unended.
 
     Args:
         text: the statement.
-        ansi_quotes: whether text in double quotes is a name; else it is a string.
+        quoting: of the session that gave it.
     """
-    for token in _MYSQL.finditer(text):
+    for token in _MYSQL[quoting].finditer(text):
         kind = token.lastgroup
         if kind == "space":
             continue
@@ -94,24 +131,26 @@ def words(text: str, *, ansi_quotes: bool = True) -> Iterator[Word]:
             yield Word(found, "word", found.upper())
         elif kind == "sign":
             yield Word(found, "sign", found)
-        elif kind == "name" or (kind == "quoted" and ansi_quotes):
+        elif kind == "name" or (kind == "quoted" and quoting.ansi):
             yield Word(found[1:-1].replace(found[0] * 2, found[0]), "name", "")
         elif kind == "number":
             yield Word(found, "number", found.upper())
         elif kind in ("string", "quoted"):
-            yield Word(_unescaped(found), "string", "")
+            yield Word(_unescaped(found, escapes=quoting.escapes), "string", "")
         elif kind == "introducer":
             yield Word(found.rstrip(), "word", found.rstrip().upper())
         elif kind == "unended" and found[0] != "/":
             yield Word(found[1:], "unended", "")
 
 
-def uncommented(text: str) -> str:
+def uncommented(text: str, quoting: Quoting = DEFAULT_QUOTING) -> str:
     """Return a statement with a space for each comment; what servers execute stays."""
-    return "".join(" " if token.lastgroup in ("comment", "mark") else token[0] for token in _MYSQL.finditer(text))
+    return "".join(" " if token.lastgroup in ("comment", "mark") else token[0] for token in tokens(text, quoting))
 
 
-def _unescaped(string: str) -> str:
+def _unescaped(string: str, *, escapes: bool) -> str:
     quote = string[0]
     plain = string[1:-1].replace(quote * 2, quote)
-    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), plain) if "\\" in plain else plain
+    if not escapes or "\\" not in plain:
+        return plain
+    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), plain)

@@ -1,4 +1,4 @@
-"""What a drained unit left on object storage, as its manifest tells it."""
+"""The manifest of a batch: the document that describes one drained window or snapshot chunk."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cdc_lib.model.ddl_effect import TableStatement
 from cdc_lib.model.position import Position
 from cdc_lib.model.quarantine import QuarantinedTable
 from cdc_lib.model.raw_event import RawArchive
+from cdc_lib.model.row_counts import RowCounts
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.server_identity import ServerIdentity
@@ -30,7 +31,7 @@ OP, EPOCH, FILE, OFFSET, ROW, TS, GTID = CHANGE_COLUMNS = (
     "_ts",
     "_gtid",
 )
-"""Columns that stand before the row's own in every Parquet file of a batch.
+"""Change columns: the first columns in every Parquet file of a batch.
 
 ``_op`` string (see :data:`Op`); ``_epoch`` int32, ``_file`` int32, ``_offset`` int64 and ``_row`` int64 are the order
 key (rows of a compressed transaction share its offset; their ``_row`` continues through all of it); ``_ts`` timestamp in microseconds, UTC, of the commit (of the SELECT for snapshot rows); ``_gtid`` string or null.
@@ -39,12 +40,12 @@ key (rows of a compressed transaction share its offset; their ``_row`` continues
 ABSENT = "_absent"
 """Column after the change columns in files of rows that may lack cells (see :attr:`DataFile.partial_rows`).
 
-string: null for a row that is whole, else a character for each of the table's columns, in the order of the file's schema.
+string: null for a complete row, else one character for each column of the table, in the order of the file's schema.
 """
 
 CELL_HERE, CELL_ABSENT, CELL_UNKNOWN = "+", "-", "?"
-"""Characters of ``_absent``: the cell is in the row (and may be NULL); the change did not touch it (an insert: it took its
-default); the change gave it a value that the binlog does not tell. Cells of the latter two are null."""
+"""Characters of ``_absent``: the cell is in the row (and may be NULL); the change did not touch it (an insert: it has its
+default); the change set a value that the binlog does not contain. Cells of the latter two are null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,9 @@ class DataFile:
         rows: number of rows.
         bytes: size of the file.
         sha256: hex digest of the file.
-        partial_rows: how many of the rows lack cells; only where there are some need ``_absent`` be looked at.
+        partial_rows: how many rows lack cells; if 0, ``_absent`` need not be read.
         renames: how many of the window's statements that rename columns of the table come before the rows.
+        counts: the rows by their ``_op``; None where nobody counted.
     """
 
     path: str
@@ -70,11 +72,12 @@ class DataFile:
     sha256: str
     partial_rows: int = 0
     renames: int = 0
+    counts: RowCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ddl:
-    """A statement seen in the window that touches a captured table.
+    """A DDL statement in the window that affects a captured table.
 
     Args:
         position: where its event starts.
@@ -89,17 +92,17 @@ class Ddl:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChunk:
-    """Which part of which snapshot a batch holds.
+    """The snapshot chunk that a batch holds.
 
     Args:
-        snapshot_id: the snapshot it belongs to.
+        snapshot_id: id of the snapshot.
         table: ``database.table``.
         number: 0, 1, 2, ... in key order.
         low_watermark: position read before the SELECT; every change before it is in the rows.
         last_key: text form of the last key read; None when the chunk is empty or the table has no key.
         upper_key: text form of the greatest key when the snapshot began; fixed in the first chunk; None without a key.
-        last: whether the table ends here.
-        high_watermark: position read after the SELECT; no change after it is in the rows. None where it was not kept.
+        last: whether this is the last chunk of the table.
+        high_watermark: position read after the SELECT; no change after it is in the rows. None if it was not stored.
         selection: the rows that the snapshot reads; None for the whole table.
     """
 
@@ -115,7 +118,7 @@ class SnapshotChunk:
 
     @property
     def read_to(self) -> Position:
-        """No change after it is in the rows, as far as that was kept."""
+        """High watermark, else low watermark: no change after it is in the rows."""
         return self.high_watermark or self.low_watermark
 
 
@@ -143,10 +146,10 @@ class Manifest:
         prepared: XA transactions that are prepared in the window, in order.
         xa_decisions: XA transactions that are committed or rolled back in the window, in order.
         prepared_files: the rows of ``prepared``; they count only where a window commits them.
-        quarantined: tables that are at fault, whose rows are left out.
+        quarantined: tables with a fault; their rows are left out.
         gtid_set: GTIDs of all of the window's transactions; empty when it has none.
-        statements: what statements did to the rows of captured tables, in order.
-        raw: the window's raw events; None where they are not kept.
+        statements: effects of statements on the rows of captured tables, in order.
+        raw: the window's raw events; None if they are not stored.
         last_commit: commit of the last transaction by the clock of the server that committed it first; None when it has none.
     """
 

@@ -1,4 +1,4 @@
-"""What a mask makes of a column; how it does it is in ``cdc_lib/binlog/rows/masking.py``."""
+"""The mask of a column; ``cdc_lib/binlog/rows/masking.py`` applies it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Mask:
     Args:
         kind: ``hash``: a keyed digest as hex text; ``redact``: a fixed text or null; ``truncate``: the first characters;
             ``keep_last``: the last characters, a star for each of the others.
-        characters: truncate and keep_last: how many characters stay.
-        text: redact: what is for every value; None for null.
+        characters: truncate and keep_last: how many characters are kept.
+        text: redact: the replacement of every value; None for null.
     """
 
     kind: MaskKind
@@ -26,7 +26,7 @@ class Mask:
     text: str | None = None
 
     def masked_type(self, source_type: SourceType) -> SourceType:
-        """Return the type of the column behind the mask: text, except that a null keeps the type it had."""
+        """Return the type of the masked column: text; with a null replacement the type of the column."""
         if self.kind == "redact" and self.text is None:
             return source_type
         return SourceType("string", charset="utf8mb4", text=f"masked: {self.kind}")

@@ -1,4 +1,4 @@
-"""What a merge is asked to do, and what it publishes when all of it is in the tables."""
+"""The plan of a merge, and the cut that it publishes at the end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime
 from cdc_lib.model.lake_table import TableFingerprint
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import LaggingTable, QuarantineRecord
+from cdc_lib.model.row_counts import NO_ROWS, RowCounts
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.xa import OpenTransaction
@@ -20,14 +21,14 @@ class MergePlan:
     Args:
         source: name of the source.
         epoch: epoch of the lake cursor.
-        merge_id: derived from the bounds alone: the same work has the same id, whoever asks for it.
-        start: where the lake cursor is.
-        stop: where it will stand; equal to ``start`` when only snapshot chunks are merged.
+        merge_id: derived from the bounds alone: the same work always has the same id.
+        start: position of the lake cursor.
+        stop: its position after the merge; equal to ``start`` when only snapshot chunks are merged.
         batches: keys of the manifests in merge order: snapshot chunks first, then windows in the stream's order.
         prepared: XA transactions that are open at ``start``; the windows may commit them.
-        quarantine: stretches of the binlog from which nothing of a table is merged.
-        lagging: tables that are as of an earlier position than ``stop`` afterwards.
-        source_uuid: of the source; see :attr:`cdc_lib.model.cursor.Cursor.source_uuid`.
+        quarantine: binlog ranges in which a table's changes are not merged.
+        lagging: tables that are as of a position before ``stop`` after the merge.
+        source_uuid: id of the source; see :attr:`cdc_lib.model.cursor.Cursor.source_uuid`.
     """
 
     source: str
@@ -44,21 +45,24 @@ class MergePlan:
 
 @dataclass(frozen=True, slots=True)
 class TableCut:
-    """One lake table in a cut, as one source table sees it.
+    """One source table and its lake table in a cut.
 
     Args:
-        table: ``database.table`` at the source; several may share a lake table, and one may be in several.
+        table: ``database.table`` at the source. Several may be routed into one lake table, and one into several.
         lake_table: full name in the catalog, for example ``lake.shop.orders``.
-        lake_snapshot: id of the table's snapshot that holds everything up to the cut.
-        changes: changes applied by this merge; 0 when the table was not touched. Where several source tables were merged
-            into one lake table, rows of this one's batches.
-        as_of: the table is quarantined and is as of this position, not the cut's; None when it stands as the cut says.
-        ahead_until: rows that were re-selected from the source show changes up to this point, which is after the cut's position;
-            None when all rows stand as the cut says. A cut at or after the point has them right.
-        dropped: where the table was dropped at the source, whose lake table is at its last state since; None when it was not,
-            or was made again.
-        mode: how the lake table keeps rows; None where nobody looked.
-        fingerprint: by what the next merge knows the lake table again; None where nobody looked.
+        lake_snapshot: id of the lake table's snapshot that has everything up to the cut.
+        changes: changes applied by this merge; 0 when the table was not touched. If several source tables were merged into
+            one lake table, rows of this one's batches.
+        as_of: position of a quarantined table, which is not the cut's; None if the table is as of the cut.
+        ahead_until: re-selected rows show changes up to this point, which is after the cut's position; None if all rows are
+            as of the cut. They are consistent in a cut at or after the point.
+        dropped: where the table was dropped at the source; the lake table keeps its last state. None if it was not dropped,
+            or was created again.
+        mode: mode of the lake table; None if unknown.
+        fingerprint: lets the next merge detect foreign changes; None if unknown.
+        rows: rows of the table in the batches of this merge, without those of XA transactions; None if they were not counted.
+        total_rows: ``rows`` of all merges of the source so far.
+        total_bytes: bytes of the files that held them.
     """
 
     table: TableName
@@ -70,20 +74,42 @@ class TableCut:
     dropped: Point | None = None
     mode: Mode | None = None
     fingerprint: TableFingerprint | None = None
+    rows: RowCounts | None = None
+    total_rows: RowCounts = NO_ROWS
+    total_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTotals:
+    """What all merges of a source did so far; each cut continues those of the cut before.
+
+    Args:
+        merges: that published a cut.
+        windows: that they merged.
+        chunks: of snapshots, likewise.
+        seconds: from reading the batches to the cut, without the start of Spark.
+    """
+
+    merges: int = 0
+    windows: int = 0
+    chunks: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """All tables of a source as of one position; published last, so nothing half-merged is ever in one.
+    """All tables of a source as of one position. It is published last, so it never shows a half-done merge.
 
     Args:
         source: name of the source.
-        merge_id: the plan that it completes.
+        merge_id: id of the merge.
         epoch: epoch of the position.
-        position: every change before it is in the tables, none at or after it but what ``TableCut.ahead_until`` tells.
-        event_time: commit time of the last change before the position; None when nothing was ever merged.
+        position: every change before it is in the tables, and none at or after it except up to ``TableCut.ahead_until``.
+        event_time: commit time of the last change before the position; None before the first merge.
         at: when it was published (UTC).
         tables: every lake table of the source, touched or not.
+        seconds: how long the merge took, see :attr:`MergeTotals.seconds`; None where nobody measured.
+        totals: of all merges up to this one.
     """
 
     source: str
@@ -93,3 +119,5 @@ class Cut:
     event_time: datetime | None
     at: datetime
     tables: tuple[TableCut, ...]
+    seconds: float | None = None
+    totals: MergeTotals = MergeTotals()

@@ -1,11 +1,11 @@
-"""How far long work is, told every few seconds: what is done, how fast, and when it may end."""
+"""Progress lines of long work, every few seconds: what is done, how fast, and the time left."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 EVERY = 10.0
-"""Seconds between two lines; work that ends before that says nothing."""
+"""Seconds between two lines; shorter work prints none."""
 
 
 @dataclass(slots=True)
@@ -13,9 +13,9 @@ class Pace:
     """Counts what is done.
 
     Args:
-        what: what is being done, the beginning of each line.
+        what: the work; the beginning of each line.
         unit: what is counted: "rows", "bytes", "tables".
-        total: how many there are in all; 0 where nobody knows.
+        total: the total; 0 if unknown.
         began: a clock's seconds at the beginning.
         done: how many are done.
         already: how many of these were done before the beginning.
@@ -27,7 +27,7 @@ class Pace:
     began: float
     done: int = 0
     already: int = 0
-    _told: float = field(default=0.0)
+    _last_line: float = field(default=0.0)
 
     def tick(self, more: int, now: float) -> str | None:
         """Count more, and return a line when it is time for one.
@@ -37,24 +37,24 @@ class Pace:
             now: the same clock's seconds.
         """
         self.done += more
-        if now - max(self._told, self.began) < EVERY:
+        if now - max(self._last_line, self.began) < EVERY:
             return None
-        self._told = now
+        self._last_line = now
         return self.line(now)
 
     def line(self, now: float) -> str:
-        """Return how far it is."""
+        """Return the progress line."""
         took = max(now - self.began, 1e-9)
         rate = (self.done - self.already) / took
         text = f"{self.what}: {self.done:,} {self.unit}"
         if self.total > 0:
             text += f" of about {max(self.total, self.done):,}"
-        text += f" in {_span(took)}, {rate:,.0f} a second"
-        left = self.total - self.done
-        return f"{text}, about {_span(left / rate)} left" if left > 0 and rate > 0 else text
+        text += f" in {_duration(took)}, {rate:,.0f} a second"
+        remaining = self.total - self.done
+        return f"{text}, about {_duration(remaining / rate)} left" if remaining > 0 and rate > 0 else text
 
 
-def _span(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

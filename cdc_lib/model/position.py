@@ -2,7 +2,7 @@
 
 Positions compare by the number of their file and then by offset, never as text: ``binlog.1000000`` comes after
 ``binlog.999999``. An order key adds the epoch in front (it counts source switches) and the row after, so that any two
-changes of one source can be told apart and put in order: epoch, file number, offset, row, compared as numbers.
+changes of one source are distinct and ordered: epoch, file number, offset, row, compared as numbers.
 
 A row of the binlog has the offset at which its event starts and its index in that event. All rows of a compressed
 transaction have the offset of the one event that holds it, and as row the offset of their own event in there plus the
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from cdc_lib.errors import ConfigError
 
 FIRST_EVENT_OFFSET = 4
-"""Bytes of the magic number at the head of every binlog file; its first event starts after them."""
+"""Bytes of the magic number at the start of every binlog file; its first event starts after them."""
 
 _FILE_NAME = re.compile(r"^(?P<base>.+)\.(?P<number>\d{1,10})$")
 

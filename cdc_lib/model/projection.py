@@ -1,4 +1,4 @@
-"""Which columns of a table are kept, and with which masks: decided once for each version of a table's columns."""
+"""Which columns of a table are captured, and their masks: decided once for each schema version."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Masks = Callable[[str], Mask | None]
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What becomes of one table's rows before anything is stored.
+    """Column selection and masks of one table, applied before rows are stored.
 
     Args:
         source: the kept columns with the types of the source.
-        schema: the kept columns as they are stored, behind their masks.
-        kept: indexes of the kept columns among the table's own.
+        schema: the kept columns as they are stored, masked.
+        kept: indexes of the kept columns in the table.
         masks: per kept column, its mask or None.
     """
 
@@ -50,17 +50,17 @@ def whole(schema: TableSchema) -> Projection:
 
 
 def project(schema: TableSchema, keeps: Keeps, masks: Masks, required: Sequence[str] = ()) -> Projection:
-    """Return what becomes of a table's rows.
+    """Return the projection of a table.
 
     Args:
         schema: every column of the table.
         keeps: whether a column is kept.
         masks: the mask of a column.
-        required: columns that masks name exactly; one that is not there may live on under another name, unmasked.
+        required: columns that masks name exactly; a missing one may have been renamed, and would be stored unmasked.
 
     Raises:
-        ConfigError: a key column is left out or masked otherwise than by a hash, nothing is kept, or a column that a mask
-            names is not there.
+        ConfigError: a key column is left out or has a mask other than hash, no column is kept, or a column that a mask names
+            does not exist.
     """
     _refuse_missing(schema, required)
     kept = tuple(i for i, column in enumerate(schema.columns) if keeps(column.name))
@@ -116,14 +116,14 @@ def _refuse_left_out(schema: TableSchema, names: set[str]) -> None:
 
 
 def can_be_chunked(schema: TableSchema) -> bool:
-    """Whether the table has a key that can be walked; else it is read as one chunk."""
+    """Whether the table can be read in chunks by its key; else it is read as one chunk."""
     types = {column.name: column.type for column in schema.columns}
     own = [types[name] for name in schema.primary_key]
     return bool(own) and all(one.family.walks and not one.form for one in own)
 
 
 def refuse_masked_keys(projection: Projection) -> None:
-    """Look that no masked key would stand in the manifests of a snapshot, which say where each chunk ends.
+    """Refuse masked key columns of chunked tables: manifests of a snapshot contain the last key of each chunk.
 
     Raises:
         ConfigError: a key column of a table that is read in chunks has a mask.

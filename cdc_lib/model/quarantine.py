@@ -1,10 +1,10 @@
-"""Tables that are quarantined because something of them is not understood, while the others continue.
+"""Quarantined tables: a fault stops one table, and the others continue.
 
-A window leaves out the rows of such a table from its start on. The drain cursor remembers from where on the table is left
-out, so that later windows, whoever drained them and when, bring nothing of it. A new snapshot brings its rows back.
+A window leaves out all rows of such a table. The drain cursor records from where on the table is left out. So the merge
+ignores its rows in later windows, even if those were drained before. A new snapshot restores the table.
 
-A table whose snapshot is taken again has a record of the same kind without a fault: its windows are drained as ever, and the
-lake takes nothing of them, because the snapshot brings what they did.
+A table with a requested new snapshot has the same kind of record, without a fault: its windows are still drained, but the lake
+merges none of its rows, because the snapshot includes them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Fault:
     """Why a table was quarantined.
 
     Args:
-        position: of an event that is at fault; of several in a window it may be any. A snapshot's: its low watermark.
-        code: of the error, see :mod:`cdc_lib.errors`; a newer release may have written one that is not known here.
-        reason: its message, without any value of a row.
-        hint: what to do about it; empty when nothing can be said.
+        position: position of a faulty event; any one if a window has several. For a snapshot: its low watermark.
+        code: code of the error, see :mod:`cdc_lib.errors`; a newer release may have written one that is not known here.
+        reason: message of the error, without row values.
+        hint: what to do about it; may be empty.
     """
 
     position: Position
@@ -36,17 +36,17 @@ class Fault:
 
 
 def is_replaced(fault: Fault) -> bool:
-    """Whether nothing is wrong but that the binlog does not hold the table's rows: it is released automatically."""
+    """Whether the only fault is that the binlog does not have the table's rows: the table is released automatically."""
     return fault.code == TableReplaced.code
 
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedTable:
-    """A table that is at fault in a batch, which leaves out its rows.
+    """A table with a fault in a batch, which leaves out its rows.
 
     Args:
         table: ``database.table`` at the source.
-        fault: what was found in this batch.
+        fault: the fault in this batch.
     """
 
     table: TableName
@@ -55,27 +55,27 @@ class QuarantinedTable:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRecord:
-    """A stretch of the binlog in which nothing of one table reaches the lake.
+    """A binlog range in which one table's changes do not reach the lake.
 
     Args:
         table: ``database.table`` at the source.
-        epoch: of ``start``.
+        epoch: epoch of ``start``.
         start: where it begins, a transaction boundary.
-        as_of: the lake table is as of this position: ``start``, or where an earlier stretch began that this one continues.
-            Without a fault it stands there at least: a merge that was under way may have brought it further.
-        skip_decode_from: windows that start here or later were planned knowing of it, and do not decode the table at all; with a fault
-            alone.
-        fault: why; None when nothing is wrong, and somebody wants a new snapshot of the table.
-        oldest_missing_commit: commit time of the first change that may be missing; None when it is not known.
+        as_of: the lake table is as of this position: ``start``, or the start of an earlier range that this one continues.
+            Without a fault it may be further: a running merge may have moved it.
+        skip_decode_from: windows from here on were planned after the record was made and do not decode the table; only with a
+            fault.
+        fault: the fault; None if only a new snapshot of the table was requested.
+        oldest_missing_commit: commit time of the first change that may be missing; None if unknown.
         at: when it was recorded (UTC).
         by: who recorded it.
         released_position: where it ends: the table was released there; None while it is quarantined.
-        released_epoch: of ``released_position``.
-        snapshot_id: the snapshot that was asked for at the release; empty when the table was gone by then.
+        released_epoch: epoch of ``released_position``.
+        snapshot_id: the snapshot that was requested at the release; empty if the table did not exist then.
         released_at: when it was released (UTC).
         released_by: who released it.
-        why: without a fault: why there is to be a new snapshot.
-        skip_decode_epoch: of ``skip_decode_from``; 0 for that of ``start``.
+        why: without a fault: the reason of the new snapshot.
+        skip_decode_epoch: epoch of ``skip_decode_from``; 0 for that of ``start``.
     """
 
     table: TableName
@@ -97,11 +97,11 @@ class QuarantineRecord:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has no end yet: the table is quarantined still, or the next plan asks for its new snapshot."""
+        """Whether it has no end yet: the table is still quarantined, or its new snapshot is not planned yet."""
         return self.released_position is None
 
     def covers(self, epoch: int, start: Position) -> bool:
-        """Whether rows of windows that start here are left out."""
+        """Whether the table's rows are ignored in a window that starts here."""
         ends = Point.at(self.released_epoch, self.released_position) if self.released_position is not None else None
         return self.begins_by(epoch, start) and (ends is None or Point.at(epoch, start) < ends)
 
@@ -110,31 +110,31 @@ class QuarantineRecord:
         return Point.at(self.epoch, self.start) <= Point.at(epoch, position)
 
     def skips_decode(self, epoch: int, start: Position) -> bool:
-        """Whether a window that starts here does not decode the table; never changes for a planned window."""
+        """Whether a window that starts here does not decode the table; fixed once the window is planned."""
         unread = Point.at(self.skip_decode_epoch or self.epoch, self.skip_decode_from)
         known = self.fault is not None and unread <= Point.at(epoch, start)
         return known and self.covers(epoch, start)
 
 
 def excluded_tables(records: Iterable[QuarantineRecord], epoch: int, start: Position) -> frozenset[TableName]:
-    """Return the tables of which nothing counts in a window that starts here."""
+    """Return the tables whose changes are ignored in a window that starts here."""
     return frozenset(one.table for one in records if one.covers(epoch, start))
 
 
 def to_reach(
     records: Iterable[QuarantineRecord], table: str, snapshot_id: str, epoch: int, position: Position
 ) -> QuarantineRecord | None:
-    """Return the record that a lake which is at a position must come to before it may take a snapshot; None if it may.
+    """Return the record whose start the lake must reach before it may merge a snapshot; None if it already may.
 
-    What the snapshot replaces begins there. A row that comes with a change before that, and goes after it, would stay
-    if the change were merged together with the snapshot or later: its delete does not count.
+    The snapshot replaces the changes from that start on. Take a row that is inserted before the start and deleted after it.
+    If its insert were merged with the snapshot or later, the row would stay in the lake, because its delete is ignored.
 
     Args:
-        records: of a cursor.
+        records: quarantine records of a cursor.
         table: ``database.table``.
-        snapshot_id: of the snapshot.
-        epoch: of the position.
-        position: where the lake is.
+        snapshot_id: id of the snapshot.
+        epoch: epoch of the position.
+        position: position of the lake.
     """
     asked = (one for one in records if one.table == table and one.snapshot_id == snapshot_id)
     return next((one for one in asked if not one.begins_by(epoch, position)), None)
@@ -146,7 +146,7 @@ class LaggingTable:
 
     Args:
         table: ``database.table`` at the source.
-        position: everything of the table before it is in the lake, nothing after it; see :attr:`QuarantineRecord.as_of`.
+        position: the lake has all changes of the table before it, and none after it; see :attr:`QuarantineRecord.as_of`.
         last: the last record of the table.
     """
 
@@ -156,19 +156,20 @@ class LaggingTable:
 
 
 def lagging_tables(records: Iterable[QuarantineRecord], merged: Collection[str]) -> tuple[LaggingTable, ...]:
-    """Return the tables that are quarantined, and those that are released and wait for their snapshot, by name.
+    """Return the tables that are quarantined or wait for their new snapshot, sorted by name.
 
     Args:
-        records: of a cursor, in the order in which they were made.
-        merged: ids of the snapshots that are in the lake, or are brought there.
+        records: quarantine records of a cursor, oldest first.
+        merged: ids of the snapshots that are merged, or are being merged.
     """
-    found: dict[str, LaggingTable] = {}
-    for one in records:
-        if one.is_open or (one.snapshot_id and one.snapshot_id not in merged):
-            before = found.get(one.table)
-            # A new snapshot may be wanted from before an earlier stretch on.
-            goes_on = before is not None and not one.begins_by(before.last.epoch, before.last.start)
-            found[one.table] = LaggingTable(one.table, before.position if before and goes_on else one.as_of, one)
+    lagging: dict[str, LaggingTable] = {}
+    for record in records:
+        if record.is_open or (record.snapshot_id and record.snapshot_id not in merged):
+            before = lagging.get(record.table)
+            # A new snapshot may be requested from before an earlier record on.
+            goes_on = before is not None and not record.begins_by(before.last.epoch, before.last.start)
+            as_of = before.position if before and goes_on else record.as_of
+            lagging[record.table] = LaggingTable(record.table, as_of, record)
         else:
-            found.pop(one.table, None)
-    return tuple(found[table] for table in sorted(found))
+            lagging.pop(record.table, None)
+    return tuple(lagging[table] for table in sorted(lagging))

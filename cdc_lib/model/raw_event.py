@@ -13,10 +13,10 @@ class RawArchive:
     """Two files beside the Parquet of a window.
 
     Args:
-        path: of the events, below the manifest's own folder: what the server sent, packet by packet, as one zstd stream.
+        path: path of the events below the manifest's folder: the server's packets as one zstd stream.
         bytes: size of the file.
         sha256: hex digest of the file.
-        received: bytes before they were compressed.
+        received: bytes before compression.
         facts: path of the :class:`RawFacts`.
         facts_sha256: hex digest of that file.
     """
@@ -31,15 +31,15 @@ class RawArchive:
 
 @dataclass(frozen=True, slots=True)
 class RawFacts:
-    """What a decoder asked of the server beside the events.
+    """What the decoder needs from the server in addition to the events.
 
     Args:
-        identity: of the server.
-        variables: its global variables on which the decoding depends.
+        identity: identity of the server.
+        variables: global variables that affect decoding.
         charsets: character set name of each collation number.
-        kept: by ``database.table``, how the lake keeps a table of which a statement changed rows.
-        untold: by ``database.table``, the columns whose changes an after image may leave out.
-        cascades: what foreign keys change without the binlog.
+        kept: by ``database.table``, the lake mode of a table whose rows a statement changed.
+        untold: by ``database.table``, the columns whose changes may be missing in an after image.
+        cascades: foreign keys whose row changes are not in the binlog.
     """
 
     identity: ServerIdentity

@@ -1,4 +1,4 @@
-"""What a server's error number is about: the connection, a table at this moment, or a table until somebody mends it. Pure."""
+"""Classifies a server's error number: a connection, a temporary or a permanent error of a table. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_CONNECTION = frozenset(
     }
 )
 _PASSING = frozenset({1205, 1213, 1412, 1637, 1969, 3024, 3572})
-"""A lock that somebody holds, a deadlock, a definition that changed meanwhile, a statement that took too long."""
+"""Lock wait timeouts, deadlocks, changed definitions, statement timeouts."""
 NO_SUCH_TABLE = frozenset({1049, 1051, 1109, 1146})
 """No such database, no such table."""
 
@@ -42,17 +42,17 @@ def is_of_connection(number: int) -> bool:
 
 
 def is_passing(number: int) -> bool:
-    """Whether the same statement may succeed later with nothing changed by hand."""
+    """Whether the same statement may succeed later without manual action."""
     return number in _PASSING
 
 
 def refused_for(table: str, number: int, text: str) -> SourceError:
-    """Return the error that a server's refusal to read a table means.
+    """Return the error for a server's refusal to read a table.
 
     Args:
         table: ``database.table``.
-        number: of the server's error.
-        text: of the server's error.
+        number: number of the server's error.
+        text: message of the server's error.
     """
     if is_of_connection(number):
         return SourceUnavailable(

@@ -1,4 +1,4 @@
-"""What the steps of the pipeline answer: small, and fit to be logged."""
+"""Results of the pipeline's steps: small enough for logs and XCom."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from cdc_lib.model.verify import Verified
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """What draining one unit left behind.
+    """The result of draining one unit.
 
     Args:
         unit_id: the window's or snapshot task's id.
-        batches: batches that this call wrote; 0 when all were there already.
+        batches: batches that this call wrote; 0 when all existed already.
         rows: rows in the unit's batches that this call wrote or found.
         bytes: bytes of their files.
         events: binlog events read.
         seconds: wall clock time.
-        quarantined: tables that are at fault, whose rows the batches leave out.
+        quarantined: tables with a fault, whose rows the batches leave out.
     """
 
     unit_id: str
@@ -42,7 +42,7 @@ class DrainResult:
 
 
 def result_of(unit_id: str, manifests: list[Manifest], seconds: float, *, written: int) -> DrainResult:
-    """Return what draining a unit left behind, from the manifests of its batches."""
+    """Return the result of draining a unit, from the manifests of its batches."""
     return DrainResult(
         unit_id=unit_id,
         batches=written,
@@ -59,12 +59,12 @@ class AckResult:
     """How far an ack moved a cursor.
 
     Args:
-        consumer: whose cursor.
-        start: where it was.
-        stop: where it is.
+        consumer: consumer of the cursor.
+        start: position before the ack.
+        stop: position after it.
         windows: windows acknowledged.
         chunks: snapshot chunks acknowledged.
-        waiting: windows and snapshots in flight for which there is no evidence yet.
+        waiting: windows and snapshots in flight without a complete batch yet.
         quarantined: tables that this ack has quarantined.
     """
 
@@ -79,16 +79,16 @@ class AckResult:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerState:
-    """Where one consumer of the batches stands, the lake included.
+    """The current position and lag of one consumer of the batches; the lake is one.
 
     Args:
-        name: of the consumer.
-        epoch: of its position.
+        name: name of the consumer.
+        epoch: epoch of its position.
         position: everything before it is acknowledged.
         pending_windows: windows that it has not acknowledged.
-        lag_seconds: how long the oldest of them has been there; 0 when there is none.
-        holding: how many of them are old enough to be collected: they stay for this consumer.
-        holder: who has the subscription; empty when nobody has, and for the lake.
+        lag_seconds: age of the oldest of them; 0 when there is none.
+        holding: how many of them are past their retention and kept only for this consumer.
+        holder: who holds the subscription; empty if it is free, and for the lake.
         moved_at: when its cursor moved last.
     """
 
@@ -104,13 +104,13 @@ class ConsumerState:
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """The figures of a source that are watched.
+    """The monitored figures of a source.
 
     Args:
-        retention_hours: until the server may purge what is drained next; None when nothing purges it, or nobody can say.
+        retention_hours: time until the server may purge what is drained next; None if it never does, or if unknown.
         lag_seconds: age of the oldest change that is not in the lake, 0 when all are; None before the first cut. It grows while
-            the server cannot be asked.
-        warning: what is wrong with the forecast, and what mends it; empty when it is long enough.
+            the server cannot be reached.
+        warning: what is wrong with the forecast, and how to fix it; empty if retention is long enough.
     """
 
     retention_hours: float | None
@@ -124,8 +124,8 @@ class ResnapshotPreview:
 
     Args:
         table: ``database.table``.
-        keyed: whether the source table has a key; without one its list of changes begins again in the lake.
-        reading: whether a snapshot of it is going on, which is given up.
+        keyed: whether the source table has a key; without one its list of changes in the lake restarts.
+        reading: whether a snapshot of it is running, which is then dropped.
     """
 
     table: TableName
@@ -135,7 +135,7 @@ class ResnapshotPreview:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where a source stands.
+    """The current status of a source.
 
     Args:
         source: its name.
@@ -145,16 +145,16 @@ class Status:
         lag_seconds: age of the oldest change that is not in the lake, 0 when all are; None before the first cut.
         pending_bytes: bytes of binlog between the lake cursor and the end of the binlog, those of this epoch alone; None when unknown.
         last_batches: manifests of the last windows, oldest first.
-        last_cut: what the lake shows; None before the first merge.
+        last_cut: the last cut; None before the first merge.
         consumers: every consumer of the batches.
-        lagging: tables that are quarantined, or released and not in the lake again yet.
-        retention: how long the server keeps what is drained next; None before the first plan, or when it cannot be asked.
-        retention_warning: what is wrong with that, and what mends it; empty when it is long enough.
-        pending_windows: windows of earlier epochs that the lake does not have; it goes over to this one when it has them.
+        lagging: tables that are quarantined, or released and not restored in the lake yet.
+        retention: how long the server keeps what is drained next; None before the first plan, or if it cannot be reached.
+        retention_warning: what is wrong with that, and how to fix it; empty if it is long enough.
+        pending_windows: windows of earlier epochs that the lake must still merge before it moves to this one.
         verified: the last comparison of each lake table with its source.
-        stopped: lake tables at which the last merge stopped.
-        missing: a cursor, or a batch that the lake needs next, which is not there, with what leads out.
-        pending_snapshots: snapshots that are not whole in the lake.
+        stopped: lake tables that the last merge could not merge.
+        missing: a cursor, or a batch that the lake needs next, which does not exist, with a hint.
+        pending_snapshots: snapshots that are not completely merged.
         foreign: commits of other writers since the last clean comparison or new snapshot of their tables.
     """
 
@@ -180,14 +180,14 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class LocatedPosition:
-    """A place that was sought.
+    """The result of a search for a binlog position.
 
     Args:
-        checkpoint: what was found.
+        checkpoint: the located checkpoint.
         binlog_end: end of the binlog.
-        bytes_to_end: binlog between the place and the end of the binlog.
-        cursor: where the drain cursor is; None before the first plan, or on another server.
-        bytes_to_cursor: binlog between the place and the cursor; negative when the place lies after it; None without a cursor.
+        bytes_to_end: bytes between the position and the end of the binlog.
+        cursor: position of the drain cursor; None before the first plan, or on another server.
+        bytes_to_cursor: bytes between the position and the cursor; negative if the position is after it; None without a cursor.
     """
 
     checkpoint: BinlogCheckpoint

@@ -10,13 +10,13 @@ from cdc_lib.model.position import Position
 
 @dataclass(frozen=True, slots=True)
 class BinlogExpiry:
-    """What makes a server purge binlog files automatically.
+    """A server's limits for automatic purge of binlog files.
 
     Args:
-        seconds: how old the last change of a file may get; None when age purges nothing, or when it is unknown.
-        total_bytes: how much all files together may hold; None without such a limit.
+        seconds: how old the last change of a file may get; None without an age limit, or if unknown.
+        total_bytes: maximum size of all files together; None without such a limit.
         size_variable: the variable that sets this limit; empty without one.
-        unknown: why nobody can say; empty when the server tells.
+        unknown: why the limits are unknown; empty if they are known.
     """
 
     seconds: float | None
@@ -30,9 +30,9 @@ class FileTimes:
     """When a binlog file was written, by the server's clock.
 
     Args:
-        made: when it was made; None when nobody knows.
-        ended: when the file after it was made; None when there is none, or nobody knows.
-        now: the time.
+        made: when it was created; None if unknown.
+        ended: when the next file was created; None if there is none, or if unknown.
+        now: current time.
     """
 
     made: datetime | None
@@ -42,21 +42,21 @@ class FileTimes:
 
 @dataclass(frozen=True, slots=True)
 class RetentionForecast:
-    """What is left until a server may purge the file that a cursor is in.
+    """The time left until a server may purge the binlog file of a cursor.
 
     Args:
-        position: of the cursor.
-        pending_bytes: binlog between it and the end.
-        retention_seconds: how old the last change of a file may get; None when age purges nothing.
-        expires_at: from when on the server may purge the file for its age; None when it does not, or when it is unknown.
-        seconds_left: how long until then; 0 when it is due or gone; None like ``expires_at``.
-        still_written: whether the file is the last one: ``expires_at`` is then what it would be if the file ended now.
-        bytes_per_second: how fast a backlog was drained lately; None when nothing tells.
-        catch_up_seconds: ``pending_bytes`` at that rate; None without one.
-        room_bytes: what the server may still write before its size limit takes the file; None without a limit.
-        room_seconds: how long that takes at the pace at which it wrote since the file was made; None without a pace.
-        purged: whether the file is gone already.
-        unknown: why ``expires_at`` cannot be told; empty when it can.
+        position: position of the cursor.
+        pending_bytes: bytes between it and the end of the binlog.
+        retention_seconds: how old the last change of a file may get; None without an age limit.
+        expires_at: when the server may purge the file for its age; None if it never does, or if unknown.
+        seconds_left: time until then; 0 if it is due or purged; None like ``expires_at``.
+        still_written: whether the file is the last one: ``expires_at`` then assumes that the file ends now.
+        bytes_per_second: recent drain rate of a backlog; None if unknown.
+        catch_up_seconds: time to drain ``pending_bytes`` at that rate; None without a rate.
+        room_bytes: bytes that the server may still write before its size limit purges the file; None without a limit.
+        room_seconds: time until then at the write rate since the file was created; None without a rate.
+        purged: whether the file is already purged.
+        unknown: why ``expires_at`` is unknown; empty if it is known.
     """
 
     position: Position
@@ -74,10 +74,10 @@ class RetentionForecast:
 
     @property
     def shortest(self) -> float | None:
-        """Seconds until age or size may take the file, whichever is sooner; None when neither does, as far as is known."""
+        """Seconds until the age or size limit may purge the file; None if neither does, or if both are unknown."""
         return min((s for s in (self.seconds_left, self.room_seconds) if s is not None), default=None)
 
     def is_short(self, warning: timedelta, catch_ups: float = 3) -> bool:
-        """Tell whether less is left than a warning time, or than this many times what catching up takes."""
-        least = max(warning.total_seconds(), catch_ups * (self.catch_up_seconds or 0.0))
-        return self.purged or (self.shortest is not None and self.shortest < least)
+        """Return whether less is left than the warning time, or than ``catch_ups`` times the catch-up time."""
+        minimum = max(warning.total_seconds(), catch_ups * (self.catch_up_seconds or 0.0))
+        return self.purged or (self.shortest is not None and self.shortest < minimum)

@@ -1,4 +1,4 @@
-"""Into which lake tables the rows of a source table go, and what they get on the way."""
+"""Routing of a source table's rows into lake tables, with the columns that routes add."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SOURCE_KEYS: dict[SourceKey, str] = {
     "schema": "_source_schema",
     "table": "_source_table",
 }
-"""Columns that say where a row of a shared lake table comes from; part of its key, in this order.
+"""Columns with the origin of a row in a lake table of several source tables; part of its key, in this order.
 
-The server is the source's name: it stays when another server takes over.
+The server is the source's name: it does not change at a failover.
 """
 
 
@@ -33,13 +33,13 @@ class Target:
     """One lake table of a source table.
 
     Args:
-        database: of the lake table, from which ``lake.namespace`` makes the namespace.
+        database: database of the lake table; ``lake.namespace`` derives the namespace from it.
         table: name of the lake table.
-        routed: whether a route says so; else it is the table of the same name.
+        routed: whether a route names it; else it has the source table's name.
         keys: columns that are added to the row and to its key.
-        where: predicates, all of which a row must fulfil to be in the lake table.
+        where: predicates; a row must match all of them.
         keeps: whether a column, by its name, goes there.
-        mode: how it keeps rows; None where the source file does not say it.
+        mode: its mode; None if the source file does not set it.
     """
 
     database: str
@@ -56,13 +56,13 @@ class Target:
         return TableName(self.database, self.table)
 
     def constants(self, source: str, database: str, table: str) -> dict[str, str]:
-        """Return the added columns of rows of one source table and what is in them."""
+        """Return the added columns of one source table's rows, with their values."""
         values: dict[SourceKey, str] = {"server": source, "schema": database, "table": table}
         return {column: values[key] for key, column in SOURCE_KEYS.items() if key in self.keys}
 
 
 def routed_schema(schema: TableSchema, target: Target) -> TableSchema:
-    """Return the schema with which rows of a source table stand in a lake table.
+    """Return the schema of a source table's rows in a lake table.
 
     Raises:
         IncompatibleSchema: a column has the name of an added one, or the route leaves out a key column.

@@ -11,14 +11,14 @@ class RowSelection:
     """Which rows of a table a snapshot reads again.
 
     Args:
-        key: names of the table's key columns when it was asked for; the bounds are of these.
-        lower: of a range: its least key, itself in it, as ``cdc_lib/snapshot/chunks.py`` spells keys; the first columns of
-            a key stand for all that begin so. None without a lower end.
-        upper: its greatest key, in the same way.
-        where: of a predicate: the condition, as it is in the SELECT; empty without one.
-        text: what was asked for, for people.
-        at: when it was asked for (UTC).
-        by: who asked for it.
+        key: names of the table's key columns at the time of the request; the bounds are values of these.
+        lower: least key of a range (inclusive), in the text form of ``cdc_lib/snapshot/chunks.py``. The first columns of a
+            key match all keys that begin with them. None without a lower bound.
+        upper: greatest key (inclusive), in the same form.
+        where: the predicate as SQL text; empty without one.
+        text: the request, for people.
+        at: time of the request (UTC).
+        by: who requested it.
         why: the reason.
     """
 
@@ -33,5 +33,5 @@ class RowSelection:
 
     @property
     def is_range(self) -> bool:
-        """Whether keys alone decide: rows of the lake in the range that the source no longer has are gone."""
+        """Whether it is a range of keys: lake rows in the range that the source no longer has are deleted."""
         return not self.where

@@ -25,7 +25,7 @@ class SourceType:
         scale: decimal: digits after the point; time, datetime and timestamp: fractional digits (0 to 6).
         charset: string, enum and set: MySQL's name of the character set, for example ``latin1``.
         members: enum and set: the labels in their declared order.
-        text: the type as the server writes it, for people; may be empty when only the binlog told it.
+        text: the type as the server writes it, for people; may be empty if only the binlog describes the column.
         form: how the value is written, where its kind alone does not say it: ``old`` (time, datetime and timestamp before
             MySQL 5.6), ``compressed`` (a compressed column of MariaDB), ``inet4``, ``inet6``, ``uuid``; else empty.
         as_text: date, datetime and timestamp: the lake holds the text that SELECT shows.
@@ -118,7 +118,7 @@ class TableSchema:
 
     @property
     def id(self) -> str:
-        """Twelve hex digits that change when a column does; nullability and declared text are left out."""
+        """Twelve hex digits that change when a column changes; nullability and declared text are ignored."""
         facts = [(c.name, c.type.kind, c.type.lake_type, c.type.scale) for c in self.columns]
         text = json.dumps([self.database, self.table, facts, self.primary_key])
         return hashlib.sha256(text.encode()).hexdigest()[:12]

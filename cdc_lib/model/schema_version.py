@@ -1,4 +1,4 @@
-"""The history of a table's definition: what was in force from which position on.
+"""Versions of a table's definition, each valid from a position on.
 
 A version is written once and never changed. It holds for everything after its position, up to the next version of the same
 table. A database has versions too (their table is empty): its character set decides about tables that name none.
@@ -69,10 +69,10 @@ class SchemaVersion:
 
 
 def sorted_keys(keys: tuple[Key, ...], nullable: frozenset[str]) -> tuple[Key, ...]:
-    """Return keys in the order in which servers keep them: primary, unique without NULL, unique.
+    """Return keys in the servers' order: primary, unique without NULL, unique.
 
     Args:
-        keys: in the order of their making.
+        keys: keys in the order in which they were created.
         nullable: names of the columns that allow NULL, in lower case.
     """
 
@@ -85,9 +85,9 @@ def sorted_keys(keys: tuple[Key, ...], nullable: frozenset[str]) -> tuple[Key, .
 
 
 def row_key(keys: tuple[Key, ...], nullable: frozenset[str]) -> Key | None:
-    """Return the key that tells rows apart, by the servers' own rule.
+    """Return the key that identifies rows, by the servers' own rule.
 
-    Without a primary key the first unique key of whole columns that allow no NULL stands for it, in the table maps of both
+    Without a primary key it is the first unique key of whole columns that allow no NULL, as in the table maps of both
     servers (MySQL ``sql/dd_table_share.cc``, MariaDB ``sql/table.cc``).
 
     Args:

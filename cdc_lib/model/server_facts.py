@@ -1,4 +1,4 @@
-"""What a decision about a cursor has to know of the server that answers."""
+"""The state of the connected server that decisions about a cursor need."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ServerState:
         files: binlog files and their sizes in bytes, oldest first.
         gtids_on: whether every new transaction has a GTID.
         gtid_set: executed GTIDs.
-        gtid_purged: those of them that are in no binlog file.
-        file_time: when the file of the cursor's position was made; None when the server has no file of that name.
-        oldest_time: when the oldest file was made; None without files.
+        gtid_purged: executed GTIDs that are in no binlog file.
+        file_time: when the file of the cursor's position was created; None if the server has no file of that name.
+        oldest_time: when the oldest file was created; None without files.
     """
 
     identity: ServerIdentity

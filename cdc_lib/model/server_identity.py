@@ -10,7 +10,7 @@ Flavor = Literal["mysql", "mariadb"]
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """What tells one server from another, also after one address.
+    """Identifies a server, also if several servers use one address.
 
     Args:
         flavor: ``mysql`` or ``mariadb``.

@@ -1,4 +1,4 @@
-"""What a consumer of the batches asked for, who holds its subscription, and how its cursor moves."""
+"""A consumer's subscription: the requested changes and the lease."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class Interest:
     """Which changes a consumer wants.
 
     Args:
-        tables: patterns of ``database.table``; all captured tables without any.
-        exclude: patterns of tables that it does not want.
-        columns: patterns of columns; all without any. Change columns always come along.
+        tables: patterns of ``database.table``; all captured tables if empty.
+        exclude: patterns of excluded tables.
+        columns: patterns of columns; all if empty. Change columns are always included.
     """
 
     tables: tuple[str, ...] = ()
@@ -27,9 +27,9 @@ class Lease:
 
     Args:
         holder: a name for people: process, user, host.
-        token: random text of the one subscription object; tells two processes of one name apart.
-        expires_at: wall clock (UTC) at which another may take over. The clock decides only whether somebody else may try: what is
-            written is fenced by the cursor's generation.
+        token: random text of the subscription object; distinguishes two processes of one name.
+        expires_at: wall clock (UTC) at which another process may take over. The clock only decides who may try; writes are
+            fenced by the cursor's generation.
     """
 
     holder: str
@@ -37,5 +37,5 @@ class Lease:
     expires_at: datetime
 
     def is_over(self, now: datetime) -> bool:
-        """Whether another may take over."""
+        """Whether another process may take over."""
         return self.expires_at <= now

@@ -1,4 +1,4 @@
-"""What a merge gives a lake table in one commit: changes, the markers that say how far they lead, and what standing rows get."""
+"""One commit of a merge to a lake table: changes, markers, and updates of existing rows."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 
 Frame = TypeVar("Frame")
-"""Rows on their way into a lake table: a Spark DataFrame, or what another engine calls so."""
+"""Rows to be merged: a Spark DataFrame, or another engine's data frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """Rows before a point that a later snapshot brings again, if they still exist, or that a statement took.
+    """Existing rows before a point that a later snapshot replaces, or that a statement removed.
 
     Args:
         before: the point.
-        columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
-        reads: whether rows that an earlier snapshot brought are meant as well (append mode; others always are).
-        since: rows before this point are not meant; None for all.
-        at: when that was; None where nobody knows.
-        by_snapshot: whether a snapshot brings them again; rows that it brings itself are not meant.
+        columns: columns and values that select the rows; empty for all rows of the table.
+        reads: whether rows of an earlier snapshot are included (append mode; other rows always are).
+        since: rows before this point are excluded; None for no lower bound.
+        at: time of the statement or snapshot; None if unknown.
+        by_snapshot: whether a snapshot replaces them; the snapshot's own rows are excluded.
     """
 
     before: Point
@@ -38,31 +38,33 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What rows of before a point have in a column that was added after them.
+    """The value of an added column in rows from before a point.
 
     Args:
         before: the point.
         column: name of the column.
         value: as text; None for NULL.
-        columns: columns that say whose rows are meant, and their values; empty for all rows of the table.
+        columns: columns and values that select the rows; empty for all rows of the table.
+        since: rows from before this point keep their value; None for no such point.
     """
 
     before: Point
     column: str
     value: str | None
     columns: Mapping[str, str]
+    since: Point | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Changes(Generic[Frame]):
-    """Changes of a table that keeps rows by a key, and what is known of them.
+    """Changes of a table with a key.
 
     Args:
-        rows: in any order, with ``_op`` and the table's columns; then, where some rows lack cells, with ``_absent``: a character
-            for each of the table's columns, or null for a whole row. The cells come from earlier changes and from standing rows.
-        guard: whether the table may hold rows newer than these changes; the newer ones stay.
-        at_most: how many changes there are at most; 0 where nobody counted.
-        snapshot_to_come: a row that cannot be completed is left out, because a snapshot chunk will bring it.
+        rows: rows in any order, with ``_op`` and the table's columns. If some rows lack cells, also with ``_absent``: a
+            character for each column, or null for a complete row. Missing cells come from earlier changes and existing rows.
+        guard: whether the table may have rows newer than these changes; the newer ones are kept.
+        at_most: maximum number of changes; 0 if unknown.
+        snapshot_to_come: a row that cannot be completed is left out, because a later snapshot chunk has it.
     """
 
     rows: Frame
@@ -73,12 +75,12 @@ class Changes(Generic[Frame]):
 
 @dataclass(frozen=True, slots=True)
 class TableCommit:
-    """What else is in the commit that brings rows.
+    """Markers and updates of existing rows in the same commit as the changes.
 
     Args:
-        markers: what the table holds afterwards of each source table.
-        supersedes: standing rows that are taken out, marked or ended.
-        fills: what standing rows get; columns that the table does not have are left out.
+        markers: new marker of each source table.
+        supersedes: existing rows that are deleted, marked as deleted or closed.
+        fills: new values in existing rows; columns that the table does not have are ignored.
     """
 
     markers: Mapping[TableName, Marker]

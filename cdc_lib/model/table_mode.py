@@ -1,4 +1,4 @@
-"""How a lake table keeps the rows of its source: the modes, and the columns that each has beside the row's own."""
+"""The modes of lake tables, and the metadata columns of each."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 Mode = Literal["mirror", "soft_delete", "append", "scd2"]
-"""``mirror``: one row per primary key, as at the source. ``soft_delete``: the same, and rows that were deleted stay, marked.
-``append``: every change a row; the only mode of tables without a key. ``history``: every version of a row, with the time and the
-place from which and up to which it stood."""
+"""``mirror``: one row per primary key, as at the source. ``soft_delete``: the same, but deleted rows are kept and marked.
+``append``: one row per change; the only mode of tables without a key. ``scd2``: every version of a row, with the times and
+positions at which it began and ended."""
 
 IS_DELETED = "_is_deleted"
-"""soft_delete: whether the row is gone at the source; null in rows that a mirror wrote. Iceberg keeps ``_deleted`` for itself."""
+"""soft_delete: whether the row is deleted at the source; null in rows that a mirror wrote. Iceberg reserves ``_deleted``."""
 
 VALID_FROM, VALID_TO, IS_CURRENT, TO_GTID = "_valid_from", "_valid_to", "_is_current", "_to_gtid"
-"""scd2: commit times of the change that made the version and of the one that ended it, whether none did, and its GTID."""
+"""scd2: commit times of the changes that began and ended the version; whether it is current; GTID of the ending change."""
 
 TO_ORDER = ("_to_epoch", "_to_binlog", "_to_offset", "_to_row")
-"""scd2: the order key of the change that ended the version; null while none did."""
+"""scd2: the order key of the change that ended the version; null while it is current."""
 
 MODE_TYPES = {
     IS_DELETED: "boolean",
@@ -31,22 +31,22 @@ MODE_TYPES = {
 """Lake types of the columns that only some modes have."""
 
 STATEMENT_ROW = -2
-"""``_row`` of what a statement did to rows: before those that a snapshot read at the same place, and before its own."""
+"""``_row`` of a statement's effect: before snapshot rows at the same position, and before the rows of its own event."""
 
 RESET = "t"
-"""append: ``_op`` of an entry that takes all rows before it: a TRUNCATE, a DROP, a CREATE OR REPLACE, or a new snapshot, whose rows follow
-it. The row's own columns are null."""
+"""append: ``_op`` of an entry that invalidates all rows before it: a TRUNCATE, a DROP, a CREATE OR REPLACE, or a new snapshot,
+whose rows follow it. Its source columns are null."""
 
 
 class TableReset(NamedTuple):
-    """All rows of before a place were taken by a statement.
+    """A statement removed all rows before its position.
 
     Args:
-        epoch: of the place.
+        epoch: epoch of the statement.
         file: number of its binlog file.
-        offset: where the statement's event starts.
-        at: when it was committed; None where that is not known.
-        gtid: of the statement; empty without one.
+        offset: where its event starts.
+        at: when it was committed; None if unknown.
+        gtid: GTID of the statement; empty without one.
     """
 
     epoch: int
@@ -58,11 +58,11 @@ class TableReset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModeChange:
-    """What becomes of a lake table when the source file gives its source table another mode.
+    """What happens to a lake table when its mode in the source file changes.
 
     Args:
-        how: ``none``: nothing is to do; ``in_place``: the table continues; ``rebuild``: it must be made again.
-        description: what becomes of it, for people.
+        how: ``none``: nothing; ``in_place``: the table continues; ``rebuild``: it must be created again.
+        description: what happens, for people.
     """
 
     how: Literal["none", "in_place", "rebuild"]

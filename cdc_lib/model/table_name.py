@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema, core_schema
 from cdc_lib.errors import ConfigError
 
 EVERY_TABLE = ""
-"""In the place of a table's own name: all tables of the database. No server allows it as a name."""
+"""Instead of a table's name: all tables of the database. No server allows it as a name."""
 
 _BARE = re.compile(r"[^.`*?,\s/\\\x00-\x1f\x7f'\"][^.`*?,\s\x00-\x1f\x7f]*")
 _LISTED = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
@@ -26,7 +26,7 @@ _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 
 class TableName(str):
-    """Database and table; also the text of the two, see the module.
+    """Database and table; as ``str`` it is the text of the pair, see the module.
 
     Args:
         database: as the server has it.
@@ -45,7 +45,7 @@ class TableName(str):
         return made
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        """Be made again from the pair, where it is copied or pickled."""
+        """Rebuild from the pair when copied or unpickled."""
         return self.database, self.table
 
     @property
@@ -55,7 +55,7 @@ class TableName(str):
 
     @property
     def in_shell(self) -> str:
-        """The text as an argument of a command that a person pastes: a name may hold what a shell would run."""
+        """The text quoted for a shell: a name may contain what a shell would run."""
         return shlex.quote(self)
 
     @classmethod
@@ -83,29 +83,29 @@ class TableName(str):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Be in documents as ``["shop", "orders"]``."""
+        """Serialize in documents as ``["shop", "orders"]``."""
         pair = core_schema.list_schema(core_schema.str_schema(), min_length=2, max_length=2)
         read = core_schema.no_info_after_validator_function(lambda found: cls(*found), pair)
         return core_schema.json_or_python_schema(
             json_schema=read,
-            python_schema=core_schema.no_info_plain_validator_function(_taken),
+            python_schema=core_schema.no_info_plain_validator_function(_validated),
             serialization=core_schema.plain_serializer_function_ser_schema(lambda name: list(cls.parse(name).pair)),
         )
 
 
-def _taken(found: object) -> TableName:
-    if isinstance(found, list | tuple) and len(found) == 2:
-        return TableName(*found)
-    return TableName.parse(str(found))
+def _validated(value: object) -> TableName:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return TableName(*value)
+    return TableName.parse(str(value))
 
 
 def quoted_part(name: str) -> str:
-    """Return a name as a part of a text with dots: in backticks where it could be misread."""
+    """Return a name as a part of a dotted text: in backticks if it could be misread."""
     return name if _BARE.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
 def parts_of(text: str) -> tuple[tuple[str, bool], tuple[str, bool]] | None:
-    """Return the two parts of a text, each with whether it stood in backticks; None where there are not two."""
+    """Return the two parts of a text, each with whether it was in backticks; None if there are not exactly two."""
     first = _PART.match(text)
     if first is None or text[first.end() : first.end() + 1] != ".":
         return None

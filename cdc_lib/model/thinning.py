@@ -1,7 +1,6 @@
-"""Which of many moments are kept, so that their number is bounded however often something runs: pure.
+"""Which of many timestamps are kept, so that their number is bounded at any schedule. Pure.
 
-All of the last hour stay (at most :data:`NEWEST`), then the last one of each hour for a day, then the last one of each day. So a
-schedule of a minute and one of a second leave the same number.
+Kept are all of the last hour (at most :data:`NEWEST`), the last of each hour for a day, and then the last of each day.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from typing import TypeVar
 Id = TypeVar("Id", bound=Hashable)
 
 NEWEST = 60
-"""So many of the newest always stay, and no more than these within the last hour."""
+"""How many of the newest are always kept, also the maximum within the last hour."""
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 def thinned(moments: Mapping[Id, datetime], now: datetime) -> set[Id]:
-    """Return which moments stay.
+    """Return the ids to keep.
 
     Args:
-        moments: times (UTC) by what they are of.
-        now: the time (UTC).
+        moments: time (UTC) of each id.
+        now: current time (UTC).
     """
     newest_first = sorted(moments, key=lambda one: moments[one], reverse=True)
     kept = set(newest_first[:NEWEST])

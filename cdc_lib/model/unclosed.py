@@ -1,4 +1,4 @@
-"""A binlog file that ends without saying so: its server crashed there, or its end is missing."""
+"""A binlog file without an end event: its server crashed, or its end is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Unclosed:
     """A file without a ROTATE or STOP at its end.
 
     Args:
-        end: of what there is of it.
+        end: end of the existing part.
         follower: the next file.
     """
 

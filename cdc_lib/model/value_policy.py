@@ -1,4 +1,4 @@
-"""What becomes of values that the lake's types cannot hold as they are."""
+"""Policies for values that the lake's types cannot hold."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ InvalidText = Literal["error", "replace"]
 LegacyTemporals = Literal["error", "no_fraction"]
 
 OnError = Literal["stop", "quarantine"]
-"""What becomes of a table of which something is not understood: the whole window stops, or the table is quarantined."""
+"""Policy for a fault in one table: stop the whole window, or quarantine the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValuePolicy:
-    """What the source file says of such values; the same for row images and result sets.
+    """The source file's policies for such values; the same for row images and result sets.
 
     Args:
-        zero_dates: of a date with a zero part: NULL, a fault, or every date column is kept as the text that SELECT shows.
-        invalid_text: of bytes that are no text of the column's character set: a fault, or U+FFFD in their place.
-        legacy_temporals: of MariaDB's columns in the format before 5.6, whose fraction the binlog does not tell: a fault, or
-            the promise that none of them has one.
+        zero_dates: a date with a zero part: store NULL, fail, or store every date column as the text that SELECT shows.
+        invalid_text: bytes that are not valid in the column's character set: fail, or replace them with U+FFFD.
+        legacy_temporals: MariaDB columns in the format before 5.6, whose fractional digits are not in the binlog: fail, or
+            accept them because no column has fractions.
     """
 
     zero_dates: ZeroDates = "null"
@@ -32,11 +32,11 @@ class ValuePolicy:
 
     @property
     def replaces(self) -> bool:
-        """Whether U+FFFD stands for what is no text."""
+        """Whether invalid bytes are replaced with U+FFFD."""
         return self.invalid_text == "replace"
 
     def applied(self, schema: TableSchema) -> TableSchema:
-        """Return the schema as it is kept: with dates as text where that is asked for."""
+        """Return the schema as stored: with dates as text if configured."""
         if self.zero_dates != "string":
             return schema
         columns = tuple(

@@ -1,4 +1,4 @@
-"""What a comparison of source and lake found: small, without rows that agree."""
+"""The result of a comparison of source and lake, without the equal rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
 
 Difference = Literal["missing", "extra", "different", "copies"]
-"""In the source alone, in the lake alone, other values in some column, or not as often in the lake as at the source."""
+"""Only at the source; only in the lake; different values in some column; different number of copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class CellDifference:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """One row that is not the same on both sides.
+    """One row that differs between source and lake.
 
     Args:
-        kind: what is wrong.
-        key: the key's columns and their values; of a table without a key, all columns.
+        kind: kind of the difference.
+        key: the key's columns and their values; all columns if the table has no key.
         cells: ``different``: the columns that differ.
-        source_copies: how often the row is at the source.
-        lake_copies: how often it is in the lake.
+        source_copies: copies of the row at the source.
+        lake_copies: copies in the lake.
     """
 
     kind: Difference
@@ -53,7 +53,7 @@ class RowDifference:
 FIGURES = (
     "rows", "missing", "extra", "different", "in flight", "not looked at", "repaired", "ranges", "seconds",
 )  # fmt: skip
-"""What is counted of a table, in the order of :attr:`TableReport.figures`."""
+"""Names of the figures, in the order of :attr:`TableReport.figures`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +63,21 @@ class TableReport:
     Args:
         table: ``database.table`` at the source.
         lake_table: full name in the catalog.
-        skipped: why nothing of the table was compared; empty when it was.
+        skipped: why the table was not compared; empty if it was.
         source_rows: rows at the source.
         lake_rows: rows in the lake.
-        ranges: parts whose checksums were compared.
-        unequal_ranges: how many of them were not the same.
+        ranges: key ranges whose checksums were compared.
+        unequal_ranges: ranges with different checksums.
         missing: rows that the source has and the lake lacks.
-        extra: rows that the lake has and the source lacks, copies of a row included.
+        extra: rows that the lake has and the source lacks, including extra copies.
         different: rows with another value in some column.
-        in_flight: rows that differ and that a change explains which the lake has not merged, or may not have.
-        unexamined: rows, about, in unequal ranges that were not looked at one by one, because there are too many.
-        repaired: rows that were wrong and are the same now; they are not counted above.
-        refused: why nothing could be repaired; empty when nothing was to be, or it was.
-        position: of the lake: all changes before it were in the table when it was read first.
-        seconds: that it took.
-        rows: the first of the rows that differ, or did before they were repaired.
+        in_flight: rows that differ because of a change that may not be merged yet.
+        unexamined: about how many rows are in unequal ranges that were not compared row by row, because there are too many.
+        repaired: rows that were wrong and are equal now; they are not counted above.
+        refused: why nothing could be repaired; empty if repaired, or if no repair was requested.
+        position: position of the lake: all earlier changes were in the table at the first read.
+        seconds: duration.
+        rows: the first rows that differ, or differed before the repair.
         uncompared: columns that were not compared.
     """
 
@@ -102,7 +102,7 @@ class TableReport:
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """What was counted, as people read it: see :data:`FIGURES`."""
+        """The figures as text: see :data:`FIGURES`."""
         rows = (
             self.source_rows,
             self.missing,
@@ -116,12 +116,12 @@ class TableReport:
 
     @property
     def drift(self) -> int:
-        """Rows that are wrong for certain."""
+        """Number of rows that are certainly wrong."""
         return self.missing + self.extra + self.different
 
     @property
     def clean(self) -> bool:
-        """Whether every row that was compared is the same, or explained by what is in flight."""
+        """Whether every compared row is equal, or differs only by changes in flight."""
         return not self.skipped and not self.drift and not self.unexamined
 
 
@@ -136,7 +136,7 @@ class Report:
         gtid_set: GTIDs of all transactions before that position.
         started_at: wall clock (UTC).
         ended_at: wall clock (UTC).
-        tables: what was found, one for each pair of a source table and a lake table.
+        tables: one report for each pair of source table and lake table.
     """
 
     source: str
@@ -149,21 +149,21 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        """Whether no table has drift; tables of which nothing could be compared have none that is known."""
+        """Whether no table has drift; a skipped table counts as clean."""
         return all(one.clean or one.skipped for one in self.tables)
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The last comparison of a lake table, as it is kept in the store.
+    """The last comparison of a lake table, as stored.
 
     Args:
         source: name of the source.
         table: ``database.table`` at the source.
         lake_table: full name in the catalog.
         epoch: of the position.
-        position: of the lake when it was compared.
-        gtid_set: GTIDs of all transactions before it, as far as they are known.
+        position: position of the lake when it was compared.
+        gtid_set: GTIDs of all transactions before it, if known.
         at: wall clock (UTC).
         rows: rows at the source.
         missing: as in :class:`TableReport`.
@@ -172,9 +172,9 @@ class Verified:
         in_flight: likewise.
         unexamined: likewise.
         uncompared: names of the columns that were not compared.
-        clean_position: of the lake at the last comparison without drift; None before the first.
-        clean_epoch: of that position.
-        clean_at: when that was.
+        clean_position: position of the lake at the last comparison without drift; None before the first.
+        clean_epoch: epoch of that position.
+        clean_at: time of that comparison.
     """
 
     source: str

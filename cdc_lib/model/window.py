@@ -1,4 +1,4 @@
-"""A window is a stretch of the binlog that is fixed before it is read.
+"""A window is a range of the binlog that is fixed before it is read.
 
 Law 1: its id derives from its bounds alone, never from a run id or a clock.
 Law 2: windows tile the stream.
@@ -21,8 +21,8 @@ class Window:
     Args:
         source: name of the source.
         epoch: the source's count of server switches, from 1.
-        start: first byte that belongs to the window.
-        stop: first byte that no longer belongs to it.
+        start: position of its first byte.
+        stop: position of the first byte after it.
     """
 
     source: str
@@ -43,16 +43,16 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTask:
-    """One table to be read by SELECT, chunk after chunk, each chunk a batch of its own.
+    """One table to be read by SELECT in chunks; each chunk is a batch.
 
     Args:
         source: name of the source.
-        epoch: epoch in which the snapshot was asked for.
-        snapshot_id: names the snapshot; derived from the position at which it was asked for.
+        epoch: epoch in which the snapshot was requested.
+        snapshot_id: id of the snapshot; derived from the position at the time of the request.
         database: schema of the table at the source.
         table: name of the table at the source.
-        chunks: how many chunks are known to be durable already.
-        complete: whether the last chunk is among them. Complete without a chunk, it was given up.
+        chunks: number of acknowledged chunks.
+        complete: whether the last chunk is among them. A complete task with no chunks was dropped.
         selection: the rows that are read; None for the whole table.
     """
 
@@ -72,14 +72,14 @@ class SnapshotTask:
 
     @property
     def id(self) -> str:
-        """Names this task among the tasks of a source."""
+        """Id of this task, unique in a source."""
         return f"snapshot-{self.snapshot_id}-{self.name}"
 
     @property
     def given_up(self) -> bool:
-        """Whether nobody reads or merges it any more: something else brings its table."""
+        """Whether it was dropped, because a later snapshot or the binlog provides the table's rows."""
         return self.complete and self.chunks == 0
 
 
 DrainUnit = Window | SnapshotTask
-"""What one drain task works on."""
+"""The work of one drain task."""

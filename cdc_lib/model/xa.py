@@ -1,7 +1,6 @@
-"""XA transactions: prepared at one place of the binlog, decided at a later one, perhaps windows or files away.
+"""XA transactions: prepared at one position and decided at a later one, perhaps in another window or file.
 
-What a prepared transaction changed counts from its XA COMMIT on, at the place of that statement, and not at all after an
-XA ROLLBACK.
+The changes of a prepared transaction take effect at the position of its XA COMMIT; after an XA ROLLBACK they never do.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ class Prepared:
 
     Args:
         xid: its id, as the server writes it after XA COMMIT: ``X'<gtrid>',X'<bqual>',<format>``.
-        start: where it began; its rows bear file and offset of this position, and numbers in its order.
+        start: where it began; its rows have file and offset of this position, and are numbered in order.
         position: where its XA PREPARE starts.
-        tables: captured tables that it has rows of, sorted.
+        tables: captured tables with rows in it, sorted.
     """
 
     xid: str
@@ -36,10 +35,10 @@ class Decision:
     """An XA COMMIT or XA ROLLBACK in a window.
 
     Args:
-        xid: of the transaction that it decides.
-        position: where its event starts; the place of the rows in the order of changes when it commits.
-        time: when (UTC).
-        gtid: of the decision, not of the rows; empty without one.
+        xid: id of the transaction.
+        position: where its event starts; on commit, the position of the rows in the order of changes.
+        time: commit time (UTC).
+        gtid: GTID of the decision, not of the rows; empty without one.
         committed: XA COMMIT, else XA ROLLBACK.
     """
 
@@ -57,8 +56,8 @@ class OpenTransaction:
     Args:
         manifest: key of the manifest of the batch that holds its rows; the batch must stay until the decision is merged.
         prepared: the transaction.
-        epoch: of that batch.
-        server: that it was read from.
+        epoch: epoch of that batch.
+        server: server that it was read from.
     """
 
     manifest: str
@@ -69,13 +68,13 @@ class OpenTransaction:
     def is_read_again(self, epoch: int, server: ServerIdentity, start: Position) -> bool:
         """Whether its XA PREPARE is at or after the start of a window of a later epoch, in the same binlog.
 
-        The epoch before it was followed further than to where this one began. What is read before that XA PREPARE is
-        older than it: a decision there is one of an earlier transaction that had the same id.
+        The previous epoch was read beyond the start of this one, so the XA PREPARE is read again. A decision before it belongs to
+        an earlier transaction with the same id.
         """
         again = self.epoch != epoch and self.server.is_same_server(server)
         return again and start <= self.prepared.position
 
 
 def xid_text(format_id: int, gtrid: bytes, bqual: bytes) -> str:
-    """Return an id in the one spelling that is compared."""
+    """Return an id in its canonical text form."""
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"

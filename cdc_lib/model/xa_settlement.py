@@ -1,8 +1,8 @@
 """Which prepared XA transactions the windows of a merge commit, and which stay open after it.
 
-A commit finds its rows by the id of its transaction: at the newest place before it that prepared that id, in the same window
-or in one that was merged long ago. An id can be used again after its decision, and never by two open transactions at once. Where
-an epoch goes back in the same binlog, what was prepared after its beginning is prepared again, and is not open until then.
+A commit finds its rows by the id of its transaction: at the last XA PREPARE of that id, in the same window or in one that was
+merged long ago. An id can be used again after its decision, but never by two open transactions at once. If an epoch goes back
+in the same binlog, transactions that were prepared after its start are read again, and are not open until then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from cdc_lib.errors import MergeError
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.cursor import EpochChange
-from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.xa import Decision, OpenTransaction, Prepared
@@ -21,11 +20,11 @@ from cdc_lib.model.xa import Decision, OpenTransaction, Prepared
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """An XA COMMIT and where the rows of its transaction lie.
+    """An XA COMMIT and the location of its transaction's rows.
 
     Args:
         decision: the XA COMMIT.
-        epoch: of its window.
+        epoch: epoch of its window.
         prepared: the transaction.
         manifest: key of the manifest of the batch that holds the rows.
     """
@@ -37,18 +36,18 @@ class Commit:
 
     @property
     def point(self) -> Point:
-        """BinlogCheckpoint of the rows in the order of changes."""
+        """Point of the rows in the order of changes."""
         return Point.at(self.epoch, self.decision.position)
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What becomes of prepared transactions in a run of windows.
+    """The decisions on prepared transactions in a run of windows.
 
     Args:
         commits: by key of the window's manifest, the transactions that it commits, in order.
-        open: what is prepared and not decided at the end, by xid.
-        unknown: commits, with the epoch, of transactions that are prepared neither here nor among those open before.
+        open: transactions that are prepared and not decided at the end, by xid.
+        unknown: commits, with their epoch, of transactions without a known XA PREPARE.
     """
 
     commits: Mapping[str, tuple[Commit, ...]]
@@ -57,10 +56,10 @@ class Settlement:
 
 
 def settle(before: Iterable[OpenTransaction], windows: Iterable[tuple[str, Manifest]]) -> Settlement:
-    """Match the decisions of windows with what is prepared.
+    """Match the decisions of windows with prepared transactions.
 
     Args:
-        before: transactions that are open where the first window starts.
+        before: transactions that are open at the start of the first window.
         windows: key and manifest of each window, in the stream's order.
     """
     opened = {transaction.prepared.xid: transaction for transaction in before}
@@ -88,44 +87,41 @@ def settle(before: Iterable[OpenTransaction], windows: Iterable[tuple[str, Manif
 def not_replayed(
     unknown: Sequence[tuple[int, Decision]], switches: Iterable[EpochChange]
 ) -> tuple[tuple[int, Decision], ...]:
-    """Leave out commits that were merged in an epoch before.
+    """Leave out commits that were merged in an earlier epoch.
 
-    An epoch begins before the place where the one before it ended, so that a transaction whose commit was merged is committed
-    again; its prepare may lie before the beginning. Its GTID tells, or without one its time.
+    An epoch begins before the end of the previous one, so a merged XA COMMIT is read again; its XA PREPARE may be before the
+    epoch's start. The commit is recognized by its GTID, or without one by its time.
 
     Args:
-        unknown: of a :class:`Settlement`.
-        switches: of the drain cursor.
+        unknown: unknown commits of a :class:`Settlement`.
+        switches: epoch changes of the drain cursor.
     """
-    lefts = [(switch.epoch, switch.previous_end) for switch in switches]
+    ends = [(switch.epoch, switch.previous_end) for switch in switches]
     return tuple(
         (epoch, decision)
         for epoch, decision in unknown
-        if not any(began <= epoch and _is_before(decision, left) for began, left in lefts)
+        if not any(began <= epoch and _is_before(decision, end) for began, end in ends)
     )
 
 
-def _is_before(decision: Decision, left: BinlogCheckpoint) -> bool:
-    if decision.gtid and left.gtid_set:
-        flavor = left.identity.flavor
-        own = GtidSet.parse(flavor, decision.gtid)
-        return not GtidSet.parse(flavor, left.gtid_set).lacks(own)
-    return left.time is not None and decision.time <= left.time
+def _is_before(decision: Decision, end: BinlogCheckpoint) -> bool:
+    known = end.has_gtid(decision.gtid)
+    return known if known is not None else end.time is not None and decision.time <= end.time
 
 
 def check_in_snapshots(unknown: Sequence[tuple[int, Decision]], first_reads: Sequence[Point], source: str) -> None:
     """Refuse a commit whose rows are neither in a batch nor in a snapshot.
 
-    The rows of a transaction that was prepared before the source began are in no batch. They are in the lake all the same
-    when every snapshot began to read after the commit.
+    The rows of a transaction that was prepared before the source began are in no batch. They are in the lake anyway if every
+    snapshot began to read after the commit.
 
     Args:
         unknown: commits of transactions that no batch holds, each with its epoch.
-        first_reads: per snapshot of a table, the low watermark of its first chunk; none when there is no snapshot.
+        first_reads: low watermark of the first chunk of each snapshot; empty without snapshots.
         source: name of the source.
 
     Raises:
-        MergeError: a commit lies after the beginning of a snapshot, or there is no snapshot.
+        MergeError: a commit is after the start of a snapshot, or there is no snapshot.
     """
     for epoch, decision in unknown:
         if not first_reads or Point.at(epoch, decision.position) >= min(first_reads):
@@ -142,7 +138,7 @@ def check_in_snapshots(unknown: Sequence[tuple[int, Decision]], first_reads: Seq
 
 
 def _in_order(manifest: Manifest) -> Iterator[Prepared | Decision]:
-    """Yield what is prepared and decided in the stream's order; a commit in one phase is both at one place."""
+    """Yield prepares and decisions in the stream's order; a one-phase commit is both at one position."""
     events: list[tuple[Position, int, Prepared | Decision]] = [(p.position, 0, p) for p in manifest.prepared]
     events += [(d.position, 1, d) for d in manifest.xa_decisions]
     for _, _, event in sorted(events, key=lambda event: event[:2]):
@@ -155,7 +151,7 @@ def _is_read_again(one: OpenTransaction, manifest: Manifest) -> bool:
 
 
 def _not_read_again(manifest: Manifest, first: Manifest) -> Manifest:
-    """Return a manifest without what the epoch of a later window reads again from that window's start on."""
+    """Return a manifest without the transactions that a later window's epoch reads again from its start on."""
     again = manifest.epoch != first.epoch and manifest.identity.is_same_server(first.identity)
     if first.window is None or not again:
         return manifest
@@ -167,20 +163,20 @@ def _not_read_again(manifest: Manifest, first: Manifest) -> Manifest:
 
 
 def opened_before(
-    newest_first: Iterable[tuple[str, Manifest]], wanted: Collection[str], first: Manifest
+    newest_first: Iterable[tuple[str, Manifest]], xids: Collection[str], first: Manifest
 ) -> tuple[OpenTransaction, ...]:
-    """Look back for transactions that are open where a run of windows starts.
+    """Search earlier windows for transactions that are open at the start of a run of windows.
 
     Args:
-        newest_first: key and manifest of the windows before; no more of them are taken than is needed.
-        wanted: ids of the transactions.
+        newest_first: key and manifest of earlier windows; only as many are read as needed.
+        xids: ids of the transactions.
         first: the first window of the run.
     """
-    found: dict[str, OpenTransaction] = {}
-    for key, manifest in newest_first if wanted else ():
+    opened: dict[str, OpenTransaction] = {}
+    for key, manifest in newest_first if xids else ():
         for one in settle((), [(key, _not_read_again(manifest, first))]).open:
-            if one.prepared.xid in wanted:
-                found.setdefault(one.prepared.xid, one)
-        if len(found) == len(wanted):
+            if one.prepared.xid in xids:
+                opened.setdefault(one.prepared.xid, one)
+        if len(opened) == len(xids):
             break
-    return tuple(found[xid] for xid in sorted(found))
+    return tuple(opened[xid] for xid in sorted(opened))

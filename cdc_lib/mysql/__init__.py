@@ -1,1 +1,1 @@
-"""Speaks to a MySQL or MariaDB server: connections, what it says of itself, the stream of its binlog."""
+"""MySQL and MariaDB servers: connections, server facts, table definitions, the binlog stream."""

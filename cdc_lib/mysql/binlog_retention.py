@@ -1,4 +1,4 @@
-"""What makes a server purge its binlog files automatically, by its variables, and the statements that change it."""
+"""Binlog retention as the server's variables set it, and the statements that change it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _WEEK = 7 * 86_400
 _MOST = {"mysql": 4_294_967_295, "mariadb": 99 * 86_400}
 """Greatest ``binlog_expire_logs_seconds``; MariaDB's is 99 days."""
 _SECONDS_SINCE = (10, 6, 1)
-"""MariaDB from which on ``binlog_expire_logs_seconds`` exists."""
+"""First MariaDB with ``binlog_expire_logs_seconds``."""
 
 
-def keeping_of(facts: ServerFacts) -> BinlogExpiry:
-    """Read the variables.
+def binlog_expiry(facts: ServerFacts) -> BinlogExpiry:
+    """Return the retention that the server's variables set.
 
     MySQL: ``binlog_expire_logs_seconds``, else ``expire_logs_days`` (up to 8.x), where 0 purges nothing, and so does
     ``binlog_expire_logs_auto_purge = OFF`` (8.0.29). MariaDB: one value in two units, ``binlog_expire_logs_seconds`` (10.6.1) and
@@ -35,20 +35,20 @@ def keeping_of(facts: ServerFacts) -> BinlogExpiry:
 
 def lengthen(facts: ServerFacts, seconds: float) -> str:
     """Return the statement that keeps files for a week longer than now."""
-    wanted = min(int(seconds) + _WEEK, _MOST[facts.identity.flavor])
+    target = min(int(seconds) + _WEEK, _MOST[facts.identity.flavor])
     if facts.identity.flavor == "mysql":
-        return f"SET PERSIST binlog_expire_logs_seconds = {wanted};"
+        return f"SET PERSIST binlog_expire_logs_seconds = {target};"
     if facts.version < _SECONDS_SINCE:
-        return f"SET GLOBAL expire_logs_days = {-(-wanted // 86_400)}; and the same in the server's configuration file."
-    return f"SET GLOBAL binlog_expire_logs_seconds = {wanted}; and the same in the server's configuration file."
+        return f"SET GLOBAL expire_logs_days = {-(-target // 86_400)}; and the same in the server's configuration file."
+    return f"SET GLOBAL binlog_expire_logs_seconds = {target}; and the same in the server's configuration file."
 
 
-def enlarge(keeping: BinlogExpiry) -> str:
+def enlarge(expiry: BinlogExpiry) -> str:
     """Return the step that doubles the size limit."""
-    wanted = 2 * (keeping.total_bytes or 0)
-    if keeping.size_variable == "max_binlog_total_size":
-        return f"SET GLOBAL max_binlog_total_size = {wanted}; and the same in the server's configuration file."
-    return f"Put {keeping.size_variable} = {wanted} into the server's configuration file, and restart it."
+    target = 2 * (expiry.total_bytes or 0)
+    if expiry.size_variable == "max_binlog_total_size":
+        return f"SET GLOBAL max_binlog_total_size = {target}; and the same in the server's configuration file."
+    return f"Put {expiry.size_variable} = {target} into the server's configuration file, and restart it."
 
 
 def _number(facts: ServerFacts, name: str) -> float | None:

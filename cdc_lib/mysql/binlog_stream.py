@@ -1,4 +1,4 @@
-"""The server's bytes without a Python object per row: the driver logs in and sends the command, we keep the socket."""
+"""Raw bytes from the server: pymysql logs in and sends the command, then this module reads its socket directly."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ from cdc_lib.mysql.pymysql_private import close_at_once, receive_into, send_comm
 _NON_BLOCKING = 1
 """Flag of COM_BINLOG_DUMP: the server ends the stream at the end of its binlog instead of waiting."""
 _SEND_ANNOTATIONS = 2
-"""MariaDB leaves ANNOTATE_ROWS out unless asked; with it the events of the stream follow each other as in the file."""
+"""MariaDB sends ANNOTATE_ROWS events only on request; with them the stream has every event of the file."""
 _MARIADB_CAPABILITY = 4
-"""MARIA_SLAVE_CAPABILITY_GTID: the server sends its own event types as they are in the file."""
+"""MARIA_SLAVE_CAPABILITY_GTID: the server sends MariaDB's event types unchanged."""
 _WORTHWHILE = 256 * 1024
-"""Bytes with which a read is handed on at once."""
+"""Bytes from which on a read returns at once."""
 _MOMENT = 0.001
-"""Seconds to wait for more when it brought less."""
+"""Seconds that a smaller read waits for more."""
 
 
 class ServerStream:
-    """Raw bytes of the answer to one command; closes its connection at the end.
+    """Raw bytes of the response to one command; closes its connection at the end.
 
     Args:
-        connection: on which the command was sent, and from whose answer nothing was read yet.
+        connection: on which the command was sent; its response is still unread.
         server: for messages.
     """
 
     def __init__(self, connection: Connection[Any], server: ServerConfig) -> None:
-        """Take the connection over."""
+        """Take ownership of the connection."""
         self._connection = connection
         self._server = server
 
     def read_into(self, view: memoryview) -> int:
         """Receive at least one byte and return how many; 0 at the end.
 
-        Servers send events one by one. Waiting a moment for more costs less than going through everything for each of them.
+        Servers send events one by one. A short wait for more costs less than a full pass of the decoder for each event.
 
         Raises:
-            SourceUnavailable: the connection broke, or nothing came for two minutes.
+            SourceUnavailable: the connection broke, or was silent for two minutes.
         """
         try:
             return self._receive(view)
@@ -69,12 +69,12 @@ class ServerStream:
 
     def _receive(self, view: memoryview) -> int:
         got = receive_into(self._connection, view)
-        while 0 < got < min(_WORTHWHILE, len(view)) and (more := self._at_hand(view[got:])):
+        while 0 < got < min(_WORTHWHILE, len(view)) and (more := self._available(view[got:])):
             got += more
         return got
 
-    def _at_hand(self, view: memoryview) -> int:
-        """Receive what is there after a moment, without waiting for what may never come; returns how much."""
+    def _available(self, view: memoryview) -> int:
+        """Receive what arrives within :data:`_MOMENT`, without blocking; return how many bytes."""
         sock = socket_of(self._connection)
         if sock is None:
             return 0
@@ -92,26 +92,26 @@ class ServerStream:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close without a farewell: the server may still be sending."""
+        """Close without COM_QUIT: the server may still be sending."""
         sock = socket_of(self._connection)
         if sock is not None:
-            # Ends a read that another thread still waits in; closing the file would wait for that read instead.
+            # Ends a read in which another thread still waits; closing the file would wait for that read.
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
         close_at_once(self._connection)
 
 
 def _deciphered(sock: ssl.SSLSocket, view: memoryview) -> int:
-    """Receive what has arrived as whole records; what else has may be half of one, or one of TLS itself."""
-    patience = sock.gettimeout()
+    """Receive the TLS records that have arrived complete; other bytes may be half a record or TLS control data."""
+    timeout = sock.gettimeout()
     sock.settimeout(0)
     try:
-        # The driver's buffer is empty: it was read first, and views are larger than it.
+        # The driver's buffer is empty: it was read first, and is smaller than any view.
         return sock.recv_into(view)
     except ssl.SSLWantReadError:
         return 0
     finally:
-        sock.settimeout(patience)
+        sock.settimeout(timeout)
 
 
 def binlog_dump(
@@ -120,12 +120,11 @@ def binlog_dump(
     """Ask for the binlog from a position to its end.
 
     Args:
-        server: to ask.
+        server: to connect to.
         credentials: for the log-in.
         identity: of the server.
         start: where the stream begins.
-        purpose: empty for a window; what looks for places in the binlog says what it does. Two tasks may look for the same
-            one at the same time.
+        purpose: empty for a window; a search in the binlog names itself. Two tasks may search from one position at once.
 
     Raises:
         SourceUnavailable: the server cannot be reached.
@@ -136,7 +135,7 @@ def binlog_dump(
         with connection.cursor() as cursor:
             if identity.flavor == "mariadb":
                 cursor.execute(f"SET @mariadb_slave_capability = {_MARIADB_CAPABILITY}")
-            # An old name that both servers know: without it they send events without their checksums.
+            # Both servers know this old name; without it they send events without checksums.
             cursor.execute("SET @master_binlog_checksum = @@GLOBAL.binlog_checksum")
             if identity.flavor == "mysql":
                 cursor.execute("SET @source_binlog_checksum = @@GLOBAL.binlog_checksum")
@@ -151,30 +150,30 @@ def binlog_dump(
 
 
 def _any_replica_id() -> int:
-    """Return a replica number that nobody else has at the moment: whose dump is ended by another cannot continue."""
+    """Return a random replica number: a server ends the dump of a replica when another one uses its number."""
     return 1 << 30 | secrets.randbits(30)
 
 
 def replica_id(server: ServerConfig, start: Position) -> int:
-    """Return a replica number that differs between windows read at the same time.
+    """Return a replica number that differs between windows that are read in parallel.
 
-    A server ends a dump when another replica of the same number asks for one, so windows drained in parallel need numbers
-    of their own. Derived, not random: a retried window replaces its own dead connection.
+    A server ends a dump when another replica of the same number requests one. Derived, not random: a retried window
+    replaces its own dead connection.
     """
     text = f"{server.host}:{server.port}:{start}".encode()
     return 1 << 30 | (zlib.crc32(text) & 0x3FFFFFFF)
 
 
 def query(server: ServerConfig, connection: Connection[Any], sql: str) -> ServerStream:
-    """Send a SELECT; the stream begins with the number of columns, and texts come in their columns' own character sets.
+    """Send a SELECT; the stream begins with the column count, and text is in its column's character set.
 
     Raises:
         SourceUnavailable: the connection broke.
     """
     try:
         with connection.cursor() as cursor:
-            # As in the binlog: converted by the server, what is no text would come as a question mark. Without the server's
-            # own sql_mode, keys with zero or impossible dates may be compared with, and CHAR comes without its padding.
+            # Unconverted, as in the binlog: the server would turn invalid text into question marks. This sql_mode allows
+            # keys with zero or invalid dates in comparisons, and returns CHAR without padding.
             cursor.execute("SET character_set_results = NULL, sql_mode = 'ALLOW_INVALID_DATES'")
         send_command(connection, COMMAND.COM_QUERY, sql)
     except (pymysql.MySQLError, OSError) as error:

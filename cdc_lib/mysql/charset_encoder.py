@@ -1,4 +1,4 @@
-"""Texts in the character sets of the server, as it makes them itself."""
+"""Text encoded in the server's character sets, by the server itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdc_lib.mysql.server_facts import rows_of
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Lets a server encode texts.
+    """Encodes text on the server.
 
     Args:
         connection: a session on it.
@@ -22,15 +22,17 @@ class Encoder:
     connection: Session
 
     def encoded(self, text: str, charset: str) -> bytes | None:
-        """Return the bytes of a text in a character set; None where it has no such text.
+        """Return the bytes of a text in a character set; None if the character set cannot represent it.
 
         Raises:
             SourceError: the server refuses, or the connection broke.
         """
         plain = text.encode()
-        own = f"CONVERT(_utf8mb4 X'{plain.hex()}' USING {charset})"
+        converted = f"CONVERT(_utf8mb4 X'{plain.hex()}' USING {charset})"
         try:
-            ((found, back),) = rows_of(self.connection, f"SELECT HEX({own}), HEX(CONVERT({own} USING utf8mb4))")
+            ((encoded, decoded),) = rows_of(
+                self.connection, f"SELECT HEX({converted}), HEX(CONVERT({converted} USING utf8mb4))"
+            )
         except pymysql.MySQLError as error:
-            raise SourceError(f"a key cannot be brought into the character set {charset}: {error}") from error
-        return bytes.fromhex(str(found)) if bytes.fromhex(str(back)) == plain else None
+            raise SourceError(f"a key cannot be converted to the character set {charset}: {error}") from error
+        return bytes.fromhex(str(encoded)) if bytes.fromhex(str(decoded)) == plain else None

@@ -1,4 +1,4 @@
-"""Whether the server's clock is right, as far as this machine can tell: searches by time go by it."""
+"""The server's clock against this machine's: searches by time use the server's clock."""
 
 from __future__ import annotations
 

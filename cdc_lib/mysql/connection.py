@@ -23,20 +23,20 @@ Session: TypeAlias = "Connection[Any]"
 """A session on the source."""
 
 LOCK_SECONDS = 60
-"""How long a statement waits for a table that somebody locks; shorter than the silence that counts as a broken connection."""
+"""Lock wait timeout of a statement; shorter than the silence that counts as a broken connection."""
 
 _SESSION = f"SET time_zone = '+00:00', lock_wait_timeout = {LOCK_SECONDS} /*!80030 , SESSION show_gipk_in_create_table_and_information_schema = ON */"
-"""A primary key that MySQL made automatically is in the binlog, so it must be in sight here too; MariaDB skips the comment."""
+"""A generated invisible primary key is in the binlog, so MySQL must show it here too; MariaDB skips the comment."""
 
 SILENCE_SECONDS = 120
-"""How long the server may say nothing before the connection counts as broken."""
+"""How long the server may be silent before the connection counts as broken."""
 
 
 def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
     """Open a session in UTC, utf8mb4, autocommit.
 
     Raises:
-        SourceUnavailable: no answer, or too many connections.
+        SourceUnavailable: no response, or too many connections.
         UnsupportedServer: the log-in or the TLS handshake is refused.
         ConfigError: a file of ``server.tls`` cannot be read.
     """
@@ -61,10 +61,10 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
 
 
 def can_be_reached(server: ServerConfig, credentials: Credentials, rules: FailoverConfig) -> bool:
-    """Whether one of as many log-ins as the rules say succeeds.
+    """Whether a log-in succeeds within the number of attempts that the rules allow.
 
     Raises:
-        UnsupportedServer: the log-in is refused, which no other try will change.
+        UnsupportedServer: the log-in is refused, which a retry does not change.
     """
     for attempt in range(rules.attempts):
         if attempt:
@@ -78,10 +78,10 @@ def can_be_reached(server: ServerConfig, credentials: Credentials, rules: Failov
 
 
 class _Connection(Connection):
-    """A connection that is encrypted where the server offers it, also when the source file says nothing of TLS.
+    """A connection that is encrypted if the server offers it, also without TLS settings in the source file.
 
-    The driver does the same, and loads all of the system's authorities for it, which nothing is checked against: that takes
-    longer than the log-in.
+    The driver does the same, but loads all of the system's certificate authorities, which it does not use. That takes longer
+    than the log-in.
     """
 
     def _create_ssl_ctx(self, options: object) -> ssl.SSLContext:
@@ -103,7 +103,7 @@ def _tls(server: ServerConfig) -> ssl.SSLContext | None:
         context = ssl.create_default_context(cafile=str(server.tls.ca) if server.tls.ca else None)
         if server.tls.cert and server.tls.key:
             context.load_cert_chain(str(server.tls.cert), str(server.tls.key))
-    except OSError as error:  # one that holds no certificate too: it says nothing about the server
+    except OSError as error:  # also a file without a certificate: the server is not at fault
         raise ConfigError(
             f"a file of server.tls cannot be read: {error.strerror or error}",
             hint="Check server.tls.ca, server.tls.cert and server.tls.key in the source file.",
@@ -117,12 +117,12 @@ def _tls(server: ServerConfig) -> ssl.SSLContext | None:
 
 
 def _refused_by_tls(cause: object) -> bool:
-    # A connection that breaks in the middle of the handshake is an SSLError too, and says nothing about the settings.
+    # A connection that breaks during the handshake is an SSLError too, but the settings are not at fault.
     return isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
 
 
 class _Address(Protocol):
-    """Where a server is: a source's settings, or a connection."""
+    """Host and port of a server: a source's settings, or a connection."""
 
     @property
     def host(self) -> str: ...
@@ -133,7 +133,7 @@ class _Address(Protocol):
 
 @contextmanager
 def answering(connection: Session) -> Iterator[None]:
-    """Tell a connection that breaks from a statement that the server refuses, whose error goes to the caller as it is.
+    """Translate the error of a broken connection; the error of a refused statement goes to the caller unchanged.
 
     Raises:
         SourceUnavailable: the connection broke, or the server ended it.
@@ -147,12 +147,12 @@ def answering(connection: Session) -> Iterator[None]:
 
 
 def translated(error: Exception, server: _Address, table: str = "") -> SourceError:
-    """Return the error of this project that a driver's error means.
+    """Translate a driver's error into an error of this project.
 
     Args:
         error: of the driver.
-        server: where it came from.
-        table: ``database.table`` that the statement reads; empty where it reads none that is captured.
+        server: on which it occurred.
+        table: ``database.table`` that the statement reads; empty if it reads no captured table.
     """
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
@@ -163,7 +163,7 @@ def translated(error: Exception, server: _Address, table: str = "") -> SourceErr
         return UnsupportedServer(
             f"the server refuses: {text}", hint="Check user, password and grants; cdc doctor prints them.", **place
         )
-    # The driver keeps what broke a connection in an attribute of its own.
+    # The driver keeps the cause of a broken connection in this attribute.
     causes = (error, error.__cause__, getattr(error, "original_exception", None))
     if number in _AUTHENTICATION_ERRORS or any(map(_refused_by_tls, causes)):
         return UnsupportedServer(f"log-in or TLS failed: {text}", hint="Check server.tls in the source file.", **place)

@@ -1,7 +1,7 @@
-"""Foreign keys by which the server itself changes rows, and whether its binlog shows these changes.
+"""Foreign keys whose actions change rows, and whether the binlog has these changes.
 
-MariaDB shows them in information_schema to nobody who may only SELECT, so they are read from SHOW CREATE TABLE: of the captured
-tables, of those that they refer to, and so on.
+MariaDB hides them in information_schema from users who have only SELECT. So they are read from SHOW CREATE TABLE: of the
+captured tables, of the tables that they refer to, and so on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cdc_lib.mysql.server_facts import ServerFacts, rows_of
 from cdc_lib.mysql.show_index import quoted
 
 _LOGS_CASCADES = (9, 6)
-"""From this MySQL on foreign keys are the server's own, and not the storage engine's, unless it is started otherwise."""
+"""From this MySQL on, the server and not the storage engine applies foreign keys, unless a start option says otherwise."""
 _ACTIONS = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
@@ -29,12 +29,12 @@ def logs_cascades(facts: ServerFacts) -> bool:
 
 
 def cascades_of(connection: Session, facts: ServerFacts, captured: Iterable[TableName]) -> Cascades:
-    """Return the foreign keys that change rows of captured tables over any levels, where the binlog does not show that.
+    """Return the foreign keys that change rows of captured tables, through any number of levels, unseen by the binlog.
 
     Args:
-        connection: on which the SQL mode is changed.
+        connection: its SQL mode is changed.
         facts: of the server.
-        captured: tables that are.
+        captured: the captured tables.
 
     Raises:
         SourceUnavailable: the connection broke.
@@ -49,9 +49,9 @@ def cascades_of(connection: Session, facts: ServerFacts, captured: Iterable[Tabl
     keys: list[ForeignKey] = []
     unseen: list[TableName] = []
     seen: set[TableName] = set()
-    left = list(captured)
-    while left:
-        table = left.pop()
+    pending = list(captured)
+    while pending:
+        table = pending.pop()
         if table in seen:
             continue
         seen.add(table)
@@ -59,20 +59,20 @@ def cascades_of(connection: Session, facts: ServerFacts, captured: Iterable[Tabl
         if text is None:
             unseen.append(table)
             continue
-        own = list(keys_in(text, table))
-        keys += own
-        left += (key.parent for key in own)
+        found = list(keys_in(text, table))
+        keys += found
+        pending += (key.parent for key in found)
     return Cascades(logged=False, keys=tuple(sorted(keys, key=repr)), unseen=tuple(sorted(unseen)))
 
 
 def _definition(connection: Session, table: TableName) -> str | None:
-    """Return the statement that would make a table; None where the server does not show it."""
+    """Return a table's CREATE TABLE statement; None if the server does not show it."""
     try:
         ((_, text, *_),) = rows_of(connection, f"SHOW CREATE TABLE {quoted(table[0])}.{quoted(table[1])}")
     except SourceUnavailable:
         raise
     except (pymysql.MySQLError, SourceError):
-        return None  # what is wrong with a captured table is said where it is read
+        return None  # a captured table that cannot be read is reported where it is read
     return str(text)
 
 
@@ -83,7 +83,7 @@ def keys_in(definition: str, table: TableName) -> Iterator[ForeignKey]:
         definition: of SHOW CREATE TABLE.
         table: its database and name.
     """
-    words = list(lexer.words(definition, ansi_quotes=False))
+    words = list(lexer.words(definition))
     keys = [word.key for word in words]
     for at in (i for i, key in enumerate(keys) if key == "REFERENCES"):
         opens, closes = keys.index("(", at), keys.index(")", at)

@@ -1,4 +1,4 @@
-"""What a user may do at a server, read from its own grants, and the GRANT statements that are missing."""
+"""The privileges of the connected user, and the GRANT statements that are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = re.compile(r"\([^)]*\)")
 _ALL = "ALL PRIVILEGES"
 _SHOWN = 20
 _SYNONYMS = {"BINLOG MONITOR": ("BINLOG MONITOR", "REPLICATION CLIENT")}
-"""MariaDB took the second name up to 10.5."""
+"""MariaDB used the second name before 10.5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Grant:
     """One line of SHOW GRANTS.
 
     Args:
-        privileges: in upper case; those on single columns are left out.
+        privileges: in upper case, without those on single columns.
         database: pattern of the databases (``%``, ``_``, escapes by backslash); None for all.
         table: None for all.
-        revoked: whether it takes away, as MySQL's partial revokes do.
+        revoked: whether it is a partial revoke of MySQL.
     """
 
     privileges: frozenset[str]
@@ -41,19 +41,19 @@ class Grant:
     revoked: bool = False
 
     def gives(self, privilege: str) -> bool:
-        """Whether the privilege is in it."""
+        """Whether it contains the privilege."""
         return bool({_ALL, *_SYNONYMS.get(privilege, (privilege,))} & self.privileges)
 
     def covers(self, database: str, table: str | None) -> bool:
-        """Whether it holds for a table, or for all of a database."""
+        """Whether it applies to a table, or to all of a database."""
         if self.database is not None and not _like(self.database).fullmatch(database):
             return False
         return self.table is None or self.table == table
 
 
 def parse_grants(lines: Iterable[str]) -> list[Grant]:
-    """Return what SHOW GRANTS says; lines about roles and proxies say nothing here."""
-    found = []
+    """Parse SHOW GRANTS; lines about roles and proxies are ignored."""
+    grants = []
     for line in lines:
         parts = _LINE.match(line)
         scope = _SCOPE.match(parts["scope"].removeprefix("TABLE ")) if parts else None
@@ -62,14 +62,14 @@ def parse_grants(lines: Iterable[str]) -> list[Grant]:
         named = (name.strip().upper() for name in _COLUMNS.sub("()", parts["privileges"]).split(","))
         database, table = (text.replace("``", "`") if text else None for text in (scope["database"], scope["table"]))
         privileges = frozenset(name for name in named if not name.endswith("()"))
-        found.append(Grant(privileges, database, table, parts["kind"] == "REVOKE"))
-    return found
+        grants.append(Grant(privileges, database, table, parts["kind"] == "REVOKE"))
+    return grants
 
 
 def missing_grants(
     grants: Sequence[Grant], account: str, flavor: str, tables: Sequence[tuple[str, str | None]]
 ) -> Iterator[str]:
-    """Yield the statements that a user needs and does not have.
+    """Yield the GRANT statements that a user lacks.
 
     Args:
         grants: of the user.
@@ -78,8 +78,8 @@ def missing_grants(
         tables: database and table of what is captured; None for every table of the database.
     """
     monitor = "BINLOG MONITOR" if flavor == "mariadb" else "REPLICATION CLIENT"
-    everywhere = [one for one in grants if one.database is None and not one.revoked]
-    lacking = [name for name in ("REPLICATION SLAVE", monitor) if not any(one.gives(name) for one in everywhere)]
+    global_grants = [grant for grant in grants if grant.database is None and not grant.revoked]
+    lacking = [name for name in ("REPLICATION SLAVE", monitor) if not any(grant.gives(name) for grant in global_grants)]
     if lacking:
         yield f"GRANT {', '.join(lacking)} ON *.* TO {account};"
     for database, table in dict.fromkeys(tables):
@@ -89,23 +89,23 @@ def missing_grants(
 
 
 def _may_select(grants: Sequence[Grant], database: str, table: str | None) -> bool:
-    fitting = [one for one in grants if one.gives("SELECT") and one.covers(database, table)]
-    revoked = any(one.revoked for one in fitting)
-    return any(not one.revoked and (one.database is not None or not revoked) for one in fitting)
+    matching = [grant for grant in grants if grant.gives("SELECT") and grant.covers(database, table)]
+    revoked = any(grant.revoked for grant in matching)
+    return any(not grant.revoked and (grant.database is not None or not revoked) for grant in matching)
 
 
 def read_grants(connection: Connection[Any]) -> tuple[list[Grant], str]:
-    """Return the grants of this session's user, those of its active roles among them, and its account.
+    """Return the grants of this session's user, including its active roles, and its account.
 
     Raises:
-        SourceError: the server refuses to tell.
+        SourceError: the server refuses the statement.
     """
     try:
         lines = [str(line) for (line,) in rows_of(connection, "SHOW GRANTS")]
         account = account_of(connection)
         role = str(rows_of(connection, "SELECT CURRENT_ROLE()")[0][0] or "NONE")
         mariadb = "mariadb" in str(rows_of(connection, "SELECT VERSION()")[0][0]).lower()
-        if role != "NONE":  # the server quotes it for MySQL; MariaDB has one at a time
+        if role != "NONE":  # MySQL returns it quoted; MariaDB has at most one active role
             more = f"SHOW GRANTS FOR {_quoted(role)}" if mariadb else f"SHOW GRANTS FOR CURRENT_USER() USING {role}"
             lines += [str(line) for (line,) in rows_of(connection, more)]
     except pymysql.MySQLError as error:
@@ -114,7 +114,7 @@ def read_grants(connection: Connection[Any]) -> tuple[list[Grant], str]:
 
 
 def account_of(connection: Connection[Any]) -> str:
-    """Return the account of this session as a GRANT statement names it."""
+    """Return the account of this session as in a GRANT statement."""
     user, _, host = str(rows_of(connection, "SELECT CURRENT_USER()")[0][0]).rpartition("@")
     return f"'{_escaped(user)}'@'{_escaped(host)}'"
 
@@ -145,9 +145,9 @@ def judge_grants(
 
 
 def _like(pattern: str) -> re.Pattern[str]:
-    pieces = re.findall(r"\\.|.", pattern, re.DOTALL)
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
     wild = {"%": ".*", "_": "."}
-    return re.compile("".join(wild.get(p) or re.escape(p[-1]) for p in pieces), re.DOTALL)
+    return re.compile("".join(wild.get(p) or re.escape(p[-1]) for p in parts), re.DOTALL)
 
 
 def _quoted(name: str) -> str:

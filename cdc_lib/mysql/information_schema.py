@@ -1,4 +1,4 @@
-"""Table definitions out of information_schema."""
+"""Table definitions from information_schema."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 
 
 class InformationSchema:
-    """Reads the definitions that are in force now.
+    """Reads the current table definitions.
 
     Args:
         connection: a session on the source.
     """
 
     def __init__(self, connection: Connection[Any]) -> None:
-        """Ask nothing yet."""
+        """Send nothing yet."""
         self._connection = connection
 
     def tables(self) -> Sequence[tuple[str, str]]:
@@ -53,8 +53,8 @@ class InformationSchema:
         return [(str(database), str(table)) for database, table in rows]
 
     def estimated_rows(self) -> dict[tuple[str, str], int]:
-        """Return about how many rows each base table has, as the server's own statistics tell now."""
-        # Else MySQL tells for a day what it once told; MariaDB skips the comment.
+        """Return the estimated row count of each base table, from the server's statistics."""
+        # Without this MySQL caches the statistics for a day; MariaDB skips the comment.
         self._rows("SET @fresh = 1 /*!80003 , SESSION information_schema_stats_expiry = 0 */", ())
         rows = self._rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
@@ -64,7 +64,7 @@ class InformationSchema:
         return {(str(database), str(table)): int(count or 0) for database, table, count in rows}
 
     def estimated_rows_of(self, schema: TableSchema) -> int:
-        """Return about how many rows one table has, as the server's statistics tell; 0 where they say nothing."""
+        """Return the estimated row count of one table, from the server's statistics; 0 if unknown."""
         rows = self._rows(
             "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
             (schema.database, schema.table),
@@ -72,7 +72,7 @@ class InformationSchema:
         return int(rows[0][0] or 0) if rows else 0
 
     def versioned(self) -> Sequence[tuple[str, str]]:
-        """Return (database, table) of every table WITH SYSTEM VERSIONING, of MariaDB."""
+        """Return (database, table) of every table WITH SYSTEM VERSIONING (MariaDB)."""
         rows = self._rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = %s "
             "ORDER BY TABLE_SCHEMA, TABLE_NAME",
@@ -92,15 +92,15 @@ class InformationSchema:
         if not columns:
             self._refuse_hidden(database, table)
             return None
-        own = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:]), row[3] == "YES") for row in columns)
-        key = row_key(self._keys(database, table), frozenset(c.name.lower() for c in own if c.nullable))
-        return TableSchema(database, table, own, key.columns if key else ())
+        parsed = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:]), row[3] == "YES") for row in columns)
+        key = row_key(self._keys(database, table), frozenset(c.name.lower() for c in parsed if c.nullable))
+        return TableSchema(database, table, parsed, key.columns if key else ())
 
     def _refuse_hidden(self, database: str, table: str) -> None:
-        """Tell a table that does not exist from one that information_schema leaves out because nobody can open or see it.
+        """Refuse a table that exists and that information_schema leaves out: it cannot be opened, or the user cannot see it.
 
         Raises:
-            TableUnreadable: there is such a table.
+            TableUnreadable: the table exists.
         """
         try:
             rows_of(self._connection, f"SELECT 1 FROM {quoted(database)}.{quoted(table)} LIMIT 0")
@@ -109,7 +109,7 @@ class InformationSchema:
                 raise translated(error, self._connection, TableName(database, table)) from error
 
     def collations(self, schema: TableSchema) -> dict[str, str]:
-        """Return the collations of the columns that hold texts."""
+        """Return the collations of the text columns."""
         rows = self._rows(
             "SELECT COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS "
             "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND COLLATION_NAME IS NOT NULL",
@@ -119,7 +119,7 @@ class InformationSchema:
         return {str(name): str(collation) for name, collation in rows}
 
     def key_name(self, schema: TableSchema) -> str:
-        """Return the name of the key that tells a table's rows apart; empty when it has none any more."""
+        """Return the name of the key that identifies a table's rows; empty if it no longer has one."""
         keys = self._keys(schema.database, schema.table)
         return next((key.name for key in keys if key.whole and key.columns == schema.primary_key), "")
 
@@ -132,7 +132,7 @@ class InformationSchema:
             raise translated(error, self._connection, TableName(database, table)) from error
 
     def virtual_columns(self, database: str, table: str) -> frozenset[str]:
-        """Return the names of a table's generated columns that are not stored."""
+        """Return the names of a table's virtual generated columns."""
         rows = self._rows(
             "SELECT COLUMN_NAME FROM information_schema.COLUMNS "
             "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND EXTRA LIKE %s",
@@ -160,10 +160,10 @@ def source_type(  # noqa: PLR0911 - one return per family
     octets: int | None,
 ) -> SourceType:
     """Return the type that a row of information_schema.COLUMNS declares."""
-    found = BY_NAME.get(data_type.lower())
-    kind: Kind = found.kind if found is not None else "unsupported"
+    entry = BY_NAME.get(data_type.lower())
+    kind: Kind = entry.kind if entry is not None else "unsupported"
     text = column_type
-    width = 0 if found is None else int(octets or 0) if found.measured else found.width
+    width = 0 if entry is None else int(octets or 0) if entry.measured else entry.width
     match kind:
         case "int":
             return SourceType(kind, width=width, unsigned="unsigned" in column_type.lower(), text=text)
@@ -171,7 +171,7 @@ def source_type(  # noqa: PLR0911 - one return per family
             return SourceType(kind, width=width, charset=charset_name(charset or ""), text=text)
         case "bytes":
             return SourceType(
-                kind, width=width, charset="binary", text=text, form=found.form if found is not None else ""
+                kind, width=width, charset="binary", text=text, form=entry.form if entry is not None else ""
             )
         case "decimal":
             return SourceType(kind, precision=int(precision or 0), scale=int(scale or 0), text=text)
@@ -182,7 +182,7 @@ def source_type(  # noqa: PLR0911 - one return per family
         case "bit":
             return SourceType(kind, width=int(precision or 1), text=text)
         case "enum" | "set":
-            # Servers escape the labels in a column's type whatever the SQL mode (both: append_unescaped).
-            members = tuple(word.text for word in words(column_type, ansi_quotes=False) if word.kind == "string")
+            # Servers escape the labels in a column's type in every SQL mode (both: append_unescaped).
+            members = tuple(word.text for word in words(column_type) if word.kind == "string")
             return SourceType(kind, charset=charset_name(charset or "binary"), members=members, text=text)
     return SourceType("unsupported", text=text)

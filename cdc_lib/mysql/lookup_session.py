@@ -1,4 +1,4 @@
-"""Sessions in which rows are looked up: on the right server, read-only, and such that it uses the key for long lists."""
+"""Sessions that look rows up: on the right server, read-only, with the key used for long lists too."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from cdc_lib.mysql.server_facts import ServerFacts, read_facts, read_identity, r
 from cdc_lib.mysql.watermark import low_watermark
 
 PATIENCE = 10.0
-"""Seconds that a server which lags behind the merge has to catch up."""
+"""Seconds that a lagging server gets to catch up with the merge."""
 _PAUSE = 0.5
 _UNKNOWN_VARIABLE = 1193
 _LONG_LISTS = {"mysql": "range_optimizer_max_mem_size", "mariadb": "in_predicate_conversion_threshold"}
-"""Variables whose 0 keeps a server from reading the whole table for a long list of keys."""
+"""Variables that, set to 0, keep a server from a full table scan for a long list of keys."""
 
 
 def on_server(server: ServerConfig, credentials: Credentials, identity: ServerIdentity) -> tuple[Session, ServerFacts]:
-    """Log in to the server that positions belong to.
+    """Log in to the server that the positions belong to.
 
     Raises:
         ServerChanged: another server answers.
@@ -40,23 +40,23 @@ def on_server(server: ServerConfig, credentials: Credentials, identity: ServerId
 
 
 def numbers_of(connection: Session, sql: str) -> list[int]:
-    """Return the one column of a SELECT, with the rules by which rows are read.
+    """Return the only column of a SELECT, under the SQL mode in which rows are read.
 
     Raises:
         SourceError: the server refuses, or the connection broke.
     """
     try:
-        # As where rows are read: keys with zero or impossible dates may be compared with.
+        # As where rows are read: zero and invalid dates are allowed in comparisons.
         rows_of(connection, "SET sql_mode = 'ALLOW_INVALID_DATES'")
         return [int(row[0]) for row in rows_of(connection, sql)]
     except pymysql.MySQLError as error:
         raise SourceError(f"keys cannot be compared at the source: {error}") from error
 
 
-def _refuse_other(found: ServerIdentity, wanted: ServerIdentity) -> None:
-    if not found.is_same_server(wanted):
+def _refuse_other(actual: ServerIdentity, expected: ServerIdentity) -> None:
+    if not actual.is_same_server(expected):
         raise ServerChanged(
-            f"rows are to be read back from {wanted}, but {found} answers",
+            f"rows are to be read back from {expected}, but {actual} answers",
             hint="Run the source again: its next plan goes over to the other server.",
         )
 
@@ -64,30 +64,30 @@ def _refuse_other(found: ServerIdentity, wanted: ServerIdentity) -> None:
 def watermark_after(
     connection: Session, facts: ServerFacts, epoch: int, stop: Point, *, patience: float = PATIENCE
 ) -> Position:
-    """Return a low watermark at or after a point; every SELECT that begins after it sees all that is before it.
+    """Return a low watermark at or after a point; every later SELECT sees all changes before it.
 
-    Also one of another session: what is visible to a transaction is visible to those that begin later.
+    That includes SELECTs of other sessions: what one transaction sees, all later ones see.
 
     Args:
-        connection: on which a transaction may be left open.
+        connection: a transaction may stay open on it.
         facts: of its server.
         epoch: of the server's positions.
-        stop: the point; one of an earlier epoch lies before every position.
-        patience: seconds that the server has to come so far.
+        stop: the point; a point of an earlier epoch lies before every position.
+        patience: seconds that the server gets to reach it.
 
     Raises:
-        SourceUnavailable: the server does not come so far.
+        SourceUnavailable: the server does not reach it in time.
         SourceError: the server refuses.
     """
     until = time.monotonic() + patience
-    while Point.at(epoch, found := low_watermark(connection, facts)) < stop:
+    while Point.at(epoch, watermark := low_watermark(connection, facts)) < stop:
         if time.monotonic() > until:
             raise SourceUnavailable(
-                f"the server's binlog ends at {found}, before the end of the merge",
+                f"the server's binlog ends at {watermark}, before the end of the merge",
                 hint="A replica that lags catches up. Where the server lost its last transactions, the next cdc step plan says how to continue.",
             )
         time.sleep(_PAUSE)
-    return found
+    return watermark
 
 
 def look_up_session(server: ServerConfig, credentials: Credentials, identity: ServerIdentity) -> Session:

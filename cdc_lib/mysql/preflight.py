@@ -1,11 +1,11 @@
-"""What a server and its user need for change data capture, each with the statement that mends it."""
+"""The requirements on a server, each with the statement that fixes it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from cdc_lib.model.finding import Finding, Level
-from cdc_lib.mysql.binlog_retention import keeping_of, lengthen
+from cdc_lib.mysql.binlog_retention import binlog_expiry, lengthen
 from cdc_lib.mysql.server_facts import ServerFacts
 
 _MYSQL_OLDEST = (8, 0, 1)
@@ -78,18 +78,16 @@ def _row_image(facts: ServerFacts, persist: str) -> Iterator[Finding]:
 
 
 def _retention(facts: ServerFacts) -> Iterator[Finding]:
-    keeping = keeping_of(facts)
-    if keeping.unknown:
+    expiry = binlog_expiry(facts)
+    if expiry.unknown:
         hint = "Ask who runs the server how long it keeps binlog files."
-        yield Finding("warning", f"it is unknown how long binlog files are kept: {keeping.unknown}", hint)
-    elif keeping.seconds is None:
-        yield Finding("ok", "the server keeps binlog files until they are purged by hand, whatever their age")
-    elif keeping.seconds < 86_400:  # a day
-        what = f"the server purges binlog files after {keeping.seconds / 3600:.1f} hours"
-        yield Finding("warning", what, lengthen(facts, keeping.seconds))
+        yield Finding("warning", f"it is unknown how long binlog files are kept: {expiry.unknown}", hint)
+    elif expiry.seconds is None:
+        yield Finding("ok", "the server keeps binlog files until they are purged by hand, at any age")
+    elif expiry.seconds < 86_400:  # a day
+        what = f"the server purges binlog files after {expiry.seconds / 3600:.1f} hours"
+        yield Finding("warning", what, lengthen(facts, expiry.seconds))
     else:
-        yield Finding("ok", f"the server keeps binlog files for {keeping.seconds / 86_400:.1f} days")
-    if keeping.total_bytes is not None:
-        yield Finding(
-            "ok", f"the server purges binlog files beyond {keeping.total_bytes / 2**20:.0f} MiB, whatever their age"
-        )
+        yield Finding("ok", f"the server keeps binlog files for {expiry.seconds / 86_400:.1f} days")
+    if expiry.total_bytes is not None:
+        yield Finding("ok", f"the server purges binlog files beyond {expiry.total_bytes / 2**20:.0f} MiB, at any age")

@@ -1,4 +1,4 @@
-"""A session that only reads: statements whose answers are small, texts as the server writes them."""
+"""A read-only session for statements with small results."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cdc_lib.mysql.pymysql_private import set_read_timeout
 from cdc_lib.mysql.server_facts import rows_of
 
 PATIENCE_SECONDS = 24 * 3600
-"""How long one statement may take: the sum over a table without a key comes from a single one."""
+"""Read timeout of one statement: the checksum of a table without a key is a single statement."""
 
 
 @contextmanager
 def reading(server: ServerConfig, credentials: Credentials) -> Iterator[Session]:
-    """Open a session in UTC that cannot write, and close it.
+    """Open a read-only session in UTC, and close it at the end.
 
     Raises:
         SourceUnavailable: the server cannot be reached.
@@ -27,9 +27,9 @@ def reading(server: ServerConfig, credentials: Credentials) -> Iterator[Session]
     """
     connection = connect(server, credentials)
     try:
-        # At the log-in it would be the time to wait for that as well.
+        # Set after the log-in, which has its own timeout.
         set_read_timeout(connection, PATIENCE_SECONDS)
-        # Dates as they are, CHAR without its padding, and || no operator that a server's own mode could change.
+        # Invalid dates unchanged, CHAR without padding, and a fixed meaning of ||, independent of the server's sql_mode.
         answer(connection, "SET SESSION TRANSACTION READ ONLY")
         answer(connection, "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'")
         yield connection
@@ -41,9 +41,9 @@ def answer(connection: Session, sql: str, table: str = "") -> list[tuple[Any, ..
     """Return the rows of one statement.
 
     Args:
-        connection: to ask on.
+        connection: the session.
         sql: the statement.
-        table: ``database.table`` that it reads; empty where it reads none.
+        table: ``database.table`` that it reads; empty if none.
 
     Raises:
         SourceUnavailable: the connection broke.
@@ -51,14 +51,14 @@ def answer(connection: Session, sql: str, table: str = "") -> list[tuple[Any, ..
         SourceError: the server refuses the statement.
     """
     try:
-        # Without arguments the driver leaves a percent sign alone.
+        # Without arguments the driver does not interpret percent signs.
         return rows_of(connection, sql)
     except pymysql.MySQLError as error:
         raise translated(error, connection, table) from error
 
 
 def text_of(value: object) -> str | None:
-    """Return what a text expression gave: some servers answer with bytes where a binary column takes part."""
+    """Return the value of a text expression: some servers return bytes if a binary column is part of it."""
     if value is None:
         return None
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

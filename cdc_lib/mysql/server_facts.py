@@ -1,4 +1,4 @@
-"""What a server says of itself: who it is, how it writes its binlog, and what it still has of it."""
+"""Server facts: its identity, its binlog settings, and the binlog files that it still has."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """A server at one moment.
+    """The state of a server at one moment.
 
     Args:
         identity: which server it is.
         version: numbers of its version, for example ``(9, 7, 4)``.
-        variables: global variables that matter here, in lower case; absent ones the server does not know.
-        binlog_end: end of the binlog; None when the binlog is off or must not be looked at.
+        variables: relevant global variables, names in lower case; without those that the server does not know.
+        binlog_end: end of the binlog; None when the binlog is off or not needed.
         gtid_set: executed GTIDs at the end of the binlog; empty when the server has none.
         files: binlog files and their sizes in bytes, oldest first.
-        gtid_purged: executed GTIDs that are in no binlog file any more; MySQL only, else empty.
+        gtid_purged: executed GTIDs that no binlog file contains any more; MySQL only, else empty.
         clock: the server's time (UTC), read before the end of the binlog.
     """
 
@@ -66,16 +66,16 @@ class ServerFacts:
 
     @property
     def folds_names(self) -> bool:
-        """Whether names of databases and tables are kept in lower case, however statements write them."""
+        """Whether the server stores names of databases and tables in lower case."""
         return self.variables.get("lower_case_table_names", "0") == "1"
 
 
 def facts_of(server: ServerConfig, credentials: Credentials) -> ServerFacts:
-    """Log in, ask the server, and leave again.
+    """Log in, read the facts, log out.
 
     Raises:
         SourceError: it cannot be reached, or a statement fails.
-        UnsupportedServer: the user may not look at the binlog.
+        UnsupportedServer: the user may not read the binlog status.
     """
     connection = connect(server, credentials)
     try:
@@ -85,22 +85,22 @@ def facts_of(server: ServerConfig, credentials: Credentials) -> ServerFacts:
 
 
 def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts:
-    """Ask the server.
+    """Read the facts over a session.
 
     Raises:
         SourceError: a statement fails.
-        UnsupportedServer: the user may not look at the binlog.
+        UnsupportedServer: the user may not read the binlog status.
     """
     try:
         variables = read_variables(connection)
         mariadb = "mariadb" in variables["version"].lower()
         version = tuple(int(part) for part in variables["version"].split("-")[0].split("."))
         clock = rows_of(connection, "SELECT UTC_TIMESTAMP(6)")[0][0].replace(tzinfo=UTC)
-        # Before the end of the binlog is read: a set that lacks what lies before a position does no harm.
+        # Read before the end of the binlog: a purged set that is too small does no harm.
         purged = (
             "" if mariadb else str(rows_of(connection, "SELECT @@GLOBAL.gtid_purged")[0][0] or "").replace("\n", "")
         )
-        binlog_end, gtid_set = _head(connection, version, mariadb=mariadb)
+        binlog_end, gtid_set = _binlog_end(connection, version, mariadb=mariadb)
         files = (
             tuple((str(row[0]), int(row[1])) for row in rows_of(connection, "SHOW BINARY LOGS")) if binlog_end else ()
         )
@@ -111,7 +111,7 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
 
 
 def read_identity(connection: Connection[Any], server: ServerConfig) -> ServerIdentity:
-    """Ask the server who it is, and nothing else.
+    """Read only the server's identity.
 
     Raises:
         SourceError: it cannot be reached, or refuses.
@@ -146,13 +146,13 @@ def rows_of(connection: Connection[Any], sql: str, arguments: Sequence[object] |
 
 
 def read_variables(connection: Connection[Any]) -> dict[str, str]:
-    """Return the global variables that matter here."""
+    """Return the relevant global variables."""
     names = ", ".join(f"'{name}'" for name in _VARIABLES)
     rows = rows_of(connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")  # constants
     return {str(name).lower(): str(value) for name, value in rows}
 
 
-def _head(connection: Connection[Any], version: tuple[int, ...], *, mariadb: bool) -> tuple[Position | None, str]:
+def _binlog_end(connection: Connection[Any], version: tuple[int, ...], *, mariadb: bool) -> tuple[Position | None, str]:
     statement = "SHOW MASTER STATUS" if mariadb or version < (8, 2) else "SHOW BINARY LOG STATUS"
     gtid_set = str(rows_of(connection, "SELECT @@GLOBAL.gtid_binlog_state")[0][0] or "") if mariadb else ""
     rows = rows_of(connection, statement)
@@ -165,13 +165,13 @@ def _head(connection: Connection[Any], version: tuple[int, ...], *, mariadb: boo
 
 
 def read_binlog_end(connection: Connection[Any], facts: ServerFacts) -> Position:
-    """Return the end of the binlog now.
+    """Return the current end of the binlog.
 
     Raises:
         UnsupportedServer: the binlog is off.
     """
     try:
-        binlog_end, _ = _head(connection, facts.version, mariadb=facts.identity.flavor == "mariadb")
+        binlog_end, _ = _binlog_end(connection, facts.version, mariadb=facts.identity.flavor == "mariadb")
     except pymysql.MySQLError as error:
         raise SourceError(f"the end of the binlog cannot be read: {error}") from error
     if binlog_end is None:
@@ -186,7 +186,7 @@ def read_charsets(connection: Connection[Any]) -> dict[int, str]:
         "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema' "
         "AND TABLE_NAME = 'COLLATION_CHARACTER_SET_APPLICABILITY'",
     )
-    # MariaDB 10.10 and newer number collations there; MySQL and older MariaDB in COLLATIONS.
+    # MariaDB 10.10 and newer have the collation ids there; MySQL and older MariaDB in COLLATIONS.
     numbered = any(str(row[0]).upper() == "ID" for row in columns)
     table = "COLLATION_CHARACTER_SET_APPLICABILITY" if numbered else "COLLATIONS"
     rows = rows_of(connection, f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}")  # constants
@@ -196,7 +196,7 @@ def read_charsets(connection: Connection[Any]) -> dict[int, str]:
 def facts_of_planned(
     connection: Connection[Any], server: ServerConfig, identity: ServerIdentity, source: str
 ) -> ServerFacts:
-    """Return the facts of the server that work was planned for.
+    """Return the facts of the server, which must be the one that the work was planned for.
 
     Raises:
         ServerChanged: another server answers.

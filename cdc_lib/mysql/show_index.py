@@ -1,4 +1,4 @@
-"""Keys of a table as SHOW INDEX tells them: in the server's own order, which information_schema does not show."""
+"""Keys of a table from SHOW INDEX: in the server's order, which information_schema does not show."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ def unique_keys(connection: Connection[Any], database: str, table: str) -> tuple
                 column = str(row["Column_name"] or "")
                 whole = bool(column) and row["Sub_part"] is None
                 parts.setdefault(str(row["Key_name"]), []).append((column, whole))
-    return tuple(Key(name, tuple(c for c, _ in found), all(w for _, w in found)) for name, found in parts.items())
+    return tuple(Key(name, tuple(c for c, _ in key), all(w for _, w in key)) for name, key in parts.items())

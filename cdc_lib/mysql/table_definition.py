@@ -1,4 +1,4 @@
-"""Definitions out of information_schema, with what later statements build on: keys and default character sets."""
+"""Table definitions with the keys and default character sets that later DDL statements depend on."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from cdc_lib.mysql.show_index import quoted, unique_keys
 
 
 class Definitions:
-    """Reads what is in force while nobody can change it.
+    """Reads current definitions under a metadata lock.
 
     Args:
-        connection: a session on the source, used by nothing else.
+        connection: a session on the source for this purpose alone.
         server: for messages.
     """
 
     def __init__(self, connection: Connection[Any], server: ServerConfig) -> None:
-        """Ask nothing yet."""
+        """Send nothing yet."""
         self._connection = connection
         self._server = server
 
     @contextmanager
-    def held(self, database: str, table: str) -> Iterator[Definition | None]:
-        """Give a table's definition, or None when there is no such table.
+    def locked(self, database: str, table: str) -> Iterator[Definition | None]:
+        """Give a table's definition, or None if there is no such table.
 
-        While the block runs the server lets no statement change the table: what the binlog says of it up to its end of that
-        moment is in the definition, and nothing else.
+        While the block runs no statement can change the table: the definition contains exactly the statements up to the
+        binlog's end at that moment.
         """
         try:
             rows_of(self._connection, "START TRANSACTION")
-            there = self._open(database, table)
-            yield self._read(database, table) if there else None
+            exists = self._open(database, table)
+            yield self._read(database, table) if exists else None
             rows_of(self._connection, "ROLLBACK")
         except pymysql.MySQLError as error:
             raise translated(error, self._server, TableName(database, table)) from error
 
     def database(self, database: str) -> Definition | None:
-        """Return a database's default character set, or None when there is no such database."""
+        """Return a database's default character set, or None if there is no such database."""
         rows = rows_of(
             self._connection,
             "SELECT DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
@@ -59,7 +59,7 @@ class Definitions:
         return Definition(TableSchema(database, "", ()), charset_name(str(rows[0][0]))) if rows else None
 
     def _open(self, database: str, table: str) -> bool:
-        """Take the metadata lock of a reader, which lasts to the transaction's end; False when there is no such table."""
+        """Take a reader's metadata lock until the transaction ends; False if there is no such table."""
         try:
             rows_of(self._connection, f"SELECT 1 FROM {quoted(database)}.{quoted(table)} LIMIT 0")
         except pymysql.MySQLError as error:
@@ -72,7 +72,7 @@ class Definitions:
         schema = InformationSchema(self._connection).schema(database, table)
         if schema is None:
             return None
-        # Not joined with COLLATIONS: since 10.10 MariaDB has some collations there without their character sets.
+        # Not joined with COLLATIONS: since 10.10 MariaDB lists some collations there without their character sets.
         collation = rows_of(
             self._connection,
             "SELECT TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",

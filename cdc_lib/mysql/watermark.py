@@ -1,13 +1,13 @@
-"""A position before which every change is visible to the SELECT that follows.
+"""The low watermark: a position such that the next SELECT sees every change before it.
 
-The end of the binlog is not that yet: a transaction is written to the binlog first and committed in the engine a moment
-later (with semi-synchronous replication up to its time-out later), and a SELECT in between does not see it although its
-position lies before the end. A row read then would carry a watermark after a change that it lacks, and that change would
-be taken for an old one. So the end is read first, and then:
+The end of the binlog alone is not enough: a transaction is written to the binlog first and committed in the engine a moment
+later (with semi-synchronous replication up to its time-out later). A SELECT in between does not see it, although its position
+lies before the end. The row would have a watermark after a change that it lacks, and that change would count as an old
+one. So the end is read first, and then:
 
 - MariaDB: a consistent snapshot names its exact binlog position (``binlog_snapshot_file`` and ``_position``).
-- MySQL with GTIDs: ``gtid_owned`` names the transactions that are written but not committed; the SELECT waits for those.
-- MySQL without GTIDs: nothing names them; the SELECT waits ``settle`` seconds.
+- MySQL with GTIDs: ``gtid_owned`` lists the transactions that are written but not committed; the SELECT waits for them.
+- MySQL without GTIDs: nothing lists them; the SELECT waits ``settle`` seconds.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _WAIT_SECONDS = 60
 def low_watermark(connection: Connection[Any], facts: ServerFacts, *, settle: float = SETTLE_SECONDS) -> Position:
     """Return the low watermark for a SELECT on the same connection.
 
-    On MariaDB a transaction with a consistent snapshot is left open; the SELECT must run in it.
+    On MariaDB a transaction with a consistent snapshot stays open; the SELECT must run in it.
 
     Raises:
-        SourceUnavailable: transactions that are written do not get committed.
+        SourceUnavailable: transactions in the binlog are not committed in time.
     """
     try:
         if facts.identity.flavor == "mariadb":
@@ -51,15 +51,15 @@ def _mariadb(connection: Connection[Any]) -> Position:
     rows_of(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     rows_of(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
     values = dict(rows_of(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
-    found = {str(name).lower(): str(value) for name, value in values.items()}
-    return Position(found["binlog_snapshot_file"], int(found["binlog_snapshot_position"]))
+    status = {str(name).lower(): str(value) for name, value in values.items()}
+    return Position(status["binlog_snapshot_file"], int(status["binlog_snapshot_position"]))
 
 
 def _wait_for_owned(connection: Connection[Any]) -> None:
     owned = str(rows_of(connection, "SELECT @@GLOBAL.gtid_owned")[0][0] or "")
     if not owned:
         return
-    # Each owner is after its GTID as "#thread".
+    # Each GTID is followed by its owner as "#thread".
     gtids = ",".join(_without_owners(part) for part in owned.replace("\n", "").split(","))
     timed_out = rows_of(connection, "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (gtids, _WAIT_SECONDS))[0][0]
     if timed_out:
@@ -73,4 +73,4 @@ def _wait_for_owned(connection: Connection[Any]) -> None:
 
 def _without_owners(part: str) -> str:
     """``uuid:7#31:9#32`` as ``uuid:7:9``."""
-    return ":".join(piece.split("#")[0] for piece in part.strip().split(":"))
+    return ":".join(interval.split("#")[0] for interval in part.strip().split(":"))

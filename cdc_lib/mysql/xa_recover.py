@@ -1,6 +1,6 @@
-"""Prepared XA transactions on the server: a snapshot does not see their rows, which may be written before its source begins.
+"""Prepared XA transactions on the server: a snapshot does not see their rows, whose events may precede the start position.
 
-MySQL shows them only to users with XA_RECOVER_ADMIN; that is asked for where the server has had an XA transaction at all.
+MySQL shows them only to users with XA_RECOVER_ADMIN, which is required only if the server has ever prepared one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cdc_lib.mysql.grants import account_of
 from cdc_lib.mysql.server_facts import ServerFacts, read_facts, rows_of
 
 WAIT_SECONDS = 10.0
-"""How long a transaction manager gets to decide what is prepared."""
+"""How long a transaction manager gets to commit or roll back what is prepared."""
 _PAUSE = 0.2
 _NOT_ALLOWED = {1227, 1401}
 """Access denied; MySQL says XAER_RMERR when the privilege is missing."""
@@ -46,45 +46,45 @@ def prepared_now(connection: Connection[Any], facts: ServerFacts) -> frozenset[s
             "XA transactions are in use at the server, and this user may not see which are prepared",
             hint=f"GRANT XA_RECOVER_ADMIN ON *.* TO {account_of(connection)};",
         ) from error
-    found = set()
+    xids = set()
     for format_id, gtrid, _, data in rows:
         raw = bytes.fromhex(data.removeprefix("0x")) if mysql else bytes(data)
-        found.add(xid_text(int(format_id), raw[:gtrid], raw[gtrid:]))
-    return frozenset(found)
+        xids.add(xid_text(int(format_id), raw[:gtrid], raw[gtrid:]))
+    return frozenset(xids)
 
 
 def wait_for_decisions(server: ServerConfig, credentials: Credentials, facts: ServerFacts) -> None:
-    """Wait until all transactions that are prepared now are decided: a SELECT after that sees their rows.
+    """Wait until all transactions that are prepared now are committed or rolled back: a later SELECT sees their rows.
 
     Raises:
         SourceUnavailable: some stay prepared.
         UnsupportedServer: there may be some, and the user may not see them.
     """
 
-    def left(connection: Connection[Any], before: frozenset[str] | None) -> frozenset[str]:
+    def undecided(connection: Connection[Any], before: frozenset[str] | None) -> frozenset[str]:
         now = prepared_now(connection, facts)
         return now if before is None else before & now
 
-    _wait(server, credentials, left)
+    _wait(server, credentials, undecided)
 
 
 def facts_without_prepared(server: ServerConfig, credentials: Credentials, facts: ServerFacts) -> ServerFacts:
-    """Return facts at whose head no transaction is prepared: the commits after it have their rows after it, too.
+    """Return facts at whose binlog end no transaction is prepared: later commits have all of their rows after it.
 
     Raises:
-        SourceUnavailable: there is always one.
+        SourceUnavailable: at every attempt some transaction is prepared.
         UnsupportedServer: there may be some, and the user may not see them.
     """
-    found = [facts]
+    attempts = [facts]
 
-    def left(connection: Connection[Any], before: frozenset[str] | None) -> frozenset[str]:
+    def undecided(connection: Connection[Any], before: frozenset[str] | None) -> frozenset[str]:
         if before is not None:
             before = prepared_now(connection, facts)
-            found.append(read_facts(connection, server))
+            attempts.append(read_facts(connection, server))
         return (before or frozenset()) | prepared_now(connection, facts)
 
-    _wait(server, credentials, left)
-    return found[-1]
+    _wait(server, credentials, undecided)
+    return attempts[-1]
 
 
 def _wait(
@@ -95,35 +95,35 @@ def _wait(
     connection = connect(server, credentials)
     until = time.monotonic() + WAIT_SECONDS
     try:
-        left = look(connection, None)
-        while left and time.monotonic() < until:
+        undecided = look(connection, None)
+        while undecided and time.monotonic() < until:
             time.sleep(_PAUSE)
-            left = look(connection, left)
+            undecided = look(connection, undecided)
     except pymysql.MySQLError as error:
         raise translated(error, server) from error
     finally:
         connection.close()
-    if left:
+    if undecided:
         raise SourceUnavailable(
             "XA transactions are prepared, and their rows would be missed here when they are committed: "
-            + "; ".join(sorted(left)[:_SHOWN]),
+            + "; ".join(sorted(undecided)[:_SHOWN]),
             hint="XA RECOVER CONVERT XID lists them at the server: XA COMMIT or XA ROLLBACK those that nobody else will decide.",
             host=server.host,
             port=server.port,
-            prepared=len(left),
+            prepared=len(undecided),
         )
 
 
 def judge_prepared(connection: Connection[Any], facts: ServerFacts) -> Iterator[Finding]:
-    """Yield what there is to say of prepared transactions; nothing where none is."""
+    """Yield a finding about prepared transactions; nothing if there are none."""
     try:
-        found = prepared_now(connection, facts)
+        prepared = prepared_now(connection, facts)
     except UnsupportedServer as error:
         yield Finding("error", error.message, error.hint)
         return
-    if found:
+    if prepared:
         yield Finding(
             "warning",
-            f"{len(found)} XA transactions are prepared and not decided: {'; '.join(sorted(found)[:_SHOWN])}",
+            f"{len(prepared)} XA transactions are prepared and not decided: {'; '.join(sorted(prepared)[:_SHOWN])}",
             "XA COMMIT or XA ROLLBACK those that nobody else will decide; snapshots of new tables wait for them.",
         )

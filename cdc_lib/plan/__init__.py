@@ -1,1 +1,1 @@
-"""Which windows of the binlog to read next, from which position on, and how a cursor moves when they are durable."""
+"""Where to start, which windows of the binlog to read next, and how a cursor moves over durable windows."""

@@ -1,4 +1,4 @@
-"""A cursor goes over a window that is done: pure."""
+"""Moves a cursor over an acknowledged window: pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cdc_lib.model.window import Window
 
 
 def over_window(cursor: Cursor, window: Window, manifest: Manifest | None, *, at: datetime, by: str) -> Cursor:
-    """Return a cursor after a window, with what its manifest tells.
+    """Return a cursor moved over a window, with the GTIDs and times of its manifest.
 
     Args:
-        cursor: stands where the window starts.
-        window: what is done.
-        manifest: of its batch; None when it is no longer stored.
+        cursor: at the window's start.
+        window: the acknowledged window.
+        manifest: of its batch; None if it is no longer stored.
         at: now (UTC).
         by: who acknowledges it.
     """

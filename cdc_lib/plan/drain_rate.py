@@ -1,4 +1,4 @@
-"""How fast a source drains a backlog, as far as the moves of its drain cursor tell it."""
+"""The rate at which a source drains a backlog, estimated from the moves of its drain cursor."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _ONE_ACK = timedelta(seconds=10)
 
 
 def drain_rate(moves: Sequence[Move], files: Sequence[tuple[str, int]]) -> float | None:
-    """Return bytes of binlog per second from ack to ack, while there was a backlog; None when no moves tell it.
+    """Return bytes of binlog per second between acks during a backlog; None if no moves show it.
 
-    Only stretches count during which more waited than one plan takes: from an ack that stopped at the beginning of a file,
-    where a plan is cut, to the next one that did. Between others the drain may have waited for changes or for its schedule, and
-    would look slower than it is. The middle one of the stretches is taken: a pause or an outage does not count as slowness.
+    Only intervals with more backlog than one plan takes count: from an ack that stopped at the beginning of a file, where a plan
+    is cut, to the next such ack. In other intervals the drain may have waited for changes or for its schedule, and would look
+    slower than it is. The result is the median, so that a pause or an outage does not count as slowness.
 
     Args:
         moves: of the drain cursor, oldest first.
-        files: binlog files and their sizes; a stretch over a file that is gone does not count.
+        files: binlog files and their sizes; an interval with a purged file does not count.
     """
     acks = list(_acks(moves))
     known = {file_number(name) for name, _ in files}

@@ -1,4 +1,4 @@
-"""What is missing between the cursors of a source: windows that were acknowledged and are not stored, and cursors themselves."""
+"""Gaps of a source: acknowledged batches that are no longer stored, and missing cursors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cdc_lib.store.windows import Chain, chained, stored_windows
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A stretch of the binlog that was acknowledged, and of which the lake finds no batch.
+    """A range of the binlog that was acknowledged, and whose batch is no longer stored.
 
     Args:
         source: name of the source.
-        epoch: of the stretch.
-        start: where it begins.
-        stop: where the next batch begins, or the acknowledged stretch ends.
+        epoch: of the range.
+        start: its start.
+        stop: start of the next batch, or the end of what is acknowledged.
     """
 
     source: str
@@ -31,29 +31,29 @@ class Gap:
 
     @property
     def window(self) -> Window:
-        """The window that the batch would have."""
+        """The window of the missing batch."""
         return Window(self.source, self.epoch, self.start, self.stop)
 
     @property
     def what(self) -> str:
-        """For people."""
+        """The gap as a message."""
         return f"the batch of window {self.window.id} is acknowledged and no longer stored, so the lake cannot continue"
 
     @property
     def hint(self) -> str:
-        """What to do about it."""
+        """The commands that close the gap."""
         return (
             f"cdc batches refill {self.source} drains it again in place. If the server no longer has that binlog: cdc batches refill "
             f"{self.source} --over continues after it with new snapshots of all tables."
         )
 
     def error(self) -> BatchesMissing:
-        """Return it as an error."""
+        """Return the gap as an error."""
         return BatchesMissing(self.what, hint=self.hint, source=self.source, start=str(self.start), stop=str(self.stop))
 
 
 def chain_of(store: ObjectStore, drain: Cursor, lake: Cursor) -> Chain:
-    """Return the batches that the lake merges next, in its epoch, up to the first that is missing."""
+    """Return the batches that the lake merges next in its epoch, up to the first missing one."""
     end = drain.end_of_epoch(lake.epoch)
     at = lake.in_flight[-1].stop if lake.in_flight else lake.position
     if end is None or end <= at:
@@ -63,7 +63,7 @@ def chain_of(store: ObjectStore, drain: Cursor, lake: Cursor) -> Chain:
 
 
 def gap_of(store: ObjectStore, drain: Cursor | None, lake: Cursor | None) -> Gap | None:
-    """Return the first stretch that is missing; None where the lake finds everything."""
+    """Return the first gap; None if all acknowledged batches are stored."""
     if drain is None or lake is None:
         return None
     for window in lake.in_flight:
@@ -73,7 +73,7 @@ def gap_of(store: ObjectStore, drain: Cursor | None, lake: Cursor | None) -> Gap
 
 
 def lost_chunk(store: ObjectStore, task: SnapshotTask) -> BatchesMissing | None:
-    """Return the error of a snapshot that was acknowledged as whole, and whose last chunk is not stored."""
+    """Return the error of a snapshot that was acknowledged as complete, and whose last chunk is not stored."""
     if not task.complete or not task.chunks:
         return None
     if store.get(layout.chunk_manifest_key(task, task.chunks - 1)) is not None:
@@ -87,14 +87,14 @@ def lost_chunk(store: ObjectStore, task: SnapshotTask) -> BatchesMissing | None:
 
 
 def lost_chunks(store: ObjectStore, drain: Cursor, lake: Cursor) -> list[BatchesMissing]:
-    """Return the errors of all snapshots that the lake does not have and whose last chunk is not stored."""
+    """Return the errors of all unmerged snapshots whose last chunk is not stored."""
     merged = {task.id: task.chunks for task in lake.snapshots}
     waiting = (task for task in drain.snapshots if task.chunks > merged.get(task.id, 0))
     return [error for task in waiting if (error := lost_chunk(store, task)) is not None]
 
 
 def as_gap(lake: Cursor, chain: Chain) -> Gap | None:
-    """Return the stretch that a chain lacks; None where it lacks none."""
+    """Return the gap of a chain; None if it has none."""
     if chain.gap is None:
         return None
     start, stop = (position_of(lake.position, point) for point in chain.gap)
@@ -102,15 +102,15 @@ def as_gap(lake: Cursor, chain: Chain) -> Gap | None:
 
 
 def position_of(like: Position, point: Point) -> Position:
-    """Return a point as a position, its file named as that of another."""
+    """Return a point as a position, with its file named like that of another position."""
     base, _, digits = like.file.rpartition(".")
     return Position(f"{base}.{point.file:0{len(digits)}d}", point.offset)
 
 
 def lost_cursor(store: ObjectStore, cursors: CursorStore, source: str) -> CursorMissing | None:
-    """Return the error of a cursor that is missing although the source has begun; None where all is as it should be.
+    """Return the error of a cursor that is missing although the source has started; None if there is none.
 
-    A new cursor would begin somewhere else in the binlog, and what lies between would be in no lake table.
+    A new cursor would start at another position, and the changes in between would be in no lake table.
     """
     drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
     if drain is not None and lake is not None:
@@ -128,20 +128,20 @@ def lost_cursor(store: ObjectStore, cursors: CursorStore, source: str) -> Cursor
 
 
 def refuse_lost(store: ObjectStore, cursors: CursorStore, source: str) -> None:
-    """Refuse to continue where a cursor is missing.
+    """Refuse to continue without a cursor.
 
     Raises:
-        CursorMissing: one is.
+        CursorMissing: a cursor is missing.
     """
     if (error := lost_cursor(store, cursors, source)) is not None:
         raise error
 
 
-def _lost(source: str, consumer: str, beside: str, otherwise: str) -> CursorMissing:
+def _lost(source: str, consumer: str, evidence: str, alternative: str) -> CursorMissing:
     return CursorMissing(
-        f"the {consumer} cursor is missing, and {beside}",
+        f"the {consumer} cursor is missing, and {evidence}",
         hint=f"cdc cursor restore {source} {consumer} --file FILE puts an exported one back; versions of the bucket have it "
-        f"as well. {'Without an export: ' if otherwise.startswith('cdc') else ''}{otherwise}.",
+        f"as well. {'Without an export: ' if alternative.startswith('cdc') else ''}{alternative}.",
         source=source,
     )
 

@@ -1,6 +1,6 @@
-"""Finds places in a server's binlog: by time, by GTIDs, or the transaction boundary at a position. Nothing is moved.
+"""Finds positions in a server's binlog: by time, by GTIDs, or the transaction boundary at a position. It moves no cursor.
 
-A file is chosen by its header, its first events; then it is walked from there, headers only, to the end that the binlog had
+A file is chosen by its header, its first events. The scan goes from there over event headers, to the end that the binlog had
 when the search began.
 """
 
@@ -22,9 +22,9 @@ from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.file_ends import check_ends
 
-_HEAD, _WALK = "header", "walk"
+_HEADER, _SCAN = "header", "walk"
 SET_BACK = timedelta(hours=1)
-"""A search by time is right where no clock was set back by more, and no two transactions changed places over more."""
+"""Tolerance of a search by time: clocks set back, and commit times out of order, by at most this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class BinlogSearch:
 
     Args:
         source: name of the source, for messages.
-        server: how it is reached.
+        server: its address.
         credentials: log-in.
         facts: of the server at that moment.
     """
@@ -57,35 +57,35 @@ class BinlogSearch:
         return [name for name, _ in self.facts.files if file_number(name) <= self.end.file_number]
 
     def header_of(self, file: str) -> FileHeader:
-        """Return what the first events of a file tell.
+        """Return the header of a file: its first events.
 
         Raises:
-            PositionPurged: it is gone.
+            PositionPurged: the server no longer has the file.
         """
         if file not in self._headers:
             start = Position(file, FIRST_EVENT_OFFSET)
-            with binlog_dump(self.server, self.credentials, self.facts.identity, start, _HEAD) as stream:
+            with binlog_dump(self.server, self.credentials, self.facts.identity, start, _HEADER) as stream:
                 self._headers[file] = read_file_header(stream, self.facts.identity.flavor, file)
         return self._headers[file]
 
     # --- by time
 
     def by_time(self, time: datetime) -> BinlogCheckpoint:
-        """Return the boundary before the first transaction that may have committed at a time or later.
+        """Return the boundary before the first transaction that may have committed at or after a time.
 
-        What counts is when a transaction committed: the later of this server's time and the first server's. Where the binlog
-        has no commit times (MariaDB, MySQL before 8.0) it is when its statement began, and :data:`LONGEST_STATEMENT` more. It
-        is the end of the binlog when there is no such transaction.
+        The commit time counts: the later of this server's and the original server's. A binlog without commit times (MariaDB,
+        MySQL before 8.0) has only when the statement began; :data:`LONGEST_STATEMENT` is added to that. Without such a
+        transaction it is the end of the binlog.
 
-        A file is left out only when a transaction after it committed :data:`SET_BACK` before the time: so nothing is left
-        out whose commit time is the time or later, unless the server's clock was set back by more than that.
+        A file is skipped only if a transaction after it committed :data:`SET_BACK` before the time. So no transaction of that
+        time or later is skipped, unless the server's clock was set back by more.
 
         Raises:
-            PositionNotFound: it is not known that what was purged is earlier.
+            PositionNotFound: purged transactions may be of that time or later.
         """
         headers = ((file, self.header_of(file).first) for file in self.files)
         times = ((file, one.time + (timedelta() if one.known else LONGEST_STATEMENT)) for file, one in headers if one)
-        found = self._walk(walked_from(self.files[0], times, time), time)
+        found = self._scan(first_file_to_scan(self.files[0], times, time), time)
         if not found.earlier and not self._begins_before(time):
             oldest = self.files[0]
             raise PositionNotFound(
@@ -98,34 +98,35 @@ class BinlogSearch:
         return self._place(found)
 
     def _begins_before(self, time: datetime) -> bool:
-        """Whether everything that was purged committed before a time.
+        """Whether all purged transactions committed before a time.
 
-        A file that the server's start made tells when; any other tells when the statement began whose commit made it.
+        A file that a server start created has that start's time; any other file has the time when the statement began whose
+        commit rotated the binlog.
         """
         header = self.header_of(self.files[0])
         return header.time < time.replace(microsecond=0) and (header.at_start or not self._has_commit_times())
 
     def _has_commit_times(self) -> bool:
-        """Whether the binlog has them; files without a transaction do not tell, and MariaDB writes none in any."""
+        """Whether transactions have commit times; unknown from files without transactions, and never on MariaDB."""
         firsts = (first for file in self.files if (first := self.header_of(file).first) is not None)
         first = next(firsts, None)
         return self.facts.identity.flavor != "mariadb" if first is None else first.known
 
     def by_commit(self, last: Commit) -> BinlogCheckpoint:
-        """Return a boundary before everything that was not read, where a transaction with this commit, or a later one, was.
+        """Return a boundary before everything unread, given the last commit that was read.
 
-        The clock is that of one server, the one that committed the last transaction that was read: others only copy its times.
-        The boundary lies before the first transaction of that server with this time or a later one. So it lies before the
-        last one that was read, no matter what any clock shows, and so before what follows it. Transactions of other servers have
-        no time by that clock: after the last one known to be earlier, all of them are read.
+        Only one clock counts: that of the server that committed the last transaction read; replicas copy its times. The
+        boundary lies before the first transaction of that server with this time or a later one. So, whatever other clocks show,
+        it lies before the last transaction read, and before all that follow. Transactions of other servers have no time by that
+        clock: all of them after the last one known to be earlier are read.
 
         Raises:
-            PositionNotFound: no transaction of that server is known to be earlier: what was purged, or never was in this
-                binlog, may be later.
+            PositionNotFound: no transaction of that server is known to be earlier; purged ones, or ones never in this binlog,
+                may be later.
         """
         headers = ((file, self.header_of(file).first) for file in self.files)
         times = ((file, one.commit.time) for file, one in headers if one and one.commit.server_id == last.server_id)
-        found = self._walk(walked_from(self.files[0], times, last.time), last)
+        found = self._scan(first_file_to_scan(self.files[0], times, last.time), last)
         if not found.earlier:
             raise PositionNotFound(
                 f"no transaction of server {last.server_id} in it is known to be earlier than "
@@ -140,10 +141,10 @@ class BinlogSearch:
     # --- by GTIDs
 
     def by_gtid(self, gtids: GtidSet) -> BinlogCheckpoint:
-        """Return the beginning of the first transaction that is not in a set.
+        """Return the start of the first transaction that is not in a GTID set.
 
         Raises:
-            PositionPurged: transactions that are not in the set are in no file any more.
+            PositionPurged: transactions that are not in the set were purged.
             ServerChanged: the server never had some transactions of the set.
         """
         executed = GtidSet.parse(self.facts.identity.flavor, self.facts.gtid_set)
@@ -164,14 +165,14 @@ class BinlogSearch:
                 source=self.source,
                 oldest=files[0],
             )
-        return self._place(self._walk(self._completed_in(files, gtids), gtids))
+        return self._place(self._scan(self._completed_in(files, gtids), gtids))
 
     def before(self, file: str) -> GtidSet:
         """Return the GTIDs in the files before one."""
         return self.header_of(file).gtids or GtidSet(self.facts.identity.flavor, {})
 
     def _completed_in(self, files: Sequence[str], gtids: GtidSet) -> str:
-        """Return the newest file before which the set is not complete; what is before a file only grows."""
+        """Return the newest file whose preceding GTIDs do not contain the whole set; they only grow."""
         low, high = 0, len(files)
         while high - low > 1:
             middle = (low + high) // 2
@@ -184,11 +185,11 @@ class BinlogSearch:
     # --- by position
 
     def at(self, position: Position) -> BinlogCheckpoint:
-        """Return the boundary at a position: the position itself, or the beginning of the transaction around it.
+        """Return the boundary at a position: the position itself, or the start of the transaction that contains it.
 
         Raises:
-            PositionPurged: its file is gone.
-            PositionNotFound: the binlog does not reach so far, or no event begins there.
+            PositionPurged: its file was purged.
+            PositionNotFound: it lies after the end of the binlog, or no event begins there.
         """
         place = {"source": self.source, "position": str(position)}
         if position.file not in self.files:
@@ -203,25 +204,25 @@ class BinlogSearch:
         limit = self.end.offset if position.file == self.end.file else size
         if position.offset > limit:
             raise PositionNotFound(f"the file {position.file} has only {limit} bytes", hint="", **place)
-        # The walk ends before the events that tell of the file when it is to end at one of them.
-        found, header = self._walk(position.file, position), self.header_of(position.file)
+        # A scan that ends within the file's first events does not see all of them.
+        found, header = self._scan(position.file, position), self.header_of(position.file)
         gtids = found.gtids.union(header.gtids) if header.gtids else found.gtids
         return self._place(replace(found, gtids=gtids, file_time=header.time))
 
     def first(self) -> BinlogCheckpoint:
-        """Return the beginning of the oldest file."""
+        """Return the start of the oldest file."""
         return self.at(Position(self.files[0], FIRST_EVENT_OFFSET))
 
     # ---
 
-    def _walk(self, file: str, wanted: SearchTarget) -> Boundary:
+    def _scan(self, file: str, target: SearchTarget) -> Boundary:
         start = Position(file, FIRST_EVENT_OFFSET)
         facts = self.facts
-        scan = BoundaryScan(self.source, facts.identity.flavor, file, self.end, wanted, checksum=facts.checksum)
-        with binlog_dump(self.server, self.credentials, self.facts.identity, start, _WALK) as stream:
-            found = scan.run(stream)
-        check_ends(self.source, self.server, self.credentials, facts, found.unclosed)
-        return found
+        scan = BoundaryScan(self.source, facts.identity.flavor, file, self.end, target, checksum=facts.checksum)
+        with binlog_dump(self.server, self.credentials, self.facts.identity, start, _SCAN) as stream:
+            boundary = scan.run(stream)
+        check_ends(self.source, self.server, self.credentials, facts, boundary.unclosed)
+        return boundary
 
     def _place(self, boundary: Boundary) -> BinlogCheckpoint:
         return BinlogCheckpoint(
@@ -235,17 +236,17 @@ class BinlogSearch:
         )
 
 
-def walked_from(oldest: str, firsts: Iterable[tuple[str, datetime]], time: datetime) -> str:
-    """Return the file from which on a search for a time walks: all before it is known to be earlier.
+def first_file_to_scan(oldest: str, firsts: Iterable[tuple[str, datetime]], time: datetime) -> str:
+    """Return the file where a scan for a time starts: all transactions before it are known to be earlier.
 
-    The transactions of a file committed before the first one after it. That one proves them earlier when it is itself earlier by
-    :data:`SET_BACK`, unless the clock visibly went back by more just there. It is the first such file: where a clock was
-    set back, there are several.
+    The transactions of a file committed before the first transaction after it. If that one is earlier by :data:`SET_BACK`, so
+    are they, unless the clock visibly went back by more between them. The scan starts at the first file without this proof:
+    where a clock was set back, there are several.
 
     Args:
         oldest: the oldest file.
-        firsts: files, oldest first, with the time of their first transaction; those are left out of which none is known.
-        time: that is looked for.
+        firsts: files, oldest first, with the time of their first transaction; files without a known time are omitted.
+        time: the time to find.
     """
     start, latest = oldest, None
     for file, at in firsts:
@@ -256,6 +257,6 @@ def walked_from(oldest: str, firsts: Iterable[tuple[str, datetime]], time: datet
 
 
 def shortened(gtids: GtidSet) -> str:
-    """Write a set for a message."""
+    """Return a set as text, cut for a message."""
     text = str(gtids)
     return text if len(text) <= 200 else f"{text[:197]}..."

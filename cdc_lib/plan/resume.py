@@ -1,8 +1,8 @@
-"""Where to continue with a cursor at the server that answers: a pure decision, total over what servers do.
+"""Where to continue with a cursor at the connected server: a pure decision that covers every case.
 
-The server may be the one that the cursor belongs to or another one after the same address; it may have been restored from a
-backup or have had its binlog reset, which is another binlog under the same name; it may have purged what is needed; and it may
-have GTIDs, which tell the place exactly, or none.
+The server may be the cursor's, or another one at the same address. It may have been restored from a backup, or its binlog reset:
+that is another binlog under the same name. It may have purged what is needed. With GTIDs the position is known exactly;
+without them it is found by time.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ OnMissingTransactions = Literal["fail", "ignore"]
 
 @dataclass(frozen=True, slots=True)
 class Initial:
-    """There is no cursor: begin as the source file says."""
+    """There is no cursor: start as the source file says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Continue where the cursor is."""
+    """Continue at the cursor's position."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByGtid:
-    """A new epoch from the first transaction on that is not in the set; ``why`` is for people."""
+    """A new epoch that starts at the first transaction outside the GTID set; ``why`` is for messages."""
 
     gtids: GtidSet
     why: str
@@ -41,12 +41,12 @@ class ByGtid:
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """A new epoch before everything that was not read; ``why`` is for people.
+    """A new epoch that starts before everything unread.
 
     Args:
-        last: a commit that was read, or a time before one: by the clock of the server that committed the last transaction read.
-        gtids: those of the cursor that the new server has; None where GTIDs do not tell what was read.
-        why: the reason.
+        last: the last commit read minus the fallback interval, by the clock of the server that committed it.
+        gtids: those of the cursor that the new server has; None if GTIDs do not show what was read.
+        why: the reason, for messages.
     """
 
     last: Commit
@@ -66,11 +66,11 @@ Decision = Initial | Resume | ByGtid | Fallback | Refuse
 
 @dataclass(frozen=True, slots=True)
 class FailoverRules:
-    """What the source file says of failovers.
+    """The failover settings of the source file.
 
     Args:
-        fallback: how far to go back where no GTIDs tell the place.
-        on_missing_transactions: what to do when the new server never had some of the transactions that were read.
+        fallback: how far to go back if GTIDs do not give the position.
+        on_missing_transactions: what to do if the new server never had some of the transactions that were read.
     """
 
     fallback: timedelta
@@ -82,7 +82,7 @@ def decide(cursor: Cursor | None, server: ServerState, rules: FailoverRules) -> 
 
     Args:
         cursor: the drain cursor; None before the first plan.
-        server: the server that answers.
+        server: the connected server.
         rules: of the source file.
     """
     if cursor is None:
@@ -100,7 +100,7 @@ def decide(cursor: Cursor | None, server: ServerState, rules: FailoverRules) -> 
 
 
 def _another_binlog(cursor: Cursor, server: ServerState) -> str:
-    """Return what shows that the server's binlog is not the one that the cursor is in; empty when nothing does."""
+    """Return the evidence that the server's binlog is not the cursor's; empty if there is none."""
     at = cursor.position
     sizes = dict(server.files)
     numbers = [file_number(name) for name, _ in server.files]
@@ -117,7 +117,7 @@ def _another_binlog(cursor: Cursor, server: ServerState) -> str:
 
 
 def _at_another_binlog(cursor: Cursor, server: ServerState, fault: str) -> Refuse:
-    """The same server with another binlog: not even GTIDs tell the place, because it may have given their numbers twice."""
+    """Refuse the same server with another binlog: not even GTIDs help, because it may have assigned them twice."""
     return Refuse(
         PositionNotFound(
             f"the server's binlog is not the one that the cursor is in: {fault}",
@@ -129,16 +129,16 @@ def _at_another_binlog(cursor: Cursor, server: ServerState, fault: str) -> Refus
 
 
 def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules) -> Decision:
-    told = _by_gtids(cursor, server)
+    lost = _lost_transactions(cursor, server)
     what = f"{server.identity} answers instead of {cursor.identity}"
-    if isinstance(told, Refuse):
-        return told
-    if told is not None and not told:
+    if isinstance(lost, Refuse):
+        return lost
+    if lost is not None and not lost:
         return ByGtid(GtidSet.parse(server.identity.flavor, cursor.gtid_set), what)
-    if told is not None and rules.on_missing_transactions == "fail":
+    if lost is not None and rules.on_missing_transactions == "fail":
         return Refuse(
             ServerChanged(
-                f"{what}, and it never had transactions that were read: {str(told)[:200]}",
+                f"{what}, and it never had transactions that were read: {str(lost)[:200]}",
                 hint="A standby that still catches up gets them, and the next plan continues. Else set failover.on_missing_transactions: ignore "
                 "in the source file: the lake may hold rows of them that no server has any more, and once a plan has gone over, "
                 f"cdc snapshot {cursor.source} '*.*' replaces those.",
@@ -146,13 +146,13 @@ def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules
             )
         )
     if cursor.event_time is None:
-        return Refuse(_another(cursor, server, "Nobody knows when the last transaction before the cursor committed."))
-    why = what if told is None else f"{what}; accepted that it never had {str(told)[:200]}"
-    # The place of a cursor that has read no transaction: when its file was made, by its server's clock.
+        return Refuse(_another(cursor, server, "It is unknown when the last transaction before the cursor committed."))
+    why = what if lost is None else f"{what}; accepted that it never had {str(lost)[:200]}"
+    # A cursor that has read no transaction has the time when its file was created, by its server's clock.
     last = cursor.last or Commit(cursor.identity.server_id, cursor.event_time)
     gtids = (
         None
-        if told is None
+        if lost is None
         else GtidSet.parse(server.identity.flavor, cursor.gtid_set).common(
             GtidSet.parse(server.identity.flavor, server.gtid_set)
         )
@@ -160,10 +160,10 @@ def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules
     return Fallback(replace(last, time=last.time - rules.fallback), gtids, why)
 
 
-def _by_gtids(cursor: Cursor, server: ServerState) -> GtidSet | Refuse | None:
-    """Return which transactions of the cursor the server never had, by GTIDs; None when they cannot tell.
+def _lost_transactions(cursor: Cursor, server: ServerState) -> GtidSet | Refuse | None:
+    """Return the cursor's GTIDs that the server never had; None if GTIDs are unknown.
 
-    An empty set says that the place is known exactly.
+    With an empty set the position is known exactly.
     """
     if not (cursor.gtids_known and cursor.gtid_set and server.gtids_on):
         return None

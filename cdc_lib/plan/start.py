@@ -1,4 +1,4 @@
-"""Where a source begins, and where it continues when the server is not what its cursor remembers."""
+"""Where a source starts, and where it continues when another server answers."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from cdc_lib.plan.windows import bytes_between
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """Decides, and finds the place that was decided for.
+    """Decides where a source starts or continues, and finds that position.
 
     Args:
         config: of the source.
         credentials: log-in.
-        facts: of the server that answers.
+        facts: of the connected server.
     """
 
     config: SourceConfig
     credentials: Credentials
     facts: ServerFacts
-    _heads: dict[str, FileHeader] = field(default_factory=dict)
+    _headers: dict[str, FileHeader] = field(default_factory=dict)
 
     @property
     def search(self) -> BinlogSearch:
-        """What finds places on the server."""
-        return BinlogSearch(self.config.source, self.config.server, self.credentials, self.facts, self._heads)
+        """The search in the server's binlog."""
+        return BinlogSearch(self.config.source, self.config.server, self.credentials, self.facts, self._headers)
 
     def begin(self, by: str) -> Cursor:
-        """Return the drain cursor of a source that has none.
+        """Return a new drain cursor for a source without one.
 
         Raises:
-            SourceError: the server does not have the place that the source file names.
+            SourceError: the server does not have the position that the source file names.
         """
         place = self._first_place()
         move = Move(datetime.now(UTC), "start", None, place.position, by, f"start: {self.config.start}")
@@ -66,11 +66,11 @@ class Starter:
         return search.first() if start == "earliest" else search.at(search.end)
 
     def find(self, start: StartAt) -> BinlogCheckpoint:
-        """Return the place that somebody named.
+        """Return the position that a user named.
 
         Raises:
             SourceError: the server does not have it.
-            ConfigError: it is no set of GTIDs of this server.
+            ConfigError: it is not a GTID set of this server's flavor.
         """
         if start.timestamp is not None:
             return self.search.by_time(start.timestamp)
@@ -78,8 +78,8 @@ class Starter:
             return self.search.by_gtid(GtidSet.parse(self.facts.identity.flavor, start.gtid))
         return self.search.at(Position.parse(start.position or ""))
 
-    def found(self, start: StartAt, cursor: Cursor | None) -> LocatedPosition:
-        """Return the place that somebody named, and how far it is from the cursor and from the end of the binlog."""
+    def locate(self, start: StartAt, cursor: Cursor | None) -> LocatedPosition:
+        """Return the position that a user named, and its distances to the cursor and to the end of the binlog."""
         place, files, binlog_end = self.find(start), self.facts.files, self.search.end
         if cursor is None or not cursor.identity.is_same_server(place.identity):
             return LocatedPosition(place, binlog_end, bytes_between(place.position, files, binlog_end), None, None)
@@ -87,41 +87,41 @@ class Starter:
         back = bytes_between(place.position, files, here) - bytes_between(here, files, place.position)
         return LocatedPosition(place, binlog_end, bytes_between(place.position, files, binlog_end), here, back)
 
-    def left_by(self, cursor: Cursor) -> StartAt:
-        """Return the place that a cursor left at its last switch.
+    def previous_position(self, cursor: Cursor) -> StartAt:
+        """Return the cursor's position before its last epoch change.
 
         Raises:
-            ConfigError: there was none, or it lies on another server, or half of what lies before it was read again.
+            ConfigError: there was none, it is on another server, or only half of the changes before it were read again.
         """
         last = cursor.epoch_changes[-1] if cursor.epoch_changes else None
-        left = last.previous_end if last else None
-        if last is None or left is None or not left.identity.is_same_server(self.facts.identity):
+        previous = last.previous_end if last else None
+        if last is None or previous is None or not previous.identity.is_same_server(self.facts.identity):
             raise ConfigError(
-                f"the cursor's previous position is on another server, {left.identity}"
-                if left
+                f"the cursor's previous position is on another server, {previous.identity}"
+                if previous
                 else "the cursor was never moved by hand",
                 hint="Name a place: --time, --gtid or --position; cdc cursor show lists all moves.",
                 source=cursor.source,
             )
         if (
-            last.new_start.identity.is_same_server(left.identity)
-            and last.new_start.position < cursor.position < left.position
+            last.new_start.identity.is_same_server(previous.identity)
+            and last.new_start.position < cursor.position < previous.position
         ):
             raise ConfigError(
-                f"changes up to {left.position} must be read again, and only those up to {cursor.position} have been read",
+                f"changes up to {previous.position} must be read again, and only those up to {cursor.position} have been read",
                 hint="Rows that changed on both sides of that would stay as the first half left them. Let the runs continue: "
                 "they reach that position without help.",
                 source=cursor.source,
             )
-        return StartAt(position=str(left.position))
+        return StartAt(position=str(previous.position))
 
-    def go_on(self, cursor: Cursor, acknowledged: Callable[[Cursor], Cursor], by: str) -> Cursor:
-        """Return the cursor as it continues at this server: itself, or in a new epoch.
+    def continued(self, cursor: Cursor, acknowledged: Callable[[Cursor], Cursor], by: str) -> Cursor:
+        """Return the cursor that continues at this server: the same one, or one in a new epoch.
 
         Args:
             cursor: the drain cursor.
-            acknowledged: moves it over what is durable of what it has in flight; called before an epoch ends.
-            by: who asks.
+            acknowledged: moves it over the durable windows in flight; called before an epoch ends.
+            by: who requests it.
 
         Raises:
             ServerChanged: another server answers, and the cursor cannot continue there.
@@ -139,11 +139,11 @@ class Starter:
             case Fallback(last, gtids, why):
                 place, how = self._fallback(cursor, last, gtids)
             case _:
-                return self._known(replace(cursor, identity=self.facts.identity))
+                return self._completed(replace(cursor, identity=self.facts.identity))
         return cursor.with_new_epoch(place, "failover", at=datetime.now(UTC), by=by, why=f"{why}; {how}")
 
     def check_resumable(self, cursor: Cursor) -> None:
-        """Refuse a cursor that cannot continue where it is, in its epoch.
+        """Refuse a cursor that cannot continue in its epoch.
 
         Raises:
             ServerChanged: another server answers.
@@ -161,7 +161,7 @@ class Starter:
             )
 
     def refusal(self, cursor: Cursor) -> SourceError | None:
-        """Return why a cursor cannot continue at this server, not even in a new epoch; None when it can."""
+        """Return why a cursor cannot continue at this server, not even in a new epoch; None if it can."""
         decision = decide(cursor, self._state(cursor), self._rules)
         return decision.error if isinstance(decision, Refuse) else None
 
@@ -171,9 +171,9 @@ class Starter:
         return FailoverRules(failover.fallback_interval, failover.on_missing_transactions)
 
     def _fallback(self, cursor: Cursor, last: Commit, gtids: GtidSet | None) -> tuple[BinlogCheckpoint, str]:
-        """Return a place before everything that was not read, and how it was found.
+        """Return a position before everything unread, and how it was found.
 
-        GTIDs tell the place where there are any; to go back further only mends rows that lost transactions changed.
+        GTIDs give the position if known; going back further only repairs rows that lost transactions changed.
         """
         exact = self.search.by_gtid(gtids) if gtids is not None else None
         clock = f"before {last.time:%Y-%m-%d %H:%M:%S} UTC by the clock of server {last.server_id}"
@@ -192,8 +192,8 @@ class Starter:
             return exact, "found by GTIDs"
         return place, f"found by commit times, {clock}"
 
-    def _known(self, cursor: Cursor) -> Cursor:
-        """Fill in what the cursor does not know of its place, such as after transactions without GTIDs."""
+    def _completed(self, cursor: Cursor) -> Cursor:
+        """Return the cursor with the file times and GTIDs of its position, if it lacks them."""
         on = self._gtids_on
         if cursor.in_flight or (cursor.file_times.get(cursor.position.file) and (cursor.gtids_known or not on)):
             return cursor
@@ -204,7 +204,7 @@ class Starter:
         return known if cursor.event_time is None else _with_time(known, cursor.event_time)
 
     def with_file_times(self, cursor: Cursor, files: Iterable[str]) -> Cursor:
-        """Note when files were made, so that a reset binlog is known by it."""
+        """Return the cursor with the creation times of files, by which a reset binlog is detected."""
         times = {file: self.search.header_of(file).time for file in files if file not in cursor.file_times}
         return cursor.with_file_times(times) if times else cursor
 
@@ -236,15 +236,15 @@ def _with_time(cursor: Cursor, time: datetime) -> Cursor:
 
 
 def address_of(config: SourceConfig, cursor: Cursor | None) -> tuple[str, int]:
-    """Return where the cursor's server is, if the source file still names it, else the first one there."""
+    """Return the address of the cursor's server if the source file still names it, else the first one it names."""
     known = (cursor.identity.host, cursor.identity.port) if cursor else None
     return known if known is not None and known in config.addresses else config.addresses[0]
 
 
 def reachable(config: SourceConfig, credentials: Credentials, address: tuple[str, int]) -> tuple[str, int]:
-    """Return the first server that can be reached, from one on; never one before it.
+    """Return the first reachable server in the list, starting at an address; never an earlier one.
 
-    A server that was given up may have changes of its own: going back to it is for a person to say.
+    A server that was given up may have extra changes: only an operator may go back to it.
     """
     candidates = config.addresses[config.addresses.index(address) :]
     for candidate in candidates[:-1]:

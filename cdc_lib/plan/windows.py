@@ -1,4 +1,4 @@
-"""Which windows to read next: pure decisions over what the server said."""
+"""Which windows to read next: pure decisions from server facts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cdc_lib.model.window import Window
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is planned at once.
+    """How much one plan takes.
 
     Args:
         window_bytes: a window over several files ends with the file that reaches this many bytes.
-        windows: most windows in flight.
+        windows: maximum number of windows in flight.
     """
 
     window_bytes: int
@@ -26,15 +26,15 @@ class Limits:
 def plan_windows(
     cursor: Cursor, files: Sequence[tuple[str, int]], binlog_end: Position, limits: Limits
 ) -> tuple[Window, ...]:
-    """Cut what lies between the cursor and the end of the binlog into windows.
+    """Cut the binlog between the cursor and its end into windows.
 
     Files end on transaction boundaries, so a backlog is cut there; the last window ends at the end of the binlog.
 
     Args:
-        cursor: with nothing in flight.
-        files: binlog files and their sizes, oldest first; read before the end of the binlog, or together with it.
+        cursor: without windows in flight.
+        files: binlog files and their sizes, oldest first; not read later than the end of the binlog.
         binlog_end: end of the binlog.
-        limits: how much at once.
+        limits: of the plan.
     """
     windows: list[Window] = []
     start = cursor.position
@@ -55,7 +55,7 @@ def plan_windows(
 
 
 def _name_of(name: str, number: int) -> str:
-    """Return the name of the file with another number, in the server's width."""
+    """Return the name of the file with another number, zero-padded as the server does."""
     base, _, digits = name.rpartition(".")
     return f"{base}.{number:0{len(digits)}d}"
 

@@ -1,1 +1,1 @@
-"""Tables that are left out until somebody mends their cause, and the way back for them."""
+"""Quarantined tables: they are left out until their fault is fixed and a new snapshot replaces them."""

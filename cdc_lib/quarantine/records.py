@@ -1,8 +1,7 @@
-"""From where on a table is left out, and up to where: pure decisions over the drain cursor.
+"""Start and end of a table's quarantine: pure decisions over the drain cursor.
 
-Law: the lake table of a table that is quarantined shows a state that the source table had at one position, and the record
-names it. So everything after that position is left out until a snapshot brings the table again, and a snapshot whose rows
-need changes that are left out is not merged at all.
+Law: the lake table of a quarantined table is as of one position of the source, which the record names. So all later changes
+are left out until a new snapshot replaces the table, and a snapshot whose rows need excluded changes is not merged.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from cdc_lib.model.window import SnapshotTask
 
 @dataclass(frozen=True, slots=True)
 class FaultyTable:
-    """A table at fault in something that is acknowledged.
+    """A table with a fault in an acknowledged window or snapshot.
 
     Args:
         table: ``database.table``.
-        fault: why.
-        start: of the window; None when a snapshot of the table is at fault.
+        fault: the reason.
+        start: of the window; None if a snapshot of the table has the fault.
         oldest_missing_commit: commit time of the window's first event.
     """
 
@@ -48,13 +47,13 @@ class Unmerged:
     high: Position | None
 
     def needs(self, start: Position | None) -> bool:
-        """Whether its rows are those of one moment only together with the changes from a position on."""
+        """Whether its rows are consistent only together with the changes from a position on."""
         return start is None or self.high is None or start < self.high
 
 
 def quarantine(
     cursor: Cursor,
-    found: FaultyTable,
+    faulty: FaultyTable,
     unmerged: Mapping[TableName, Unmerged],
     reached: tuple[int, Position],
     *,
@@ -65,34 +64,34 @@ def quarantine(
 
     Args:
         cursor: after the windows that are acknowledged.
-        found: the table and where it is at fault.
+        faulty: the table and its fault.
         unmerged: by table, the last snapshot that the lake does not have.
-        reached: an epoch and a position in it: the lake has all windows before it, and none after it.
+        reached: epoch and position of the lake: it has all windows before it, and none after it.
         at: now (UTC).
-        by: who asks.
+        by: who requests it.
     """
-    last, waiting = cursor.quarantine_record(found.table), unmerged.get(found.table)
-    if last is not None and (last.is_open or (found.start is not None and last.covers(cursor.epoch, found.start))):
+    last, waiting = cursor.quarantine_record(faulty.table), unmerged.get(faulty.table)
+    if last is not None and (last.is_open or (faulty.start is not None and last.covers(cursor.epoch, faulty.start))):
         return cursor
-    epoch, start = reached if found.start is None else (cursor.epoch, found.start)
+    epoch, start = reached if faulty.start is None else (cursor.epoch, faulty.start)
     state = start
-    if waiting is not None and waiting.needs(found.start):
+    if waiting is not None and waiting.needs(faulty.start):
         cursor = given_up(cursor, waiting.task)
         if last is not None and last.released_position is not None and last.snapshot_id == waiting.task.snapshot_id:
             epoch, start, state = last.released_epoch, last.released_position, last.as_of
         else:
-            # Where a server took over the lake may be in the epoch before.
+            # After a failover the lake may still be in the previous epoch.
             epoch, start = min((epoch, start), reached)
             state = start
-    unread = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
+    skip_decode_from = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
     record = QuarantineRecord(
-        found.table,
+        faulty.table,
         epoch,
         start,
         state,
-        unread,
-        found.fault,
-        found.oldest_missing_commit,
+        skip_decode_from,
+        faulty.fault,
+        faulty.oldest_missing_commit,
         at,
         by,
         skip_decode_epoch=cursor.epoch,
@@ -101,20 +100,20 @@ def quarantine(
 
 
 def given_up(cursor: Cursor, task: SnapshotTask) -> Cursor:
-    """Return the drain cursor without a snapshot: of no chunk, neither the drain nor a merge continues with it."""
+    """Return the drain cursor with a snapshot marked as given up: it has no chunk, and nothing continues it."""
     return cursor.with_snapshot(replace(task, chunks=0, complete=True))
 
 
 def resume(cursor: Cursor, table: str, until: Position, task: SnapshotTask | None, *, at: datetime, by: str) -> Cursor:
-    """Return the drain cursor with a table that continues at a position; as it was where the table has no open record.
+    """Return the drain cursor with a table that continues at a position; unchanged if it has no open record.
 
     Args:
-        cursor: whose windows in flight all end before it, or there.
+        cursor: its windows in flight end at the position or before it.
         table: ``database.table``.
         until: the position.
-        task: the snapshot that brings the table again; None when the source has no such table any more.
+        task: the new snapshot of the table; None if the source no longer has the table.
         at: now (UTC).
-        by: who asks.
+        by: who requests it.
     """
     record = cursor.quarantine_record(table)
     if record is None or not record.is_open:
@@ -128,7 +127,7 @@ def resume(cursor: Cursor, table: str, until: Position, task: SnapshotTask | Non
 
 
 def bounded(cursor: Cursor, binlog_end: Position) -> Position:
-    """Return up to where windows may be planned: one ends where a table continues."""
+    """Return the end of plannable windows: a window ends where a table continues."""
     ends = [
         one.released_position
         for one in cursor.quarantine

@@ -1,7 +1,7 @@
-"""A new snapshot of a table that has one, or had one: pure decisions over the drain cursor.
+"""Resnapshot, a new snapshot that replaces a table's rows: pure decisions over the drain cursor.
 
-From a place on the lake takes nothing of the table; the snapshot, which is read after that, brings it whole, and takes out
-of the lake what the source no longer has. That is the stretch of a table that was quarantined and released, without a fault.
+From a position on, the lake merges nothing of the table. The snapshot, which is read later, replaces all rows in the lake.
+The record is that of a quarantined and released table, without a fault.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from cdc_lib.quarantine.records import Unmerged, given_up
 
 @dataclass(frozen=True, slots=True)
 class ResnapshotRequest:
-    """Why tables are to get new snapshots.
+    """A request for new snapshots of tables.
 
     Args:
         why: the reason, for people.
         at: now (UTC).
-        by: who asks.
-        start: of a window: nothing of the tables in it or after it counts. None for all that the lake does not have.
+        by: who requests it.
+        start: of a window: its changes of the tables and all later ones are left out. None for all changes that the lake
+            does not have.
     """
 
     why: str
@@ -38,18 +39,18 @@ class ResnapshotRequest:
 def with_new_snapshot(
     cursor: Cursor, table: TableName, lake: Cursor, unmerged: Mapping[TableName, Unmerged], request: ResnapshotRequest
 ) -> Cursor:
-    """Return the drain cursor that wants a new snapshot of a table; the next plan asks for it.
+    """Return the drain cursor with a request for a new snapshot of a table; the next plan starts the snapshot.
 
-    Of several windows, what an earlier one tells comes first, faults that quarantine tables among it. A table that is set
-    quarantined, or wanted again already from the place on, stays as it is, and so does one whose snapshot is read after the place
-    anyway. A snapshot that the lake does not have yet is given up when the new one begins before its last chunk.
+    Requests of several windows, and faults that quarantine tables, come in the order of the windows. The cursor is unchanged
+    if the table is quarantined, is already requested from the position on, or has a snapshot that is read after the position.
+    A snapshot that the lake does not have yet is given up if the new one begins before its last chunk.
 
     Args:
-        cursor: after the windows that are acknowledged.
+        cursor: after the acknowledged windows.
         table: ``database.table``.
-        lake: the lake's cursor; what it has in flight may be planned again.
+        lake: the lake's cursor; its merge in flight may be planned again.
         unmerged: by table, the last snapshot that the lake neither has nor has in flight.
-        request: who asks, and from where on.
+        request: the request.
     """
     start = request.start
     last = cursor.quarantine_record(table)
@@ -69,7 +70,7 @@ def with_new_snapshot(
             and last.released_position is not None
             and last.snapshot_id in {task.snapshot_id for task in waiting}
         ):
-            # The table waits for this snapshot since an earlier stretch, which the new one continues.
+            # The table waits for this snapshot since an earlier record, which the new one continues.
             if start is not None:
                 epoch, begin = last.released_epoch, last.released_position
             if start is not None or last.begins_by(lake.epoch, lake.position):
@@ -79,17 +80,17 @@ def with_new_snapshot(
 
 
 def _begins_too_late(last: QuarantineRecord, lake: Cursor, start: Position | None) -> bool:
-    """Whether a snapshot is wanted already, and the lake first has to merge what this one is to replace."""
+    """Whether a requested snapshot starts at a position that the lake has not reached, so it would come too late."""
     return start is None and last.is_open and last.fault is None and not last.begins_by(lake.epoch, lake.position)
 
 
 def _waiting(
     cursor: Cursor, table: TableName, lake: Cursor, unmerged: Mapping[TableName, Unmerged], start: Position | None
 ) -> list[SnapshotTask]:
-    """Return the snapshots of a table that would need what is left out now."""
+    """Return the snapshots of a table that need the changes that are now excluded."""
     if start is not None:
         last = unmerged.get(table)
         return [last.task] if last is not None and last.needs(start) else []
     merged = {task.id: task.chunks for task in lake.snapshots}
-    mine = (task for task in cursor.snapshots if task.name == table and not task.given_up)
-    return [task for task in mine if not task.complete or task.chunks > merged.get(task.id, 0)]
+    tasks = (task for task in cursor.snapshots if task.name == table and not task.given_up)
+    return [task for task in tasks if not task.complete or task.chunks > merged.get(task.id, 0)]

@@ -1,1 +1,1 @@
-"""Rows that are read from the source again by their primary keys, because their changes do not suffice."""
+"""Re-selection: rows are read from the source again by primary key, because their changes are not sufficient."""

@@ -1,4 +1,4 @@
-"""Which tables of a merge are re-selected whole, because the windows lag behind the source: pure."""
+"""Which tables of a merge are re-selected completely, because the windows lag behind the source: pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from cdc_lib.merge.plan import Batch
 
 
 def lag_of(batches: Iterable[Batch], now: datetime) -> timedelta | None:
-    """Return how long ago the last transaction of a merge's windows was committed; None when it has none."""
+    """Return how long ago the last transaction of a merge's windows was committed; None if there is none."""
     times = (batch.manifest.last_time for batch in batches if batch.manifest.window is not None)
     last = max(filter(None, times), default=None)
     return None if last is None else now - last
 
 
 def reads_all(rule: ReselectRule, lag: timedelta | None) -> bool:
-    """Whether every changed row of a table is re-selected, not just those that the log leaves incomplete.
+    """Whether every changed row of a table is re-selected, not only rows that are incomplete in the binlog.
 
-    The clock goes into it, so that two attempts at one plan may decide otherwise. That does no harm: what is in the
-    table's commit is the marker, and an attempt after it finds the table merged and decides nothing. Before it nothing was
-    written, and both ways lead to the same table once the marker has passed the watermark.
+    The result depends on the clock, so two attempts at one plan may differ. That is harmless: after a commit, the marker
+    shows that the table is merged; before it nothing was written, and both results lead to the same table once the marker
+    has passed the watermark.
     """
     if rule.mode == "auto":
         return lag is not None and rule.when_lag_exceeds is not None and lag > rule.when_lag_exceeds

@@ -1,12 +1,11 @@
-"""Current rows of a table by their primary keys, as a batch: what a merge takes where the log does not tell enough.
+"""Reads the current rows of primary keys into a batch, for a merge whose changes are not sufficient.
 
-The rows bear the low watermark that was read before the first of the SELECTs, as those of a snapshot's chunk do, and so do
-the deletes that stand for keys without a row. That is exact in one direction: a change before the watermark is in the rows.
-A change after it may be in them as well, up to the high watermark that is read at the end; it comes again with its window,
-and over the row.
+The rows have the low watermark that was read before the first SELECT, as in a snapshot chunk, and so do the deletes for
+keys without a row. Every change before the watermark is in the rows. A later change, up to the high watermark that is
+read at the end, may be in them too; its window brings it again, and overwrites the row.
 
-The files lie where those of snapshots do, without a manifest: nobody else sees them, and what a merge that died leaves
-after is collected like any file that no manifest names.
+The files are in the folder of snapshots, without a manifest: nothing else reads them, and files of a killed merge are
+collected like any file that no manifest names.
 """
 
 from __future__ import annotations
@@ -51,21 +50,21 @@ from cdc_lib.snapshot.key_ranges import select_in_range
 from cdc_lib.store import layout
 
 _FOUND, _MISSING = "0", "1"
-"""Keys of the two files: rows, and keys without one."""
+"""Keys of the two files: rows, and keys without a row."""
 
 REPLACED = "\ufffd"
-"""What is in a text for bytes that are none, with ``invalid_text: replace``."""
+"""What replaces invalid bytes in a text, with ``invalid_text: replace``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """What was read back.
+    """Result of a re-selection.
 
     Args:
         batch: its rows, in the shape of a snapshot's chunk.
-        rows: keys that have a row.
-        missing: keys that have none: the batch holds a delete for each.
-        reach: between which points they were read.
+        rows: number of keys with a row.
+        missing: number of keys without a row: the batch holds a delete for each.
+        reach: low and high watermark.
     """
 
     batch: Batch
@@ -76,11 +75,11 @@ class Reread:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why rows could not be read back.
+    """Why rows could not be re-selected.
 
     Args:
-        why: a part of a sentence.
-        again: whether trying again may help.
+        why: the reason, as a clause.
+        again: whether a retry may succeed.
     """
 
     why: str
@@ -88,12 +87,12 @@ class Refused:
 
 
 class _Changed(SourceError):
-    """The table is not the one any more whose rows are read."""
+    """The table was changed while its rows were read."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """One read that is under way."""
+    """State of one re-selection."""
 
     projection: Projection
     epoch: int
@@ -117,12 +116,12 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class Reselector:
-    """Reads rows back from the server that the drain stands on.
+    """Re-selects rows from the server of the drain cursor.
 
     Args:
-        config: of the source, at that server's address.
+        config: of the source, with that server's address.
         credentials: log-in of the source.
-        store: where the rows go.
+        store: receives the rows.
         identity: of that server.
         epoch: of its positions.
     """
@@ -137,9 +136,9 @@ class Reselector:
         """Read the rows of keys.
 
         Args:
-            schema: of the table where the merge ends; rows may have more columns, see :func:`goes_on`; others are refused.
+            schema: of the table at the end of the merge; rows may have more columns, see :func:`is_compatible`.
             keys: distinct keys, under the names of the key's columns, as the lake holds them.
-            stop: where the merge ends; the rows hold everything before it.
+            stop: end of the merge; the rows include every change before it.
 
         Raises:
             ConfigError: the rules of the source file cannot be followed on the table.
@@ -152,12 +151,12 @@ class Reselector:
         except SourceError as error:
             return Refused(error.message, again=True)
 
-    def within(self, schema: TableSchema, part: RowSelection, keys: pa.Table) -> pa.Table:
-        """Return which of some keys lie in a range, by the order that the source has.
+    def keys_in_range(self, schema: TableSchema, selection: RowSelection, keys: pa.Table) -> pa.Table:
+        """Return the keys that lie in a range, in the source's order of keys.
 
         Args:
             schema: of the table.
-            part: the range.
+            selection: the range.
             keys: distinct keys, under the names of the key's columns, as the lake holds them.
 
         Raises:
@@ -167,12 +166,12 @@ class Reselector:
         connection, _ = on_server(self.config.server, self.credentials, self.identity)
         try:
             collations = InformationSchema(connection).collations(schema)
-            found: list[int] = []
-            for sql, begin in select_in_range(schema, part, keys, collations):
-                found += (begin + number for number in numbers_of(connection, sql))
+            places: list[int] = []
+            for sql, begin in select_in_range(schema, selection, keys, collations):
+                places += (begin + number for number in numbers_of(connection, sql))
         finally:
             connection.close()
-        return keys.take(pa.array(sorted(found), pa.int64()))
+        return keys.take(pa.array(sorted(places), pa.int64()))
 
     def _read(self, schema: TableSchema, keys: pa.Table, stop: Point) -> Reread | Refused:
         connection, facts = on_server(self.config.server, self.credentials, self.identity)
@@ -180,22 +179,22 @@ class Reselector:
             projection = self._projection(connection, schema)
             if isinstance(projection, Refused):
                 return projection
-            # The source's names of the key's columns; the lake may spell them otherwise.
+            # The source's names of the key columns; the lake may spell them differently.
             keys = keys.rename_columns(list(projection.schema.primary_key))
-            if (odd := self._odd(keys)) is not None:
-                return odd
+            if (unusable := self._unusable(keys)) is not None:
+                return unusable
             low = watermark_after(connection, facts, self.epoch, stop)
         finally:
             connection.close()
         return self._written(projection, keys, low)
 
     def _projection(self, connection: Session, schema: TableSchema) -> Projection | Refused:
-        """Return what is selected of the table as it is now, if it still is the one that the merge knows."""
+        """Return the projection of the current table, if it is still the table that the merge knows."""
         current = InformationSchema(connection).schema(schema.database, schema.table)
         if current is None:
             return Refused("the table is no longer at the source")
         projection = self._shape.of(self.config.values.applied(current))
-        if not goes_on(schema, projection.schema):
+        if not is_compatible(schema, projection.schema):
             return Refused("the table was altered at the source meanwhile")
         if projection.masked_keys:
             return Refused(f"column {projection.masked_keys[0]} of the key has a mask")
@@ -207,13 +206,13 @@ class Reselector:
     def _shape(self) -> Shape:
         return shape_of(self.config, self.credentials)
 
-    def _odd(self, keys: pa.Table) -> Refused | None:
-        """Refuse keys that are not those of the source: the lake could not hold them as they are."""
+    def _unusable(self, keys: pa.Table) -> Refused | None:
+        """Refuse keys that the lake could not hold exactly as the source has them."""
         if any(column.null_count for column in keys.columns):
-            return Refused("a part of a key is null in the lake, as dates that are none become")
+            return Refused("a part of a key is null in the lake, as invalid dates are")
         texts = [column for column in keys.columns if pa.types.is_string(column.type)]
         if self.config.invalid_text == "replace" and any(_holds(column, REPLACED) for column in texts):
-            return Refused("a key holds bytes that are no text")
+            return Refused("a key holds invalid text")
         return None
 
     def _written(self, projection: Projection, keys: pa.Table, low: Position) -> Reread | Refused:
@@ -224,7 +223,7 @@ class Reselector:
             try:
                 self._look_up(reading, keys)
             except SourceError:
-                self._high(projection)  # whether the table is another one is worth more than what a SELECT says then
+                self._high(projection)  # that the table was changed explains more than the SELECT's error
                 raise
             high = self._high(projection)
         chunk = SnapshotChunk("reselect", projection.schema.name, 0, low, None, None, last=True, high_watermark=high)
@@ -256,60 +255,60 @@ class Reselector:
     def _look_up(self, reading: _Reading, keys: pa.Table) -> None:
         """Read all keys, over as many connections as the source file allows."""
         connections = self.config.reselect.connections
-        begun: deque[Future[None]] = deque()
+        submitted: deque[Future[None]] = deque()
         with ThreadPoolExecutor(connections, "reselect") as pool:
             try:
-                for sql, wanted in select_by_keys(reading.projection.source, keys):
-                    begun.append(pool.submit(self._one, reading, sql, wanted))
-                    if len(begun) > 2 * connections:  # statements are long: few of them wait
-                        begun.popleft().result()
-                while begun:
-                    begun.popleft().result()
+                for sql, requested in select_by_keys(reading.projection.source, keys):
+                    submitted.append(pool.submit(self._read_keys, reading, sql, requested))
+                    if len(submitted) > 2 * connections:  # statements are long: only a few are queued
+                        submitted.popleft().result()
+                while submitted:
+                    submitted.popleft().result()
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 
-    def _one(self, reading: _Reading, sql: str, wanted: pa.Table) -> None:
+    def _read_keys(self, reading: _Reading, sql: str, requested: pa.Table) -> None:
         source = reading.projection.source
-        missing = self._found(reading, sql, wanted)
+        missing = self._write_rows(reading, sql, requested)
         if missing.num_rows and not converts_exactly(source):
-            # A text may have come back from Unicode as other bytes, which the server did not find.
+            # A text may have other bytes after the conversion from Unicode, which the server did not find.
             for again, some in select_by_keys(source, missing, converted=True):
-                reading.take(_as_read(source, self._found(reading, again, some)), found=False)
+                reading.take(_as_read(source, self._write_rows(reading, again, some)), found=False)
         else:
             reading.take(_as_read(source, missing), found=False)
 
-    def _found(self, reading: _Reading, sql: str, wanted: pa.Table) -> pa.Table:
+    def _write_rows(self, reading: _Reading, sql: str, requested: pa.Table) -> pa.Table:
         """Write the rows that a statement finds, and return the keys that have none."""
         connection = look_up_session(self.config.server, self.credentials, self.identity)
         with query(self.config.server, connection, sql) as stream:
             result = ResultSet(reading.projection, stream, self._shape.masker, self.config.values)
             for rows in result.groups():
-                places, wanted = matched(rows, wanted)
+                places, requested = matched(rows, requested)
                 reading.take(rows.take(places), found=True)
-        return wanted
+        return requested
 
 
-def matched(rows: pa.Table, wanted: pa.Table) -> tuple[pa.Array, pa.Table]:
-    """Return which rows have exactly one of the keys, and the keys that are left.
+def matched(rows: pa.Table, requested: pa.Table) -> tuple[pa.Array, pa.Table]:
+    """Return the indexes of the rows that have exactly one of the keys, and the keys without a row.
 
-    The server compares keys by their collations and may give rows of other keys; here values are compared as the lake has
-    them, byte by byte.
+    The server compares keys by their collations and may return rows of other keys; here the lake's values are compared
+    byte by byte.
 
     Args:
-        rows: with the key's columns.
-        wanted: distinct keys.
+        rows: with the key columns.
+        requested: distinct keys.
     """
-    names = wanted.column_names
-    own = pa.table({n: _zero_as_zero(rows.column(n).cast(wanted.schema.field(n).type)) for n in names})
-    keys = pa.table({n: _zero_as_zero(wanted.column(n)) for n in names})
-    placed = own.append_column("cdc_place", pa.array(np.arange(rows.num_rows)))
+    names = requested.column_names
+    of_rows = pa.table({n: _zero_as_zero(rows.column(n).cast(requested.schema.field(n).type)) for n in names})
+    keys = pa.table({n: _zero_as_zero(requested.column(n)) for n in names})
+    placed = of_rows.append_column("cdc_place", pa.array(np.arange(rows.num_rows)))
     found = placed.join(keys, names, join_type="left semi")
-    numbered = keys.append_column("cdc_place", pa.array(np.arange(wanted.num_rows)))
-    left = numbered.join(own, names, join_type="left anti").column("cdc_place").combine_chunks()
-    if found.num_rows + len(left) > wanted.num_rows:  # rows of several keys of the source that are one in the lake
+    numbered = keys.append_column("cdc_place", pa.array(np.arange(requested.num_rows)))
+    missing = numbered.join(of_rows, names, join_type="left anti").column("cdc_place").combine_chunks()
+    if found.num_rows + len(missing) > requested.num_rows:  # several keys of the source are one key in the lake
         found = found.group_by(names).aggregate([("cdc_place", "min")]).rename_columns([*names, "cdc_place"])
     places = found.column("cdc_place").combine_chunks()
-    return places.take(pc.sort_indices(places)), wanted.take(left.take(pc.sort_indices(left)))
+    return places.take(pc.sort_indices(places)), requested.take(missing.take(pc.sort_indices(missing)))
 
 
 def _holds(column: pa.ChunkedArray, text: str) -> bool:
@@ -317,34 +316,34 @@ def _holds(column: pa.ChunkedArray, text: str) -> bool:
 
 
 def _zero_as_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Minus zero is zero for a key."""
+    """Return floating point keys with minus zero as zero."""
     return pc.add(column, 0.0).cast(column.type) if pa.types.is_floating(column.type) else column
 
 
 def _as_read(source: TableSchema, keys: pa.Table) -> pa.Table:
-    """Return keys with the types that the table's rows have in a batch: those of the lake may be wider."""
+    """Return keys with the types of the table's rows in a batch: the lake's types may be wider."""
     policy = ValuePolicy()
     kinds = {column.name: codec_for(column.type, policy, from_text=True).arrow_type for column in source.columns}
     return pa.table({name: keys.column(name).cast(kinds[name]) for name in keys.column_names})
 
 
-def goes_on(known: TableSchema, now: TableSchema) -> bool:
-    """Whether rows of a table as it is now hold all that rows of the known one do, under the same names.
+def is_compatible(known: TableSchema, now: TableSchema) -> bool:
+    """Whether the current table still has all columns of the known one, under the same names.
 
-    Columns that were added come with their values: a row that is read now is after the changes that will bring them.
-    Beside one of its own type, though, an added column may be that one, renamed, before another took its name.
+    Added columns come with their values: the re-selected rows are newer than the changes that will bring them. But an
+    added column next to one of the same type may be that column, renamed before another one took its name.
     """
     keys = [tuple(name.lower() for name in schema.primary_key) for schema in (known, now)]
     before, columns = _columns_of(known), _columns_of(now)
     if keys[0] != keys[1] or tuple(one for one in columns if one in before) != before:
         return False
     end = max((place for place, one in enumerate(columns, 1) if one in before), default=0)
-    between = columns[:end]  # what was added at the end is nobody's former self
-    return not any(_beside_its_like(way, before) for way in (between, between[::-1]))
+    between = columns[:end]  # a column added at the end is no renamed one
+    return not any(_follows_its_type(way, before) for way in (between, between[::-1]))
 
 
-def _beside_its_like(columns: Sequence[tuple[str, str]], known: Sequence[tuple[str, str]]) -> bool:
-    """Whether an added column comes after a known one of its type, with none but added ones in between."""
+def _follows_its_type(columns: Sequence[tuple[str, str]], known: Sequence[tuple[str, str]]) -> bool:
+    """Whether an added column follows a known one of its type, with only added ones in between."""
     kind = ""
     for column in columns:
         if column in known:

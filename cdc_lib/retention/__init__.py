@@ -1,1 +1,1 @@
-"""Which batches, cuts and raw events may go, and their removal."""
+"""Retention of batches, cuts and raw events, and garbage collection."""

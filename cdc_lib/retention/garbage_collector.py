@@ -1,7 +1,7 @@
-"""Collecting garbage: batches that nobody needs any more, and what no manifest names.
+"""Garbage collection: removes batches that are no longer needed, and files that no manifest names.
 
-A batch goes manifest first: what is left of it when the collector dies in between is what no manifest names, and goes with
-the next collection. Nothing here holds a lock: a consumer that comes while batches go finds a gap and says so.
+The manifest of a batch is removed first. If the collector dies after that, no manifest names the other files, and the next
+collection removes them. There are no locks: a consumer that subscribes meanwhile may find a gap and raises an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import stored_windows
 
 ORPHANS_STAY = timedelta(days=1)
-"""How old something that no manifest names must be: a drain may be about to name it."""
+"""Minimum age of a file that no manifest names: a running drain may be about to write its manifest."""
 
 
 def plan_collection(
@@ -35,21 +35,21 @@ def plan_collection(
     now: datetime,
     cuts_for: timedelta = timedelta(),
 ) -> Collection:
-    """Decide what may go; nothing is removed.
+    """Decide what can be removed; nothing is removed.
 
     Args:
-        store: where batches lie.
-        cursors: where cursors lie.
+        store: the object store.
+        cursors: the cursor store.
         source: name of the source.
-        keep_for: how long a batch stays after it was written, whoever has read it.
-        now: the time.
-        cuts_for: how long a cut stays at least; the last :data:`KEPT_CUTS` always do.
+        keep_for: minimum age of a batch.
+        now: current time.
+        cuts_for: minimum age of a cut; the last :data:`KEPT_CUTS` are always kept.
 
     Raises:
-        CorruptBatch: a manifest cannot be read: what it names is not known then.
-        StoreUnavailable: the store gives no answer.
+        CorruptBatch: a manifest cannot be read, so its files are not known.
+        StoreUnavailable: the store does not respond.
     """
-    # Listed before the cursors are read: what is written in between is not among it.
+    # Listed before the cursors are read, so that later batches are not included.
     listing = list_batches(store, source)
     loaded = (cursors.load(source, name) for name in cursors.consumers(source))
     known = [cursor for cursor in loaded if cursor is not None]
@@ -68,10 +68,10 @@ def plan_collection(
 
 
 def carry_out(store: ObjectStore, planned: Collection) -> None:
-    """Remove what was planned: the oldest first, so that what is left is the end of the stream.
+    """Remove what was planned, oldest first, so that the remaining windows have no gap.
 
     Raises:
-        StoreError: something cannot be removed; what is left goes with the next collection.
+        StoreError: an object cannot be removed; the next collection removes the rest.
     """
     for one in planned.removals:
         manifest = layout.manifest_in(one.folder)
@@ -84,10 +84,10 @@ def carry_out(store: ObjectStore, planned: Collection) -> None:
 
 
 def prune_cursors(store: ObjectStore, cursors: CursorStore, source: str) -> int:
-    """Let the cursors forget records that nobody looks at any more; returns how many went.
+    """Remove records from the cursors that are no longer needed; returns how many.
 
     Raises:
-        CursorMoved: somebody moved a cursor at the same moment; the next collection does it.
+        CursorMoved: another process moved a cursor; the next collection prunes it.
     """
     drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
     if drain is None or lake is None:
@@ -96,7 +96,7 @@ def prune_cursors(store: ObjectStore, cursors: CursorStore, source: str) -> int:
     points = [Point.at(one.epoch, one.position) for one in (drain, lake, *others)]
     floor = min([*points, *(window.start for window in stored_windows(store, source)[:1])])
     before = _records(drain) + _records(lake)
-    # The drain first: what it has forgotten can never be planned for the lake again.
+    # The drain first: a snapshot that it no longer has can never be planned for the lake again.
     shorter = pruned_drain(drain, lake, floor)
     drain = cursors.swap(drain, shorter) if shorter != drain else drain
     forgotten = pruned_lake(lake, drain)
@@ -123,7 +123,7 @@ def _watermark(store: ObjectStore) -> Callable[[SnapshotTask, int], Point | None
 
 
 def _chunks(listing: Listing, cursors: Sequence[Cursor], older_than: datetime) -> Iterator[Removal]:
-    """Yield the chunks of snapshots that are merged whole, or given up, and old enough."""
+    """Yield old chunks of snapshots that are completely merged or dropped."""
     chunks = {folder: one.chunk for folder, one in sorted(listing.manifests.items()) if one.chunk is not None}
     tasks = {folder: f"snapshot-{chunk.snapshot_id}-{chunk.table}" for folder, chunk in chunks.items()}
     ended = ended_snapshots(cursors, tasks.values())
@@ -136,7 +136,7 @@ def _chunks(listing: Listing, cursors: Sequence[Cursor], older_than: datetime) -
 
 
 def _cuts(store: ObjectStore, source: str, older_than: datetime) -> Iterator[Removal]:
-    """Yield the cuts that are old and not among the last; all of the furthest place stay."""
+    """Yield old cuts, without the last ones and all at the last position."""
     found = sorted(store.list(layout.cuts_prefix(source)), key=lambda info: place_of(info.key))
     last = {place_of(info.key) for info in found[-KEPT_CUTS:]}
     old = [info for info in found if info.modified < older_than and place_of(info.key) not in last]

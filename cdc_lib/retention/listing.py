@@ -1,4 +1,4 @@
-"""What lies in the store, by the folders of batches."""
+"""Lists the objects of a source, by batch folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cdc_lib.store.windows import StoredWindow, windows_among
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Everything of one source but its cursors, cuts and schemas.
+    """All objects of one source except its cursors, cuts and schemas.
 
     Args:
-        folders: the objects of each batch, or would-be batch, by its folder.
+        folders: the objects of each batch, complete or not, by its folder.
         windows: the windows among them, in the stream's order.
-        manifests: by folder.
+        manifests: manifests by folder.
     """
 
     folders: dict[str, list[ObjectInfo]]
@@ -31,8 +31,8 @@ def list_batches(store: ObjectStore, source: str) -> Listing:
     """List the batches of a source and read their manifests.
 
     Raises:
-        CorruptBatch: a manifest cannot be read: what it names is not known then.
-        StoreUnavailable: the store gives no answer.
+        CorruptBatch: a manifest cannot be read, so its files are not known.
+        StoreUnavailable: the store does not respond.
     """
     folders: dict[str, list[ObjectInfo]] = {}
     # source/batches/<epoch>/<window>/..., source/snapshots/<id>/<table>/<chunk>/...
@@ -47,5 +47,5 @@ def list_batches(store: ObjectStore, source: str) -> Listing:
 def _manifest(store: ObjectStore, key: str) -> Manifest:
     found = find_manifest(store, key)
     if found is None:
-        raise CorruptBatch("a manifest was there a moment ago and is gone", hint="Collect again.", key=key)
+        raise CorruptBatch("a manifest was removed while it was read", hint="Collect again.", key=key)
     return found

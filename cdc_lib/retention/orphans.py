@@ -1,4 +1,4 @@
-"""Files that no manifest names: of drains that died, and of races that were lost."""
+"""Orphans: files that no manifest names, from crashed drains and lost races."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ROWS = re.compile(r"/(part|prepared)-[^/]*\.parquet$")
 
 
 def unnamed(listing: Listing, cursors: Sequence[Cursor], going: Collection[str], before: datetime) -> Iterator[Removal]:
-    """Yield what no manifest names: parts of lost races beside one, and whole folders without one.
+    """Yield files that no manifest names: files of lost races in a batch's folder, and folders without a manifest.
 
     Args:
-        listing: what lies in the store.
-        cursors: of the source; what the drain has in flight stays.
-        going: folders that go as a whole anyway.
-        before: younger files stay, because a drain may be about to name them.
+        listing: objects of the source.
+        cursors: cursors of the source; units that the drain has in flight are kept.
+        going: folders that are removed anyway.
+        before: newer files are kept, because a drain may be about to write their manifest.
     """
     drain = next((cursor for cursor in cursors if cursor.consumer == DRAIN), None)
     for folder, objects in sorted(listing.folders.items()):
@@ -34,7 +34,7 @@ def unnamed(listing: Listing, cursors: Sequence[Cursor], going: Collection[str],
         if folder in going or (manifest is None and _is_busy(drain, folder)):
             continue
         named = _named(manifest, folder) if manifest else set()
-        # Beside a manifest only files of rows: what else a release may put there is none of this one's business.
+        # With a manifest only Parquet files: another release may store other files there.
         loose = [info for info in objects if manifest is None or _ROWS.search(info.key)]
         left = [info for info in loose if info.key not in named and info.modified < before]
         if left:
@@ -42,7 +42,7 @@ def unnamed(listing: Listing, cursors: Sequence[Cursor], going: Collection[str],
 
 
 def is_still_unnamed(store: ObjectStore, found: Removal) -> bool:
-    """Tell whether the manifest beside the files, if there is one by now, does not name them."""
+    """Whether the folder's manifest, if one was written meanwhile, still does not name the files."""
     manifest = find_manifest(store, layout.manifest_in(found.folder))
     return manifest is None or _named(manifest, found.folder).isdisjoint(found.keys)
 
@@ -52,7 +52,7 @@ def _named(manifest: Manifest, folder: str) -> set[str]:
 
 
 def _is_busy(drain: Cursor | None, folder: str) -> bool:
-    """Tell whether a drain may be writing to a folder that has no manifest yet."""
+    """Whether a drain may be writing to a folder without a manifest."""
     if drain is None or any(f"{folder}/".startswith(layout.chunks_prefix(task)) for task in drain.open_snapshots):
         return True
     last = folder.rpartition("/")[2]

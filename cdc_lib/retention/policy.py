@@ -1,9 +1,9 @@
-"""Which batches may go, and why the others stay. Pure.
+"""Which batches can be removed, and why the others are kept. Pure.
 
-Rule 1: what somebody may still have to read stays: the drain, the lake and every other consumer have acknowledged it.
-Rule 2: what is left is the end of the stream without a gap: where one window stays, those after it stay.
-Rule 3: where a window stays that commits an XA transaction, the batch with its rows stays; so does that of one still open.
-Rule 4: a snapshot that is not merged whole may need to be merged with the windows after its low watermark.
+Rule 1: a window is kept until the drain, the lake and every other consumer have acknowledged it.
+Rule 2: kept windows have no gap: if a window is kept, all later windows are kept.
+Rule 3: if a kept window commits an XA transaction, or a transaction is open, the batch with its rows is kept.
+Rule 4: windows after the low watermark of a snapshot are kept until the snapshot is completely merged.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from cdc_lib.store.windows import StoredWindow
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the decision rests on.
+    """The inputs of the decision.
 
     Args:
-        windows: all that are stored, in the stream's order.
-        manifests: of each window, by its key.
-        cursors: of all consumers of the source, drain and lake included.
-        watermark: low watermark of a chunk of a snapshot task, None when the chunk is not stored.
-        older_than: what was written before this is old enough to go.
+        windows: all stored windows, in the stream's order.
+        manifests: manifests of the windows, by key.
+        cursors: cursors of all consumers, including drain and lake.
+        watermark: low watermark of a chunk of a snapshot task, None if the chunk is not stored.
+        older_than: batches that were written before this time are old enough for removal.
     """
 
     windows: Sequence[StoredWindow]
@@ -41,36 +41,36 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one window; ``why`` it stays, empty when it may go."""
+    """The decision on one window; ``why`` it is kept, empty if it can be removed."""
 
     window: StoredWindow
     why: str = ""
 
 
 def judge_windows(facts: Facts) -> tuple[Verdict, ...]:
-    """Decide about every window."""
+    """Return the decision on every window."""
     floor = snapshot_floor(facts.cursors, facts.watermark)
     verdicts: list[Verdict] = []
-    behind = ""
+    after_kept = ""
     for window in facts.windows:
-        why = _why_it_stays(window, facts, floor) or behind
-        behind = behind or (why and "it lies after one that stays")
+        why = _why_kept(window, facts, floor) or after_kept
+        after_kept = after_kept or (why and "it lies after one that stays")
         verdicts.append(Verdict(window, why))
     return _with_xa(verdicts, facts)
 
 
 def laggards(windows: Sequence[StoredWindow], cursors: Iterable[Cursor], older_than: datetime) -> dict[str, int]:
-    """Return how many windows that are old enough to go each consumer still has to read, where there are any."""
+    """Return how many windows past their retention each consumer still has to read; without consumers that have none."""
     old = [window for window in windows if window.modified < older_than]
     counts = {c.consumer: sum(window.stop > _point(c) for window in old) for c in cursors if c.consumer != DRAIN}
     return {name: count for name, count in counts.items() if count}
 
 
 def snapshot_floor(cursors: Sequence[Cursor], watermark: Callable[[SnapshotTask, int], Point | None]) -> Point | None:
-    """Return the point after which snapshots may still need windows; None when there is none.
+    """Return the point from which on snapshots may still need windows; None if none does.
 
-    Watermarks of one snapshot grow: its first chunk that is not merged has the least. Where that chunk is not stored yet,
-    nothing is known, and everything stays: the least point is returned.
+    Watermarks of one snapshot grow: its first unmerged chunk has the least one. If that chunk is not stored yet, it is
+    unknown, and all windows are kept: the least point is returned.
     """
     named = {cursor.consumer: cursor for cursor in cursors}
     drain, lake = named.get(DRAIN), named.get(LAKE)
@@ -86,9 +86,9 @@ def snapshot_floor(cursors: Sequence[Cursor], watermark: Callable[[SnapshotTask,
 
 
 def ended_snapshots(cursors: Iterable[Cursor], found: Iterable[str]) -> frozenset[str]:
-    """Return which of the ids of snapshot tasks are merged whole, given up or forgotten: their chunks are not read again.
+    """Return the ids of snapshot tasks that are completely merged, dropped or pruned: their chunks are not read again.
 
-    One that was given up while the lake had it in flight is still read: a merge does what was planned.
+    A task that was dropped while the lake had it in flight is still read: a merge follows its plan.
     """
     named = {cursor.consumer: cursor for cursor in cursors}
     drain, lake = named.get(DRAIN), named.get(LAKE)
@@ -96,12 +96,12 @@ def ended_snapshots(cursors: Iterable[Cursor], found: Iterable[str]) -> frozense
     planned = {task.id for task in lake.in_flight_snapshots} if lake else set()
     if drain is None:
         return frozenset(merged - planned)
-    # The drain cursor names a snapshot before its first chunk is written, and until it is over.
+    # The drain cursor has a snapshot from before its first chunk is written until it is done.
     open_ = {task.id for task in drain.snapshots if not task.given_up} - merged
     return frozenset(found) - open_ - planned
 
 
-def _why_it_stays(window: StoredWindow, facts: Facts, floor: Point | None) -> str:
+def _why_kept(window: StoredWindow, facts: Facts, floor: Point | None) -> str:
     names = {cursor.consumer for cursor in facts.cursors}
     if not {DRAIN, LAKE} <= names:
         return "there is no drain or no lake cursor"
@@ -114,24 +114,24 @@ def _why_it_stays(window: StoredWindow, facts: Facts, floor: Point | None) -> st
 
 
 def _with_xa(verdicts: Sequence[Verdict], facts: Facts) -> tuple[Verdict, ...]:
-    """Keep what holds rows of XA transactions that a window which stays commits, or that nobody has decided."""
+    """Keep windows with rows of XA transactions that are open, or that a kept window commits."""
     needed = _xa_holders(facts, {verdict.window.key for verdict in verdicts if verdict.why})
     return tuple(Verdict(verdict.window, verdict.why or needed.get(verdict.window.key, "")) for verdict in verdicts)
 
 
 def _xa_holders(facts: Facts, kept: Collection[str]) -> dict[str, str]:
-    """Return by manifest key why the rows of XA transactions in it are still needed."""
+    """Return why the XA rows of a batch are still needed, by manifest key."""
     in_order = [(window.key, facts.manifests[window.key]) for window in facts.windows]
     settled = settle((), in_order)
     open_ = [*(one for cursor in facts.cursors for one in cursor.prepared), *settled.open]
     needed = {one.manifest: f"it prepares the XA transaction {one.prepared.xid}, which is open" for one in open_}
-    # From the newest: what holds rows is read by a consumer that comes later, and may itself commit rows of older ones.
+    # Newest first: a batch that is kept for its rows may itself commit rows of older batches.
     for place, (key, manifest) in reversed(list(enumerate(in_order))):
         if key not in kept and key not in needed:
             continue
-        # As whoever reads the window would look for them: windows overlap where a rewound drain cut the stream again.
-        wanted = {decision.xid for _, decision in settle((), [(key, manifest)]).unknown}
-        for one in opened_before(reversed(in_order[:place]), wanted, manifest):
+        # With the search that readers use: windows overlap where a rewound drain cut the stream differently.
+        xids = {decision.xid for _, decision in settle((), [(key, manifest)]).unknown}
+        for one in opened_before(reversed(in_order[:place]), xids, manifest):
             needed[one.manifest] = f"it prepares an XA transaction that {key.split('/')[-2]} commits"
         for commit in settled.commits.get(key, ()):
             needed[commit.manifest] = f"it prepares an XA transaction that {key.split('/')[-2]} commits"

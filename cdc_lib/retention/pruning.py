@@ -1,7 +1,7 @@
-"""Which records of a drain or lake cursor have no more to say: pure.
+"""Removes obsolete records from drain and lake cursors. Pure.
 
-Kept are, whatever their age: of each table the last record of those quarantined or read again that came to its end, and all
-after it; its last snapshot of the whole table; and what is not merged.
+Always kept for each table: the last closed quarantine record and all later ones; the last full snapshot; snapshots that are
+not merged.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from cdc_lib.model.quarantine import QuarantineRecord
 
 
 def pruned_drain(drain: Cursor, lake: Cursor, floor: Point) -> Cursor:
-    """Return the drain cursor without what nobody looks at any more.
+    """Return the drain cursor without obsolete records.
 
     Args:
         drain: the drain cursor.
-        lake: the lake's.
-        floor: no window before it is stored, or read by any consumer.
+        lake: the lake cursor.
+        floor: no window before this point is stored or still read.
     """
     merged = {task.id for task in lake.snapshots if task.complete}
     ended = {task.id for task in drain.snapshots if task.given_up or (task.complete and task.id in merged)}
-    planned = {task.id for task in lake.in_flight_snapshots}  # that one was given up says that its merge is outdated
+    planned = {
+        task.id for task in lake.in_flight_snapshots
+    }  # a dropped task shows that its merge in flight is outdated
     quarantined = tuple(
         _records(drain.quarantine, {task.snapshot_id for task in drain.snapshots if task.id not in ended}, floor)
     )
@@ -39,13 +41,13 @@ def pruned_drain(drain: Cursor, lake: Cursor, floor: Point) -> Cursor:
 
 
 def pruned_lake(lake: Cursor, drain: Cursor) -> Cursor:
-    """Return the lake cursor without snapshots that the drain cursor has forgotten: none of them can be merged again."""
+    """Return the lake cursor without snapshots that the drain cursor no longer has: they cannot be merged again."""
     known = {task.id for task in drain.snapshots}
     return replace(lake, snapshots=tuple(task for task in lake.snapshots if task.id in known))
 
 
 def _records(records: tuple[QuarantineRecord, ...], waiting: Iterable[str], floor: Point) -> Iterable[QuarantineRecord]:
-    """Yield, in order, of each table the last record that is settled and those after it."""
+    """Return the last settled record of each table and all later ones, in order."""
     waiting = set(waiting)
     last = {one.table: place for place, one in enumerate(records) if _is_settled(one, waiting, floor)}
     return (one for place, one in enumerate(records) if place >= last.get(one.table, 0))

@@ -1,4 +1,4 @@
-"""What a collection of garbage removes, or would."""
+"""The result of a garbage collection, planned or done."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cdc_lib.store import layout
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """One batch, or what no manifest names in one folder.
+    """One batch, or the orphans of one folder.
 
     Args:
         folder: key of the folder.
         what: ``window``, ``snapshot chunk``, ``cut`` or ``unnamed file``.
-        keys: of its objects; a manifest stands first.
+        keys: keys of its objects, manifest first.
         size: bytes of its objects.
     """
 
@@ -28,14 +28,14 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What a collection removes, or would.
+    """The objects that a garbage collection removes.
 
     Args:
         source: name of the source.
-        removals: batches and files that go.
-        unfinished: writes that never became an object, which go.
-        kept: how many windows stay, by the reason.
-        holding: consumers for which windows stay that are old enough to go, and how many.
+        removals: batches and files to remove.
+        unfinished: unfinished writes to remove.
+        kept: number of kept windows, by reason.
+        holding: number of windows past their retention that are kept, by the consumer that needs them.
     """
 
     source: str
@@ -46,7 +46,7 @@ class Collection:
 
     @property
     def size(self) -> int:
-        """Bytes of all that goes."""
+        """Bytes of all removals."""
         return sum(one.size for one in self.removals) + sum(one.size for one in self.unfinished)
 
 

@@ -1,1 +1,1 @@
-"""The schema of every captured table at every position of the binlog, kept in the store."""
+"""The schema history: the schema of every captured table at every binlog position, kept in the store."""

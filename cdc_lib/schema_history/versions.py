@@ -1,7 +1,7 @@
-"""The schema history of one source: read from the server at first, followed by the DDL of the binlog, kept in the store.
+"""The schema history of one source: read from the server once, then updated by the binlog's DDL, kept in the store.
 
-Law: a version is true for everything after its position up to the next one. It is read while the server lets nobody change
-the table, and it holds from the last statement on that table which the binlog has before that moment.
+Law: a version is valid from its position up to the next version. It is read under a metadata lock, and is valid from the
+last statement on that table in the binlog before that moment.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
 from cdc_lib.store.schemas import SchemaVersions
 
-WAYS_OUT = (
+HINT = (
     "Set binlog_row_metadata=FULL at the source, so that new rows name their columns; for the "
     "rows in between move the cursor after them and take a new snapshot of the table."
 )
@@ -40,7 +40,7 @@ WAYS_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A definition and the end of the binlog when nobody could change it."""
+    """A definition and the end of the binlog, both read under the table's metadata lock."""
 
     definition: Definition | None
     binlog_end: Position
@@ -48,29 +48,29 @@ class _Read:
 
 @dataclass(slots=True)
 class _StatementRange:
-    """The statements of a stretch of the binlog, read once and made longer where more of it is asked for.
+    """The statements of a binlog range, read once and extended on demand.
 
     Args:
-        read: reads a stretch.
-        named: tells which table each statement names.
+        read: reads a range.
+        named: groups statements by the tables that they name.
     """
 
     read: Callable[[Position, Position], list[Dated]]
     named: Callable[[Sequence[Dated]], dict[Entity, list[Dated]]]
     start: Position | None = None
     stop: Position | None = None
-    found: dict[Entity, list[Dated]] = field(default_factory=dict)
+    by_entity: dict[Entity, list[Dated]] = field(default_factory=dict)
 
     def naming(self, entity: Entity, start: Position, stop: Position) -> list[Dated]:
         """Return the statements that name a table, at least those between two positions."""
         if self.start is None or self.stop is None or start < self.start:
-            self.found = self.named(self.read(start, max(stop, self.stop or stop)))
+            self.by_entity = self.named(self.read(start, max(stop, self.stop or stop)))
             self.start, self.stop = start, max(stop, self.stop or stop)
         elif self.stop < stop:
-            for one, more in self.named(self.read(self.stop, stop)).items():
-                self.found.setdefault(one, []).extend(more)
+            for other, more in self.named(self.read(self.stop, stop)).items():
+                self.by_entity.setdefault(other, []).extend(more)
             self.stop = stop
-        return self.found.get(entity, [])
+        return self.by_entity.get(entity, [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Histories:
     Args:
         config: of the source.
         credentials: log-in of the source.
-        store: where versions lie.
+        store: of the versions.
         epoch: of the positions.
         facts: of the server.
         charsets: character set name of each collation number of the server.
@@ -104,27 +104,27 @@ class Histories:
 
     @property
     def needed(self) -> bool:
-        """Whether the server leaves columns unnamed."""
+        """Whether the binlog does not name columns."""
         return not self.facts.names_columns
 
-    # --- enrolment
+    # --- first versions
 
-    def enrol(self, tables: Iterable[Entity], since: Position, *, afresh: bool = False) -> None:
+    def register(self, tables: Iterable[Entity], since: Position, *, cursor_jumped: bool = False) -> None:
         """Write a first version for each table that has none, and for its database.
 
         Args:
-            tables: captured ones.
-            since: where the next window starts; definitions hold from there on if no statement changed them since.
-            afresh: whether the cursor has jumped, so that statements may have gone by unseen.
+            tables: the captured tables.
+            since: start of the next window; definitions are valid from there on if no statement changed them since.
+            cursor_jumped: whether the cursor jumped, so that statements may have been missed.
 
         Raises:
-            SourceError: the server cannot be asked.
+            SourceError: the server cannot be reached or refuses.
         """
         newest = self.versions.newest()
         captured = list(tables)
         everything = dict.fromkeys([*((database, "") for database, _ in captured), *captured])
-        new = [e for e in everything if self._is_new(e, newest, since, afresh=afresh)]
-        self._leave(set(everything), newest, since)
+        new = [e for e in everything if self._is_new(e, newest, since, cursor_jumped=cursor_jumped)]
+        self._unregister(set(everything), newest, since)
         if not new:
             return
         with self._reader() as read_one:
@@ -139,18 +139,18 @@ class Histories:
                 self._put(entity, seen[-1] if seen else since, one.definition)
 
     def _named(self, statements: Sequence[Dated]) -> dict[Entity, list[Dated]]:
-        """Return the statements that name each table and database; each of them is looked into once."""
-        found: dict[Entity, list[Dated]] = {}
-        for one in statements:
-            for entity in touched(one[1], fold=self._fold):
-                found.setdefault(entity, []).append(one)
-        return found
+        """Group statements by the tables and databases that they name; each statement is parsed once."""
+        by_entity: dict[Entity, list[Dated]] = {}
+        for dated in statements:
+            for entity in touched(dated[1], fold=self._fold):
+                by_entity.setdefault(entity, []).append(dated)
+        return by_entity
 
     def _read(self, read_one: Callable[[Entity], _Read], entity: Entity) -> _Read | None:
-        """Read a definition; None where the table is left to the window that has rows of it, which is told why it cannot.
+        """Read a definition; None for an unreadable table, which the first window with rows of it quarantines.
 
         Raises:
-            TableUnreadable: the server refuses to read the table, and that stops the source.
+            TableUnreadable: the server refuses to read the table, and ``on_error`` is ``stop``.
         """
         try:
             return read_one(entity)
@@ -159,12 +159,12 @@ class Histories:
                 raise
             return None
 
-    def _is_new(self, entity: Entity, newest: dict[str, str], since: Position, *, afresh: bool) -> bool:
+    def _is_new(self, entity: Entity, newest: dict[str, str], since: Position, *, cursor_jumped: bool) -> bool:
         key = newest.get(layout.versions_prefix(self.config.source, self.epoch, *entity), "-lost.")
-        return "-lost." in key or (afresh and since.sortable not in key)
+        return "-lost." in key or (cursor_jumped and since.sortable not in key)
 
-    def _leave(self, captured: set[Entity], newest: dict[str, str], since: Position) -> None:
-        """Mark tables that are captured no longer: nobody follows their statements from here on."""
+    def _unregister(self, captured: set[Entity], newest: dict[str, str], since: Position) -> None:
+        """Mark tables that are no longer captured: their statements are not followed from here on."""
         prefixes = {layout.versions_prefix(self.config.source, self.epoch, *entity) for entity in captured}
         for prefix, key in newest.items():
             if prefix in prefixes or "-lost." in key or "/databases/" in key:
@@ -183,8 +183,8 @@ class Histories:
         """Return the history at a window's start.
 
         Args:
-            window: that is about to be read.
-            undrained: windows before it whose statements the store does not know yet.
+            window: the window to read.
+            undrained: earlier windows whose statements are not stored yet.
         """
         rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb", fold=self._fold)
 
@@ -196,14 +196,14 @@ class Histories:
             return version.position, version.definition or lost
 
         def gap() -> list[Dated]:
-            return [one for before in undrained for one in self._statements(before.start, before.stop)]
+            return [dated for before in undrained for dated in self._statements(before.start, before.stop)]
 
         return WindowHistory(
             base, gap, partial(self._reread, already_read=_StatementRange(self._statements, self._named)), rules
         )
 
     def keep(self, history: WindowHistory) -> None:
-        """Write what the window's statements made of captured tables, before its manifest is written."""
+        """Store the versions that the window's statements made, before its manifest is written."""
         for change in history.changes(self._is_kept):
             definition = change.state if isinstance(change.state, Definition) else None
             self._put(change.entity, change.position, definition, change.statement)
@@ -218,12 +218,12 @@ class Histories:
         return tables.captures(database, table) or tables.may_become_captured(database, table)
 
     def _reread(self, entity: Entity, lost: UnknownDefinition, already_read: _StatementRange) -> Definition:
-        """Read a lost definition, if no statement changed it since it was lost.
+        """Read an unknown definition from the server, if no statement changed it since it became unknown.
 
         Args:
             entity: the table.
-            lost: since when.
-            already_read: statements that were read for other tables of the window.
+            lost: since when it is unknown.
+            already_read: statements read for other tables of the window.
         """
         kept = self.versions.known_from(*entity, lost.position)
         if kept is not None and kept.definition is not None:
@@ -236,22 +236,22 @@ class Histories:
             if lost.position < d[0] < one.binlog_end
         ]
         if seen or one.definition is None:
-            raise self._gone(entity, lost, seen)
+            raise self._still_unknown(entity, lost, seen)
         state = self._put(entity, lost.position, one.definition)
         return state.definition or one.definition
 
     def _shown(self, statement: str) -> str:
-        """Return a statement as it may be kept and shown."""
+        """Return a statement as it may be stored and shown."""
         return concealed(statement) if self.config.masks or self.config.on_error == "quarantine" else statement
 
-    def _gone(self, entity: Entity, lost: UnknownDefinition, seen: list[Dated]) -> UnknownSchema:
+    def _still_unknown(self, entity: Entity, lost: UnknownDefinition, seen: list[Dated]) -> UnknownSchema:
         what = f"after {self._shown(lost.statement)[:200]!r} ({lost.why})" if lost.statement else f"({lost.why})"
         later = "it does not exist any more"
         if seen:
             later = f"it was changed again at {seen[0][0]} by {self._shown(seen[0][1].text)[:200]!r}"
         return UnknownSchema(
             f"the columns of a table are not known from {lost.position} on {what}, and cannot be read from the server: {later}",
-            hint=WAYS_OUT,
+            hint=HINT,
             source=self.config.source,
             table=TableName(*entity),
         )
@@ -260,7 +260,7 @@ class Histories:
 
     @contextmanager
     def _reader(self) -> Iterator[Callable[[Entity], _Read]]:
-        """Give what reads a definition that nobody can change meanwhile, and where the binlog ends at that moment."""
+        """Give a function that reads a definition and the end of the binlog under the table's metadata lock."""
         server, credentials = self.config.server, self.credentials
         with closing(connect(server, credentials)) as one, closing(connect(server, credentials)) as other:
             definitions = Definitions(one, server)
@@ -269,29 +269,29 @@ class Histories:
                 if not entity[1]:
                     binlog_end = read_binlog_end(other, self.facts)
                     return _Read(definitions.database(entity[0]), binlog_end)
-                with definitions.held(*entity) as definition:
+                with definitions.locked(*entity) as definition:
                     return _Read(definition, read_binlog_end(other, self.facts))
 
             yield read
 
     def _statements(self, start: Position, stop: Position) -> list[Dated]:
-        """Return the statements of a stretch of the binlog."""
+        """Return the statements of a binlog range."""
         if not start < stop:
             return []
         facts = StreamFacts(self.facts.identity.flavor, self.facts.checksum, self.charsets)
-        stretch = Window(self.config.source, self.epoch, start, stop)
+        window = Window(self.config.source, self.epoch, start, stop)
         with binlog_dump(self.config.server, self.credentials, self.facts.identity, start) as stream:
-            return read_statements(stretch, stream, facts)
+            return read_statements(window, stream, facts)
 
 
 class ArchivedHistories(Histories):
-    """The histories of a window that is read from its raw events: the server is not asked."""
+    """The histories of a window that is read from its archived raw events, without the server."""
 
     __slots__ = ()
 
-    def _reread(self, entity: Entity, lost: UnknownDefinition, already_read: _StatementRange) -> Definition:  # noqa: ARG002 - nobody is asked
-        """Return what was read when the window was drained."""
+    def _reread(self, entity: Entity, lost: UnknownDefinition, already_read: _StatementRange) -> Definition:  # noqa: ARG002 - no server
+        """Return the definition that was read when the window was drained."""
         kept = self.versions.known_from(*entity, lost.position)
         if kept is None or kept.definition is None:
-            raise self._gone(entity, lost, [])
+            raise self._still_unknown(entity, lost, [])
         return kept.definition

@@ -1,1 +1,1 @@
-"""The rows of a table as they are, read by its primary key in chunks."""
+"""Snapshots: the current rows of a table, read in chunks by primary key."""

@@ -1,4 +1,4 @@
-"""Ends of a range of keys as a person writes them: pure."""
+"""Parses the ends of a key range as a user writes them: pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cdc_lib.model.projection import can_be_chunked
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 
 InCharset = Callable[[str, str], bytes | None]
-"""The bytes of a text in a character set of the server; None where it has no such text."""
+"""The bytes of a text in a character set of the server; None if it cannot represent the text."""
 
 _NUMBER = {
     "int": r"-?\d{1,20}",
@@ -30,16 +30,16 @@ _ALLOWED = {
 
 
 def bound(schema: TableSchema, text: str, option: str, in_charset: InCharset) -> tuple[str, ...]:
-    """Return an end of a range as ``key_text`` spells it.
+    """Return an end of a key range in the format of ``key_text``.
 
     Args:
         schema: of the table.
-        text: the value of the key's one column, or a JSON list of those of its first columns.
-        option: where it was given, for messages.
-        in_charset: encodes texts.
+        text: the value of a key of one column, or a JSON list of values of the key's first columns.
+        option: name of the command's option, for messages.
+        in_charset: encodes text.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the text is not a valid key.
     """
     if not can_be_chunked(schema):
         raise ConfigError(
@@ -50,45 +50,45 @@ def bound(schema: TableSchema, text: str, option: str, in_charset: InCharset) ->
     values = _values(text, option, schema)
     types = {column.name: column for column in schema.columns}
     columns = [types[name] for name in schema.primary_key]
-    return tuple(_spelled(column, value, option, in_charset) for column, value in zip(columns, values, strict=False))
+    return tuple(_key_value(column, value, option, in_charset) for column, value in zip(columns, values, strict=False))
 
 
 def _values(text: str, option: str, schema: TableSchema) -> list[str]:
     if not text.lstrip().startswith("["):
         return [text]
     try:
-        found = json.loads(text, parse_float=str, parse_int=str)
+        values = json.loads(text, parse_float=str, parse_int=str)
     except ValueError:
-        found = None
+        values = None
     key = ", ".join(schema.primary_key)
-    if not isinstance(found, list) or not 1 <= len(found) <= len(schema.primary_key) or not all(
-        isinstance(one, str) for one in found
+    if not isinstance(values, list) or not 1 <= len(values) <= len(schema.primary_key) or not all(
+        isinstance(value, str) for value in values
     ):  # fmt: skip
         raise ConfigError(
             f"{option} {text} is not a key of {schema.name}",
             hint=f"A value, or a JSON list of the first of the key's columns ({key}) such as '[5, \"text\"]'.",
             table=schema.name,
         )
-    return found
+    return values
 
 
-def _spelled(column: Column, value: str, option: str, in_charset: InCharset) -> str:
-    found = _of_type(column.type, value, in_charset)
-    if found is None:
+def _key_value(column: Column, value: str, option: str, in_charset: InCharset) -> str:
+    text = _of_type(column.type, value, in_charset)
+    if text is None:
         raise ConfigError(
             f"{option} {value!r} cannot be compared with column {column.name}: {_ALLOWED[column.type.kind]} is",
             hint="Nothing was asked for.",
             column=column.name,
         )
-    return found
+    return text
 
 
-def _of_type(own: SourceType, value: str, in_charset: InCharset) -> str | None:
-    if own.kind in _NUMBER:
-        return value if re.fullmatch(_NUMBER[own.kind], value) else None
-    match own.kind:
+def _of_type(source_type: SourceType, value: str, in_charset: InCharset) -> str | None:
+    if source_type.kind in _NUMBER:
+        return value if re.fullmatch(_NUMBER[source_type.kind], value) else None
+    match source_type.kind:
         case "string":
-            encoded = in_charset(value, own.charset)
+            encoded = in_charset(value, source_type.charset)
             return encoded.hex() if encoded is not None else None
         case "bytes":
             digits = value.removeprefix("0x")
@@ -102,10 +102,10 @@ def _of_type(own: SourceType, value: str, in_charset: InCharset) -> str | None:
 
 
 def _naive(value: str) -> datetime:
-    found = datetime.fromisoformat(value)
-    if found.tzinfo is not None:
+    parsed = datetime.fromisoformat(value)
+    if parsed.tzinfo is not None:
         raise ValueError(value)
-    return found
+    return parsed
 
 
 def _parsed(value: str, parse: Callable[[str], date]) -> str | None:

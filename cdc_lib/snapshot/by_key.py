@@ -1,9 +1,9 @@
-"""The statements that look rows up by their primary keys: pure text, made of whole Arrow columns.
+"""The statements that look rows up by primary key: pure text, built from whole Arrow columns.
 
-Every literal gives the server the value exactly: texts and bytes as hex digits, texts in utf8mb4, which the server converts
-to the column's character set; decimals as text that is cast, because a literal with an exponent would be a DOUBLE.
-What the server then finds may still be another row's key (a collation that takes ``a`` for ``A``, trailing blanks): the
-caller compares what comes back.
+Every literal is exact. Text and bytes are hex digits; text is in utf8mb4, which the server converts to the column's character
+set. Decimals are cast from text, because a literal with an exponent would be a DOUBLE.
+The server may still return the row of another key (a collation in which ``a`` equals ``A``, trailing blanks): the caller
+compares the returned keys.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from cdc_lib.model.schema import SourceType, TableSchema
 from cdc_lib.snapshot.chunks import quoted, select_all
 
 _KEYS, _KEYS_SPELLED = 4000, 250
-"""Keys of one statement, less with keys of several columns: servers stop looking rows up one by one where a condition takes
-them too much memory (MySQL's range_optimizer_max_mem_size, MariaDB's optimizer_max_sel_args). Fewer still where a condition is
-spelled out for each key."""
+"""Keys of one statement, fewer with keys of several columns: servers stop using the index if a condition takes too much memory
+(MySQL's range_optimizer_max_mem_size, MariaDB's optimizer_max_sel_args). Fewer still with one condition for each key."""
 _CONDITIONS = 12_000
 _BYTES = 1_000_000
 """Of the keys in one statement. The default of max_allowed_packet is 4 MiB in MySQL 5.7, 64 MiB since 8.0 and 16 MiB in MariaDB
@@ -30,17 +29,17 @@ _BYTES = 1_000_000
 _SAME_BYTES = frozenset(
     {"utf8mb4", "utf8mb3", "utf8", "ascii", "latin1", "binary", "ucs2", "utf16", "utf16le", "utf32"}
 )
-"""Character sets in which no two texts are one text of Unicode, so that a key goes to the server and back as it is."""
+"""Character sets in which no two texts map to the same Unicode text, so that a key survives the conversion and back."""
 
 
 def can_be_looked_up(schema: TableSchema) -> bool:
-    """Whether the table has a key, and one of which literals can be made."""
+    """Whether the table has a key whose values can be written as literals."""
     types = {column.name: column.type for column in schema.columns}
     return bool(schema.primary_key) and all(types[name].kind != "unsupported" for name in schema.primary_key)
 
 
 def converts_exactly(schema: TableSchema) -> bool:
-    """Whether a key that is not found that way is not there: no text of it can be lost in the conversion."""
+    """Whether a key that is not found does not exist: its text cannot get lost in the conversion."""
     types = {column.name: column.type for column in schema.columns}
     texts = [types[name] for name in schema.primary_key if types[name].family.has_charset]
     return all(one.charset in _SAME_BYTES for one in texts)
@@ -58,16 +57,16 @@ def select_by_keys(schema: TableSchema, keys: pa.Table, *, converted: bool = Fal
     names = list(schema.primary_key)
     written = [literals(types[name], keys.column(name).combine_chunks()) for name in names]
     columns = [_compared(name, types[name], converted=converted) for name in names]
-    # MariaDB converts a text to its column's character set where it is compared alone, and not in a tuple: it finds nothing.
+    # MariaDB converts a text to its column's character set in a plain comparison, but not in a tuple, which then matches nothing.
     tuples = converted or all(types[n].charset == "utf8mb4" for n in names if types[n].family.has_charset)
-    condition = _tuples if tuples or len(names) == 1 else _spelled
-    for begin, size in _pieces(written, _KEYS if condition is _tuples else _KEYS_SPELLED):
+    condition = _tuples if tuples or len(names) == 1 else _conditions
+    for begin, size in _slices(written, _KEYS if condition is _tuples else _KEYS_SPELLED):
         terms = [one.slice(begin, size) for one in written]
         yield f"{select_all(schema)} WHERE {condition(columns, terms)}", keys.slice(begin, size)
 
 
-def _pieces(literals: Sequence[pa.Array], most: int) -> Iterator[tuple[int, int]]:
-    """Cut the keys such that no statement is too long."""
+def _slices(literals: Sequence[pa.Array], most: int) -> Iterator[tuple[int, int]]:
+    """Yield start and size of the keys of each statement, so that none is too long."""
     rows = len(literals[0])
     longest = sum(int(pc.max(pc.binary_length(one)).as_py() or 0) for one in literals) if rows else 0
     size = max(1, min(most, _CONDITIONS // len(literals), _BYTES // max(longest, 1)))
@@ -82,7 +81,7 @@ def _tuples(columns: Sequence[str], terms: Sequence[pa.Array]) -> str:
     return f"({', '.join(columns)}) IN ({_joined(rows, ', ')})"
 
 
-def _spelled(columns: Sequence[str], terms: Sequence[pa.Array]) -> str:
+def _conditions(columns: Sequence[str], terms: Sequence[pa.Array]) -> str:
     equal = [pc.binary_join_element_wise(f"{column} = ", term, "") for column, term in zip(columns, terms, strict=True)]
     return f"({_joined(pc.binary_join_element_wise(*equal, ' AND '), ') OR (')})"
 
@@ -100,13 +99,13 @@ def _compared(name: str, source_type: SourceType, *, converted: bool) -> str:
 
 
 def literals(source_type: SourceType, values: pa.Array) -> pa.Array:
-    """Return each value as it is in a statement."""
-    before, behind = _signs(source_type)
-    return pc.binary_join_element_wise(before, _texts(source_type, values), behind, "")
+    """Return each value as an SQL literal."""
+    before, after = _signs(source_type)
+    return pc.binary_join_element_wise(before, _texts(source_type, values), after, "")
 
 
 def _signs(source_type: SourceType) -> tuple[str, str]:
-    """Return what is before and after a value's text."""
+    """Return the text before and after a value's text in a literal."""
     if source_type.form in CAST_FORMS:
         return "CAST(X'", f"' AS {source_type.form.upper()})"
     match source_type.kind:
@@ -125,7 +124,7 @@ def _signs(source_type: SourceType) -> tuple[str, str]:
 def _texts(source_type: SourceType, values: pa.Array) -> pa.Array:
     if source_type.kind == "bytes" or source_type.family.has_charset:
         return _hex(values)
-    if source_type.kind == "float":  # as many digits as tell the double that the server compares with
+    if source_type.kind == "float":  # all digits of the double with which the server compares
         values = values.cast(pa.float64())
     if pa.types.is_timestamp(values.type):
         values = values.cast(pa.timestamp("us"))
@@ -134,7 +133,7 @@ def _texts(source_type: SourceType, values: pa.Array) -> pa.Array:
 
 def _hex(values: pa.Array) -> pa.Array:
     """Return the bytes of texts or of binary values as hex digits."""
-    plain = pa.concat_arrays([values.cast(pa.binary())])  # one that begins at the beginning of its buffers
+    plain = pa.concat_arrays([values.cast(pa.binary())])  # copied, so that it has offset 0
     offsets = np.frombuffer(plain.buffers()[1], np.int32)[plain.offset : plain.offset + len(plain) + 1]
     data = plain.buffers()[2]
     digits = bytes(data[int(offsets[0]) : int(offsets[-1])]).hex().encode() if data is not None else b""

@@ -1,4 +1,4 @@
-"""The statements that read a table in chunks of its primary key: pure text."""
+"""The statements that read a table in chunks by primary key: pure text."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def select_chunk(
 
     Args:
         schema: of the table.
-        after: key (as :func:`key_text` gives it) after which the chunk begins; None at the table's beginning.
-        upper: last key of the whole snapshot; None when the table is read as one chunk.
-        rows: most rows of the chunk.
+        after: key (as from :func:`key_text`) after which the chunk starts; None for the first chunk.
+        upper: last key of the whole snapshot; None if the table is read as one chunk.
+        rows: maximum rows of the chunk.
         index: name of the key.
-        part: the rows that are wanted; None for all.
+        part: the rows to select; None for all.
 
     Raises:
-        ConfigError: the table's key is not the one any more of which the part is.
+        ConfigError: the table's primary key has changed since the part was requested.
     """
     text = select_all(schema)
-    chosen = of_part(schema, part)
+    part_condition = of_part(schema, part)
     if upper is None:
-        return f"{text} WHERE {chosen}" if chosen else text
-    conditions = [up_to(schema, upper), *([chosen] if chosen else [])]
+        return f"{text} WHERE {part_condition}" if part_condition else text
+    conditions = [up_to(schema, upper), *([part_condition] if part_condition else [])]
     if after is not None:
-        conditions.append(beyond(schema, after))
+        conditions.append(after_key(schema, after))
     order = ", ".join(quoted(name) for name in schema.primary_key)
     where = " AND ".join(f"({condition})" for condition in conditions)
     forced = index if index == "PRIMARY" else quoted(index)
@@ -48,26 +48,26 @@ def select_chunk(
 
 
 def select_all(schema: TableSchema) -> str:
-    """Return the SELECT of every row, such that its columns show what the binlog has of them."""
+    """Return the SELECT of all rows, with columns in the form that the binlog has."""
     columns = ", ".join(_selected(column) for column in schema.columns)
     return f"SELECT {columns} FROM {quoted(schema.database)}.{quoted(schema.table)}"  # noqa: S608 - names are quoted
 
 
-def beyond(schema: TableSchema, key: tuple[str, ...]) -> str:
-    """Return the condition of rows after a key, which is as :func:`key_text` gives it."""
+def after_key(schema: TableSchema, key: tuple[str, ...]) -> str:
+    """Return the condition of rows after a key, given as from :func:`key_text`."""
     return _compared(schema, key, ">", ">")
 
 
 def up_to(schema: TableSchema, key: tuple[str, ...]) -> str:
-    """Return the condition of rows up to a key, its own among them."""
+    """Return the condition of rows up to a key, inclusive."""
     return _compared(schema, key, "<", "<=")
 
 
 def of_part(schema: TableSchema, part: RowSelection | None) -> str:
-    """Return the condition of the rows of a part; empty where all are wanted.
+    """Return the condition of the rows of a part; empty for all rows.
 
     Raises:
-        ConfigError: the table's key is not the one any more of which the part is.
+        ConfigError: the table's primary key has changed since the part was requested.
     """
     if part is None:
         return ""
@@ -82,7 +82,7 @@ def of_part(schema: TableSchema, part: RowSelection | None) -> str:
 
 
 def in_range(schema: TableSchema, part: RowSelection) -> str:
-    """Return the condition of keys between the ends of a range, both in it."""
+    """Return the condition of keys in a range, both ends inclusive."""
     low = [_compared(schema, part.lower, ">", ">=")] if part.lower is not None else []
     high = [_compared(schema, part.upper, "<", "<=")] if part.upper is not None else []
     return " AND ".join(f"({condition})" for condition in (*low, *high))
@@ -90,8 +90,8 @@ def in_range(schema: TableSchema, part: RowSelection) -> str:
 
 def select_upper(schema: TableSchema, part: RowSelection | None = None) -> str:
     """Return the SELECT of the greatest key, of a part or of all rows."""
-    chosen = of_part(schema, part)
-    where = f" WHERE {chosen}" if chosen else ""
+    part_condition = of_part(schema, part)
+    where = f" WHERE {part_condition}" if part_condition else ""
     columns = ", ".join(quoted(name) for name in schema.primary_key)
     order = ", ".join(f"{quoted(name)} DESC" for name in schema.primary_key)
     table = f"{quoted(schema.database)}.{quoted(schema.table)}"
@@ -99,15 +99,15 @@ def select_upper(schema: TableSchema, part: RowSelection | None = None) -> str:
 
 
 def key_schema(schema: TableSchema) -> TableSchema:
-    """Return the schema of the key's columns alone."""
+    """Return the schema of only the key's columns."""
     by_name = {column.name: column for column in schema.columns}
     return TableSchema(schema.database, schema.table, tuple(by_name[n] for n in schema.primary_key), schema.primary_key)
 
 
 def key_text(schema: TableSchema, key: tuple[bytes, ...]) -> tuple[str, ...]:
-    """Return a key, as the server sent it, as text that goes into a manifest and back into a statement.
+    """Return a key from the server as text for manifests and statements.
 
-    Texts come in the bytes of their character set and go back as such.
+    Text columns keep the bytes of their character set, as hex digits.
     """
     by_name = {column.name: column.type for column in schema.columns}
     return tuple(
@@ -117,18 +117,18 @@ def key_text(schema: TableSchema, key: tuple[bytes, ...]) -> tuple[str, ...]:
 
 
 def _selected(column: Column) -> str:
-    # The text of a FLOAT has six digits, that of DOUBLE(m,d) has d after the point; a product has all, and keeps -0.
+    # As text a FLOAT has six digits, and DOUBLE(m,d) d digits after the point; a product has all digits, and keeps -0.
     if column.type.kind in ("float", "double"):
         return f"{quoted(column.name)} * 1e0"
-    # What the binlog writes of MariaDB's INET4, INET6 and UUID; it declares them as BINARY.
+    # The binlog has MariaDB's INET4, INET6 and UUID as BINARY.
     if column.type.form in CAST_FORMS:
         return f"CAST({quoted(column.name)} AS BINARY({column.type.width}))"
-    # An empty ENUM of number 0 and the label '' look alike; the text is what SELECT shows.
+    # An ENUM of number 0 and the label '' look alike; the lake has the text that SELECT shows.
     return quoted(column.name)
 
 
 def _compared(schema: TableSchema, key: tuple[str, ...], strict: str, last: str) -> str:
-    """Compare the key with a literal, spelled out column by column so that every server uses the index."""
+    """Compare the key with a literal, column by column so that every server uses the index."""
     by_name = {column.name: column.type for column in schema.columns}
     names = schema.primary_key[: len(key)]
     literals = [_literal(by_name[n], value) for n, value in zip(names, key, strict=True)]

@@ -1,4 +1,4 @@
-"""The change columns of rows that were read by SELECT: the low watermark stands for the place of a change."""
+"""The change columns of rows that were read by SELECT: their position is the low watermark."""
 
 from __future__ import annotations
 

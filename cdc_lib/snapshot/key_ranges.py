@@ -1,7 +1,7 @@
-"""The statements that ask a server which of some keys lie in a range: pure text.
+"""The statements that let a server decide which keys lie in a range: pure text.
 
-The order of texts is that of their column's collation, which only the server knows. So keys that the lake holds go there as
-constants, and no table is read.
+Text is ordered by the column's collation, which only the server knows. So the lake's keys are sent as constants; no table is
+read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _KEYS = 200
 def select_in_range(
     schema: TableSchema, part: RowSelection, keys: pa.Table, collations: Mapping[str, str]
 ) -> Iterator[tuple[str, int]]:
-    """Yield statements whose rows are numbers of keys that lie in the range, each with the number that 0 stands for.
+    """Yield statements that return the numbers of the keys in the range, each with the index of its first key.
 
     Args:
         schema: of the table.
         part: the range.
         keys: the key's columns under their names, as the lake holds them, without NULL.
-        collations: of the key's columns that hold texts.
+        collations: of the key's text columns.
     """
     types = {column.name: column.type for column in schema.columns}
     columns = [
@@ -47,17 +47,17 @@ def _named(schema: TableSchema, row: tuple[str, ...]) -> str:
     return ", ".join(f"{value} AS {quoted(name)}" for name, value in zip(schema.primary_key, row, strict=True))
 
 
-def _typed(own: SourceType, values: pa.Array, collation: str) -> pa.Array:
-    """Return literals of the column's own type, where a plain one would compare in another way."""
-    match own.kind:
+def _typed(source_type: SourceType, values: pa.Array, collation: str) -> pa.Array:
+    """Return literals cast to the column's type, if plain ones would compare differently."""
+    match source_type.kind:
         case "string":
-            before, behind = "CONVERT(", f" USING {own.charset}) COLLATE {collation}"
+            before, after = "CONVERT(", f" USING {source_type.charset}) COLLATE {collation}"
         case "date":
-            before, behind = "CAST(", " AS DATE)"
+            before, after = "CAST(", " AS DATE)"
         case "datetime" | "timestamp":
-            before, behind = "CAST(", " AS DATETIME(6))"
+            before, after = "CAST(", " AS DATETIME(6))"
         case "time":
-            before, behind = "CAST(", " AS TIME(6))"
+            before, after = "CAST(", " AS TIME(6))"
         case _:
             return values
-    return pc.binary_join_element_wise(before, values, behind, "")
+    return pc.binary_join_element_wise(before, values, after, "")

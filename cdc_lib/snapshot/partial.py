@@ -1,7 +1,7 @@
-"""Snapshots of a part of a table: asked for while the binlog is followed, and given up again.
+"""Partial snapshots: requested and cancelled while the binlog is followed.
 
-The lake continues with the table as ever: a row that is read bears the position before its SELECT, so that older changes never
-overwrite it and newer ones do. Its chunks are merged at once, when the windows up to the last of them are acknowledged.
+Merges of the table continue meanwhile: a row has the position read before its SELECT, so that older changes never overwrite
+it and newer ones do. All chunks are merged together, when the windows up to the last chunk are acknowledged.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from cdc_lib.quarantine.records import given_up
 from cdc_lib.snapshot.bounds import bound
 from cdc_lib.snapshot.by_key import converts_exactly
 from cdc_lib.snapshot.predicate import predicate
-from cdc_lib.snapshot.request import Releaser
+from cdc_lib.snapshot.request import SnapshotRequests
 
 
 @dataclass(frozen=True, slots=True)
 class PartialRequest:
-    """What somebody asks for.
+    """A requested part of a table.
 
     Args:
         table: ``database.table``.
-        lower: least key of a range, as it was typed; empty without a lower end.
+        lower: least key of a range, as typed; empty without a lower end.
         upper: greatest key of a range.
         where: a condition, instead of a range.
-        why: the reason, for people.
+        why: the reason, for messages.
     """
 
     table: str
@@ -52,7 +52,7 @@ class PartialRequest:
 
     @property
     def text(self) -> str:
-        """What is asked for, in words."""
+        """The requested part in words."""
         if self.where:
             return f"rows of {self.table} where {self.where}"
         return f"rows of {self.table} from {self.lower or 'the first'} to {self.upper or 'the last'}"
@@ -65,28 +65,30 @@ class PartialSnapshots:
     Args:
         config: of the source, at the server that its cursor is on.
         credentials: log-in of the source.
-        store: where the batches lie.
+        store: of the batches.
     """
 
     config: SourceConfig
     credentials: Credentials
     store: ObjectStore
 
-    def asked(self, cursor: Cursor, lake: Cursor | None, wanted: PartialRequest, *, at: datetime, by: str) -> Cursor:
-        """Return the drain cursor with a snapshot of a part of a table.
+    def requested(
+        self, cursor: Cursor, lake: Cursor | None, request: PartialRequest, *, at: datetime, by: str
+    ) -> Cursor:
+        """Return the drain cursor with a new partial snapshot.
 
         Args:
             cursor: the drain cursor.
             lake: the lake's.
-            wanted: the part.
+            request: the part.
             at: now (UTC).
-            by: who asks.
+            by: who requests it.
 
         Raises:
-            ConfigError: there is no such part, or the table cannot be read so.
+            ConfigError: the part is not valid, or the table cannot be read in parts.
             SourceError: the server cannot be reached or is another one.
         """
-        (table,) = Releaser(self.config, self.credentials, self.store).wanted(cursor, [wanted.table])
+        (table,) = SnapshotRequests(self.config, self.credentials, self.store).preview(cursor, [request.table])
         self._refuse_unready(cursor, lake, table.table)
         with closing(connect(self.config.server, self.credentials)) as connection:
             facts = read_facts(connection, self.config.server)
@@ -99,19 +101,19 @@ class PartialSnapshots:
                     hint=f"cdc snapshot {cursor.source} {table.table.in_shell} begins the list of its changes again.",
                     table=table.table,
                 )
-            part = self._part(connection, schema, wanted, at, by)
+            part = self._part(connection, schema, request, at, by)
             binlog_end = read_binlog_end(connection, facts)
-        # The generation tells it from a snapshot that was asked for when the binlog ended at the same place.
+        # The generation distinguishes it from an earlier snapshot at the same end of the binlog.
         snapshot_id = f"{cursor.epoch:06d}-{binlog_end.sortable}-{cursor.generation:06d}"
         return cursor.with_snapshot(
             SnapshotTask(cursor.source, cursor.epoch, snapshot_id, database, name, selection=part)
         )
 
     def cancelled(self, cursor: Cursor, lake: Cursor | None, table: str) -> Cursor:
-        """Return the drain cursor without the snapshot of a part of a table.
+        """Return the drain cursor with the partial snapshot of a table cancelled.
 
         Raises:
-            ConfigError: there is none that is not merged.
+            ConfigError: the table has no unmerged partial snapshot.
         """
         mine = [task for task in unmerged(cursor, lake) if task.name == table and task.selection is not None]
         if not mine:
@@ -127,7 +129,7 @@ class PartialSnapshots:
         return cursor
 
     def _refuse_unready(self, cursor: Cursor, lake: Cursor | None, table: str) -> None:
-        """Refuse a table of which another snapshot is to be merged first."""
+        """Refuse a table with another unmerged snapshot."""
         whole = any(task.name == table and task.selection is None and not task.given_up for task in cursor.snapshots)
         first = self.config.start == "snapshot" and not whole
         if first or table in cursor.tables_to_resnapshot or any(task.name == table for task in unmerged(cursor, lake)):
@@ -139,33 +141,33 @@ class PartialSnapshots:
             )
 
     def _part(
-        self, connection: Session, schema: TableSchema, wanted: PartialRequest, at: datetime, by: str
+        self, connection: Session, schema: TableSchema, request: PartialRequest, at: datetime, by: str
     ) -> RowSelection:
         lower = upper = None
         where = ""
-        if wanted.where:
-            where = predicate(wanted.where, self._usable(schema))
+        if request.where:
+            where = predicate(request.where, self._usable(schema))
         else:
             encoder = Encoder(connection)
-            lower = bound(schema, wanted.lower, "--key-from", encoder.encoded) if wanted.lower else None
-            upper = bound(schema, wanted.upper, "--key-to", encoder.encoded) if wanted.upper else None
+            lower = bound(schema, request.lower, "--key-from", encoder.encoded) if request.lower else None
+            upper = bound(schema, request.upper, "--key-to", encoder.encoded) if request.upper else None
             if not converts_exactly(schema):
                 raise ConfigError(
                     f"keys of {schema.name} have a character set in which two texts may map to the same Unicode text",
                     hint="Take the whole table, or use --where.",
                     table=schema.name,
                 )
-        return RowSelection(schema.primary_key, lower, upper, where, wanted.text, at, by, wanted.why)
+        return RowSelection(schema.primary_key, lower, upper, where, request.text, at, by, request.why)
 
     def _usable(self, schema: TableSchema) -> dict[str, str]:
-        """Return the columns that a condition may name: it is kept beside the batches, as it was typed."""
+        """Return the columns that a condition may name: not masked ones, because the condition is stored as typed."""
         projection = shape_of(self.config, self.credentials).of(self.config.values.applied(schema))
         names = (column.name for column in projection.source.columns if column.name not in projection.masked)
         return {name.lower(): name for name in names}
 
 
 def unmerged(cursor: Cursor, lake: Cursor | None) -> Iterator[SnapshotTask]:
-    """Yield the snapshots of a drain cursor that the lake does not have."""
+    """Yield the snapshots of a drain cursor that are not merged."""
     merged = {task.id: task.chunks for task in lake.snapshots} if lake is not None else {}
     for task in cursor.snapshots:
         if not task.given_up and (not task.complete or task.chunks > merged.get(task.id, 0)):

@@ -1,7 +1,7 @@
-"""A condition on the rows of one table that a person wrote, checked word by word and written again: pure.
+"""Parses a user's condition on the rows of one table, and writes it as safe SQL: pure.
 
-Columns, constants, comparisons and AND, OR, NOT: nothing that reads another table, calls a function or ends the statement.
-Nothing of the text goes to the server as it was typed: names are quoted, texts are written as hex digits.
+It allows columns, constants, comparisons, AND, OR and NOT: nothing that reads another table, calls a function or ends the
+statement. The user's text never goes to the server unchanged: names are quoted, and strings become hex digits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CONSTANTS = {"TRUE", "FALSE", "NULL"}
 _KEYWORDS = {"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", *_CONSTANTS}
 _READ = {"name", "string", "number", "0x", "introducer", "word", "sign"}
 _DEEPEST = 50
-"""Brackets in brackets."""
+"""Maximum nesting of brackets."""
 
 
 class _Token(NamedTuple):
@@ -32,14 +32,14 @@ class _Token(NamedTuple):
 
 
 def predicate(text: str, columns: Mapping[str, str]) -> str:
-    """Return a condition as it may stand in a SELECT.
+    """Return a condition as safe SQL for a WHERE clause.
 
     Args:
-        text: what was written.
-        columns: the names that may be used, in lower case, and how the table spells them.
+        text: the user's text.
+        columns: the names that may be used: lower case to the table's spelling.
 
     Raises:
-        ConfigError: it is not one condition on these columns.
+        ConfigError: it is not a valid condition on these columns.
     """
     return _Parser(text, columns).whole()
 
@@ -48,27 +48,27 @@ class _Parser:
     def __init__(self, text: str, columns: Mapping[str, str]) -> None:
         self._text = text
         self._columns = columns
-        self._tokens = self._cut()
+        self._tokens = self._tokenize()
         self._at = 0
         self._depth = 0
 
     def whole(self) -> str:
-        found = self._any()
+        condition = self._any()
         if self._at < len(self._tokens):
             raise self._refused(f"there is more after the condition: {self._tokens[self._at].text!r}")
-        return found
+        return condition
 
-    def _cut(self) -> list[_Token]:
-        found: list[_Token] = []
+    def _tokenize(self) -> list[_Token]:
+        result: list[_Token] = []
         for token in tokens(self._text):
             kind, text = str(token.lastgroup), token[0]
             if kind == "number" and text[:2] in ("0x", "0b"):
                 kind = text[:2]
             if kind in _READ and not (kind == "string" and "\\" in text):
-                found.append(_Token(kind, text))
+                result.append(_Token(kind, text))
             elif kind != "space":
                 raise self._refused(f"{text[:10]!r} is not understood here")
-        return found
+        return result
 
     def _any(self) -> str:
         """Conditions with OR between them."""
@@ -93,11 +93,11 @@ class _Parser:
         while self._accept("NOT"):
             nots += 1
         if self._accept("("):
-            found = f"({self._any()})"
+            condition = f"({self._any()})"
             self._expect(")")
         else:
-            found = self._compared()
-        return f"NOT ({found})" if nots % 2 else found
+            condition = self._compared()
+        return f"NOT ({condition})" if nots % 2 else condition
 
     def _compared(self) -> str:
         left = self._operand()
@@ -133,24 +133,24 @@ class _Parser:
             return f"{token.text}{self._operand()}"
         match token.kind:
             case "number":
-                found = token.text
+                operand = token.text
             case "0x":
-                found = self._bytes(token.text[2:])
+                operand = self._bytes(token.text[2:])
             case "introducer" if token.text in ("x", "X"):
                 self._at += 1
-                found = self._bytes(self._tokens[self._at - 1].text[1:-1])
+                operand = self._bytes(self._tokens[self._at - 1].text[1:-1])
             case "string":
-                found = f"_utf8mb4 X'{token.text[1:-1].replace(chr(39) * 2, chr(39)).encode().hex()}'"
+                operand = f"_utf8mb4 X'{token.text[1:-1].replace(chr(39) * 2, chr(39)).encode().hex()}'"
             case "name":
-                found = self._column(token.text[1:-1].replace("``", "`"))
+                operand = self._column(token.text[1:-1].replace("``", "`"))
             case "word" if token.key in _CONSTANTS:
-                found = token.key
+                operand = token.key
             case "word" if token.key not in _KEYWORDS:
-                found = self._column(token.text)
+                operand = self._column(token.text)
             case _:
                 what = f"a column or a constant is missing before {token.text!r}" if token.text else "it ends too early"
                 raise self._refused(what)
-        return found
+        return operand
 
     def _bytes(self, digits: str) -> str:
         if not set(digits) <= set(string.hexdigits):
@@ -158,10 +158,10 @@ class _Parser:
         return f"X'{'0' * (len(digits) % 2)}{digits}'"
 
     def _column(self, name: str) -> str:
-        own = self._columns.get(name.lower())
-        if own is None or self._next().key == "(":
+        column = self._columns.get(name.lower())
+        if column is None or self._next().key == "(":
             raise self._refused(f"{name!r} is no column that may be used")
-        return quoted(own)
+        return quoted(column)
 
     def _next(self) -> _Token:
         return self._tokens[self._at] if self._at < len(self._tokens) else _Token("", "")

@@ -1,4 +1,4 @@
-"""The rows of a table as they are, from the server into durable batches, chunk by chunk of its primary key."""
+"""Reads the snapshots of tables into durable batches, in chunks by primary key."""
 
 from __future__ import annotations
 
@@ -66,53 +66,51 @@ class SnapshotReader:
         return shape_of(self.config, self.credentials)
 
     def read(self, task: SnapshotTask, identity: ServerIdentity) -> DrainResult:
-        """Read the chunks of one table that are not there yet, each into a batch of its own.
+        """Read the chunks of one table that are not stored yet, one batch for each.
 
         Raises:
             ServerChanged: another server answers.
         """
         began = time.monotonic()
-        found = chunks_of(self.store, task)
+        stored = chunks_of(self.store, task)
         written, vanished = 0, False
-        rows = sum(file.rows for manifest in found for file in manifest.files)
+        rows = sum(file.rows for manifest in stored for file in manifest.files)
         pace = Pace(f"snapshot of {task.name}", "rows", 0, began, rows, rows)
-        while not found or not _chunk(found[-1]).last:
+        while not stored or not _chunk(stored[-1]).last:
             try:
-                chunk = self._next_chunk(task, identity, found[-1] if found else None, len(found), pace)
+                chunk = self._next_chunk(task, identity, stored[-1] if stored else None, len(stored), pace)
             except (UnsupportedValue, TableUnreadable) as error:
                 if error.context.get("number") in NO_SUCH_TABLE and not vanished:
-                    vanished = True  # between its definition and its rows: it is looked for again
+                    vanished = True  # dropped between reading its definition and its rows: try once more
                     continue
-                chunk = self._last_chunk_at_fault(task, identity, error, len(found))
-            found.append(chunk)
+                chunk = self._last_chunk_at_fault(task, identity, error, len(stored))
+            stored.append(chunk)
             written += 1
-        return result_of(task.id, found, time.monotonic() - began, written=written)
+        return result_of(task.id, stored, time.monotonic() - began, written=written)
 
     def _next_chunk(
         self, task: SnapshotTask, identity: ServerIdentity, before: Manifest | None, number: int, pace: Pace
     ) -> Manifest:
         key = layout.chunk_manifest_key(task, number)
         connection = connect(self.config.server, self.credentials)
-        # Asked again for each chunk: another server may answer from one to the next.
+        # Read again for each chunk: another server may answer meanwhile.
         facts = facts_of_planned(connection, self.config.server, identity, self.config.source)
         schema = InformationSchema(connection).schema(task.database, task.table)
         if schema is None:
             connection.close()
-            return self._gone(task, facts, number, key)
+            return self._chunk_of_dropped(task, facts, number, key)
         projection = self._projection(self.config.values.applied(schema), connection.close)
         rows = self.config.snapshot.chunk_rows
         index = InformationSchema(connection).key_name(schema)
-        if (
-            not pace.total and before is not None and task.selection is None
-        ):  # a table of one chunk is not worth the question
+        if not pace.total and before is not None and task.selection is None:  # not for a table of one chunk
             pace.total = InformationSchema(connection).estimated_rows_of(schema)
         watermark = low_watermark(connection, facts)
         after = _chunk(before).last_key if before else None
-        # Behind the watermark: a greater key that comes later has its change after it as well.
+        # Read after the watermark: a greater key inserted later has its change after the watermark as well.
         upper = _chunk(before).upper_key if before else self._upper(schema, task.selection)
         now = datetime.now(UTC)
         sql = chunks.select_chunk(projection.source, after, upper, rows, index, task.selection)
-        # Whoever loses the race for the manifest must not have touched the winner's files: hence a name of its own.
+        # A unique name: the loser of a race for the manifest must not overwrite the winner's files.
         token = secrets.token_hex(4)
         path = layout.chunk_part_path(0).replace(".parquet", f"-{token}.parquet")
         with (
@@ -135,7 +133,7 @@ class SnapshotReader:
         )
 
     def _high_watermark(self, identity: ServerIdentity) -> Position:
-        """Return the end of the binlog after a SELECT, whose connection is gone: what it showed was in there before."""
+        """Return the end of the binlog after a SELECT: all changes that it saw lie before."""
         connection = connect(self.config.server, self.credentials)
         try:
             return read_binlog_end(
@@ -147,27 +145,27 @@ class SnapshotReader:
     def _last_chunk_at_fault(
         self, task: SnapshotTask, identity: ServerIdentity, error: UnsupportedValue | TableUnreadable, number: int
     ) -> Manifest:
-        """End a snapshot whose rows are not understood, where the table is quarantined for that.
+        """End the snapshot of a table with invalid rows, if ``on_error`` quarantines it.
 
         Raises:
-            UnsupportedValue, TableUnreadable: the error, where it stops the source.
+            UnsupportedValue, TableUnreadable: the error, if it stops the source.
         """
         connection = connect(self.config.server, self.credentials)
         try:
             facts = facts_of_planned(connection, self.config.server, identity, self.config.source)
         finally:
             connection.close()
-        found = at_fault(self.config, error, facts.binlog_end) if facts.binlog_end is not None else {}
-        if task.name not in found or facts.binlog_end is None:
+        faults = at_fault(self.config, error, facts.binlog_end) if facts.binlog_end is not None else {}
+        if task.name not in faults or facts.binlog_end is None:
             raise error
         empty = TableSchema(task.database, task.table, ())
         chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.binlog_end, None, None, last=True)
         manifest = _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC))
-        manifest = replace(manifest, quarantined=(QuarantinedTable(task.name, found[task.name]),))
+        manifest = replace(manifest, quarantined=(QuarantinedTable(task.name, faults[task.name]),))
         return publish_manifest(self.store, layout.chunk_manifest_key(task, number), manifest)
 
     def _projection(self, schema: TableSchema, close: Callable[[], None]) -> Projection:
-        """Return which columns to select; ``close`` is called when there is no saying."""
+        """Return which columns to select; ``close`` is called before an error."""
         try:
             projection = self.shape.of(schema)
             refuse_masked_keys(projection)
@@ -177,7 +175,7 @@ class SnapshotReader:
         return projection
 
     def _upper(self, schema: TableSchema, part: RowSelection | None) -> tuple[str, ...] | None:
-        """Return the greatest key now, so that a table that grows is not chased; None for one chunk of everything."""
+        """Return the current greatest key, so that the snapshot of a growing table ends; None to read the table in one chunk."""
         if not can_be_chunked(schema):
             return None
         connection = connect(self.config.server, self.credentials)
@@ -188,7 +186,7 @@ class SnapshotReader:
                 pass
         return chunks.key_text(schema, result.last_key) if result.last_key else None
 
-    def _gone(self, task: SnapshotTask, facts: ServerFacts, number: int, key: str) -> Manifest:
+    def _chunk_of_dropped(self, task: SnapshotTask, facts: ServerFacts, number: int, key: str) -> Manifest:
         """Close the snapshot of a table that was dropped meanwhile: its DROP is in the binlog."""
         if facts.binlog_end is None:
             raise UnknownSchema("the table to be read does not exist", table=task.name)

@@ -1,4 +1,4 @@
-"""The way back for tables that are quarantined, and for those of which somebody wants a new snapshot."""
+"""Requests new snapshots of tables, quarantined ones included."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ _NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Releaser:
-    """Asks for the snapshots of one source that bring tables again.
+class SnapshotRequests:
+    """Requests new snapshots of whole tables of one source.
 
     Args:
         config: of the source, at the server that its cursor is on.
         credentials: log-in of the source.
-        store: where the batches lie.
+        store: of the batches.
     """
 
     config: SourceConfig
     credentials: Credentials
     store: ObjectStore
 
-    def wanted(self, cursor: Cursor, patterns: Sequence[str]) -> tuple[ResnapshotPreview, ...]:
+    def preview(self, cursor: Cursor, patterns: Sequence[str]) -> tuple[ResnapshotPreview, ...]:
         """Return what a new snapshot of each table will do.
 
         Args:
@@ -62,7 +62,7 @@ class Releaser:
             patterns: ``database.table`` each, or patterns as in the source file.
 
         Raises:
-            ConfigError: some of them are not captured, are quarantined, or cannot be read or merged so.
+            ConfigError: some tables are not captured, are quarantined, or cannot be snapshotted or merged.
             SourceError: the server cannot be reached.
         """
         with closing(connect(self.config.server, self.credentials)) as connection:
@@ -70,60 +70,60 @@ class Releaser:
             captured = self._captured(reader)
             tables = self._chosen(patterns, captured)
             schemas = self._readable(reader, tables, captured)
-        quarantined = {one.table for one in cursor.quarantined_tables}
-        if found := sorted(quarantined.intersection(tables)):
+        quarantined = {record.table for record in cursor.quarantined_tables}
+        if refused := sorted(quarantined.intersection(tables)):
             raise ConfigError(
-                f"these tables are quarantined: {', '.join(found)}",
-                hint=f"cdc quarantine resume {cursor.source} {found[0].in_shell} takes its snapshot; cdc status shows what was wrong.",
+                f"these tables are quarantined: {', '.join(refused)}",
+                hint=f"cdc quarantine resume {cursor.source} {refused[0].in_shell} takes its snapshot; cdc status shows what was wrong.",
                 source=cursor.source,
             )
         reading = {task.name for task in cursor.open_snapshots}
         return tuple(
-            ResnapshotPreview(table, bool(one.primary_key), table in reading) for table, one in schemas.items()
+            ResnapshotPreview(table, bool(schema.primary_key), table in reading) for table, schema in schemas.items()
         )
 
-    def anew(
+    def resnapshot(
         self, cursor: Cursor, lake: Cursor | None, tables: Sequence[TableName], *, why: str, at: datetime, by: str
     ) -> Cursor:
-        """Return the drain cursor with a new snapshot of each table, after which alone the lake continues with it.
+        """Return the drain cursor with a new snapshot of each table; the lake pauses a table until its snapshot is merged.
 
         Args:
             cursor: the drain cursor.
             lake: the lake's.
-            tables: as :meth:`wanted` named them.
-            why: the reason, for people.
+            tables: as from :meth:`preview`.
+            why: the reason, for messages.
             at: now (UTC).
-            by: who asks.
+            by: who requests it.
 
         Raises:
-            ConfigError: see :meth:`released`.
+            ConfigError: see :meth:`with_snapshots`.
             SourceError: the server cannot be reached or is another one.
         """
         quarantine = Quarantine(self.config, self.store)
         recorded = quarantine.with_new_snapshots(cursor, lake, tables, ResnapshotRequest(why, at, by))
-        return self.released(recorded, tables, at=at, by=by)
+        return self.with_snapshots(recorded, tables, at=at, by=by)
 
-    def freed(self, cursor: Cursor, table: TableName, *, at: datetime, by: str) -> Cursor:
-        """Return the drain cursor with the release of a table that is quarantined.
+    def resume_quarantined(self, cursor: Cursor, table: TableName, *, at: datetime, by: str) -> Cursor:
+        """Return the drain cursor with a new snapshot of a quarantined table.
 
         Raises:
-            ConfigError: it is not; or see :meth:`released`.
+            ConfigError: the table is not quarantined; or see :meth:`with_snapshots`.
             SourceError: the server cannot be reached or is another one.
         """
-        quarantined = [one.table for one in cursor.quarantined_tables]
+        quarantined = [record.table for record in cursor.quarantined_tables]
         if table not in quarantined:
             names = ", ".join(quarantined) or "none"
             raise ConfigError(f"{table} is not quarantined", hint=f"Quarantined: {names}.", source=cursor.source)
-        return self.released(cursor, [table], at=at, by=by)
+        return self.with_snapshots(cursor, [table], at=at, by=by)
 
-    def released(self, cursor: Cursor, tables: Sequence[TableName], *, at: datetime, by: str) -> Cursor:
-        """Return the drain cursor with a new snapshot of each table, from whose position on the table is followed again.
+    def with_snapshots(self, cursor: Cursor, tables: Sequence[TableName], *, at: datetime, by: str) -> Cursor:
+        """Return the drain cursor with a snapshot of each table; the table is followed again from the snapshot's position.
 
         Args:
-            cursor: with an open record of each.
-            tables: ``database.table`` of each.
+            cursor: with an open quarantine or resnapshot record of each table.
+            tables: the tables.
             at: now (UTC).
-            by: who asks.
+            by: who requests it.
 
         Raises:
             ConfigError: a table cannot be read by SELECT, or its rows cannot be distinguished from those of others in the lake.
@@ -133,36 +133,36 @@ class Releaser:
             facts = read_facts(connection, self.config.server)
             Starter(self.config, self.credentials, facts).check_resumable(cursor)
             reader = InformationSchema(connection)
-            found = self._readable(reader, tables, self._captured(reader))
+            schemas = self._readable(reader, tables, self._captured(reader))
             charsets = read_charsets(connection)
-        until = self._place(cursor, facts)
-        names = [(schema.database, schema.table) for schema in found.values()]
+        until = self._watermark(cursor, facts)
+        names = [(schema.database, schema.table) for schema in schemas.values()]
         if names:
-            # The chunks must be read after the commits of what is prepared now: its rows may be left out.
+            # Chunks must be read after the commits of transactions prepared now: their rows may be left out of the windows.
             wait_for_decisions(self.config.server, self.credentials, facts)
             histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
             if histories.needed:
-                histories.enrol(names, until, afresh=True)
-        # The generation tells it from a snapshot that was asked for when the binlog ended at the same place.
+                histories.register(names, until, cursor_jumped=True)
+        # The generation distinguishes it from an earlier snapshot at the same end of the binlog.
         snapshot_id = f"{cursor.epoch:06d}-{until.sortable}-{cursor.generation:06d}"
         tasks = {
             table: SnapshotTask(cursor.source, cursor.epoch, snapshot_id, schema.database, schema.table)
-            for table, schema in found.items()
+            for table, schema in schemas.items()
         }
 
-        def freed(table: TableName, alone: Cursor) -> Cursor:
+        def resumed(table: TableName, alone: Cursor) -> Cursor:
             return resume(alone, table, until, tasks.get(table), at=at, by=by)
 
-        return table_by_table(cursor, ((table, partial(freed, table)) for table in tables))
+        return table_by_table(cursor, ((table, partial(resumed, table)) for table in tables))
 
     def _chosen(self, patterns: Sequence[str], captured: Collection[TableName]) -> list[TableName]:
         """Return the captured tables that patterns name, without repeats.
 
         Raises:
-            ConfigError: a pattern is none, or names no captured table.
+            ConfigError: a pattern is not valid, or names no captured table.
         """
-        found = {one: [t for t in captured if matches(one, *t.pair)] for one in patterns if problem(one) is None}
-        wrong = [f"{one} ({what})" if (what := problem(one)) else one for one in patterns if not found.get(one)]
+        chosen = {text: [t for t in captured if matches(text, *t.pair)] for text in patterns if problem(text) is None}
+        wrong = [f"{text} ({what})" if (what := problem(text)) else text for text in patterns if not chosen.get(text)]
         if wrong:
             known = ", ".join(sorted(captured)[:_NAMED]) + (", …" if len(captured) > _NAMED else "")
             raise ConfigError(
@@ -170,7 +170,7 @@ class Releaser:
                 hint=f"Captured of {self.config.source}: {known or 'no table'}.",
                 source=self.config.source,
             )
-        return list(dict.fromkeys(table for one in patterns for table in found[one]))
+        return list(dict.fromkeys(table for text in patterns for table in chosen[text]))
 
     def _captured(self, reader: InformationSchema) -> list[TableName]:
         return [TableName(*table) for table in reader.tables() if self.config.tables.captures(*table)]
@@ -178,25 +178,25 @@ class Releaser:
     def _readable(
         self, reader: InformationSchema, tables: Collection[TableName], captured: Collection[TableName]
     ) -> Mapping[TableName, TableSchema]:
-        """Return the schemas of those tables that are captured.
+        """Return the schemas of the captured ones among the tables.
 
         Raises:
-            ConfigError: one of them cannot be read by SELECT, or shares a lake table without being told from the others.
+            ConfigError: a table cannot be read by SELECT, or its rows cannot be distinguished from others in a merged lake table.
         """
         shape = shape_of(self.config, self.credentials)
-        found, known = {}, frozenset(captured)
-        shared = lake_merges(self.config, known) if self.config.routes else ()
+        schemas, known = {}, frozenset(captured)
+        merges = lake_merges(self.config, known) if self.config.routes else ()
         for table in tables:
             schema = reader.schema(*table.pair) if table in known else None
             if schema is None:
                 continue
             refuse_masked_keys(shape.of(self.config.values.applied(schema)))
-            self._refuse_indistinct(table, shared)
-            found[table] = schema
-        return found
+            self._refuse_indistinct(table, merges)
+            schemas[table] = schema
+        return schemas
 
-    def _refuse_indistinct(self, table: TableName, shared: Sequence[LakeMerge]) -> None:
-        for lake_table, others in indistinct(self.config.source, table, shared).items():
+    def _refuse_indistinct(self, table: TableName, merges: Sequence[LakeMerge]) -> None:
+        for lake_table, others in indistinct(self.config.source, table, merges).items():
             raise ConfigError(
                 f"rows of {table} cannot be distinguished from those of {', '.join(others)} in {lake_table}: a new snapshot would "
                 "delete them as well",
@@ -205,17 +205,17 @@ class Releaser:
                 table=table,
             )
 
-    def _place(self, cursor: Cursor, facts: ServerFacts) -> Position:
-        """Return a position after the windows in flight before which every change is visible to a SELECT."""
+    def _watermark(self, cursor: Cursor, facts: ServerFacts) -> Position:
+        """Return a low watermark after the windows in flight."""
         least = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
         for _ in range(_TRIES):
             with closing(connect(self.config.server, self.credentials)) as connection:
-                found = low_watermark(connection, facts)
-            if least <= found:
-                return found
+                watermark = low_watermark(connection, facts)
+            if least <= watermark:
+                return watermark
             time.sleep(_PAUSE)
         raise SourceUnavailable(
-            f"the server still shows rows as of {found}, before the windows in flight end",
+            f"the server still shows rows as of {watermark}, before the windows in flight end",
             hint="SHOW FULL PROCESSLIST shows commits that wait. Where they wait for a semi-synchronous replica: start it, or SET "
             "GLOBAL rpl_semi_sync_source_enabled = OFF.",
             source=cursor.source,

@@ -1,1 +1,1 @@
-"""Where a source is: its cursors, its lag, its binlog retention, what was found on its server."""
+"""The status of a source: cursors, lag, binlog retention, findings about its server."""

@@ -1,4 +1,4 @@
-"""How lake tables keep rows, as the doctor shows it: what the source file asks for, and what becomes of tables that stand."""
+"""The doctor's findings about modes: those of the source file, and changes of mode of existing lake tables."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from cdc_lib.ports import SchemaReader
 def mode_findings(
     config: SourceConfig, reader: SchemaReader, tables: Sequence[tuple[str, str]], cut: Cut | None
 ) -> Iterator[Finding]:
-    """Yield what the modes of the source file do.
+    """Yield findings about the modes of the source file.
 
     Args:
         config: the source.
         reader: the source's tables.
         tables: database and name of each captured table.
-        cut: the last one, which says how lake tables stand; None before the first.
+        cut: the last cut, with the current modes; None before the first.
     """
     for rule in config.modes:
         if not any(rule.covers(*table) for table in tables):
@@ -34,10 +34,10 @@ def mode_findings(
                 f"{rule.tables} under modes names no captured table",
                 "Correct the pattern, or leave it for a table that is still to come.",
             )
-    stand = {one.lake_table: one.mode for one in cut.tables} if cut is not None else {}
+    current = {one.lake_table: one.mode for one in cut.tables} if cut is not None else {}
     asked = [TableName(*t) for t in tables if config.modes or _is_routed(config, *t) or _state(cut, TableName(*t))]
     for lake in lake_merges(config, asked):
-        yield from _of(config.source, lake, reader, stand.get(str(lake.name)))
+        yield from _of(config.source, lake, reader, current.get(str(lake.name)))
 
 
 def _is_routed(config: SourceConfig, database: str, table: str) -> bool:
@@ -48,36 +48,37 @@ def _state(cut: Cut | None, table: str) -> bool:
     return cut is not None and any(one.table == table and one.mode not in (None, "append") for one in cut.tables)
 
 
-def _of(source: str, lake: LakeMerge, reader: SchemaReader, state: Mode | None) -> Iterator[Finding]:
-    """Yield what is to be said of one lake table."""
+def _of(source: str, lake: LakeMerge, reader: SchemaReader, current: Mode | None) -> Iterator[Finding]:
+    """Yield the findings about one lake table."""
     try:
-        wanted = lake.mode or "mirror"
+        configured = lake.mode or "mirror"
     except ConfigError as error:
         yield Finding("error", error.message, error.hint)
         return
-    if wanted == "mirror" and state in (None, "mirror"):
+    if configured == "mirror" and current in (None, "mirror"):
         return
-    if bare := _without_key(lake, reader):
-        if wanted not in ("mirror", "append"):
-            what = f"{', '.join(bare)}: without a primary key the list of changes is kept (append), not {wanted}"
+    if keyless := _without_key(lake, reader):
+        if configured not in ("mirror", "append"):
+            names = ", ".join(keyless)
+            what = f"{names}: without a primary key the list of changes is kept (append), not {configured}"
             yield Finding("warning", what, "Add a primary key at the source, or leave the table out of the rule.")
         return
-    if state is None or state == wanted:
-        yield Finding("ok", f"{', '.join(lake.tables)} → {lake.name}: {wanted}")
+    if current is None or current == configured:
+        yield Finding("ok", f"{', '.join(lake.tables)} → {lake.name}: {configured}")
         return
-    yield from _changed(source, lake, state, wanted)
+    yield from _changed(source, lake, current, configured)
 
 
 def _without_key(lake: LakeMerge, reader: SchemaReader) -> list[str]:
-    schemas = (reader.schema(share.database, share.name) for share in lake.shares)
+    schemas = (reader.schema(routed.database, routed.name) for routed in lake.routed_tables)
     return [schema.name for schema in schemas if schema is not None and not schema.primary_key]
 
 
-def _changed(source: str, lake: LakeMerge, state: Mode, wanted: Mode) -> Iterator[Finding]:
-    change = mode_change(state, wanted)
-    told = f"{lake.name} has the mode {state}, and the source file says {wanted}: {change.description}"
+def _changed(source: str, lake: LakeMerge, current: Mode, configured: Mode) -> Iterator[Finding]:
+    change = mode_change(current, configured)
+    what = f"{lake.name} has the mode {current}, and the source file says {configured}: {change.description}"
     if change.how == "in_place":
-        yield Finding("warning", told, f"Nothing to do; the next merge of {', '.join(lake.tables)} changes it.")
+        yield Finding("warning", what, f"Nothing to do; the next merge of {', '.join(lake.tables)} changes it.")
         return
     hint = f"cdc snapshot {source} {' '.join(table.in_shell for table in lake.tables)}"
-    yield Finding("error", told, f"Give it the mode {state} again; or drop the lake table and take it again: {hint}")
+    yield Finding("error", what, f"Give it the mode {current} again; or drop the lake table and take it again: {hint}")

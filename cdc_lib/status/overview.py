@@ -1,4 +1,4 @@
-"""What there is to see of a source: where it is, and what was looked at on its server."""
+"""The status of a source and the findings about its server."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.foreign import ForeignCommit
+from cdc_lib.model.observation import ServerObservation
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.results import Gauges, Status
 from cdc_lib.model.window import SnapshotTask
@@ -35,21 +36,23 @@ from cdc_lib.quarantine.tables import findings as quarantine_findings
 from cdc_lib.status.binlog_retention import look_ahead
 from cdc_lib.status.lag import Progress, lag_of
 from cdc_lib.status.mode_findings import mode_findings
+from cdc_lib.status.observation import observation_of
 from cdc_lib.store import layout
 from cdc_lib.store.complete import last_complete
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.foreign import noticed_commits
 from cdc_lib.store.manifests import find_manifest
+from cdc_lib.store.observations import note_server
 from cdc_lib.store.verified import last_verified
-from cdc_lib.store.windows import StoredWindow, stored_windows
+from cdc_lib.store.windows import StoredWindow, stored_windows, windows_after
 
 _LOOKED_AT = 10
-"""So many batches are opened at most to find a time: those without a change have none."""
+"""Maximum batches that are opened to find a commit time: a batch without changes has none."""
 
 
 def status_of(config: SourceConfig, credentials: Credentials, store: ObjectStore, cursors: CursorStore) -> Status:
-    """Return where a source stands; a server that cannot be reached leaves binlog_end and lag open."""
+    """Return the status of a source; binlog_end and lag are None if the server cannot be reached."""
     drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
     windows = stored_windows(store, config.source)
     batches = tuple(filter(None, (find_manifest(store, window.key) for window in windows[-5:])))
@@ -75,7 +78,7 @@ def status_of(config: SourceConfig, credentials: Credentials, store: ObjectStore
 
 
 def open_commits(store: ObjectStore, source: str, drain: Cursor | None) -> list[ForeignCommit]:
-    """Return the foreign commits whose tables were neither found equal to the source since nor read again."""
+    """Return the foreign commits since the last clean comparison or new snapshot of their tables."""
     noticed = noticed_commits(store, source)
     if not noticed:
         return []
@@ -90,9 +93,10 @@ def open_commits(store: ObjectStore, source: str, drain: Cursor | None) -> list[
 
 
 def gauges_of(config: SourceConfig, credentials: Credentials, store: ObjectStore, cursors: CursorStore) -> Gauges:
-    """Return the figures of a source that are watched.
+    """Return the monitored figures of a source.
 
-    For those who did something else: a server that cannot be asked is told of, and is no error.
+    They are a by-product of other steps: an unreachable server becomes a warning, not an error. What the server says is kept
+    in the store, for readers of the store alone.
     """
     drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
     here = config.at(*address_of(config, drain))
@@ -103,17 +107,32 @@ def gauges_of(config: SourceConfig, credentials: Credentials, store: ObjectStore
     except SourceError as error:
         lag = lag_seconds(store, drain, lake, None, published=published)
         return Gauges(None, lag, f"it is unknown when the server purges what is drained next: {error}")
-    left = None if outlook is None else 0.0 if outlook.forecast.purged else outlook.forecast.shortest
+    forecast = outlook.forecast if outlook is not None else None
+    if (seen := observation_of(config.source, facts, _needed(drain, lake), forecast, datetime.now(UTC))) is not None:
+        note_server(store, seen)
+    left = None if forecast is None else 0.0 if forecast.purged else forecast.shortest
     hours = None if left is None else left / 3600
     lag = lag_seconds(store, drain, lake, facts, published=published)
     return Gauges(hours, lag, outlook.warning if outlook else "")
+
+
+def observed(config: SourceConfig, credentials: Credentials, cursors: CursorStore) -> ServerObservation | None:
+    """Ask the server for what monitoring needs of it; None when it cannot be reached. Nothing is kept."""
+    drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
+    here = config.at(*address_of(config, drain))
+    facts = _facts_if_reachable(here, credentials)
+    if facts is None:
+        return None
+    outlook = look_ahead(here, credentials, facts, drain)
+    forecast = outlook.forecast if outlook is not None else None
+    return observation_of(config.source, facts, _needed(drain, lake), forecast, datetime.now(UTC))
 
 
 def _facts_if_reachable(config: SourceConfig, credentials: Credentials) -> ServerFacts | None:
     try:
         return facts_of(config.server, credentials)
     except SourceUnavailable:
-        # Status must also be seen while the server is down; a binlog_end of None says so.
+        # Status must also work while the server is down; binlog_end is None then.
         return None
 
 
@@ -122,19 +141,26 @@ def _head_and_pending(
 ) -> tuple[Position | None, int | None]:
     if facts is None:
         return None, None
-    here = None if drain is None or lake is None else _in_this_epoch(drain, lake)
+    here = None if drain is None or lake is None else in_this_epoch(drain, lake)
     if facts.binlog_end is None or here is None or not facts.identity.is_same_server(here.identity):
         return facts.binlog_end, None
     return facts.binlog_end, bytes_between(here.position, facts.files, facts.binlog_end)
 
 
-def _in_this_epoch(drain: Cursor, lake: Cursor) -> BinlogCheckpoint:
-    """Return from where on the lake lacks what the epoch of the drain cursor has."""
+def _needed(drain: Cursor | None, lake: Cursor | None) -> BinlogCheckpoint | None:
+    """Return from where on the lake needs the binlog; None before the first plan."""
+    if drain is None:
+        return None
+    return drain.checkpoint if lake is None else in_this_epoch(drain, lake)
+
+
+def in_this_epoch(drain: Cursor, lake: Cursor) -> BinlogCheckpoint:
+    """Return the position from which on the lake lacks changes of the drain cursor's epoch."""
     return drain.epoch_changes[-1].new_start if lake.epoch < drain.epoch and drain.epoch_changes else lake.checkpoint
 
 
 def _of_earlier_epochs(windows: Sequence[StoredWindow], drain: Cursor | None, lake: Cursor | None) -> int:
-    """Count the windows of earlier epochs that the lake does not have; those after the end of their epoch do not count."""
+    """Count the windows of earlier epochs that the lake must still merge; those after the end of their epoch do not count."""
     if drain is None or lake is None:
         return 0
     ended, here = ends(drain), Point.at(lake.epoch, lake.position)
@@ -143,9 +169,22 @@ def _of_earlier_epochs(windows: Sequence[StoredWindow], drain: Cursor | None, la
 
 
 def lag_seconds(
-    store: ObjectStore, drain: Cursor | None, lake: Cursor | None, facts: ServerFacts | None, *, published: bool
+    store: ObjectStore,
+    drain: Cursor | None,
+    lake: Cursor | None,
+    facts: ServerFacts | ServerObservation | None,
+    *,
+    published: bool,
 ) -> float | None:
-    """Return the age of the oldest change that is not in the lake; see :func:`cdc_lib.status.lag.lag_of`."""
+    """Return the age of the oldest change that is not in the lake; see :func:`cdc_lib.status.lag.lag_of`.
+
+    Args:
+        store: where the batches lie.
+        drain: the drain cursor; None before the first plan.
+        lake: the lake cursor; None before the first plan.
+        facts: what the server says now; None when it is not asked.
+        published: whether the lake has published a cut.
+    """
     if drain is None or lake is None:
         return None
     progress = Progress(
@@ -155,26 +194,26 @@ def lag_seconds(
         oldest=_oldest(store, drain, lake),
         merged=lake.event_time,
         complete=last_complete(store, lake.source),
-        begun=lake.moves[0].at if lake.moves else None,
+        began=lake.moves[0].at if lake.moves else None,
     )
     return lag_of(progress, datetime.now(UTC))
 
 
 def is_waiting(drain: Cursor, lake: Cursor) -> bool:
-    """Whether windows or snapshots are planned or acknowledged that the lake does not have."""
+    """Whether the lake lacks windows or snapshots that are planned or acknowledged."""
     return (drain.epoch, drain.position) != (lake.epoch, lake.position) or bool(
         drain.in_flight or unmerged(drain, lake)
     )
 
 
 def unmerged(drain: Cursor, lake: Cursor) -> list[SnapshotTask]:
-    """Return the snapshots that are not whole in the lake."""
+    """Return the snapshots that are not completely merged."""
     merged = {task.id: task.chunks for task in lake.snapshots}
     tasks = (task for task in drain.snapshots if not task.given_up)
     return [task for task in tasks if not task.complete or task.chunks > merged.get(task.id, 0)]
 
 
-def _at_head(lake: Cursor, facts: ServerFacts | None) -> bool | None:
+def _at_head(lake: Cursor, facts: ServerFacts | ServerObservation | None) -> bool | None:
     if facts is None or facts.binlog_end is None or not facts.identity.is_same_server(lake.identity):
         return None
     return lake.position == facts.binlog_end
@@ -182,8 +221,10 @@ def _at_head(lake: Cursor, facts: ServerFacts | None) -> bool | None:
 
 def _oldest(store: ObjectStore, drain: Cursor, lake: Cursor) -> datetime | None:
     """Return the time of the first change of the first batch that the lake does not have."""
-    at = Point.at(lake.epoch, lake.position)
-    ahead = (one for one in stored_windows(store, lake.source) if at < one.stop)
+    at, end = Point.at(lake.epoch, lake.position), Point.at(drain.epoch, drain.position)
+    if drain.in_flight:
+        end = Point.at(drain.epoch, drain.in_flight[-1].stop)
+    ahead = windows_after(store, lake.source, at, end)
     manifests = (find_manifest(store, one.key) for one in islice(ahead, _LOOKED_AT))
     times = [one.first_time for one in manifests if one is not None and one.first_time is not None][:1]
     firsts = (find_manifest(store, layout.chunk_manifest_key(task, 0)) for task in unmerged(drain, lake)[:_LOOKED_AT])
@@ -194,7 +235,7 @@ def _oldest(store: ObjectStore, drain: Cursor, lake: Cursor) -> datetime | None:
 def findings_of(
     config: SourceConfig, credentials: Credentials, store: ObjectStore, cursors: CursorStore
 ) -> list[Finding]:
-    """Return what was looked at on the server, each with what mends it.
+    """Return the findings about the server, each with a hint.
 
     Raises:
         SourceError: the server cannot be reached.
@@ -233,7 +274,7 @@ def findings_of(
 
 
 def missing_findings(store: ObjectStore, cursors: CursorStore, source: str) -> Iterator[Finding]:
-    """Yield what is missing between the cursors: one of them, or a batch that the lake needs next."""
+    """Yield a finding for a missing cursor, or for a missing batch that the lake needs next."""
     if (lost := lost_cursor(store, cursors, source)) is not None:
         yield Finding("error", lost.message, lost.hint)
     drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
@@ -244,7 +285,7 @@ def missing_findings(store: ObjectStore, cursors: CursorStore, source: str) -> I
 
 
 def stopped_findings(stopped: Stopped | None) -> Iterator[Finding]:
-    """Yield the tables that the last merge could not merge, each with what mends it."""
+    """Yield a finding for each table that the last merge could not merge, with a hint."""
     for one in stopped.tables if stopped is not None else ():
         tables = ", ".join(one.tables)
         yield Finding("error", f"{tables} stopped before {one.lake_table}: {one.what}", one.hint)

@@ -1,4 +1,4 @@
-"""What there is to say of the time until the server purges what the drain needs next."""
+"""The finding about the time until the server purges what the drain needs next."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _DRAIN = "Let the source drain. And on the server: "
 def judge_retention(
     facts: ServerFacts, keeping: BinlogExpiry, forecast: RetentionForecast, warning: timedelta
 ) -> Finding:
-    """Return a finding: a warning when little is left or nobody can say, an error when the file is gone.
+    """Return a finding: a warning if little time is left or it is unknown, an error if the file is purged.
 
     Args:
-        facts: of the server.
-        keeping: what makes it purge files.
-        forecast: of the drain cursor.
-        warning: what counts as little; three times what catching up takes does as well.
+        facts: facts of the server.
+        keeping: its purge limits.
+        forecast: forecast for the drain cursor.
+        warning: warn below this time, and below three times the catch-up time.
     """
     file = f"{forecast.position.file}, where the drain cursor is"
     if forecast.purged:
@@ -30,7 +30,9 @@ def judge_retention(
         )  # fmt: skip
     if forecast.is_short(warning):
         return Finding(
-            "warning", f"{_left(forecast)} {file}; {_backlog(forecast)}", _DRAIN + _statement(facts, keeping, forecast)
+            "warning",
+            f"{_time_left(forecast)} {file}; {_backlog(forecast)}",
+            _DRAIN + _statement(facts, keeping, forecast),
         )
     if forecast.unknown:
         hidden = "Ask who runs the server how long it keeps binlog files."
@@ -44,23 +46,23 @@ def judge_retention(
         return Finding(
             "ok", f"the server does not purge {file} automatically, as far as it shows; {_backlog(forecast)}"
         )
-    return Finding("ok", f"{_left(forecast)} {file}; {_backlog(forecast)}")
+    return Finding("ok", f"{_time_left(forecast)} {file}; {_backlog(forecast)}")
 
 
-def _left(forecast: RetentionForecast) -> str:
-    left = forecast.shortest or 0.0
-    if forecast.room_seconds is not None and left == forecast.room_seconds:
-        return f"by its size limit the server may purge in {_span(left)}, at the pace at which it writes now,"
-    if left == 0:
+def _time_left(forecast: RetentionForecast) -> str:
+    seconds = forecast.shortest or 0.0
+    if forecast.room_seconds is not None and seconds == forecast.room_seconds:
+        return f"by its size limit the server may purge in {_duration(seconds)}, at the pace at which it writes now,"
+    if seconds == 0:
         return "with its next rotation the server may purge"
-    return f"in {_span(left)}{' at the earliest' if forecast.still_written else ''} the server may purge"
+    return f"in {_duration(seconds)}{' at the earliest' if forecast.still_written else ''} the server may purge"
 
 
 def _backlog(forecast: RetentionForecast) -> str:
     text = f"{forecast.pending_bytes / 2**20:.1f} MiB are not drained"
     if forecast.catch_up_seconds is None:
         return text
-    return f"{text}, {_span(forecast.catch_up_seconds)} of work at the rate of the last backlog"
+    return f"{text}, {_duration(forecast.catch_up_seconds)} of work at the rate of the last backlog"
 
 
 def _statement(facts: ServerFacts, keeping: BinlogExpiry, forecast: RetentionForecast) -> str:
@@ -70,7 +72,7 @@ def _statement(facts: ServerFacts, keeping: BinlogExpiry, forecast: RetentionFor
     return lengthen(facts, keeping.seconds or 0.0)
 
 
-def _span(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 7200:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

@@ -1,1 +1,1 @@
-"""Object storage: where batches, cursors and cuts lie, in a local folder or after the S3 protocol."""
+"""Object storage of batches, cursors and cuts: a local folder or S3."""

@@ -1,4 +1,4 @@
-"""Where it is kept when the lake of a source last had everything: one small document, written over by the next plan."""
+"""Stores when the lake of a source last had every change: one small document, which the next plan overwrites."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cdc_lib.store import documents, layout
 
 
 def last_complete(store: ObjectStore, source: str) -> datetime | None:
-    """Return when the lake was last seen to have everything; None when it never was."""
+    """Return when the lake last had every change; None if it never had."""
     found = documents.find(Complete, store, layout.complete_key(source))
     return found.at if found is not None else None
 
 
 def note_complete(store: ObjectStore, source: str, at: datetime) -> None:
-    """Write that the lake had everything."""
+    """Store that the lake had every change at a time."""
     store.put(layout.complete_key(source), documents.dump(Complete(source, at)))

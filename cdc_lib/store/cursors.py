@@ -1,7 +1,7 @@
-"""Where cursors live: one small JSON document each, swapped by compare-and-swap.
+"""Stores cursors: one small JSON document each, updated by compare-and-swap.
 
-Law 4's other half: :mod:`cdc_lib.model.cursor` says which moves there are; the stores here let exactly one writer make the
-next one. No lock is held and no clock is read, so a writer that dies leaves nothing to clean up.
+Law 4: :mod:`cdc_lib.model.cursor` defines the valid moves; the stores here let exactly one writer make the next one. There are
+no locks and no clocks, so a crashed writer leaves nothing to clean up.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _SUFFIX = ".json"
 
 
 class ObjectCursorStore:
-    """A cursor is one object, whose etag fences its writers; works over every object store alike.
+    """Stores each cursor as one object; its etag fences concurrent writers. Works with every object store.
 
     Args:
-        store: where the objects lie.
+        store: the object store.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -39,13 +39,13 @@ class ObjectCursorStore:
         return found[0] if found else None
 
     def swap(self, old: Cursor | None, new: Cursor) -> Cursor:
-        """Put ``new`` in the place of ``old``; see :class:`cdc_lib.ports.CursorStore`."""
+        """Replace ``old`` with ``new``; see :class:`cdc_lib.ports.CursorStore`."""
         mine = successor(old, new)
         try:
             if self._write(old, mine):
                 return mine
         except StoreUnavailable:
-            # The write may have been done, and only its answer lost: the writer in the document tells.
+            # Perhaps only the response was lost: the writer id in the document shows whether the write was done.
             if self._is_stored(mine):
                 return mine
             raise
@@ -56,12 +56,12 @@ class ObjectCursorStore:
 
     def remove(self, cursor: Cursor) -> None:
         """Remove a cursor as it was loaded; see :class:`cdc_lib.ports.CursorStore`."""
-        # Stores have no conditional delete: whoever loaded it is fenced by a generation of its own first.
+        # Stores have no conditional delete: a new generation fences all processes that loaded the cursor first.
         fenced = self.swap(cursor, cursor)
         self._store.delete([layout.cursor_key(fenced.source, fenced.consumer)])
 
     def consumers(self, source: str) -> Sequence[str]:
-        """Return the names of all consumers of a source, in the order of the alphabet."""
+        """Return the names of all consumers of a source, sorted."""
         prefix = layout.cursors_prefix(source)
         names = (info.key.removeprefix(prefix) for info in self._store.list(prefix))
         return [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX) and "/" not in name]
@@ -92,12 +92,12 @@ class ObjectCursorStore:
         try:
             held = self.load(mine.source, mine.consumer)
         except StoreUnavailable:
-            return False  # nothing can be known now; the caller raises the first failure, which may be retried
+            return False  # unknown; the caller raises the first failure, which may be retried
         return held is not None and held.writer == mine.writer
 
 
-def begun(cursors: CursorStore, source: str, consumer: str) -> Cursor:
-    """Return a cursor that must be there.
+def required_cursor(cursors: CursorStore, source: str, consumer: str) -> Cursor:
+    """Return a cursor that must exist.
 
     Raises:
         CursorMoved: nothing was planned yet.
@@ -109,7 +109,7 @@ def begun(cursors: CursorStore, source: str, consumer: str) -> Cursor:
 
 
 def successor(old: Cursor | None, new: Cursor) -> Cursor:
-    """Return what is written when ``new`` takes the place of ``old``: the next generation, with a writer of its own.
+    """Return the document that replaces ``old`` with ``new``: the next generation, with a new writer id.
 
     Raises:
         ConfigError: they are of different sources or consumers.
@@ -117,7 +117,7 @@ def successor(old: Cursor | None, new: Cursor) -> Cursor:
     if old is not None and (old.source, old.consumer) != (new.source, new.consumer):
         raise ConfigError(
             f"the {old.consumer} cursor of source {old.source} cannot become another one",
-            hint="Create the other cursor automatically.",
+            hint="Create the other cursor separately.",
             source=new.source,
             consumer=new.consumer,
         )
@@ -126,12 +126,12 @@ def successor(old: Cursor | None, new: Cursor) -> Cursor:
 
 def is_same(held: Cursor, old: Cursor) -> bool:
     """Whether a stored cursor is the one that was loaded."""
-    # The writer too: a cursor that was removed and made again counts its generations from one again.
+    # The writer too: a cursor that was removed and created again restarts its generations at 1.
     return (held.generation, held.writer) == (old.generation, old.writer)
 
 
 def moved(old: Cursor | None, mine: Cursor, held: Cursor | None) -> CursorMoved:
-    """Return the error of a swap that lost, with who won."""
+    """Return the error of a lost swap, which names the winner."""
     last = held.moves[-1] if held and held.moves else None
     return CursorMoved(
         f"the {mine.consumer} cursor was changed after this task loaded it",

@@ -1,4 +1,4 @@
-"""Where cuts live: one document for each merge, written once."""
+"""Stores cuts: one document for each merge, written once."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
 KEPT_CUTS = 100
-"""So many of the last cuts stay whatever their age."""
+"""Number of the last cuts that are kept at any age."""
 
 THIN_AT_ONCE = 20
-"""Fewer cuts are not worth a request."""
+"""Minimum number of cuts for thinning."""
 
 
 def last_cut(store: ObjectStore, source: str) -> Cut | None:
     """Return the cut at the furthest position, or None before the first.
 
-    Keys sort as positions do. Merges of snapshot chunks may publish several cuts at one position: tables only come to those,
-    and that is looked at before the time, because clocks jump.
+    Keys sort like positions. Merges of snapshot chunks may publish several cuts at one position: the last one has the most
+    tables. The number of tables is compared before the time, because clocks jump.
     """
     return _furthest(store, [info.key for info in store.list(layout.cuts_prefix(source))])
 
@@ -34,9 +34,9 @@ def _furthest(store: ObjectStore, keys: list[str]) -> Cut | None:
 
 
 def last_cut_by(store: ObjectStore, source: str, epoch: int, position: Position) -> Cut | None:
-    """Return the last cut at a position or before it; None where none is kept.
+    """Return the last cut at or before a position; None if none is stored.
 
-    A lake that came back from a backup, with the lake cursor of that time, lacks what later cuts name.
+    A lake and lake cursor that were restored from a backup do not have the snapshots of later cuts.
     """
     last = last_cut(store, source)
     if last is None or Point.at(last.epoch, last.position) <= Point.at(epoch, position):
@@ -52,24 +52,24 @@ def cuts_since(store: ObjectStore, source: str, since: datetime) -> list[Cut]:
 
 
 def last_cuts(store: ObjectStore, source: str, limit: int) -> list[Cut]:
-    """Return the cuts at the furthest positions, in order; only these are read.
+    """Return the last cuts by position, in order; only these are read.
 
     Args:
-        store: where they lie.
+        store: the object store.
         source: name of the source.
-        limit: how many at most.
+        limit: maximum number.
     """
     found = sorted(store.list(layout.cuts_prefix(source)), key=lambda info: (place_of(info.key), info.modified))
     return [cut for info in found[-limit:] if (cut := documents.find(Cut, store, info.key)) is not None]
 
 
 def named_snapshots(store: ObjectStore, source: str, since: datetime | None = None) -> frozenset[int]:
-    """Return the lake snapshots that the cuts of a source name.
+    """Return the lake snapshots that the cuts of a source reference.
 
     Args:
-        store: where they lie.
+        store: the object store.
         source: name of the source.
-        since: a time (UTC); of the cuts that were written before, only the last one counts. None for all cuts.
+        since: a time (UTC); of the cuts that were written before, only the last one is used. None for all cuts.
     """
     cuts = cuts_since(store, source, since or datetime.min.replace(tzinfo=UTC))
     if since is not None and (last := last_cut(store, source)) is not None:
@@ -78,14 +78,14 @@ def named_snapshots(store: ObjectStore, source: str, since: datetime | None = No
 
 
 def thin_cuts(store: ObjectStore, source: str, now: datetime) -> int:
-    """Remove cuts so that their number stays bounded however often a source runs; returns how many went.
+    """Remove cuts so that their number is bounded at any schedule; returns how many were removed.
 
-    The last ones and all of the furthest place stay, then one for each hour, then one for each day.
+    Kept are the last ones and all at the last position, then one for each hour, then one for each day.
 
     Args:
-        store: where they lie.
+        store: the object store.
         source: name of the source.
-        now: the time (UTC).
+        now: current time (UTC).
     """
     found = {info.key: info.modified for info in store.list(layout.cuts_prefix(source))}
     if len(found) <= KEPT_CUTS + THIN_AT_ONCE:
@@ -100,7 +100,7 @@ def thin_cuts(store: ObjectStore, source: str, now: datetime) -> int:
 
 
 def place_of(key: str) -> str:
-    """Return a key without the hash that tells the merges of one position apart."""
+    """Return a key without the hash that distinguishes the merges at one position."""
     return key.rpartition("-")[0]
 
 
@@ -110,11 +110,11 @@ def cut_of(store: ObjectStore, source: str, merge_id: str) -> Cut | None:
 
 
 def publish(store: ObjectStore, cut: Cut) -> Cut:
-    """Write the cut unless this merge published one before; return the one that is published."""
+    """Write the cut if this merge has not published one; return the published one."""
     key = layout.cut_key(cut.source, cut.merge_id)
     if store.put_if_absent(key, documents.dump(cut)):
         return cut
     state = documents.find(Cut, store, key)
     if state is None:
-        raise CorruptBatch("the cut was there a moment ago and is gone", hint="Merge again.", key=key)
+        raise CorruptBatch("a cut was removed right after it was found", hint="Merge again.", key=key)
     return state

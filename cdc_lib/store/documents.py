@@ -1,7 +1,7 @@
-"""The model as JSON that a person can read, and back, without loss.
+"""Serializes the model as readable JSON, and parses it, without loss.
 
-Every document begins with its ``format_version`` and its ``kind``. What an older or newer version of this library wrote
-differently is refused by name: a field that is left out of account may be the one that keeps two tasks apart.
+Every document begins with its ``format_version`` and its ``kind``. A document with unknown fields is refused, with their names:
+an ignored field could be the one that prevents a conflict of two tasks.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.foreign import ForeignCommits
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import Cut, MergePlan
+from cdc_lib.model.observation import DrainObservation, ServerObservation
 from cdc_lib.model.raw_event import RawFacts
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.model.verify import Report, Verified
@@ -25,7 +26,7 @@ from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
 from cdc_lib.ports import ObjectStore
 
 FORMAT_VERSION = 1
-"""Counts the changes of these documents that an older version of this library could not read rightly."""
+"""Incremented when older versions of this library can no longer read the documents correctly."""
 
 Document = (
     Cursor
@@ -41,8 +42,10 @@ Document = (
     | Stopped
     | ForeignCommits
     | Complete
+    | ServerObservation
+    | DrainObservation
 )
-"""What can be written."""
+"""Kinds of documents."""
 
 T = TypeVar("T", bound=Document)
 
@@ -60,6 +63,8 @@ _KINDS: dict[type[Any], str] = {
     Stopped: "stopped",
     ForeignCommits: "foreign_commits",
     Complete: "complete",
+    ServerObservation: "server_observation",
+    DrainObservation: "drain_observation",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 
@@ -73,12 +78,12 @@ def load(kind: type[T], data: bytes, where: str) -> T:
     """Read a document.
 
     Args:
-        kind: the class that is expected, for example ``Cursor``.
-        data: what :func:`dump` gave.
+        kind: the expected class, for example ``Cursor``.
+        data: bytes of :func:`dump`.
         where: key or URL of the object, for messages.
 
     Raises:
-        CorruptBatch: it is another kind, another format, cut short, or has fields that are not known here.
+        CorruptBatch: it has another kind or format, is truncated, or has unknown fields.
     """
     try:
         plain = from_json(data)
@@ -88,7 +93,7 @@ def load(kind: type[T], data: bytes, where: str) -> T:
 
 
 def find(kind: type[T], store: ObjectStore, key: str) -> T | None:
-    """Read the document under a key; None where there is none.
+    """Read the document under a key; None if it does not exist.
 
     Raises:
         CorruptBatch: as in :func:`load`.
@@ -98,13 +103,13 @@ def find(kind: type[T], store: ObjectStore, key: str) -> T | None:
 
 
 def to_plain(model: Document) -> dict[str, Any]:
-    """Return a document as dicts, lists, texts and numbers: what an XCom or JSON can carry."""
+    """Return a document as dicts, lists, texts and numbers, for XCom or JSON."""
     fields = _ADAPTERS[type(model)].dump_python(model, mode="json")
     return {"format_version": FORMAT_VERSION, "kind": _KINDS[type(model)], **fields}
 
 
 def unit_from_plain(plain: dict[str, Any]) -> DrainUnit:
-    """Return the window or snapshot task that :func:`to_plain` was given.
+    """Return the window or snapshot task from the result of :func:`to_plain`.
 
     Raises:
         CorruptBatch: it is neither.
@@ -127,12 +132,12 @@ def _from_plain(kind: type[T], plain: object, where: str) -> T:
     if name != _KINDS[kind]:
         raise _corrupt(kind, where, f"it is a {name}")
     try:
-        # Strict JSON mode: no text is taken for a number, and dates are read from their text.
+        # Strict JSON mode: no text is accepted as a number, and dates are parsed from their text.
         model: T = _ADAPTERS[kind].validate_json(to_json(fields), strict=True)
     except (ValidationError, ConfigError) as error:
         raise _corrupt(kind, where, _first_fault(error)) from error
     known = _ADAPTERS[kind].dump_python(model, mode="json")
-    # What is equal holds nothing unknown; to look for it by name takes longer than all the rest.
+    # An equal document has no unknown fields; searching them by name is slower than the rest of this function.
     if fields != known and (unknown := _unknown(fields, known)):
         raise _corrupt(kind, where, f"it has fields that are not known here: {', '.join(unknown)}")
     return model
@@ -154,7 +159,7 @@ def _first_fault(error: ValidationError | ConfigError) -> str:
 
 
 def _unknown(found: object, known: object, path: str = "") -> list[str]:
-    """Return the paths of the fields that the model did not take up."""
+    """Return the paths of the fields that the model does not have."""
     if isinstance(found, dict) and isinstance(known, dict):
         inner = (_unknown(v, known[k], f"{path}{k}.") if k in known else [f"{path}{k}"] for k, v in found.items())
     elif isinstance(found, list) and isinstance(known, list):

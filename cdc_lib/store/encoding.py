@@ -1,8 +1,8 @@
-"""How the columns of a Parquet file are encoded, chosen by what its first row group holds.
+"""Chooses the encodings of a Parquet file's columns from its first row group.
 
-A dictionary where few values repeat; differences where numbers grow by steps of nearly one size, as generated keys, times and
-places in the binlog do; no compression where zstd would save little, which is where it takes longest (digests,
-random numbers). The choice is a function of the rows alone, so that a window drained twice still gives the same bytes.
+Dictionary encoding where few values repeat. Delta encoding where numbers grow in nearly equal steps, as generated keys, times and
+binlog offsets do. No compression where zstd saves little, which is where it is slowest (digests, random numbers). The
+choice depends on the rows alone, so that draining a window twice gives the same bytes.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ import pyarrow.compute as pc
 from cdc_lib.model.manifest import EPOCH, FILE, GTID, OP, ROW
 
 _FEWEST_ROWS = 512
-"""With fewer the choice costs more than it saves."""
-_ROWS_LOOKED_AT = 4096
+"""Minimum rows: with fewer, the choice costs more than it saves."""
+_SAMPLE_ROWS = 4096
 _REPEATS = 2
-"""A dictionary pays when each value stands this often among the few rows looked at; in all rows it will more often."""
+"""Minimum occurrences of each value in the sampled rows for a dictionary; in all rows there are more."""
 _LEAST_WIDTH = 32
-"""In bits: narrower numbers repeat."""
-_BYTES_LOOKED_AT = 16 * 1024
+"""Minimum bits for delta encoding: narrower numbers repeat."""
+_SAMPLE_BYTES = 16 * 1024
 _LEAST_BYTES = 4096
-"""Less tells nothing about how well a column compresses."""
+"""Minimum bytes of a sample that shows how well a column compresses."""
 _WORTH = 0.8
-"""Compressed to more than this part of its size, a column is better left as it is."""
+"""Maximum ratio of compressed to plain size; above it a column is not compressed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """What a Parquet writer is told.
+    """Encoding options of a Parquet writer.
 
     Args:
-        dictionary: columns with a dictionary.
-        others: encodings of columns without one, where it is not the plain one.
+        dictionary: columns with dictionary encoding.
+        others: encodings of other columns, if not plain.
         compression: zstd or none, by column.
-        levels: zstd level, by column that is compressed.
+        levels: zstd level, by compressed column.
     """
 
     dictionary: list[str]
@@ -47,7 +47,7 @@ class Encoding:
 
 
 def choose(rows: pa.Table, level: int) -> Encoding:
-    """Return how to encode a file that begins with these rows.
+    """Return the encoding of a file that begins with these rows.
 
     Args:
         rows: the first row group.
@@ -81,16 +81,16 @@ def choose(rows: pa.Table, level: int) -> Encoding:
 def _repeats(column: pa.ChunkedArray) -> bool:
     if pa.types.is_dictionary(column.type):
         return bool(len(column.chunk(0).dictionary) * _REPEATS <= len(column))
-    looked_at = column.slice(0, _ROWS_LOOKED_AT)
-    return bool(pc.count_distinct(looked_at, mode="all").as_py() * _REPEATS <= len(looked_at))
+    sample = column.slice(0, _SAMPLE_ROWS)
+    return bool(pc.count_distinct(sample, mode="all").as_py() * _REPEATS <= len(sample))
 
 
 def _steps_alike(column: pa.ChunkedArray) -> bool:
-    """Whether the differences of neighbours vary by little, against the width of the numbers themselves."""
+    """Whether the differences of neighbours vary little, compared to the width of the numbers."""
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)) or kind.bit_width < _LEAST_WIDTH:
         return False
-    values = column.slice(0, _ROWS_LOOKED_AT).drop_null().cast(f"int{kind.bit_width}", safe=False).to_numpy()
+    values = column.slice(0, _SAMPLE_ROWS).drop_null().cast(f"int{kind.bit_width}", safe=False).to_numpy()
     if len(values) < _FEWEST_ROWS:
         return False
     steps = np.diff(values)
@@ -98,9 +98,9 @@ def _steps_alike(column: pa.ChunkedArray) -> bool:
 
 
 def _shrinks(column: pa.ChunkedArray, zstd: pa.Codec) -> bool:
-    """Whether compression is worth it; a decimal's buffer is not what the file will hold, and it always is."""
+    """Whether compression saves enough. Decimals always count: their buffer differs from the file's bytes."""
     values = column.chunk(0).buffers()[-1] if column.num_chunks else None
     if pa.types.is_decimal(column.type) or values is None or values.size < _LEAST_BYTES:
         return True
-    begin = values.slice(0, min(values.size, _BYTES_LOOKED_AT))
+    begin = values.slice(0, min(values.size, _SAMPLE_BYTES))
     return bool(zstd.compress(begin).size <= _WORTH * begin.size)

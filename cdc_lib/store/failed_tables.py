@@ -1,4 +1,4 @@
-"""Where the tables are kept that stopped in the last merge: one small document, which goes when a merge ends well."""
+"""Stores the tables that stopped in the last merge: one small document, which a successful merge removes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from cdc_lib.store import documents, layout
 
 
 def last_stopped(store: ObjectStore, source: str) -> Stopped | None:
-    """Return what stopped in the last merge; None when nothing did."""
+    """Return the tables that stopped in the last merge; None if there are none."""
     return documents.find(Stopped, store, layout.stopped_key(source))
 
 
 def keep_stopped(store: ObjectStore, stopped: Stopped) -> None:
-    """Write it in the place of what stood there; without a table, remove that."""
+    """Replace the stored document; without tables, remove it."""
     key = layout.stopped_key(stopped.source)
     if stopped.tables:
         store.put(key, documents.dump(stopped))

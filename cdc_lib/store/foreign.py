@@ -1,4 +1,4 @@
-"""Where the foreign commits are kept that merges came upon: one small document for each source."""
+"""Stores the foreign commits that merges found: one small document for each source."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cdc_lib.store import documents, layout
 
 
 def noticed_commits(store: ObjectStore, source: str) -> list[ForeignCommit]:
-    """Return the foreign commits that merges came upon, oldest first."""
+    """Return the foreign commits that merges found, oldest first."""
     found = documents.find(ForeignCommits, store, layout.foreign_key(source))
     return list(found.commits) if found is not None else []
 
 
 def note_commits(store: ObjectStore, source: str, found: Sequence[ForeignCommit]) -> None:
-    """Add foreign commits; one that is known already keeps the time when it was noticed."""
+    """Add foreign commits; a known one keeps its ``noticed_at``."""
     if not found:
         return
     before = noticed_commits(store, source)

@@ -1,4 +1,4 @@
-"""A file whose size and digest are known when it is written."""
+"""A file that computes its size and digest while it is written."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, BinaryIO
 
 
 class HashedFile(io.RawIOBase):
-    """Counts and hashes what goes through it to a file.
+    """Counts and hashes the bytes that are written to a file.
 
     Args:
-        file: takes the bytes, until ``abandoned`` is set.
+        file: the file; it is no longer written to once ``abandoned`` is set.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -23,11 +23,11 @@ class HashedFile(io.RawIOBase):
         self.abandoned = False
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:
-        """Take bytes and return how many."""
+        """Write bytes and return how many."""
         view = memoryview(data)
         self.size += view.nbytes
         if not self.abandoned:
@@ -36,5 +36,5 @@ class HashedFile(io.RawIOBase):
         return view.nbytes
 
     def tell(self) -> int:
-        """Return how many bytes were taken."""
+        """Return how many bytes were written."""
         return self.size

@@ -1,4 +1,4 @@
-"""Where everything lies below the base of an object store. No other file joins keys.
+"""The object keys of a source, relative to the base of the store. No other file joins keys.
 
 ::
 
@@ -17,7 +17,7 @@
     <source>/schemas/<epoch>/tables/<database.table>/<file>.<offset>-<kind>.json
     <source>/schemas/<epoch>/databases/<database>/<file>.<offset>-<kind>.json
 
-Epochs and chunks are six digits wide, so that a listing comes in the order of the stream.
+Epochs and chunks have six digits, so that a listing is in the order of the stream.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask, Window
 
 MANIFEST = "manifest.json"
-"""Name of the document that makes a batch exist."""
+"""File name of a batch's manifest."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,149}")
 
@@ -51,13 +51,13 @@ def _name(what: str, name: str) -> str:
 def table_folder(table: str) -> str:
     """Return a table as one part of a key: ``shop.orders``, see :func:`cdc_lib.model.folder.folder_of`.
 
-    The manifest holds the name as it is; nothing reads it back from a key.
+    The manifest has the original name; a key is never parsed for it.
     """
     return folder_of(*TableName.parse(table).pair)
 
 
 def batches_prefix(source: str, epoch: int | None = None) -> str:
-    """Return what the keys of all batches of the binlog begin with, of one epoch if it is given."""
+    """Return the prefix of all binlog batches, or of those of one epoch."""
     prefix = f"{_name('source', source)}/batches/"
     return prefix if epoch is None else f"{prefix}{epoch:06d}/"
 
@@ -68,22 +68,22 @@ def manifest_key(window: Window) -> str:
 
 
 def snapshots_prefix(source: str) -> str:
-    """Return what the keys of all snapshot chunks begin with."""
+    """Return the prefix of all snapshot chunks."""
     return f"{_name('source', source)}/snapshots/"
 
 
 def snapshot_prefix(task: SnapshotTask) -> str:
-    """Return what the keys of all chunks of all tables begin with whose snapshots were asked for at the same place."""
+    """Return the prefix of the chunks of all tables with this snapshot id."""
     return f"{snapshots_prefix(task.source)}{_name('snapshot', task.snapshot_id)}/"
 
 
 def chunks_prefix(task: SnapshotTask) -> str:
-    """Return what the keys of all chunks of one table's snapshot begin with."""
+    """Return the prefix of the chunks of one table's snapshot."""
     return f"{snapshot_prefix(task)}{table_folder(task.name)}/"
 
 
 def chunk_of(key: str) -> tuple[str, int] | None:
-    """Return the prefix of a table's chunks and the chunk's number, for the key of a chunk's manifest; None for another."""
+    """Return the chunks' prefix and the chunk number from the key of a chunk's manifest; None for another key."""
     folder, _, name = key.rpartition("/")
     prefix, _, number = folder.rpartition("/")
     return (f"{prefix}/", int(number)) if name == MANIFEST and number.isdigit() else None
@@ -95,12 +95,12 @@ def chunk_manifest_key(task: SnapshotTask, number: int) -> str:
 
 
 def reselected_key(source: str, table: str, token: str) -> str:
-    """Return where the manifest would be of rows that a merge re-selects: it is never written."""
+    """Return the key of a manifest for re-selected rows; that manifest is never written."""
     return f"{snapshots_prefix(source)}reselect/{table_folder(table)}/{token}/{MANIFEST}"
 
 
 def key_of(manifest: Manifest) -> str:
-    """Return the key under which a manifest belongs."""
+    """Return the key of a manifest."""
     if manifest.window is not None:
         return manifest_key(manifest.window)
     if manifest.chunk is None:
@@ -111,32 +111,32 @@ def key_of(manifest: Manifest) -> str:
 
 
 def part_path(table: str, number: int) -> str:
-    """Return where a window's Parquet file of one table lies below the folder of its manifest."""
+    """Return the path of a table's Parquet file in a window, below the folder of the manifest."""
     return f"{table_folder(table)}/{chunk_part_path(number)}"
 
 
 def prepared_path(table: str, number: int) -> str:
-    """Return where a window's Parquet file of a table's prepared XA transactions lies below the manifest's folder."""
+    """Return the path of a table's Parquet file of prepared XA transactions, below the folder of the manifest."""
     return f"{table_folder(table)}/prepared-{number:05d}.parquet"
 
 
 def chunk_part_path(number: int) -> str:
-    """Return where a chunk's Parquet file lies below the folder of its manifest."""
+    """Return the path of a chunk's Parquet file, below the folder of its manifest."""
     return f"part-{number:05d}.parquet"
 
 
 def raw_events_path() -> str:
-    """Return where the raw events of a whole window lie below the folder of its manifest."""
+    """Return the path of a window's raw events, below the folder of its manifest."""
     return "raw/events.zst"
 
 
 def raw_facts_path(digest: str) -> str:
-    """Return where that lies which is needed to decode them: two drains may get other answers of the server."""
+    """Return the path of the facts for decoding them; it has a digest, because two drains may read different facts."""
     return f"raw/facts-{digest[:16]}.json"
 
 
 def beside(manifest: str, path: str) -> str:
-    """Return the key of a file whose path its manifest gives.
+    """Return the key of a file that its manifest names.
 
     Args:
         manifest: key of the manifest.
@@ -147,12 +147,12 @@ def beside(manifest: str, path: str) -> str:
 
 
 def manifest_in(folder: str) -> str:
-    """Return the key of the manifest of a batch that lies in a folder."""
+    """Return the key of the manifest in a batch's folder."""
     return f"{folder}/{MANIFEST}"
 
 
 def cursors_prefix(source: str) -> str:
-    """Return what the keys of all cursors of a source begin with."""
+    """Return the prefix of all cursors of a source."""
     return f"{_name('source', source)}/cursors/"
 
 
@@ -162,17 +162,17 @@ def cursor_key(source: str, consumer: str) -> str:
 
 
 def replaced_cursors_prefix(source: str, consumer: str) -> str:
-    """Return what the keys of all documents begin with that stood in the place of a cursor before."""
+    """Return the prefix of the replaced documents of a cursor."""
     return f"{cursors_prefix(source)}replaced/{_name('consumer', consumer)}/"
 
 
 def replaced_cursor_key(cursor: Cursor) -> str:
-    """Return where a cursor document is kept after another took its place."""
+    """Return the key of a cursor document after its replacement."""
     return f"{replaced_cursors_prefix(cursor.source, cursor.consumer)}{cursor.generation:06d}-{cursor.writer[:8] or 'nobody'}.json"
 
 
 def cuts_prefix(source: str) -> str:
-    """Return what the keys of all cuts of a source begin with."""
+    """Return the prefix of all cuts of a source."""
     return f"{_name('source', source)}/cuts/"
 
 
@@ -182,7 +182,7 @@ def cut_key(source: str, merge_id: str) -> str:
 
 
 def verified_prefix(source: str) -> str:
-    """Return what the keys of all comparisons with a source begin with."""
+    """Return the prefix of all comparisons with a source."""
     return f"{_name('source', source)}/verified/"
 
 
@@ -197,31 +197,46 @@ def stopped_key(source: str) -> str:
 
 
 def complete_key(source: str) -> str:
-    """Return the key of when the lake of a source last had everything."""
+    """Return the key of the document with the time when the lake last had every change."""
     return f"{_name('source', source)}/complete.json"
 
 
+def server_observation_key(source: str) -> str:
+    """Return the key of what the last plan of a source saw at the server."""
+    return f"{_name('source', source)}/observed/server.json"
+
+
+def drain_observation_key(source: str) -> str:
+    """Return the key of the last unit of a source that was drained."""
+    return f"{_name('source', source)}/observed/drain.json"
+
+
 def foreign_key(source: str) -> str:
-    """Return the key of the foreign commits that merges of a source came upon."""
+    """Return the key of the foreign commits that merges of a source found."""
     return f"{_name('source', source)}/foreign.json"
 
 
 VersionKind = Literal["ddl", "lost", "read"]
-"""How a schema version came about: followed from a statement, not known from here on, read from the server.
+"""Origin of a schema version: derived from a DDL statement, unknown from here on, or read from the server.
 
-In the order in which they sort: at one position what was read counts before what was lost.
+In sort order: at one position a version that was read wins over an unknown one.
 """
 
 
 def schemas_prefix(source: str, epoch: int) -> str:
-    """Return what the keys of all schema versions of an epoch begin with."""
+    """Return the prefix of all schema versions of an epoch."""
     return f"{_name('source', source)}/schemas/{epoch:06d}/"
 
 
 def versions_prefix(source: str, epoch: int, database: str, table: str) -> str:
-    """Return what the keys of a table's versions begin with; of the database's own when the table is empty."""
+    """Return the prefix of a table's schema versions; of the database's if the table is empty."""
     name = f"tables/{table_folder(TableName(database, table))}" if table else f"databases/{folder_of(database)}"
     return f"{schemas_prefix(source, epoch)}{name}/"
+
+
+def table_versions_prefix(source: str, epoch: int, table: str) -> str:
+    """Return what the keys of the versions of a table begin with, which is named as :class:`TableName` writes it."""
+    return versions_prefix(source, epoch, *TableName.parse(table).pair)
 
 
 def version_key(version: SchemaVersion) -> str:

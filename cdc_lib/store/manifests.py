@@ -1,4 +1,4 @@
-"""The manifests of batches: each is written once, and tells that its batch is whole."""
+"""Stores the manifests of batches: each is written once, and makes its batch complete."""
 
 from __future__ import annotations
 
@@ -21,31 +21,29 @@ def find_manifest(store: ObjectStore, key: str) -> Manifest | None:
 
 
 def load_manifest(store: ObjectStore, key: str) -> Manifest:
-    """Return a manifest that was there a moment ago.
+    """Return a manifest that must exist.
 
     Raises:
-        BatchesMissing: it is not there any more.
+        BatchesMissing: it was removed.
         CorruptBatch: it is no manifest.
     """
     found = find_manifest(store, key)
     if found is None:
-        raise BatchesMissing(
-            "a batch was there a moment ago and is gone", hint="Look again: `cdc consumers list`.", key=key
-        )
+        raise BatchesMissing("a batch was removed while it was read", hint="Look again: `cdc consumers list`.", key=key)
     return found
 
 
 def publish_manifest(store: ObjectStore, key: str, manifest: Manifest) -> Manifest:
-    """Write a manifest; return the one that is stored, which may be somebody else's.
+    """Write a manifest if the key is free; return the stored one, which another task may have written.
 
     Raises:
-        BatchMismatch: it was removed in the same moment.
+        BatchMismatch: it was removed at the same time.
     """
     if store.put_if_absent(key, documents.dump(manifest)):
         return manifest
     stored = find_manifest(store, key)
     if stored is None:
-        raise BatchMismatch("a manifest was there and is gone", hint="Drain the unit again.", key=key)
+        raise BatchMismatch("a manifest was removed right after it was found", hint="Drain the unit again.", key=key)
     return stored
 
 
@@ -58,9 +56,9 @@ def chunks_of(store: ObjectStore, task: SnapshotTask) -> list[Manifest]:
 
 
 def count_chunks(store: ObjectStore, tasks: Sequence[SnapshotTask]) -> list[tuple[SnapshotTask, int]]:
-    """Return of each snapshot how many of its chunks are stored, up to the first that is missing; no manifest is read.
+    """Return how many chunks of each snapshot are stored, up to the first missing one; no manifest is read.
 
-    The store is asked once per snapshot id, however many tables have one of it.
+    The store is listed once per snapshot id, for all of its tables.
     """
     numbers: dict[str, set[int]] = {}
     for prefix in sorted({layout.snapshot_prefix(task) for task in tasks}):

@@ -1,4 +1,4 @@
-"""Row groups into Parquet files of a batch, encoded on a thread of their own while the next rows are decoded."""
+"""Writes the Parquet files of a batch; a second thread encodes row groups while the next rows are decoded."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_lib.model.manifest import ABSENT, DataFile
+from cdc_lib.model.manifest import ABSENT, OP, DataFile
+from cdc_lib.model.row_counts import NO_ROWS, RowCounts
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.encoding import choose
 from cdc_lib.store.hashed import HashedFile
 
 _GROUPS_IN_FLIGHT = 2
-"""Row groups that wait for the encoder; bounds the memory."""
+"""Maximum row groups that wait for the encoder; bounds the memory."""
 
 
 @dataclass(slots=True)
@@ -35,19 +37,20 @@ class _Part:
     renames: int
     rows: int = 0
     partial_rows: int = 0
+    counts: RowCounts = NO_ROWS
 
     def abandon(self) -> None:
-        """Close the writer into nothing: one that is still open writes its footer when it is forgotten."""
+        """Close the writer without output: an open one would write its footer when it is garbage collected."""
         self.file.abandoned = True
         self.writer.close()
 
 
 @dataclass(slots=True)
 class BatchWriter:
-    """Writes the Parquet files of one batch; they appear when the block ends well, and not at all when it raises.
+    """Writes the Parquet files of one batch; they appear when the block ends without an error, else never.
 
     Args:
-        store: where to.
+        store: the object store.
         key_of: object key of a file's path below the manifest.
         path_of: path of part number ``n`` of a table.
         level: zstd level.
@@ -65,12 +68,12 @@ class BatchWriter:
     _pending: list[Future[None]] = field(default_factory=list)
 
     def write(self, key: str, schema: TableSchema, rows: pa.Table, renames: int = 0) -> None:
-        """Take one row group; groups with the same key go into the same file, in the order they come.
+        """Write one row group; groups with the same key go into the same file, in order.
 
         Args:
             key: decimal digits; the number in the file's name.
-            schema: of the table.
-            rows: change columns and the table's own.
+            schema: schema of the table.
+            rows: change columns and the table's columns.
             renames: see :attr:`cdc_lib.model.manifest.DataFile.renames`.
 
         Raises:
@@ -85,13 +88,14 @@ class BatchWriter:
             part = self._parts.get(key) or self._open(key, schema, rows, renames)
             part.writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
             part.rows += rows.num_rows
+            part.counts += _counted(rows)
             if ABSENT in rows.schema.names:
                 part.partial_rows += rows.num_rows - rows.column(ABSENT).null_count
         finally:
             self._slots.release()
 
     def _open(self, key: str, schema: TableSchema, rows: pa.Table, renames: int) -> _Part:
-        # Not by the order in which files are opened: which layout fills a group first depends on the wire's portions.
+        # Not by the order in which files are opened: which layout fills a group first depends on how data arrives.
         path = self.path_of(schema.name, int(key))
         stack = ExitStack()
         file = HashedFile(stack.enter_context(self.store.open_write(self.key_of(path))))
@@ -105,7 +109,7 @@ class BatchWriter:
             column_encoding=encoding.others or None,
             write_statistics=False,
             store_schema=False,
-            # A page per column and row group: these files are read from end to end, by nobody who would skip pages.
+            # One page per column and row group: these files are always read completely, so pages are never skipped.
             max_rows_per_page=1 << 20,
             write_batch_size=16384,
         )
@@ -124,7 +128,7 @@ class BatchWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Finish every file, or none."""
+        """Complete all files, or none."""
         try:
             if error is not None:
                 self._give_up(error)
@@ -139,7 +143,7 @@ class BatchWriter:
             self._encoder.shutdown(wait=True, cancel_futures=True)
 
     def _give_up(self, error: BaseException) -> None:
-        """Leave no unfinished file after; each is given up, also when another cannot be."""
+        """Abort all files, also if aborting one of them fails."""
         self._encoder.shutdown(wait=True, cancel_futures=True)
         files = ExitStack()
         for part in self._parts.values():
@@ -153,4 +157,9 @@ class BatchWriter:
         self.schemas[part.schema.id] = part.schema
         digest = part.file.sha256.hexdigest()
         facts = (part.path, part.schema.name, part.schema.id, part.rows, part.file.size, digest, part.partial_rows)
-        return DataFile(*facts, part.renames)
+        return DataFile(*facts, part.renames, part.counts)
+
+
+def _counted(rows: pa.Table) -> RowCounts:
+    found = {one["values"]: one["counts"] for one in pc.value_counts(rows.column(OP)).to_pylist()}
+    return RowCounts(found.get("c", 0), found.get("u", 0), found.get("d", 0), found.get("r", 0))

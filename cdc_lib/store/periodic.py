@@ -1,10 +1,10 @@
-"""Cursors in memory, written to their home every few seconds: for consumers that acknowledge many small batches.
+"""Buffers cursors in memory and writes them every few seconds: for consumers that acknowledge many small batches.
 
-What was acknowledged since the last write is lost with the process, and got once more by the next holder: at least once.
-So this is for consumers alone. The cursors of the drain and the lake are never kept so: what they say must be true at once.
+If the process dies, acks since the last write are lost, and the next holder gets these batches again: at least once. So
+this is for consumers only. The drain and lake cursors are never buffered, because their acks must be durable at once.
 
-A cursor is held in memory only while it has a lease, and a lease is taken and let go in the home itself: two processes never
-hold one cursor in memory. Choose the time between two writes well below the time of the lease.
+A cursor is buffered only while it has a lease. A lease is taken and released in the underlying store, so two processes never
+buffer one cursor. Choose the time between two writes well below the lease.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Held:
-    """A cursor in memory: as its home has it, as it is, and which writer's state of it the home has."""
+    """A buffered cursor: its stored state, its current state, and the writer of the stored state."""
 
     at_home: Cursor
     cursor: Cursor
@@ -39,10 +39,10 @@ class _Held:
 
 
 class PeriodicCursorStore:
-    """A cursor store before another one; close it to write what is left.
+    """A buffering cursor store in front of another; close it to write the rest.
 
     Args:
-        home: where cursors live.
+        home: the underlying cursor store.
         every: seconds between two writes.
     """
 
@@ -61,11 +61,11 @@ class PeriodicCursorStore:
             return held.cursor if held is not None and held.lost is None else self._home.load(source, consumer)
 
     def swap(self, old: Cursor | None, new: Cursor) -> Cursor:
-        """Put ``new`` in the place of ``old``; see :class:`cdc_lib.ports.CursorStore`.
+        """Replace ``old`` with ``new``; see :class:`cdc_lib.ports.CursorStore`.
 
         Raises:
             ConfigError: it is a cursor of the pipeline.
-            CursorMoved: the cursor is another one, here or, since the last write, at home.
+            CursorMoved: the cursor was changed, here or in the underlying store.
         """
         if new.consumer in {DRAIN, LAKE}:
             raise ConfigError(
@@ -99,16 +99,16 @@ class PeriodicCursorStore:
             self._held.pop((cursor.source, cursor.consumer), None)
 
     def consumers(self, source: str) -> Sequence[str]:
-        """Return the names of all consumers of a source, in the order of the alphabet."""
+        """Return the names of all consumers of a source, sorted."""
         return self._home.consumers(source)
 
     def flush(self) -> None:
-        """Write what moved since the last time.
+        """Write the cursors that moved since the last time.
 
-        A cursor that somebody else moved is lost: its next swap says so.
+        If another process moved a cursor, the buffered state is lost, and its next swap raises CursorMoved.
 
         Raises:
-            StoreUnavailable: the home gives no answer; it is tried again the next time.
+            StoreUnavailable: the underlying store does not respond; the next flush retries.
         """
         with self._lock:
             for held in self._held.values():
@@ -116,11 +116,11 @@ class PeriodicCursorStore:
                     self._write(held)
 
     def close(self) -> None:
-        """Write what is left, and hold nothing any more.
+        """Write the rest, and stop buffering.
 
         Raises:
-            StoreUnavailable: the home gives no answer: batches that were acknowledged since the last write come again.
-            CursorMoved: somebody else moved a cursor meanwhile.
+            StoreUnavailable: the underlying store does not respond: acks since the last write are lost.
+            CursorMoved: another process moved a cursor.
         """
         self._stop.set()
         if self._thread is not None:
@@ -133,17 +133,17 @@ class PeriodicCursorStore:
             raise lost[0]
 
     def __enter__(self) -> Self:
-        """Hold cursors while the block runs."""
+        """Buffer cursors while the block runs."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Write what is left."""
+        """Write the rest."""
         self.close()
 
     def _through(self, name: tuple[str, str], at_home: Cursor | None, mine: Cursor) -> Cursor:
-        """Write to the home at once: a cursor begins, or its lease changes hands."""
+        """Write through at once: a cursor is created, or its lease changes."""
         self._held.pop(name, None)
         stored = self._home.swap(at_home, mine)
         if stored.lease is None:
@@ -162,7 +162,7 @@ class PeriodicCursorStore:
                 log.warning("cursors wait in memory, because their home does not answer: %s", error)
 
     def _write(self, held: _Held) -> None:
-        at = held.cursor  # stays as its holder knows it: the home counts generations of its own
+        at = held.cursor  # unchanged for its holder: the underlying store counts its own generations
         try:
             held.at_home = self._home.swap(held.at_home, at)
         except CursorMoved as error:

@@ -1,4 +1,4 @@
-"""The raw events of a window as a file beside its Parquet: written while it is decoded, and read in the place of the server."""
+"""The raw events of a window as a file in its batch: written during decoding, and read instead of the server."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from cdc_lib.store import documents, layout
 from cdc_lib.store.hashed import HashedFile
 
 PORTION = 1 << 20
-"""Bytes that the compressor is given at once: its output depends on nothing but the events."""
+"""Block size of the compressor: fixed, so that its output depends on the events only."""
 
 
 @dataclass(slots=True)
 class RawArchiveWriter:
-    """Writes the file of one window; it appears when the block ends well, and not at all when it raises.
+    """Writes the file of one window; it appears when the block ends without an error, else never.
 
     Args:
-        store: where to.
+        store: the object store.
         manifest: key of the window's manifest.
         level: zstd level.
     """
@@ -40,7 +40,7 @@ class RawArchiveWriter:
     _writer: Any = None
 
     def take(self, data: memoryview) -> None:
-        """Take the next bytes of the stream."""
+        """Append the next bytes of the stream."""
         self.received += data.nbytes
         self._waiting += data
         whole = len(self._waiting) // PORTION * PORTION
@@ -49,7 +49,7 @@ class RawArchiveWriter:
         del self._waiting[:whole]
 
     def archive(self, facts: RawFacts) -> RawArchive:
-        """Write what else a decoder needs, once the events are durable, and return what the manifest names."""
+        """Write the decoder's facts after the events are durable, and return the entry for the manifest."""
         if self._file is None:
             raise AssertionError(self.manifest)
         data = documents.dump(facts)
@@ -70,7 +70,7 @@ class RawArchiveWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Finish the file, or leave none."""
+        """Complete the file, or leave none."""
         if error is not None:
             self._stack.__exit__(kind, error, trace)
             return
@@ -80,12 +80,12 @@ class RawArchiveWriter:
 
 
 class ArchivedStream:
-    """Gives the bytes that a server once sent; implements :class:`cdc_lib.ports.BinlogStream`.
+    """Replays the archived bytes of a server; implements :class:`cdc_lib.ports.BinlogStream`.
 
     Args:
-        store: where the archive lies.
+        store: the object store.
         manifest: key of the window's manifest.
-        archive: what the manifest names.
+        archive: the manifest's entry.
     """
 
     def __init__(self, store: ObjectStore, manifest: str, archive: RawArchive) -> None:
@@ -97,7 +97,7 @@ class ArchivedStream:
         self._reader: Any = None
 
     def read_into(self, view: memoryview) -> int:
-        """Fill the view with what comes next and return how much; 0 at the end.
+        """Read the next bytes into the view and return how many; 0 at the end.
 
         Raises:
             CorruptBatch: the file is damaged.
@@ -108,10 +108,10 @@ class ArchivedStream:
             raise _damaged(self._key, str(error)) from error
 
     def __enter__(self) -> Self:
-        """Look whether the file is what the manifest says, and open it.
+        """Check the file against the manifest, and open it.
 
         Raises:
-            CorruptBatch: it is missing, or another one.
+            CorruptBatch: it is missing, or its digest differs.
         """
         digest = hashlib.sha256()
         with self._store.open_read(self._key) as file:
@@ -131,10 +131,10 @@ class ArchivedStream:
 
 
 def read_facts(store: ObjectStore, manifest: str, archive: RawArchive) -> RawFacts:
-    """Return what was kept beside the events.
+    """Return the decoder's facts of the archive.
 
     Raises:
-        CorruptBatch: it is missing, or another one than the manifest names.
+        CorruptBatch: they are missing, or their digest differs from the manifest's.
     """
     key = layout.beside(manifest, archive.facts)
     found = store.get(key)

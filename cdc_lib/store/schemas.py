@@ -1,6 +1,6 @@
-"""Versions of definitions in the store: each written once, never changed.
+"""Stores schema versions: each is written once and never changed.
 
-Which version is in force at a position is a question of keys alone; one document is read for the answer.
+The version at a position is found by keys alone; only its document is read.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class SchemaVersions:
     """The versions of one source in one epoch.
 
     Args:
-        store: where they lie.
+        store: the object store.
         source: name of the source.
-        epoch: of their positions.
+        epoch: epoch of their positions.
     """
 
     store: ObjectStore
@@ -35,28 +35,30 @@ class SchemaVersions:
         return self._load([key for key in self._keys(database, table) if key.rpartition("/")[2] < limit])
 
     def known_from(self, database: str, table: str, position: Position) -> SchemaVersion | None:
-        """Return the version that begins at a position if its definition is known, or None."""
+        """Return the version that begins at a position, or None if there is none or its definition is unknown."""
         place = f"{position.sortable}-"
         keys = [key for key in self._keys(database, table) if key.rpartition("/")[2].startswith(place)]
         version = self._load(keys)
         return version if version is not None and version.definition is not None else None
 
     def any(self, database: str, table: str) -> bool:
-        """Whether there is a version at all."""
+        """Whether there is any version."""
         return next(iter(self._keys(database, table)), None) is not None
 
     def put(self, version: SchemaVersion) -> SchemaVersion:
-        """Write a version unless there is one; returns the one that is stored."""
+        """Write a version if the key is free; returns the stored one."""
         key = layout.version_key(version)
         if self.store.put_if_absent(key, documents.dump(version)):
             return version
         state = self._load([key])
         if state is None:
-            raise CorruptBatch("a schema version was there and is gone", hint="Run the task again.", key=key)
+            raise CorruptBatch(
+                "a schema version was removed right after it was found", hint="Run the task again.", key=key
+            )
         return state
 
     def newest(self) -> dict[str, str]:
-        """Return the key of each table's newest version by the prefix of its versions; databases too."""
+        """Return the key of the newest version of each table and database, by the prefix of its versions."""
         found: dict[str, str] = {}
         for info in self.store.list(layout.schemas_prefix(self.source, self.epoch)):
             found[info.key.rpartition("/")[0] + "/"] = info.key

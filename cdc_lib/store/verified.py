@@ -1,4 +1,4 @@
-"""Where the last comparison of each lake table is kept: one small document, written over by the next."""
+"""Stores the last comparison of each lake table: one small document, which the next one overwrites."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def last_verified(store: ObjectStore, source: str) -> list[Verified]:
 
 
 def keep(store: ObjectStore, report: Report) -> None:
-    """Write what a comparison found, table by table; nothing of one that was skipped.
+    """Write the result of a comparison for each table that was not skipped.
 
-    The position of the last comparison without drift is carried over from what stood there.
+    The position of the last comparison without drift is copied from the previous document.
     """
     for one in report.tables:
         if one.skipped or one.position is None:

@@ -1,4 +1,4 @@
-"""The batches of the binlog that are stored, by their keys alone: no manifest is opened to know its bounds."""
+"""The stored binlog batches, from their keys alone: no manifest is read for its bounds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from cdc_lib.model.position import Point
 from cdc_lib.ports import ObjectInfo, ObjectStore
 from cdc_lib.store import layout
 
+_LISTED_ONE_BY_ONE = 32
+"""So many binlog files are asked for one by one; of more, the whole epoch is listed."""
+
 _ID = re.compile(r"^(\d{6,})-(\d{6,})\.(\d{12,})-(\d{6,})\.(\d{12,})$")
 
 
@@ -19,9 +22,9 @@ class StoredWindow:
     """One window whose manifest is stored.
 
     Args:
-        key: of the manifest.
-        start: first point that belongs to it.
-        stop: first point that no longer does.
+        key: key of the manifest.
+        start: first point in the window.
+        stop: first point after the window.
         modified: when the manifest was written, by the store's clock.
     """
 
@@ -36,8 +39,26 @@ def stored_windows(store: ObjectStore, source: str, epoch: int | None = None) ->
     return windows_among(store.list(layout.batches_prefix(source, epoch)))
 
 
+def windows_after(store: ObjectStore, source: str, at: Point, end: Point) -> list[StoredWindow]:
+    """Return the stored windows that start between two points of the stream, in its order; only their files are listed.
+
+    Args:
+        store: where they lie.
+        source: name of the source.
+        at: the first of them starts here.
+        end: none starts here or later.
+    """
+    if at.epoch != end.epoch or end.file - at.file >= _LISTED_ONE_BY_ONE:
+        found = stored_windows(store, source, at.epoch if at.epoch == end.epoch else None)
+    else:
+        folder = layout.batches_prefix(source, at.epoch)
+        begins = (f"{folder}{at.epoch:06d}-{file:06d}." for file in range(at.file, end.file + 1))
+        found = windows_among(info for prefix in begins for info in store.list(prefix))
+    return [one for one in found if at <= one.start < end]
+
+
 def windows_among(objects: Iterable[ObjectInfo]) -> list[StoredWindow]:
-    """Return the windows whose manifests are among some objects, in the stream's order."""
+    """Return the windows of the manifests in a list of objects, in the stream's order."""
     found = (
         StoredWindow(info.key, *bounds, info.modified)
         for info in objects
@@ -47,7 +68,7 @@ def windows_among(objects: Iterable[ObjectInfo]) -> list[StoredWindow]:
 
 
 def bounds_of(window_id: str) -> tuple[Point, Point] | None:
-    """Return where a window starts and stops, as its id tells it; None when it is no window's id."""
+    """Return start and stop of a window from its id; None if it is not a window id."""
     match = _ID.fullmatch(window_id)
     if match is None:
         return None
@@ -60,8 +81,8 @@ class Chain:
     """Windows that follow each other.
 
     Args:
-        windows: in order.
-        gap: what is missing after them: its first point, and where the next window starts; None without one.
+        windows: the windows, in order.
+        gap: the first gap after them: its start, and where the next window starts; None without one.
     """
 
     windows: tuple[StoredWindow, ...]
@@ -69,15 +90,15 @@ class Chain:
 
 
 def chained(windows: Sequence[StoredWindow], start: Point, end: Point) -> Chain:
-    """Return the windows that lead from a point to another, up to the first place where one is missing; pure.
+    """Return the windows from one point to another, up to the first gap. Pure.
 
-    A cursor that was restored may have cut the stream otherwise than before, so that windows overlap: those are taken that
-    lead on.
+    After the restore of a cursor windows may overlap, because the stream was cut differently: then the chain that reaches
+    further is chosen.
 
     Args:
-        windows: that are stored, of one epoch.
-        start: where the first one is to start.
-        end: where the last one is to stop.
+        windows: stored windows of one epoch.
+        start: start of the first window.
+        end: stop of the last window.
     """
     inside = sorted(
         (one for one in windows if start <= one.start < one.stop <= end), key=lambda one: (one.start, one.stop)

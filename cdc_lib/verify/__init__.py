@@ -1,1 +1,1 @@
-"""Is a lake table equal to its source? Compared in ranges of keys, by checksums."""
+"""Verification: compares source and lake tables by checksums of key ranges."""

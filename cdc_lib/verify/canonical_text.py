@@ -1,9 +1,9 @@
-"""The text of a cell, which is the same at the source and in the lake exactly when the value is.
+"""The canonical text of a cell: equal at the source and in the lake if and only if the values are equal.
 
-For each type a pair of expressions: MySQL's and MariaDB's over the source's column, Spark SQL's over the lake's. No code of the
-drain takes part, so that a mistake there is not made twice. FLOAT and DOUBLE are compared by their bits: texts of floats
-differ from program to program. Dates with a zero part follow ``zero_dates``; as long as that is ``null`` the whole zero is
-NULL in SQL already, and other impossible dates are settled row by row (:func:`settled`).
+Each type has two expressions: MySQL's and MariaDB's over the source column, and Spark SQL's over the lake column. The drain's
+code is not used, so that its errors are found. FLOAT and DOUBLE are compared by their bits: programs write them as different
+texts. Dates with a zero part follow ``zero_dates``; if that is ``null``, SQL turns the zero date into NULL, and other invalid
+dates are normalized row by row (:func:`settled`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from cdc_lib.model.column_types import CAST_FORMS
 from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, Column
 from cdc_lib.model.value_policy import ValuePolicy
 
-MOST_HEX = 65_535
-"""Bytes of a binary column up to which its cells are written as hex; of wider ones the SHA-256 is compared."""
+MAX_HEX_WIDTH = 65_535
+"""Largest width in bytes of a binary column whose cells are compared as hex; wider ones are compared by SHA-256."""
 
 NULL = "~"
-"""Stands for NULL in the text of a row."""
+"""NULL in the text of a row."""
 
 _UTF8 = ("utf8mb4", "utf8mb3", "utf8", "ascii")
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
@@ -31,14 +31,14 @@ _REPLACED = re.compile("[?\ufffd]+")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """How the cells of one column become text.
+    """The text expressions of one column.
 
     Args:
         column: as the source declares it.
         source: SQL of the text at the source.
         lake: Spark SQL of the text in the lake.
         nullable: whether the text may be NULL.
-        source_length: SQL of its length; empty where the text can neither hold a separator nor look like NULL's.
+        source_length: SQL of its length; empty if the text can neither hold the separator nor equal NULL's text.
         lake_length: the same in Spark SQL, as text.
         digest: whether the text is a digest of the value.
     """
@@ -53,21 +53,21 @@ class Cell:
 
 
 def quoted(name: str) -> str:
-    """Return a name in backticks, which both sides take."""
+    """Return a name in backticks, for both sides."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def cell_of(column: Column, found: str, policy: ValuePolicy) -> Cell:
-    """Return how a column's cells become text.
+def cell_of(column: Column, lake_type: str, policy: ValuePolicy) -> Cell:
+    """Return the text expressions of a column.
 
     Args:
         column: as the source declares it.
-        found: type of the lake's column; it may be wider than that of the source's.
-        policy: what the source file says of values that the lake cannot hold.
+        lake_type: type of the lake's column; it may be wider than the source's.
+        policy: the source file's policy for values that the lake cannot hold.
     """
     name = quoted(column.name)
-    wanted = column.type.lake_type
-    value = name if found == wanted else f"TRY_CAST({name} AS {wanted})"
+    expected = column.type.lake_type
+    value = name if lake_type == expected else f"TRY_CAST({name} AS {expected})"
     null = column.nullable
     kind = column.type.kind
     if column.type.family.is_date and not column.type.as_text:
@@ -97,14 +97,14 @@ def _date(column: Column, name: str, value: str, null: bool, policy: ValuePolicy
         source, null = f"NULLIF({name}, 0)", True
     lake = f"CAST({value} AS STRING)"
     if digits := column.type.scale if column.type.kind != "date" else 0:
-        # The value is written once: of one without a fraction the point is put in afterwards.
+        # The value appears once in the SQL; the point is added to a value without a fraction.
         lake = f"overlay(rpad({lake}, {20 + digits}, '0') PLACING '.' FROM 20)"
     return Cell(column, source, lake, null)
 
 
 def _bytes(column: Column, name: str, value: str, null: bool) -> Cell:
     source = f"CAST({name} AS BINARY({column.type.width}))" if column.type.form in CAST_FORMS else name
-    if 0 < column.type.width <= MOST_HEX:
+    if 0 < column.type.width <= MAX_HEX_WIDTH:
         return Cell(column, f"HEX({source})", f"hex({value})", null)
     return Cell(column, f"UPPER(SHA2({source}, 256))", f"upper(sha2({value}, 256))", null, digest=True)
 
@@ -119,9 +119,9 @@ def _text(column: Column, name: str, value: str, null: bool) -> Cell:
 
 
 def settled(cell: Cell, text: str | None, policy: ValuePolicy) -> str | None:
-    """Return a cell's text as the lake is to have it, from either side.
+    """Return a cell's text from either side, normalized to what the lake must hold.
 
-    A date that no date type holds is NULL, and of replaced bytes nobody can tell what they were.
+    An invalid date is NULL, and replaced bytes are unknown.
     """
     if text is None:
         return None
@@ -139,10 +139,10 @@ def settled(cell: Cell, text: str | None, policy: ValuePolicy) -> str | None:
 
 
 def _is_date(text: str) -> bool:
-    found = _DATE.match(text)
-    if found is None:
+    match = _DATE.match(text)
+    if match is None:
         return False
-    year, month, day = map(int, found.groups())
+    year, month, day = map(int, match.groups())
     try:
         date(year or 4, month, day)  # the lake holds the year 0, which was a leap year
     except ValueError:
@@ -151,7 +151,7 @@ def _is_date(text: str) -> bool:
 
 
 def shown(cell: Cell, text: str | None) -> str | None:
-    """Return a cell's text for people."""
+    """Return a cell's text for display."""
     if text is None:
         return None
     if cell.digest:
@@ -168,7 +168,7 @@ def float_of(bits: str) -> float:
 
 
 def literal(cell: Cell, text: str) -> str:
-    """Return the constant at the source whose value has a text; whether it is the same text is to be looked at then."""
+    """Return the SQL literal of a cell's text at the source; the row that it selects must still be compared."""
     match cell.column.type.kind:
         case "int" | "decimal" | "bit" | "year":
             return text
@@ -181,9 +181,9 @@ def literal(cell: Cell, text: str) -> str:
 
 
 def source_row_text(cells: Sequence[Cell]) -> str:
-    """Return the SQL of a row's text: its cells, and the lengths of those that may hold the separator.
+    """Return the SQL of a row's text: its cells, and the lengths of cells that may hold the separator.
 
-    NULL has a sign in the place of its cell, or of its length where the cell could look like that.
+    NULL replaces the cell, or its length if the cell could equal NULL's text.
     """
     parts = [
         f"IFNULL({cell.source}, '{NULL}')" if cell.nullable and not cell.source_length else cell.source
@@ -206,7 +206,7 @@ def source_hash(text: str) -> str:
     """Return the SQL of a text's hash.
 
     CRC32 of CRC32: the same change in two rows changes their CRC32 by the same bits, which cancel out in an XOR; the outer
-    one takes the decimal digits of the inner, so that sums tell such changes.
+    CRC32 is over the decimal digits of the inner one, so that sums show such changes.
     """
     return f"CRC32(CRC32({text}))"
 

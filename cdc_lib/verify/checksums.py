@@ -1,4 +1,4 @@
-"""Checksums of parts of a table, from both sides: which parts are not the same."""
+"""Compares checksums of parts of a table from both sides."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Sum(NamedTuple):
-    """How many rows a part has, and the sum of their hashes."""
+    """Number of rows in a part, and the sum of their hashes."""
 
     rows: int
     hashes: int
@@ -17,16 +17,16 @@ class Sum(NamedTuple):
 NOTHING = Sum(0, 0)
 
 
-class RangeShare(NamedTuple):
-    """A part of a range: the range's number, and the share of its keys' hashes."""
+class RangeBucket(NamedTuple):
+    """A hash bucket of the keys in a range: numbers of the range and the bucket."""
 
     range: int
-    share: int
+    bucket: int
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """One row in a list of rows: what tells it from others, its hash, how often it is there, and its key's texts."""
+class ListedRow:
+    """One row in a list: its identifying name, its hash, its number of copies, and the texts of its key."""
 
     name: str
     hash: int
@@ -35,34 +35,34 @@ class Listed:
 
 
 def added(sums: Iterable[tuple[int, Sum]]) -> dict[int, Sum]:
-    """Return the sums of what has the same number."""
-    found: dict[int, Sum] = {}
+    """Return the total of each number's sums."""
+    totals: dict[int, Sum] = {}
     for number, one in sums:
-        before = found.get(number, NOTHING)
-        found[number] = Sum(before.rows + one.rows, before.hashes + one.hashes)
-    return {number: one for number, one in found.items() if one != NOTHING}
+        before = totals.get(number, NOTHING)
+        totals[number] = Sum(before.rows + one.rows, before.hashes + one.hashes)
+    return {number: total for number, total in totals.items() if total != NOTHING}
 
 
 def unequal(source: Mapping[int, Sum], lake: Mapping[int, Sum]) -> list[int]:
-    """Return the numbers whose sums are not the same, in order; what is not there is empty."""
+    """Return the numbers whose sums differ, in order; a missing sum is empty."""
     numbers = source.keys() | lake.keys()
     return sorted(number for number in numbers if source.get(number, NOTHING) != lake.get(number, NOTHING))
 
 
-def of_ranges(parts: Mapping[RangeShare, Sum]) -> dict[int, Sum]:
+def of_ranges(parts: Mapping[RangeBucket, Sum]) -> dict[int, Sum]:
     """Return the sums of whole ranges."""
     return added((part.range, one) for part, one in parts.items())
 
 
-def of_shares(parts: Mapping[RangeShare, Sum], number: int) -> dict[int, Sum]:
-    """Return the sums of one range's shares."""
-    return {part.share: one for part, one in parts.items() if part.range == number}
+def of_buckets(parts: Mapping[RangeBucket, Sum], number: int) -> dict[int, Sum]:
+    """Return the sums of one range's buckets."""
+    return {part.bucket: one for part, one in parts.items() if part.range == number}
 
 
-def suspects(source: Iterable[Listed], lake: Iterable[Listed]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the rows that are not the same in two lists, and their keys, in order.
+def suspects(source: Iterable[ListedRow], lake: Iterable[ListedRow]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the rows that differ between two lists, and their keys, in order.
 
-    Several entries of one name are one row that is there more than once.
+    Several entries with one name are copies of one row.
     """
     seen: dict[str, tuple[Sum, Sum]] = {}
     keys: dict[str, tuple[str, ...]] = {}

@@ -1,11 +1,11 @@
-"""Whether a row that is not the same on both sides is wrong, or merely on its way.
+"""Whether a row that differs between the sides is wrong, or its change is still in flight.
 
-A look reads the row at the source between two positions of its binlog: every change before ``low`` was visible, and none after
-``high`` was there yet. The lake is read when it has all changes before ``high``. If the lake's row was written by a change before
-``low``, then none came between the two, so that what the source showed is the row as of ``low`` and the lake's must be the same:
-it is wrong. If it was written later, the row may have changed after it was read, and is looked at again. A row that the lake lacks
-tells no change: it is wrong when the lake is exactly where the source was read, or when two looks one after the other, each
-waited for, found the same row at the source and none in the lake.
+A look reads the row at the source between two binlog positions: every change before ``low`` was visible, and none after
+``high`` existed yet. Then it reads the lake, once the lake has all changes before ``high``. If the lake's row was written by a
+change before ``low``, no change came between the two positions, so the source's row is as of ``low`` and the lake's must be
+equal: it is wrong. If it was written later, the row may have changed after it was read, and is looked at again. A row that
+the lake lacks shows no change: it is wrong if the lake is exactly at the position of the source, or if two consecutive looks,
+with the lake at ``high`` each time, found the same row at the source and none in the lake.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from cdc_lib.model.position import Point
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RowState:
     """One row on one side.
 
     Args:
-        cells: texts of the compared columns; empty in a table without a key, where rows are told apart by all of them.
-        copies: how often it is there.
-        written: lake only: the change that wrote it, or the last one that wrote or deleted one of its copies.
-        shown: texts of the compared columns, for people.
+        cells: texts of the compared columns; empty in a table without a key, where all cells identify the row.
+        copies: number of equal rows.
+        written: lake only: the last change that wrote it, or that wrote or deleted one of its copies.
+        shown: texts of the compared columns, for display.
     """
 
     cells: tuple[str | None, ...]
@@ -36,25 +36,25 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at some rows found.
+    """Result of one look at some rows.
 
     Args:
         low: every change before it was visible at the source.
-        high: end of the source's binlog after the reading.
+        high: end of the source's binlog after the read.
         lake_at: every change before it was in the lake.
-        source: the rows at the source, by name; those that are not there are left out.
-        lake: the same in the lake.
+        source: the existing rows at the source, by name.
+        lake: the existing rows in the lake, by name.
     """
 
     low: Point
     high: Point
     lake_at: Point
-    source: Mapping[str, Seen]
-    lake: Mapping[str, Seen]
+    source: Mapping[str, RowState]
+    lake: Mapping[str, RowState]
 
 
 class Verdict(Enum):
-    """What a look says of a row."""
+    """Result of a look for one row."""
 
     SAME = "same"
     WRONG = "wrong"
@@ -62,7 +62,7 @@ class Verdict(Enum):
 
 
 def judge(name: str, look: Look, before: Look | None) -> Verdict:
-    """Return what a look, and the one before it, say of a row."""
+    """Return the verdict on a row from a look and the look before it."""
     source, lake = look.source.get(name), look.lake.get(name)
     if _same(source, lake):
         return Verdict.SAME
@@ -76,7 +76,7 @@ def judge(name: str, look: Look, before: Look | None) -> Verdict:
     return Verdict.WRONG if stayed and before is not None and before.source.get(name) == source else Verdict.OPEN
 
 
-def _same(source: Seen | None, lake: Seen | None) -> bool:
+def _same(source: RowState | None, lake: RowState | None) -> bool:
     if source is None or lake is None:
         return source is lake
     return source.cells == lake.cells and source.copies == lake.copies

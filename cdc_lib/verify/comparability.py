@@ -1,4 +1,4 @@
-"""What of a table can be compared with its lake table, and why the rest cannot: decided before anything is read."""
+"""Which columns of a table can be compared with its lake table, and why the others cannot: decided before the read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cdc_lib.model.verify import UncomparedColumn
 from cdc_lib.verify.canonical_text import Cell, cell_of, lake_hash, lake_row_text, quoted, source_hash, source_row_text
 
 How = Literal["ranges", "hashes", "copies"]
-"""``ranges`` of an integer that the key begins with; ``hashes`` of other keys; ``copies`` of rows without a key."""
+"""``ranges`` of the key's first column, if an integer; ``hashes`` of other keys; ``copies`` of rows without a key."""
 
 CURRENT_ROWS: dict[Mode, str] = {"soft_delete": f"{quoted(IS_DELETED)} IS NOT TRUE", "scd2": quoted(IS_CURRENT)}
-"""By mode, the condition of the rows that are at the source; of a mirror all are, and a list of changes is folded."""
+"""By mode, the condition of rows that exist at the source: all rows of a mirror; an append table is folded."""
 
-SHARES = {"ranges": 64, "hashes": 4096, "copies": 4096}
-"""Into how many parts a range is cut by the hashes of its keys when it is narrowed."""
+BUCKETS = {"ranges": 64, "hashes": 4096, "copies": 4096}
+"""Number of hash buckets into which an unequal range is split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class Subject:
         schema: the source's columns that are compared, and the key.
         lake: the lake table.
         cells: of the compared columns, in their order.
-        how: how rows are told apart, and ranges cut.
-        constants: columns of the lake table that say which rows are this source table's.
+        how: how rows are identified and ranges are cut.
+        constants: columns of the lake table that identify this source table's rows, and their values.
         uncompared: columns that are not compared.
-        values: what the source file says of values that the lake cannot hold.
-        current_rows: condition of the lake's rows that are to be at the source, ready for SQL; empty for all.
-        folded: whether the lake has a list of changes, which adds up to the rows at the source.
+        values: the source file's policy for values that the lake cannot hold.
+        current_rows: SQL condition of the lake's rows that must exist at the source; empty for all.
+        folded: whether the lake table is in append mode, so its changes add up to the rows at the source.
     """
 
     schema: TableSchema
@@ -53,7 +53,7 @@ class Subject:
 
     @property
     def keys(self) -> tuple[Cell, ...]:
-        """The cells of the key, in its order; all cells when the table has none."""
+        """The cells of the key, in its order; all cells if the table has no key."""
         by_name = {cell.column.name: cell for cell in self.cells}
         return tuple(by_name[name] for name in self.schema.primary_key) or self.cells
 
@@ -74,7 +74,7 @@ class Subject:
 
     @property
     def source_name(self) -> str:
-        """SQL of what tells a row from all others: the text of its key, or its hash."""
+        """SQL of a row's identifying name: the text of its key, or its hash."""
         return self.source_hash if self.how == "copies" else source_row_text(self.keys)
 
     @property
@@ -83,15 +83,15 @@ class Subject:
         return f"CAST({self.lake_hash} AS STRING)" if self.how == "copies" else lake_row_text(self.keys)
 
     @property
-    def source_share(self) -> str:
-        """SQL of the part of its range that a row belongs to."""
+    def source_bucket(self) -> str:
+        """SQL of a row's bucket in its range."""
         hashed = self.source_hash if self.how == "copies" else f"CRC32({self.source_name})"
-        return f"({hashed} % {SHARES[self.how]})"
+        return f"({hashed} % {BUCKETS[self.how]})"
 
     @property
-    def lake_share(self) -> str:
-        """The same in Spark SQL, over columns ``hash`` and ``name`` that hold those of the row."""
-        return f"({'hash' if self.how == 'copies' else 'crc32(name)'} % {SHARES[self.how]})"
+    def lake_bucket(self) -> str:
+        """The same in Spark SQL, over the columns ``hash`` and ``name`` of the row."""
+        return f"({'hash' if self.how == 'copies' else 'crc32(name)'} % {BUCKETS[self.how]})"
 
 
 def subject_of(
@@ -99,39 +99,39 @@ def subject_of(
     projection: Projection,
     target: Target,
     lake: LakeName,
-    found: LakeTable | None,
+    state: LakeTable | None,
     constants: Mapping[str, str],
     values: ValuePolicy,
 ) -> Subject | str:
-    """Return what is compared, or why nothing of the table can be.
+    """Return what is compared, or why the table cannot be compared.
 
     Args:
         whole: all columns of the source.
-        projection: those that are stored, and their masks.
+        projection: the stored columns, and their masks.
         target: the lake table's route.
         lake: its name.
-        found: as it is; None when there is none, which is as good as an empty one.
-        constants: columns that say whose a row is, and their values.
-        values: what the source file says of values that the lake cannot hold.
+        state: the lake table now; None if it is missing, which equals an empty one.
+        constants: columns that identify the source table of a row, and their values.
+        values: the source file's policy for values that the lake cannot hold.
     """
     if target.where:
         return "a filter says which rows the lake keeps, and the source cannot evaluate Spark SQL"
     if projection.masked_keys:
         return f"column {projection.masked_keys[0]} of its key has a mask, so that rows cannot be distinguished"
     key = (*constants, *whole.primary_key) if whole.primary_key else ()
-    if found is not None and tuple(map(str.lower, found.primary_key)) != tuple(map(str.lower, key)):
-        names = ", ".join(found.primary_key) or "none"
+    if state is not None and tuple(map(str.lower, state.primary_key)) != tuple(map(str.lower, key)):
+        names = ", ".join(state.primary_key) or "none"
         return f"its key at the source is {', '.join(key) or 'none'}, and that of the lake table {names}"
-    types = None if found is None else {column.name.lower(): column.type for column in found.columns}
+    types = None if state is None else {column.name.lower(): column.type for column in state.columns}
     left_out, columns = _columns(whole, projection, target, types)
     compared = TableSchema(whole.database, whole.table, tuple(columns), whole.primary_key)
     if not columns or set(whole.primary_key) - {column.name for column in columns}:
-        return "no column of it can be compared, or not the whole of its key"
-    found_type = {c.name: c.type.lake_type if types is None else types[c.name.lower()] for c in columns}
-    cells = tuple(cell_of(column, found_type[column.name], values) for column in columns)
-    state = CURRENT_ROWS.get(found.mode, "") if found is not None else ""
-    folded = found is not None and found.mode == "append"
-    return Subject(compared, lake, cells, _how(compared), dict(constants), tuple(left_out), values, state, folded)
+        return "no column of it can be compared, or only a part of its key"
+    lake_types = {c.name: c.type.lake_type if types is None else types[c.name.lower()] for c in columns}
+    cells = tuple(cell_of(column, lake_types[column.name], values) for column in columns)
+    current = CURRENT_ROWS.get(state.mode, "") if state is not None else ""
+    folded = state is not None and state.mode == "append"
+    return Subject(compared, lake, cells, _how(compared), dict(constants), tuple(left_out), values, current, folded)
 
 
 def _columns(
@@ -143,7 +143,7 @@ def _columns(
         if column.name not in kept:
             left_out.append(UncomparedColumn(column.name, "the source file leaves it out (columns)"))
         elif column.name in projection.masked:
-            left_out.append(UncomparedColumn(column.name, "the lake holds it behind a mask"))
+            left_out.append(UncomparedColumn(column.name, "it is masked in the lake"))
         elif not target.keeps(column.name):
             left_out.append(UncomparedColumn(column.name, "the route leaves it out"))
         elif types is not None and column.name.lower() not in types:
@@ -165,14 +165,14 @@ def _how(schema: TableSchema) -> How:
 
 
 def lake_range(subject: Subject, cuts: int) -> tuple[str, ...]:
-    """Return the Spark SQL by which a row's range is found: how many of ``cuts`` are less than the key's first column.
+    """Return the Spark SQL of a row's range number: how many of ``cuts`` are less than the key's first column.
 
-    A binary search: each halving is one more value of the column ``__range``, over the one before, which begins as 0. Spark
-    compiles columns that follow one another, where it would interpret a lambda for every row.
+    A binary search: each step is a new value of the column ``__range`` from the previous one, which begins as 0. Spark
+    compiles consecutive columns, but would interpret a lambda for every row.
 
     Args:
         subject: the tables.
-        cuts: how many there are in the array ``__cuts``, a column that is beside the row's; see :func:`lake_cuts`.
+        cuts: length of the array ``__cuts``, another column of the row; see :func:`lake_cuts`.
     """
     if subject.how != "ranges" or not cuts:
         return ()
@@ -182,7 +182,7 @@ def lake_range(subject: Subject, cuts: int) -> tuple[str, ...]:
 
 
 def lake_cuts(subject: Subject, cuts: tuple[int, ...]) -> str:
-    """Return the Spark SQL of the array of cuts, filled up for a binary search with values that no key exceeds."""
+    """Return the Spark SQL of the array of cuts, padded for a binary search with values that no key exceeds."""
     kind = _cut_type(subject)
     beyond = 10**20 - 1 if _is_long(subject) else 2**63 - 1
     filled = (*cuts, *[beyond] * ((1 << len(cuts).bit_length()) - 1 - len(cuts)))

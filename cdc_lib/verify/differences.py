@@ -1,4 +1,4 @@
-"""The rows that are wrong, in words: what is missing, what is too many, which columns differ."""
+"""Describes wrong rows: missing rows, extra rows and different columns."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TypedDict
 
 from cdc_lib.model.verify import CellDifference, RowDifference
 from cdc_lib.verify.canonical_text import shown
-from cdc_lib.verify.classify import Look, Seen
+from cdc_lib.verify.classify import Look, RowState
 from cdc_lib.verify.comparability import Subject
 
-MOST_SHOWN = 1000
-"""Rows of one table that a report holds one by one."""
+MAX_SHOWN_ROWS = 1000
+"""Most rows of one table that a report lists."""
 
-LONGEST = 300
-"""Characters of a cell in a report."""
+MAX_CELL_LENGTH = 300
+"""Most characters of a cell in a report."""
 
 
 class Findings(TypedDict):
@@ -33,7 +33,7 @@ def findings(subject: Subject, keys: Mapping[str, tuple[str, ...]], wrong: Mappi
     Args:
         subject: what was compared.
         keys: texts of each row's key, by its name.
-        wrong: by the row's name, the look that showed it.
+        wrong: by row name, the look that found the row wrong.
     """
     counts: Counter[str] = Counter()
     rows = []
@@ -44,11 +44,16 @@ def findings(subject: Subject, keys: Mapping[str, tuple[str, ...]], wrong: Mappi
         counts[field] += abs(surplus) or 1
         rows.append(one)
     return Findings(
-        missing=counts["missing"], extra=counts["extra"], different=counts["different"], rows=tuple(rows[:MOST_SHOWN])
+        missing=counts["missing"],
+        extra=counts["extra"],
+        different=counts["different"],
+        rows=tuple(rows[:MAX_SHOWN_ROWS]),
     )
 
 
-def _difference(subject: Subject, key: tuple[str, ...], source: Seen | None, lake: Seen | None) -> RowDifference:
+def _difference(
+    subject: Subject, key: tuple[str, ...], source: RowState | None, lake: RowState | None
+) -> RowDifference:
     named = _key(subject, key, source or lake)
     if source is None or lake is None:
         present = source or lake
@@ -66,10 +71,10 @@ def _difference(subject: Subject, key: tuple[str, ...], source: Seen | None, lak
     return RowDifference("different", named, cells, source.copies, lake.copies)
 
 
-def _key(subject: Subject, key: tuple[str, ...], seen: Seen | None) -> dict[str, str | None]:
+def _key(subject: Subject, key: tuple[str, ...], seen: RowState | None) -> dict[str, str | None]:
     texts = seen.shown if subject.how == "copies" and seen is not None else key
     return {cell.column.name: _cut(shown(cell, text)) for cell, text in zip(subject.keys, texts, strict=True)}
 
 
 def _cut(text: str | None) -> str | None:
-    return text if text is None or len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if text is None or len(text) <= MAX_CELL_LENGTH else f"{text[:MAX_CELL_LENGTH]}…"

@@ -1,4 +1,4 @@
-"""What a comparison needs of the lake: a port, because the library itself runs without Spark."""
+"""Ports of a comparison to the lake: the library itself runs without Spark."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
-from cdc_lib.verify.checksums import Listed, RangeShare, Sum
-from cdc_lib.verify.classify import Seen
+from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
+from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import Subject
 
 
 class LakeSums(Protocol):
-    """Reads lake tables, each as of one of its snapshots; of no snapshot there are no rows.
+    """Reads lake tables, each as of one of its snapshots; without a snapshot there are no rows.
 
-    Every method raises MergeError, or one of its kinds, when the lake cannot be read.
+    Every method raises MergeError, or a subclass, if the lake cannot be read.
     """
 
     def load(self, lake: LakeName, table: TableName, *, routed: bool) -> LakeTable | None:
-        """Return a lake table as it is, with the marker of ``database.table``, or None when there is none."""
+        """Return the current state of a lake table, with the marker of ``database.table``; None if it is missing."""
         ...
 
-    def parts(self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...]) -> dict[RangeShare, Sum]:
+    def parts(self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...]) -> dict[RangeBucket, Sum]:
         """Return the checksums of all parts of a table, in one pass."""
         ...
 
     def listed(
-        self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...], parts: Collection[RangeShare]
-    ) -> list[Listed]:
+        self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...], parts: Collection[RangeBucket]
+    ) -> list[ListedRow]:
         """Return the rows of some parts."""
         ...
 
-    def rows(self, subject: Subject, snapshot: int | None, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Seen]:
+    def rows(self, subject: Subject, snapshot: int | None, keys: Mapping[str, tuple[str, ...]]) -> dict[str, RowState]:
         """Return rows by their names, each with the texts of its key."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
-    """Rows of a table that are to be read again from the source.
+class RepairRequest:
+    """Rows of a table to read again from the source.
 
     Args:
         subject: the tables.
         target: the lake table's route.
-        schema: every column that is stored of the source's rows.
+        schema: all stored columns of the source.
         keys: texts of the rows' keys.
         stop: the rows must hold every change before it.
     """
@@ -61,12 +61,12 @@ class Wrong:
 
 
 class Repairer(Protocol):
-    """Writes the source's current rows into a lake table; raises as :class:`LakeSums` does, and SourceError."""
+    """Writes the source's current rows into a lake table; raises the errors of :class:`LakeSums`, and SourceError."""
 
-    def repair(self, wrong: Wrong) -> str:
-        """Put rows in the place of those with the same keys, and take out those that the source does not have.
+    def repair(self, wrong: RepairRequest) -> str:
+        """Replace the rows of the keys with the source's rows, and delete those that the source does not have.
 
         Returns:
-            Why it cannot be done; empty when it is.
+            Why it cannot be done; empty on success.
         """
         ...

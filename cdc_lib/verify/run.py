@@ -1,8 +1,8 @@
-"""Comparing tables of a source with the lake: which, up to where, and what is kept of it.
+"""Compares the tables of a source with the lake and stores the report.
 
-    checksums of key ranges, both sides ─▶ shares of unequal ranges ─▶ rows ─▶ looks ─▶ report
+    checksums of key ranges, both sides ─▶ hash buckets of unequal ranges ─▶ rows ─▶ looks ─▶ report
 
-The source is read in one session that only reads; the lake as of the snapshots that stand when each table's turn comes.
+The source is read in one read-only session, each lake table as of its current snapshot when its comparison begins.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from cdc_lib.mysql.read_only_session import reading
 from cdc_lib.mysql.server_facts import ServerFacts, read_facts
 from cdc_lib.plan.start import address_of
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.store.cursors import begun
+from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.verified import keep
 from cdc_lib.verify.comparability import Subject, subject_of
-from cdc_lib.verify.lake import LakeSums, Repairer, Wrong
+from cdc_lib.verify.lake import LakeSums, Repairer, RepairRequest
 from cdc_lib.verify.table import Comparison
 
 Say = Callable[[str], None]
@@ -45,11 +45,11 @@ class Verifying:
     Args:
         config: of the source.
         credentials: log-in of the source.
-        store: where what was found is kept.
-        cursors: where cursors lie.
+        store: keeps the reports.
+        cursors: the cursor store.
         lake: the lake.
-        repairer: repairs rows that are wrong; None where nothing is changed.
-        sleep: how it waits.
+        repairer: repairs wrong rows; None for no repair.
+        sleep: waits for some seconds.
     """
 
     config: SourceConfig
@@ -61,16 +61,16 @@ class Verifying:
     sleep: Callable[[float], None] = time.sleep
 
     def run(self, patterns: Sequence[str], settings: VerifyConfig, say: Say) -> Report:
-        """Compare tables one after another and keep what was found.
+        """Compare tables one after another and store the report.
 
         Args:
-            patterns: of tables, as in the source file; those of ``verify.tables`` when there are none.
-            settings: how much is read at once, and how long is waited.
-            say: takes a line for each table.
+            patterns: of tables, as in the source file; ``verify.tables`` if empty.
+            settings: chunk size and waiting times.
+            say: receives a line for each table.
 
         Raises:
             ConfigError: a pattern names no captured table.
-            CursorMoved: there is nothing in the lake yet, or another server took over meanwhile.
+            CursorMoved: there is nothing in the lake yet, or the source failed over during the comparison.
             ServerChanged: another server answers.
             SourceError: the source cannot be read.
             MergeError: the lake cannot be read.
@@ -83,24 +83,24 @@ class Verifying:
             if not facts.identity.is_same_server(drain.identity):
                 raise ServerChanged(
                     f"the cursor belongs to {drain.identity}, but {facts.identity} answers",
-                    hint="Run the source first: the next plan goes over, or says why it cannot.",
+                    hint="Run the source first: the next plan follows the failover, or reports why it cannot.",
                     source=config.source,
                 )
             tables = [t for t in InformationSchema(connection).tables() if config.tables.captures(*t)]
-            wanted = _wanted(settings, patterns, tables)
-            found = []
-            for one in self._compared(connection, facts, drain, tables, wanted, settings):
+            chosen = _chosen(settings, patterns, tables)
+            reports = []
+            for one in self._compared(connection, facts, drain, tables, chosen, settings):
                 say(_line(one))
-                found.append(one)
+                reports.append(one)
         gtids = lake.gtid_set if lake.gtids_known else ""
         report = Report(
-            config.source, lake.epoch, lake.position, gtids, began, datetime.now(UTC), tuple(found)
+            config.source, lake.epoch, lake.position, gtids, began, datetime.now(UTC), tuple(reports)
         )  # fmt: skip
         keep(self.store, report)
         return report
 
     def _cursor(self, consumer: str) -> Cursor:
-        return begun(self.cursors, self.config.source, consumer)
+        return required_cursor(self.cursors, self.config.source, consumer)
 
     def _compared(
         self,
@@ -108,80 +108,82 @@ class Verifying:
         facts: ServerFacts,
         drain: Cursor,
         tables: Sequence[tuple[str, str]],
-        wanted: Sequence[str],
+        chosen: Sequence[str],
         settings: VerifyConfig,
     ) -> Iterator[TableReport]:
         reader = InformationSchema(connection)
         for lake in lake_merges(self.config, [TableName(*table) for table in tables]):
-            for share in lake.shares:
-                if share.table not in wanted:
+            for routed in lake.routed_tables:
+                if routed.table not in chosen:
                     continue
 
-                def state(one: Subject, routed: bool = share.target.routed) -> tuple[LakeTable | None, Point, Position]:
-                    return self._state(one, drain, routed=routed)
+                def state(
+                    one: Subject, is_routed: bool = routed.target.routed
+                ) -> tuple[LakeTable | None, Point, Position]:
+                    return self._state(one, drain, routed=is_routed)
 
                 one = Comparison(connection, facts, drain.epoch, self.lake, state, settings, sleep=self.sleep)
-                yield self._report(one, reader, drain, lake, share)
+                yield self._report(one, reader, drain, lake, routed)
 
     def _report(
-        self, one: Comparison, reader: InformationSchema, drain: Cursor, lake: LakeMerge, share: RoutedTable
+        self, one: Comparison, reader: InformationSchema, drain: Cursor, lake: LakeMerge, routed: RoutedTable
     ) -> TableReport:
-        """Compare one table, or say why that cannot be done."""
+        """Compare one table, or report why it cannot be compared."""
         try:
-            subject = self._skipped(drain, lake, share) or self._subject(reader, lake, share)
+            subject = self._skipped(drain, lake, routed) or self._subject(reader, lake, routed)
             if isinstance(subject, Subject):
-                return one.compare(subject, self._repair(reader, share, subject))
+                return one.compare(subject, self._repair(reader, routed, subject))
         except TableUnreadable as error:
             subject = error.message
-        return TableReport(share.table, str(lake.name), skipped=subject)
+        return TableReport(routed.table, str(lake.name), skipped=subject)
 
     def _repair(
-        self, reader: InformationSchema, share: RoutedTable, subject: Subject
+        self, reader: InformationSchema, routed: RoutedTable, subject: Subject
     ) -> Callable[[list[tuple[str, ...]], Point], str] | None:
-        """Return what repairs rows of one table."""
+        """Return the function that repairs rows of one table; None for no repair."""
         repairer = self.repairer
         if repairer is None:
             return None
 
         def repair(keys: list[tuple[str, ...]], stop: Point) -> str:
-            schema = reader.schema(share.database, share.name)
+            schema = reader.schema(routed.database, routed.name)
             if schema is None:
                 return "the table is no longer at the source"
             if subject.how == "copies":
-                return f"the table has no key: cdc snapshot {self.config.source} {share.table.in_shell} takes it again"
+                return f"the table has no key: cdc snapshot {self.config.source} {routed.table.in_shell} reads it again"
             if subject.folded:
-                return f"every change is kept (append): cdc snapshot {self.config.source} {share.table.in_shell} reads it again"
+                return f"every change is kept (append): cdc snapshot {self.config.source} {routed.table.in_shell} reads it again"
             stored = shape_of(self.config, self.credentials).of(self.config.values.applied(schema)).schema
-            return repairer.repair(Wrong(subject, share.target, stored, keys, stop))
+            return repairer.repair(RepairRequest(subject, routed.target, stored, keys, stop))
 
         return repair
 
-    def _subject(self, reader: InformationSchema, lake: LakeMerge, share: RoutedTable) -> Subject | str:
-        schema = reader.schema(share.database, share.name)
+    def _subject(self, reader: InformationSchema, lake: LakeMerge, routed: RoutedTable) -> Subject | str:
+        schema = reader.schema(routed.database, routed.name)
         if schema is None:
             return "it was dropped at the source"
         schema = self.config.values.applied(schema)
         projection = shape_of(self.config, self.credentials).of(schema)
-        found = self.lake.load(lake.name, share.table, routed=share.target.routed)
-        constants = share.constants(self.config.source)
-        return subject_of(schema, projection, share.target, lake.name, found, constants, self.config.values)
+        lake_table = self.lake.load(lake.name, routed.table, routed=routed.target.routed)
+        constants = routed.constants(self.config.source)
+        return subject_of(schema, projection, routed.target, lake.name, lake_table, constants, self.config.values)
 
-    def _skipped(self, drain: Cursor, lake: LakeMerge, share: RoutedTable) -> str:
-        """Say why a table is not compared although it could be; empty when it is."""
+    def _skipped(self, drain: Cursor, lake: LakeMerge, routed: RoutedTable) -> str:
+        """Return why a comparable table is not compared now; empty if it is."""
         merged = self._cursor(LAKE)
-        if any(one.table == share.table for one in drain.lagging_in(merged)):
+        if any(one.table == routed.table for one in drain.lagging_in(merged)):
             return "it is quarantined, or released and not in the lake again yet; see cdc status"
-        if len(lake.shares) > 1 and not share.constants(self.config.source):
+        if len(lake.routed_tables) > 1 and not routed.constants(self.config.source):
             return "it shares its lake table with others, and no column there shows the source table of a row"
-        read = any(task.complete for task in merged.snapshots if task.name == share.table)
+        read = any(task.complete for task in merged.snapshots if task.name == routed.table)
         if self.config.start == "snapshot" and not read:
-            return "its snapshot is not in the lake whole yet"
+            return "its snapshot is not complete in the lake yet"
         if self.config.start not in ("snapshot", "earliest") and not read:
             return "the source began without a snapshot: rows that did not change since are not in the lake"
         return ""
 
     def _state(self, subject: Subject, drain: Cursor, *, routed: bool) -> tuple[LakeTable | None, Point, Position]:
-        """Load a lake table, and tell up to where it has all changes: at least to the cursor, which is read before."""
+        """Load a lake table, and return the point up to which it has all changes: at least the lake cursor's."""
         cursor = self._cursor(LAKE)
         if cursor.epoch > drain.epoch:
             raise CursorMoved(
@@ -189,11 +191,11 @@ class Verifying:
                 hint="Another server took over. Compare again.",
                 source=self.config.source,
             )
-        found = self.lake.load(subject.lake, subject.schema.name, routed=routed)
+        lake_table = self.lake.load(subject.lake, subject.schema.name, routed=routed)
         at = Point.at(cursor.epoch, cursor.position)
-        if found is not None and found.marker.merged_to is not None:
-            at = max(at, found.marker.merged_to)
-        return found, at, cursor.position
+        if lake_table is not None and lake_table.marker.merged_to is not None:
+            at = max(at, lake_table.marker.merged_to)
+        return lake_table, at, cursor.position
 
 
 def rows_to_compare(
@@ -203,31 +205,31 @@ def rows_to_compare(
     patterns: Sequence[str],
     settings: VerifyConfig,
 ) -> int:
-    """Return about how many rows the source has in the tables that would be compared.
+    """Return the estimated number of rows in the tables to compare.
 
     Args:
         config: of the source.
         credentials: log-in of the source.
-        cursors: where cursors lie.
+        cursors: the cursor store.
         patterns: of tables, as for :meth:`Verifying.run`.
-        settings: with the tables that are meant without patterns.
+        settings: its ``tables`` are used without patterns.
 
     Raises:
         CursorMoved: there is nothing in the lake yet.
         SourceError: the source cannot be read.
     """
-    config = config.at(*address_of(config, begun(cursors, config.source, DRAIN)))
+    config = config.at(*address_of(config, required_cursor(cursors, config.source, DRAIN)))
     chosen = replace_tables(settings, patterns) if patterns else settings
     with reading(config.server, credentials) as connection:
         estimated = InformationSchema(connection).estimated_rows()
     return sum(rows for table, rows in estimated.items() if config.tables.captures(*table) and chosen.names(*table))
 
 
-def _wanted(settings: VerifyConfig, patterns: Sequence[str], tables: Sequence[tuple[str, str]]) -> list[TableName]:
-    """Return the names of the tables that are to be compared.
+def _chosen(settings: VerifyConfig, patterns: Sequence[str], tables: Sequence[tuple[str, str]]) -> list[TableName]:
+    """Return the names of the tables to compare.
 
     Raises:
-        ConfigError: a pattern is none, or names no captured table.
+        ConfigError: a pattern is not valid, or names no captured table.
     """
     for pattern in patterns:
         wrong = problem(pattern)
@@ -251,7 +253,7 @@ def _line(one: TableReport) -> str:
         (one.different, "different"),
         (one.in_flight, "in flight"),
     )
-    said = ", ".join(f"{count} {what}" for count, what in counts if count) or "no difference"
+    differences = ", ".join(f"{count} {what}" for count, what in counts if count) or "no difference"
     more = f", about {one.unexamined} more not looked at" if one.unexamined else ""
-    mended = f", {one.repaired} repaired" if one.repaired else f", not repaired: {one.refused}" if one.refused else ""
-    return f"{one.table}: {one.source_rows} rows, {said}{more}{mended} ({one.seconds:.1f} s)"
+    repaired = f", {one.repaired} repaired" if one.repaired else f", not repaired: {one.refused}" if one.refused else ""
+    return f"{one.table}: {one.source_rows} rows, {differences}{more}{repaired} ({one.seconds:.1f} s)"

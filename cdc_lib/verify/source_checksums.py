@@ -1,6 +1,6 @@
-"""The source's half of a comparison: checksums of a table's ranges, lists of a range's rows, rows by key.
+"""The source's side of a comparison: checksums of a table's ranges, lists of a range's rows, rows by key.
 
-One session reads in the order of the key, so many rows at a time; between two statements it rests as long as it is told to.
+One session reads chunks in key order, with a configured delay between statements.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.read_only_session import answer, text_of
 from cdc_lib.snapshot import chunks
 from cdc_lib.verify.canonical_text import Cell, literal, quoted, settled
-from cdc_lib.verify.checksums import Listed, Sum, added
-from cdc_lib.verify.classify import Seen
+from cdc_lib.verify.checksums import ListedRow, Sum, added
+from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import Subject
 
 log = logging.getLogger(__name__)
@@ -37,11 +37,11 @@ class SourceSums:
     """Reads one table.
 
     Args:
-        connection: a session that only reads.
+        connection: a read-only session.
         subject: what is compared.
-        chunk_rows: rows that one statement goes through.
+        chunk_rows: rows that one statement reads.
         statement_delay: seconds between two statements.
-        rest: how it waits.
+        rest: waits for some seconds.
     """
 
     connection: Session
@@ -56,19 +56,19 @@ class SourceSums:
         schema = self.subject.schema
         if not can_be_chunked(schema):
             return ()
-        found: list[Key] = []
+        ends: list[Key] = []
         while True:
-            where = f" WHERE {chunks.beyond(schema, found[-1])}" if found else ""
+            where = f" WHERE {chunks.after_key(schema, ends[-1])}" if ends else ""
             order = ", ".join(quoted(name) for name in schema.primary_key)
             sql = f"{self._select(', '.join(map(self._key_text, schema.primary_key)))}{where} ORDER BY {order} LIMIT 1 OFFSET {self.chunk_rows - 1}"
             rows = self._answer(sql)
             if not rows:
-                return tuple(found)
-            found.append(tuple(text_of(value) or "" for value in rows[0]))
+                return tuple(ends)
+            ends.append(tuple(text_of(value) or "" for value in rows[0]))
 
     @cached_property
     def cuts(self) -> tuple[int, ...]:
-        """Where ranges end: values of the key's first column, each of them in the range that it ends."""
+        """The last value of the key's first column in each range; the last range has no end."""
         return tuple(sorted({int(end[0]) for end in self.ends})) if self.subject.how == "ranges" else ()
 
     def sums(self) -> dict[int, Sum]:
@@ -83,64 +83,65 @@ class SourceSums:
             f"comparing {schema.name}", "rows", InformationSchema(self.connection).estimated_rows_of(schema), began
         )
         for after, end in self._chunks():
-            own = numbers[int(end[0])] if end and numbers else len(numbers)
-            before = numbers[int(after[0])] if after and numbers else own
-            # A chunk may begin with rows that belong to the range before: their first column is the same.
-            split = after is not None and before != own and len(self.subject.schema.primary_key) > 1
+            current = numbers[int(end[0])] if end and numbers else len(numbers)
+            previous = numbers[int(after[0])] if after and numbers else current
+            # A chunk may begin with rows of the previous range, with the same value in the key's first column.
+            split = after is not None and previous != current and len(self.subject.schema.primary_key) > 1
             side = f"{quoted(self.subject.first)} > {after[0]}" if split and after else "1"
             group = " GROUP BY 1" if split else ""
             sql = f"{self._select(f'{side}, COUNT(*), SUM({hashed})')}{self._where(after, end)}{group}"
-            for side_found, rows, total in self._answer(sql):
-                yield own if int(side_found) else before, Sum(int(rows), int(total or 0))
+            for is_current, rows, total in self._answer(sql):
+                yield current if int(is_current) else previous, Sum(int(rows), int(total or 0))
                 if line := pace.tick(int(rows), time.monotonic()):
                     log.info("%s", line)
             self.rest(self.statement_delay)
 
-    def shares(self, number: int) -> dict[int, Sum]:
-        """Return the checksums of the shares of one range."""
+    def buckets(self, number: int) -> dict[int, Sum]:
+        """Return the checksums of the buckets of one range."""
         subject = self.subject
-        found: list[tuple[int, Sum]] = []
+        sums: list[tuple[int, Sum]] = []
         for where in self._range(number):
-            columns = f"{subject.source_share}, COUNT(*), SUM({subject.source_hash})"
+            columns = f"{subject.source_bucket}, COUNT(*), SUM({subject.source_hash})"
             rows = answer(self.connection, f"{self._select(columns)}{where} GROUP BY 1")
-            found += [(int(share), Sum(int(count), int(total or 0))) for share, count, total in rows]
+            sums += [(int(bucket), Sum(int(count), int(total or 0))) for bucket, count, total in rows]
             self.rest(self.statement_delay)
-        return added(found)
+        return added(sums)
 
-    def listed(self, number: int, shares: Collection[int]) -> list[Listed]:
-        """Return the rows of some shares of one range."""
+    def listed(self, number: int, buckets: Collection[int]) -> list[ListedRow]:
+        """Return the rows of some buckets of one range."""
         subject = self.subject
-        wanted = ", ".join(map(str, sorted(shares)))
-        found = []
+        numbers = ", ".join(map(str, sorted(buckets)))
+        listed = []
         for where in self._range(number):
             word = "AND" if where else " WHERE"
-            filtered = f"{where} {word} {subject.source_share} IN ({wanted})"
+            filtered = f"{where} {word} {subject.source_bucket} IN ({numbers})"
             columns, group = f"{subject.source_name}, {subject.source_hash}, 1", ""
             if subject.how == "copies":
                 columns, group = f"{subject.source_hash}, {subject.source_hash}, COUNT(*)", " GROUP BY 1, 2"
             else:
                 columns += "".join(f", {_as_text(cell)}" for cell in subject.keys)
             for name, hashed, copies, *key in self._answer(f"{self._select(columns)}{filtered}{group}"):
-                # A row whose text is longer than the server's packets has no hash: it is looked at by its cells.
-                own = -1 if hashed is None else int(hashed)
-                found.append(Listed(text_of(name) or "", own, int(copies), tuple(text_of(one) or "" for one in key)))
+                # A row whose text is longer than max_allowed_packet has no hash: its cells are compared.
+                row_hash = -1 if hashed is None else int(hashed)
+                texts = tuple(text_of(one) or "" for one in key)
+                listed.append(ListedRow(text_of(name) or "", row_hash, int(copies), texts))
             self.rest(self.statement_delay)
-        return found
+        return listed
 
-    def rows(self, keys: Mapping[str, Key]) -> dict[str, Seen]:
+    def rows(self, keys: Mapping[str, Key]) -> dict[str, RowState]:
         """Read rows by their names, each with the texts of its key."""
         names = list(keys)
-        found: dict[str, Seen] = {}
+        states: dict[str, RowState] = {}
         for first in range(0, len(names), ROWS_BY_KEY):
             some = names[first : first + ROWS_BY_KEY]
-            wanted = set(some)
+            requested = set(some)
             for row in self._answer(self._by_name(some, keys)):
                 name, copies, *cells = row
-                if (text := text_of(name)) is not None and text in wanted:
+                if (text := text_of(name)) is not None and text in requested:
                     settled_cells = self._settled(cells)
                     compared = () if self.subject.how == "copies" else settled_cells
-                    found[text] = Seen(compared, int(copies), shown=settled_cells)
-        return found
+                    states[text] = RowState(compared, int(copies), shown=settled_cells)
+        return states
 
     def _by_name(self, names: Sequence[str], keys: Mapping[str, Key]) -> str:
         subject = self.subject
@@ -169,7 +170,7 @@ class SourceSums:
         yield from pairwise((None, *self.ends, None))
 
     def _range(self, number: int) -> Iterator[str]:
-        """Yield the conditions under which one range is read: at once when it has bounds, else chunk by chunk."""
+        """Yield the conditions of the statements that read one range: one if it has bounds, else one for each chunk."""
         if self.subject.how != "ranges" or not self.cuts:
             yield from (self._where(after, end) for after, end in self._chunks())
             return
@@ -180,7 +181,7 @@ class SourceSums:
 
     def _where(self, after: Key | None, end: Key | None) -> str:
         schema = self.subject.schema
-        bounds = [f"({chunks.beyond(schema, after)})"] if after else []
+        bounds = [f"({chunks.after_key(schema, after)})"] if after else []
         bounds += [f"({chunks.up_to(schema, end)})"] if end else []
         return f" WHERE {' AND '.join(bounds)}" if bounds else ""
 
@@ -205,5 +206,5 @@ class SourceSums:
 
 
 def _as_text(cell: Cell) -> str:
-    """Return the SQL of a cell as the text that is in a row's: the driver makes other things of numbers and times."""
+    """Return the SQL of a cell as text: the driver converts numbers and times otherwise."""
     return f"CONCAT({cell.source})"

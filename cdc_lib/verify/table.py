@@ -1,7 +1,7 @@
-"""One table against its lake table: checksums of ranges, of their shares, then the rows that are not the same.
+"""Compares one table with its lake table: checksums of ranges, of their hash buckets, then the rows that differ.
 
-What differs is looked at again until it is known to be wrong or to have changed meanwhile, or until the time for that is over;
-see :mod:`cdc_lib.verify.classify`.
+Rows that differ are looked at again until they are equal or known to be wrong, or until the configured wait is over; see
+:mod:`cdc_lib.verify.classify`.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.read_only_session import answer
 from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
 from cdc_lib.mysql.watermark import low_watermark
-from cdc_lib.verify.checksums import Listed, RangeShare, Sum, of_ranges, of_shares, suspects, unequal
+from cdc_lib.verify.checksums import NOTHING, ListedRow, RangeBucket, Sum, of_buckets, of_ranges, suspects, unequal
 from cdc_lib.verify.classify import Look, Verdict, judge
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.differences import findings
 from cdc_lib.verify.lake import LakeSums
 from cdc_lib.verify.source_checksums import SourceSums
 
-MOST_LISTED = 1_000_000
-"""Rows of one table that are listed on both sides; of unequal parts beyond that only the number of rows is told."""
+MAX_LISTED_ROWS = 1_000_000
+"""Most rows of one table that are listed on both sides; of more, only the number of rows is reported."""
 
 Key = tuple[str, ...]
-"""Texts of the columns of a row's key."""
+"""Texts of the key columns of a row."""
 
 BEFORE_ALL = Point(0, 0, 0)
 
-MOMENT = 2.0
-"""Seconds between two looks at where the lake is."""
+POLL_SECONDS = 2.0
+"""Delay between two reads of the lake's position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Comparison:
     """Compares tables over one session.
 
     Args:
-        connection: a session that only reads.
+        connection: a read-only session.
         facts: of the server.
-        epoch: that its positions belong to.
+        epoch: of the server's positions.
         lake: the lake.
-        state_of: loads a lake table, and tells up to where it has all changes.
-        config: how much is read at once, and how long is waited.
+        state_of: loads a lake table, with the point and position up to which it has all changes.
+        config: chunk size and waiting times.
     """
 
     connection: Session
@@ -61,19 +61,19 @@ class Comparison:
     sleep: Callable[[float], None] = field(default=time.sleep)
 
     def compare(self, subject: Subject, repair: Callable[[list[Key], Point], str] | None = None) -> TableReport:
-        """Return what is not the same.
+        """Return the differences of a table.
 
         Args:
             subject: the tables.
-            repair: reads rows again, which hold every change before a point then; returns why it cannot.
+            repair: reads the rows of keys again, which then include every change before a point; returns why it cannot.
 
         Raises:
             SourceError: the source cannot be read.
             MergeError: the lake cannot be read.
         """
         began = self.clock()
-        found, _, position = self.state_of(subject)
-        snapshot = found.snapshot_id if found is not None else None
+        lake_table, _, position = self.state_of(subject)
+        snapshot = lake_table.snapshot_id if lake_table is not None else None
         source = SourceSums(
             self.connection, subject, self.config.chunk_rows, self.config.statement_delay.total_seconds(), self.sleep
         )
@@ -109,7 +109,7 @@ class Comparison:
     def _repaired(
         self, report: TableReport, source: SourceSums, keys: dict[str, Key], repair: Callable[[list[Key], Point], str]
     ) -> TableReport:
-        """Repair rows and look at them once more; what was wrong stays in the report."""
+        """Repair rows and look at them again; the wrong rows stay in the report."""
         _, stop, _ = self.state_of(source.subject)
         if refused := repair(list(keys.values()), stop):
             return replace(report, refused=refused)
@@ -125,56 +125,57 @@ class Comparison:
         )
 
     def _narrowed(
-        self, source: SourceSums, snapshot: int | None, parts: Mapping[RangeShare, Sum], ranges: list[int]
+        self, source: SourceSums, snapshot: int | None, parts: Mapping[RangeBucket, Sum], ranges: list[int]
     ) -> tuple[dict[str, Key], int]:
-        """Return the rows that are not the same, as far as they are listed, and how many rows are not."""
-        budget, unexamined = MOST_LISTED, 0
-        wanted: dict[int, list[int]] = {}
+        """Return the listed rows that differ, and the number of rows that were not listed."""
+        budget, unexamined = MAX_LISTED_ROWS, 0
+        unequal_buckets: dict[int, list[int]] = {}
         for number in ranges:
             if budget <= 0:
-                unexamined += of_ranges(parts).get(number, Sum(0, 0)).rows
+                unexamined += of_ranges(parts).get(number, NOTHING).rows
                 continue
-            here, there = source.shares(number), of_shares(parts, number)
-            for share in unequal(here, there):
-                rows = max(here.get(share, Sum(0, 0)).rows, there.get(share, Sum(0, 0)).rows)
+            of_source, of_lake = source.buckets(number), of_buckets(parts, number)
+            for bucket in unequal(of_source, of_lake):
+                rows = max(of_source.get(bucket, NOTHING).rows, of_lake.get(bucket, NOTHING).rows)
                 budget -= rows
                 if budget < 0:
                     unexamined += rows
                 else:
-                    wanted.setdefault(number, []).append(share)
-        listed: list[Listed] = []
-        for number, shares in wanted.items():
-            listed += source.listed(number, shares)
-        chosen = {RangeShare(number, share) for number, shares in wanted.items() for share in shares}
+                    unequal_buckets.setdefault(number, []).append(bucket)
+        listed: list[ListedRow] = []
+        for number, buckets in unequal_buckets.items():
+            listed += source.listed(number, buckets)
+        chosen = {RangeBucket(number, bucket) for number, buckets in unequal_buckets.items() for bucket in buckets}
         return suspects(listed, self.lake.listed(source.subject, snapshot, source.cuts, chosen)), unexamined
 
     def _looked_at(self, source: SourceSums, keys: Mapping[str, Key]) -> tuple[dict[str, Look], int]:
-        """Return, for each row that is wrong, the look that says so; and how many rows stay open."""
+        """Return the look that found each wrong row, and the number of rows that stay open."""
         until = self.clock() + self.config.wait.total_seconds()
         wrong: dict[str, Look] = {}
-        left, before = dict(keys), None
-        while left:
-            look = self._look(source, left, until)
-            verdicts = {name: judge(name, look, before) for name in left}
+        open_rows, before = dict(keys), None
+        while open_rows:
+            look = self._look(source, open_rows, until)
+            verdicts = {name: judge(name, look, before) for name in open_rows}
             wrong |= {name: look for name, verdict in verdicts.items() if verdict is Verdict.WRONG}
-            left = {name: keys[name] for name, verdict in verdicts.items() if verdict is Verdict.OPEN}
+            open_rows = {name: keys[name] for name, verdict in verdicts.items() if verdict is Verdict.OPEN}
             if self.clock() >= until:
                 break
             before = look
-        return wrong, len(left)
+        return wrong, len(open_rows)
 
     def _look(self, source: SourceSums, keys: Mapping[str, Key], until: float) -> Look:
         low = low_watermark(self.connection, self.facts)
-        there = source.rows(keys)
+        source_rows = source.rows(keys)
         answer(self.connection, "COMMIT")  # on MariaDB the watermark began a transaction
         high = Point.at(self.epoch, read_binlog_end(self.connection, self.facts))
-        found, lake_at, _ = self.state_of(source.subject)
+        lake_table, lake_at, _ = self.state_of(source.subject)
         while lake_at < high and self.clock() < until:
-            self.sleep(min(MOMENT, max(0.0, until - self.clock())))
-            found, lake_at, _ = self.state_of(source.subject)
-        snapshot = found.snapshot_id if found is not None else None
-        rows = self.lake.rows(source.subject, snapshot, keys)
-        if found is not None and found.marker.reselected and found.marker.reselected.high > Point.at(self.epoch, low):
-            # Rows that were read back bear an older order key than what they may show: it tells nothing of them yet.
+            self.sleep(min(POLL_SECONDS, max(0.0, until - self.clock())))
+            lake_table, lake_at, _ = self.state_of(source.subject)
+        snapshot = lake_table.snapshot_id if lake_table is not None else None
+        lake_rows = self.lake.rows(source.subject, snapshot, keys)
+        reselected = lake_table.marker.reselected if lake_table is not None else None
+        if reselected and reselected.high > Point.at(self.epoch, low):
+            # Re-selected rows may show changes that are newer than their order key: no verdict is possible yet.
             lake_at = BEFORE_ALL
-        return Look(Point.at(self.epoch, low), high, lake_at, there, rows)
+        return Look(Point.at(self.epoch, low), high, lake_at, source_rows, lake_rows)

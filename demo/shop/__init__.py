@@ -1,1 +1,1 @@
-"""A shop to follow: its tables, its seed rows, its customers' doings, and the judge that compares source and lake."""
+"""The example shop: tables, seed rows, workload, and the comparison of source and lake."""

@@ -1,8 +1,8 @@
 """Compares every row and column of the source with the lake.
 
 Both sides become Arrow tables of the same types: the source by plain SELECT (:mod:`demo.shop.source_rows`), the
-lake by PyIceberg. DuckDB joins the two in memory. It never opens a lake table itself: its own Iceberg reader gives wrong
-answers on deletion vectors.
+lake by PyIceberg. DuckDB joins the two in memory. It never opens a lake table itself: its Iceberg reader gives wrong
+results with deletion vectors.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from pyiceberg.exceptions import NoSuchTableError
 from demo.shop.source_rows import SourceTable, exact, read, table_names
 
 SHOWN = 3
-"""How many rows of each sort of difference are shown."""
+"""Maximum examples of each kind of difference."""
 
 
 @dataclass(frozen=True)
 class TableComparison:
-    """What was found in one table.
+    """The comparison of one table.
 
     Args:
         table: its name at the source.
         source_rows: rows at the source.
-        lake_rows: rows that the lake's table is for.
-        missing: rows of the source that the lake has not.
-        extra: rows of the lake that the source has not.
+        lake_rows: rows that the lake table represents.
+        missing: rows that the source has and the lake lacks.
+        extra: rows that the lake has and the source lacks.
         different: rows with the same key and another value in some column.
-        wrong_columns: columns that are missing in the lake, too many, or of another type than they should be.
+        wrong_columns: missing or extra columns of the lake table, and columns with a wrong type.
         examples: a few of the rows, as text.
     """
 
@@ -50,15 +50,15 @@ class TableComparison:
 
     @property
     def differences(self) -> int:
-        """All differences; 0 means that the two are equal."""
+        """Number of differences; 0 means that both are equal."""
         return self.missing + self.extra + self.different + len(self.wrong_columns)
 
 
 def open_lake(uri: str, warehouse: str, name: str = "lake") -> Catalog:
-    """Open the JDBC catalog of one machine.
+    """Open a local JDBC catalog.
 
     Args:
-        uri: ``jdbc:sqlite:<path>?...`` as Spark is given it.
+        uri: ``jdbc:sqlite:<path>?...``, as for Spark.
         warehouse: root of the tables.
         name: the catalog's name in Spark.
     """
@@ -73,9 +73,9 @@ def compare_database(
 
     Args:
         options: pymysql's connection options.
-        database: schema at the source; nobody may write to it meanwhile.
-        catalog: the lake's.
-        namespace: where the tables are in the lake; the database's name when empty.
+        database: schema at the source; it must not change during the comparison.
+        catalog: catalog of the lake.
+        namespace: namespace of the lake tables; the database's name if empty.
         tables: names; all base tables when empty.
     """
     from pymysql import connect
@@ -92,13 +92,13 @@ def _compare_one(connection: Any, database: str, name: str, catalog: Catalog, na
     except NoSuchTableError:
         rows = source.rows.num_rows
         return TableComparison(name, rows, 0, missing=rows, wrong_columns=("the table is not in the lake",))
-    return compare(source, standing(lake))
+    return compare(source, current_rows(lake))
 
 
-def standing(lake: pa.Table) -> pa.Table:
-    """Return the rows of a lake table that stand: not those that are marked as deleted, and the current versions alone.
+def current_rows(lake: pa.Table) -> pa.Table:
+    """Return the current rows of a lake table: not marked as deleted, and current versions only.
 
-    Of a list of changes, those after the last entry that takes all rows.
+    In append mode: the entries after the last reset.
     """
     if "_op" in lake.column_names and "_is_current" not in lake.column_names:
         lake = since_emptied(lake)
@@ -109,7 +109,7 @@ def standing(lake: pa.Table) -> pa.Table:
 
 
 def since_emptied(lake: pa.Table) -> pa.Table:
-    """Return the entries of a list of changes after the last one that takes all rows."""
+    """Return the entries of an append table after its last reset."""
     order = ("_epoch", "_binlog", "_offset", "_row")
     rows = lake.select(["_op", *order]).to_pylist()
     places = [tuple(row[name] for name in order) for row in rows]
@@ -118,7 +118,7 @@ def since_emptied(lake: pa.Table) -> pa.Table:
 
 
 def compare(source: SourceTable, lake: pa.Table) -> TableComparison:
-    """Compare the rows of one table; columns of the lake whose names start with ``_`` are the product's own."""
+    """Compare the rows of one table; lake columns that begin with ``_`` are metadata columns."""
     wrong, lake, judged = _columns(source, lake)
     if not set(source.key or ("_op",)) <= {*judged, *lake.column_names}:
         rows = source.rows.num_rows
@@ -134,7 +134,7 @@ def compare(source: SourceTable, lake: pa.Table) -> TableComparison:
 
 
 def _columns(source: SourceTable, lake: pa.Table) -> tuple[list[str], pa.Table, set[str]]:
-    """Return what is wrong about the lake's columns, the lake in the judge's types, and the columns it can be judged by."""
+    """Return problems of the lake's columns, the lake with the source's types, and the comparable columns."""
     wrong = [f"{name} is too many" for name in lake.column_names if not name.startswith("_")
              and name not in {column.name for column in source.columns}]  # fmt: skip
     judged = set()
@@ -153,14 +153,14 @@ def _columns(source: SourceTable, lake: pa.Table) -> tuple[list[str], pa.Table, 
 
 
 def _narrow(found: pa.DataType) -> pa.DataType:
-    """PyIceberg gives strings and binaries with 64-bit offsets; that is no other type."""
+    """Return the type with 32-bit offsets: PyIceberg returns strings and binaries with 64-bit offsets."""
     if pa.types.is_large_string(found):
         return pa.string()
     return pa.binary() if pa.types.is_large_binary(found) else found
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Give instants without their zone (both sides are UTC), so that DuckDB needs no time zone data."""
+    """Remove the zone of timestamps (both sides are UTC), so that DuckDB needs no time zone data."""
     fields = [
         pa.field(field.name, pa.timestamp("us") if pa.types.is_timestamp(field.type) else field.type)
         for field in table.schema
@@ -205,7 +205,7 @@ def _compare_keyed(db: duckdb.DuckDBPyConnection, source: SourceTable, names: li
 
 
 def _compare_multisets(db: duckdb.DuckDBPyConnection, names: list[str]) -> dict[str, Any]:
-    """Compare a table without a key: what was inserted, less what was deleted, is what is there."""
+    """Compare a table without a key: inserted rows minus deleted rows must equal the source's rows."""
     columns = ", ".join(_quoted(name) for name in names)
     weight = "CASE _op WHEN 'd' THEN -1 ELSE 1 END"
     db.execute(

@@ -1,6 +1,6 @@
 """The shop's tables, with the types that real shops use; valid on MySQL and on MariaDB.
 
-Order ids begin below 2^63 and grow beyond it, so that a reader which takes BIGINT UNSIGNED for signed is found out.
+Order ids begin below 2^63 and grow beyond it, which detects a decoder that reads BIGINT UNSIGNED as signed.
 """
 
 from __future__ import annotations

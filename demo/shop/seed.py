@@ -49,7 +49,7 @@ class Sizes:
 
     @classmethod
     def of(cls, rows: int) -> Sizes:
-        """Share out about so many rows; never less than twelve to a table."""
+        """Distribute about this many rows over the tables, at least twelve each."""
         return cls(**{table: max(12, int(rows * share)) for table, share in SHARES.items()})
 
     @property
@@ -59,7 +59,7 @@ class Sizes:
 
 
 def create(connection: Connection[Any], database: str = "shop") -> None:
-    """Make the database and its empty tables."""
+    """Create the database and its empty tables."""
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE `{database}` CHARACTER SET utf8mb4")
         cursor.execute(f"USE `{database}`")
@@ -68,34 +68,34 @@ def create(connection: Connection[Any], database: str = "shop") -> None:
 
 
 def fill(
-    connection: Connection[Any], rows: int, seed: int = 1, told: Callable[[str, int], None] = lambda _t, _n: None
+    connection: Connection[Any], rows: int, seed: int = 1, on_progress: Callable[[str, int], None] = lambda _t, _n: None
 ) -> Sizes:
     """Insert the seed rows into the connection's current database.
 
     Args:
         connection: with the shop's database selected.
-        rows: about how many in all.
-        seed: other seeds give other values.
-        told: called with a table's name and the rows inserted into it, after each transaction.
+        rows: approximate total number of rows.
+        seed: seed of the values.
+        on_progress: called with a table's name and the rows inserted into it, after each transaction.
     """
     sizes = Sizes.of(rows)
     with connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
         cursor.execute("SET NAMES utf8mb4")
         for table, expressions in _expressions(sizes).items():
-            wanted = getattr(sizes, table)
-            for first in range(0, wanted, BATCH_ROWS):
-                count = min(BATCH_ROWS, wanted - first)
+            total = getattr(sizes, table)
+            for first in range(0, total, BATCH_ROWS):
+                count = min(BATCH_ROWS, total - first)
                 _insert(cursor, table, expressions, seed, first, count)
                 connection.commit()
-                told(table, count)
+                on_progress(table, count)
     return sizes
 
 
 def _insert(cursor: Any, table: str, expressions: dict[str, str], seed: int, first: int, count: int) -> None:
     """Insert rows ``first`` to ``first + count`` in one statement.
 
-    In the expressions ``n`` stands for the row's number and ``{column}`` for a random unsigned 32-bit number of it.
+    In the expressions ``n`` is the row's number and ``{column}`` a random unsigned 32-bit number.
     """
     columns = ", ".join(f"`{name}`" for name in expressions)
     values = ", ".join(

@@ -1,7 +1,7 @@
-"""Reads a table of the source exactly, by plain SELECT, into Arrow; knows nothing of the product.
+"""Reads a table of the source exactly, by plain SELECT, into Arrow, independent of the product.
 
-The server writes each value as text and Arrow's own casts make the types, as the server's catalogue of columns declares
-them. This is the judge's half of the comparison: no code of ``cdc_lib`` is used, so a mistake there is not made twice.
+The server writes each value as text, and Arrow casts it to the type that ``information_schema`` declares. No code of
+``cdc_lib`` is used, so that a mistake there is not repeated in the comparison.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FETCH_ROWS = 20_000
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column as ``information_schema.columns`` tells it, with the Arrow type that holds its values."""
+    """A column of ``information_schema.columns``, with the Arrow type of its values."""
 
     name: str
     select: str
@@ -29,7 +29,7 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table's rows in the source's order of columns; ``key`` is empty when it has no primary key."""
+    """A table's rows, columns in the source's order; ``key`` is empty without a primary key."""
 
     name: str
     key: tuple[str, ...]
@@ -68,8 +68,8 @@ def read(connection: Connection[Any], database: str, table: str) -> SourceTable:
 
 
 def exact(options: dict[str, Any]) -> dict[str, Any]:
-    """Return connection options with which every value arrives as the server writes it, in UTC."""
-    # Without decoders, and without an sql_mode of the server's that changes what is read (PAD_CHAR_TO_FULL_LENGTH does).
+    """Return connection options with which every value is the server's text, in UTC."""
+    # Without decoders, and without an sql_mode that changes values (such as PAD_CHAR_TO_FULL_LENGTH).
     return {
         **options,
         "conv": encoders,
@@ -99,7 +99,7 @@ def _key(connection: Connection[Any], database: str, table: str) -> tuple[str, .
 
 
 def _text(value: Any) -> str:
-    """Some servers give their catalogue's words as bytes."""
+    """Decode a value of ``information_schema``, which some servers send as bytes."""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
@@ -122,7 +122,7 @@ _SELECTED_AS = {"bit": "{}+0", "float": "{}+0e0"}
 
 
 def _column(name: str, data_type: str, column_type: str, precision: str, scale: str) -> SourceColumn:
-    """Return what to select of a column and the Arrow type of the lake's type for it."""
+    """Return the SELECT expression of a column and the Arrow type of its lake type."""
     select = _SELECTED_AS.get(data_type, "{}").format(f"`{name}`")
     if data_type == "decimal":
         return SourceColumn(name, select, pa.decimal128(int(precision), int(scale)))

@@ -1,4 +1,4 @@
-"""Random values of the shop's columns, each of them null now and then."""
+"""Random values of the shop's columns, sometimes null."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ DAY_ZERO = datetime(2026, 1, 1)  # noqa: DTZ001 - the shop's clock, without a zo
 
 
 class Values:
-    """Draws values; the same seed and the same calls give the same values."""
+    """Generates values; the same seed and the same calls give the same values."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
 
     def maybe(self, value: Any, nulls: float = 0.1) -> Any:
-        """Return the value, or now and then None."""
+        """Return the value, or sometimes None."""
         return None if self.random.random() < nulls else value
 
     def name(self) -> str | None:
-        """Text with letters of many scripts, emoji, quotes and control characters."""
+        """Return text with letters of many scripts, emoji, quotes and control characters."""
         return self.maybe(f"{self.random.choice(NAMES)} {self.random.randrange(1000)}")
 
     def latin(self) -> str | None:
-        """Text that latin1 holds."""
+        """Return text in latin1."""
         return self.maybe(self.random.choice(LATIN))
 
     def money(self, digits: int, scale: int) -> str | None:
-        """Return a signed decimal of up to so many digits, as text."""
+        """Return a signed decimal with a maximum number of digits, as text."""
         units = self.random.randrange(-(10**digits) + 1, 10**digits)
         sign = "-" if units < 0 else ""
         return self.maybe(f"{sign}{abs(units) // 10**scale}.{abs(units) % 10**scale:0{scale}d}")
 
     def blob(self, longest: int) -> bytes | None:
-        """Return bytes of every value, the empty string among them."""
+        """Return random bytes, sometimes none."""
         return self.maybe(self.random.randbytes(self.random.randrange(longest + 1)))
 
     def document(self) -> str | None:
-        """Return a JSON document with every sort of value."""
+        """Return a JSON document with values of every type."""
         document = {
             "text": self.random.choice(NAMES),
             "number": self.random.choice((0, -1, 2**31, 2**63 - 1, 2**64 - 1, -(2**63), 1.5, -2.5e-7)),

@@ -1,7 +1,7 @@
-"""What continues in the shop: one small transaction after the other, all of them following from a seed.
+"""The shop's workload: small transactions, derived from a seed.
 
-Among them are transactions over several tables, one that is rolled back, a delete and insert of the same key, a changed
-primary key, changes in a table without a key, and two ALTER TABLE … ADD COLUMN.
+They include transactions over several tables, rollbacks, delete and insert of the same key, changed primary keys, changes in a
+table without a key, and two ALTER TABLE … ADD COLUMN.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Workload:
     """Writes to the shop through one connection, transaction by transaction.
 
     Args:
-        connection: to a seeded shop, which it selects.
-        database: the shop's.
-        seed: with the same seed over the same rows the same statements are sent.
-        alters: see :data:`ALTERS`; a column that is there already is not added again.
+        connection: connection to the server of a seeded shop.
+        database: database of the shop.
+        seed: the same seed and the same rows give the same statements.
+        alters: see :data:`ALTERS`; an existing column is not added again.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Workload:
         ]
 
     def step(self) -> None:
-        """Run one transaction; now and then it is an ALTER TABLE."""
+        """Run one transaction; sometimes an ALTER TABLE."""
         self.transactions += 1
         if self.transactions in self.alters:
             self.alter(*self.alters[self.transactions])
@@ -86,7 +86,7 @@ class Workload:
         self.connection.commit()
 
     def run(self, transactions: int) -> None:
-        """Run so many transactions at full speed."""
+        """Run a number of transactions at full speed."""
         for _ in range(transactions):
             self.step()
 
@@ -141,7 +141,7 @@ class Workload:
         )
 
     def cancel(self) -> None:
-        """An order goes, with its items and payments."""
+        """An order is deleted, with its items and payments."""
         order = self.any_order()
         self.execute("DELETE FROM order_items WHERE order_id = %s", order)
         self.execute("DELETE FROM payments WHERE id BETWEEN %s AND %s", *([order % 5000] * 2))
@@ -165,7 +165,7 @@ class Workload:
             )  # fmt: skip
 
     def edit_customer(self) -> None:
-        """Documents, pictures and labels change; so does a part of a document."""
+        """Documents, pictures and labels change, also a part of a document."""
         customer = self.customer()
         changes: dict[str, Any] = {
             "name": self.values.name(),
@@ -181,7 +181,7 @@ class Workload:
                      self.random.randrange(10**6), self.customer())  # fmt: skip
 
     def close_account(self) -> None:
-        """A customer goes, and returns under the same key in the same transaction every third time."""
+        """A customer is deleted; every third time the same transaction inserts the key again."""
         customer = self.customer()
         self.execute("DELETE FROM customers WHERE id = %s", customer)
         if self.random.randrange(3) == 0:
@@ -220,7 +220,7 @@ class Workload:
         self.execute("DELETE FROM products WHERE id = %s", self.product())
 
     def count_stock(self) -> None:
-        """Insert or update, as many shops do it."""
+        """INSERT … ON DUPLICATE KEY UPDATE."""
         self.execute(
             "INSERT INTO inventory (sku, warehouse, on_hand) VALUES (%s, %s, %s) "
             "ON DUPLICATE KEY UPDATE on_hand = VALUES(on_hand), shelf = %s",
@@ -228,21 +228,21 @@ class Workload:
         )  # fmt: skip
 
     def rename_sku(self) -> None:
-        """A primary key changes; every second time another row takes the key that is free now."""
+        """A primary key changes; every second time another row takes the old key."""
         old, self.renamed = sku(self.product()), self.renamed + 1
         self.execute("UPDATE inventory SET sku = %s WHERE sku = %s", f"NEW-{self.renamed}", old)
         if self.renamed % 2 == 0:
             self.execute("UPDATE inventory SET sku = %s WHERE sku = %s", old, f"NEW-{self.renamed - 1}")
 
     def replace(self) -> None:
-        """REPLACE is a delete and an insert, or an update, as the server likes."""
+        """REPLACE: the server logs a delete and an insert, or an update."""
         self.execute(
             "REPLACE INTO order_items (order_id, line_no, quantity, remark) VALUES (%s, %s, %s, %s)",
             self.any_order(), self.random.randrange(1, 4), self.random.randrange(100), self.values.name(),
         )  # fmt: skip
 
     def change_of_mind(self) -> None:
-        """What is rolled back, wholly or to a savepoint, must not arrive."""
+        """Changes that are rolled back, completely or to a savepoint, must not reach the lake."""
         self.execute("UPDATE customers SET balance = 0 WHERE id = %s", self.customer())
         self.execute("SAVEPOINT here")
         self.execute("DELETE FROM orders WHERE id = %s", self.any_order())
@@ -252,7 +252,7 @@ class Workload:
             self.connection.rollback()
 
     def browse(self) -> None:
-        """Rows of the table without a key, some of them equal."""
+        """Rows of the table without a key, some of them duplicates."""
         row = (self.random.randbytes(8), f"/product/{self.product()}", self.values.name(),
                self.values.maybe(self.random.choice((200, 404))), self.values.duration(), self.values.moment())  # fmt: skip
         for _ in range(self.random.choice((1, 1, 2, 5))):
@@ -262,31 +262,31 @@ class Workload:
             )  # fmt: skip
 
     def correct_views(self) -> None:
-        """An update of a few rows, and not of all the equal ones."""
+        """An update of some duplicates only."""
         url = f"/product/{self.random.randrange(40)}"
         self.execute("UPDATE page_views SET status = 410 WHERE url = %s AND NOT status <=> 410 LIMIT 3", url)
 
     def forget_views(self) -> None:
-        """A delete of a few rows, and not of all the equal ones."""
+        """A delete of some duplicates only."""
         self.execute("DELETE FROM page_views WHERE url = %s LIMIT 2", f"/product/{self.random.randrange(40)}")
 
     def alter(self, table: str, column: str, definition: str) -> None:
-        """Add a column unless it is there; it commits automatically."""
+        """Add a column if it does not exist; DDL commits implicitly."""
         if not self._has(table, column):
             self.execute(f"ALTER TABLE {table} ADD COLUMN {column} {definition}")
 
     # --- choices ---
 
     def customer(self) -> int:
-        """Return the id of some customer, who may be gone."""
+        """Return the id of a customer, who may be deleted."""
         return self.random.randrange(1, self.next_customer)
 
     def product(self) -> int:
-        """Return the id of some product, which may be gone; never the newest, whose id tells a later run where to continue."""
+        """Return the id of a product, which may be deleted; never the newest, from whose id a later run continues."""
         return self.random.randrange(1, self.next_product - 1)
 
     def any_order(self) -> int:
-        """Return the id of some order, which may be gone; never the newest, as with products."""
+        """Return the id of an order, which may be deleted; never the newest, as with products."""
         return self.random.randrange(self.first_order, self.next_order - 1)
 
     # --- inside ---
@@ -313,18 +313,18 @@ class Workload:
 
 
 def sku(product: int) -> str:
-    """Return the name under which a product is in the warehouse."""
+    """Return the SKU of a product."""
     return f"SKU-{product - 1:08d}"
 
 
 class BackgroundWorkload:
-    """A workload in a thread of its own, at a limited rate.
+    """A workload in a separate thread, at a limited rate.
 
     Args:
         options: pymysql's connection options.
-        database: the shop's.
+        database: database of the shop.
         seed: see :class:`Workload`.
-        rate: transactions a second at most.
+        rate: maximum transactions per second.
     """
 
     def __init__(self, options: dict[str, Any], database: str = "shop", seed: int = 1, rate: float = 50) -> None:
@@ -345,7 +345,7 @@ class BackgroundWorkload:
         """End after the current transaction.
 
         Raises:
-            Exception: what made it end before.
+            Exception: the exception that ended it earlier.
         """
         self._stopped.set()
         if self._thread.is_alive():
@@ -353,7 +353,7 @@ class BackgroundWorkload:
         self.check()
 
     def check(self) -> None:
-        """Raise what made it end before it was stopped."""
+        """Raise the exception that ended it before it was stopped."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -367,5 +367,5 @@ class BackgroundWorkload:
                     workload.step()
                     self.transactions = workload.transactions
                     self._stopped.wait(max(0.0, self._pause - (time.monotonic() - began)))
-        except Exception as failure:  # noqa: BLE001 - handed to whoever stops it
+        except Exception as failure:  # noqa: BLE001 - raised in the thread that stops it
             self._failure = failure

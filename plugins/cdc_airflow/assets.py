@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -11,6 +13,22 @@ from cdc_lib.model.table_name import TableName
 
 if TYPE_CHECKING:
     from cdc_lib.model.merge_plan import Cut, TableCut
+    from cdc_lib.model.verify import Verified
+
+
+@dataclass(frozen=True, slots=True)
+class CutContext:
+    """What is known beside a cut when its tables are announced.
+
+    Args:
+        gtid_set: GTIDs of all transactions before the cut's position; empty when that is not known.
+        lag_seconds: age of the oldest change that is not in the lake; None when it is unknown.
+        verified: the last comparison, by source table and lake table.
+    """
+
+    gtid_set: str = ""
+    lag_seconds: float | None = None
+    verified: Mapping[tuple[str, str], Verified] = field(default_factory=dict)
 
 
 def table_asset(source: str, table: str) -> Asset:
@@ -21,7 +39,8 @@ def table_asset(source: str, table: str) -> Asset:
         table: ``database.table`` at the source; its asset is ``cdc://<source>/<database>/<table>``.
     """
     database, name = TableName.parse(table).pair
-    return Asset(f"cdc://{source}/{quote(database, safe='')}/{quote(name, safe='')}")
+    uri = f"cdc://{source}/{quote(database, safe='')}/{quote(name, safe='')}"
+    return Asset(uri, extra={"source": source, "database": database, "table": name})
 
 
 def changed_tables(source: str) -> AssetAlias:
@@ -29,12 +48,13 @@ def changed_tables(source: str) -> AssetAlias:
     return AssetAlias(f"cdc_{source}")
 
 
-def announce(cut: Cut, events: Any) -> list[str]:
+def announce(cut: Cut, events: Any, known: CutContext | None = None) -> list[str]:
     """Emit an event for each table that the merge of a cut changed; tables without changes emit none.
 
     Args:
         cut: what the merge published.
         events: Airflow's ``outlet_events`` of a task whose outlet is :func:`changed_tables`.
+        known: what else is known of it.
 
     Returns:
         The addresses of the assets.
@@ -43,17 +63,38 @@ def announce(cut: Cut, events: Any) -> list[str]:
     for table in cut.tables:
         if table.changes:
             asset = table_asset(cut.source, table.table)
-            events[changed_tables(cut.source)].add(asset, extra=_extra(cut, table))
+            events[changed_tables(cut.source)].add(asset, extra=_extra(cut, table, known or CutContext()))
             announced.append(str(asset.uri))
     return announced
 
 
-def _extra(cut: Cut, table: TableCut) -> dict[str, Any]:
-    return {
+def _extra(cut: Cut, table: TableCut, known: CutContext) -> dict[str, Any]:
+    """Return what an event carries; what is not known has no key."""
+    extra: dict[str, Any] = {
         "merge_id": cut.merge_id,
+        "cut_at": cut.at.isoformat(),
         "epoch": cut.epoch,
         "position": str(cut.position),
         "lake_table": table.lake_table,
         "lake_snapshot": str(table.lake_snapshot),  # 64 bits: JSON readers in browsers would round it
         "changes": table.changes,
     }
+    if cut.event_time is not None:
+        extra["event_time"] = cut.event_time.isoformat()
+    if known.gtid_set:
+        extra["gtid_set"] = known.gtid_set
+    if table.rows is not None:
+        rows = table.rows
+        extra["rows"] = {"c": rows.inserts, "u": rows.updates, "d": rows.deletes, "r": rows.reads}
+    if known.lag_seconds is not None:
+        extra["lag_seconds"] = round(known.lag_seconds, 3)
+    last = known.verified.get((table.table, table.lake_table))
+    if last is not None and last.clean_position is not None and last.clean_at is not None:
+        extra["verified_to"] = {
+            "epoch": last.clean_epoch,
+            "position": str(last.clean_position),
+            "at": last.clean_at.isoformat(),
+        }
+    if table.as_of is not None:
+        extra["as_of"] = str(table.as_of)
+    return extra

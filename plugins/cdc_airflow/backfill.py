@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
+from cdc_airflow.manual import listed
 from cdc_airflow.spark_job import SparkJobOperator
 from cdc_lib.model.backfill import COPY_SUFFIX
 
@@ -29,25 +31,55 @@ PARAMS = {
 
 
 class BackfillOperator(SparkJobOperator):
-    """Merge the archived batches of a run's data interval, or of the times that it was given, once more."""
+    """Merge the archived batches of a run's data interval, or of the times that it was given, once more.
 
-    def work(self, hook: CdcHook, context: Context) -> None:  # noqa: ARG002 - every task gets one
+    Args:
+        since: first commit time; with neither end, the run's data interval, or all that is stored where it has none.
+        until: first commit time that no longer counts.
+        tables: patterns of ``database.table``, as a list or as its JSON; all without.
+        into: ``live``, the lake tables, or ``copy``, tables beside them.
+        copy_suffix: after the names of the tables beside them.
+    """
+
+    template_fields = (*SparkJobOperator.template_fields, "since", "until", "tables", "into", "copy_suffix")
+
+    def __init__(
+        self,
+        *,
+        since: str = "",
+        until: str = "",
+        tables: Sequence[str] | str = (),
+        into: str = "live",
+        copy_suffix: str = COPY_SUFFIX,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.since = since
+        self.until = until
+        self.tables = tables
+        self.into = into
+        self.copy_suffix = copy_suffix
+
+    def work(self, hook: CdcHook, context: Context) -> None:
         """Run the job to its end; days of which nothing was ever merged are no failure.
 
         Raises:
             CdcError: that of the job.
         """
-        params: dict[str, Any] = dict(context["params"])
-        since, until = interval(context, params)
+        since, until = self._interval(context)
         times = [*(("--since", since) if since else ()), *(("--until", until) if until else ())]
-        into = ["--into", str(params["into"]), "--copy-suffix", str(params["copy_suffix"])]
-        self.run_job("spark_jobs.backfill", *times, *into, "--", *(str(one) for one in params["tables"]))
+        into = ["--into", self.into, "--copy-suffix", self.copy_suffix]
+        self.run_job("spark_jobs.backfill", *times, *into, "--", *listed(self.tables), handed=hook.store_handed_on())
+
+    def _interval(self, context: Context) -> tuple[str | None, str | None]:
+        """Return the times that the run was given; those of its data interval where it was given none."""
+        if self.since or self.until:
+            return self.since or None, self.until or None
+        return interval(context)
 
 
-def interval(context: Context, params: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Return the times that the run was given; those of its data interval where it was given none."""
-    if params["from"] or params["to"]:
-        return params["from"], params["to"]
+def interval(context: Context) -> tuple[str | None, str | None]:
+    """Return the times of a run's data interval; none of a run that has none."""
     run = context["dag_run"]
     start, end = run.data_interval_start, run.data_interval_end
     if start is None or end is None or start == end:

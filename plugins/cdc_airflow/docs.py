@@ -11,6 +11,7 @@ is, bounds and all.
 
 * **Retry, clear**: finds the same windows again.
 * **Mark success**: nothing is lost. Without a plan this run goes no further; the next one takes up what is in flight.
+* **Nothing to do**: the tasks after it are skipped, and the run ends here.
 """
 
 DRAIN = """
@@ -79,8 +80,39 @@ what is merely on its way is no drift. Reads only; what was found is in `cdc sta
 * **Mark success**: hides what was found until the next run finds it again.
 """
 
+SNAPSHOT = """
+Writes into the drain cursor that tables, or rows of one table, are read again by SELECT. Reads nothing itself: the next runs of the
+source's DAG do, and merge what they read. Until then the lake of the source does not change; draining continues.
+`cdc snapshot` does the same.
+
+* **Retry, clear**: asks again; a table that waits for its snapshot already stays as it is.
+* **Mark success**: nothing is asked for.
+"""
+
+SNAPSHOT_DAG = """
+### {source}: new snapshots
+
+*Trigger* opens a form: tables, or one table with a range of keys or a condition. The runs of `cdc_{source}` read them.
+"""
+
+REWIND = """
+Finds a place in the binlog. With `move` the drain cursor continues there, in a new epoch, and what follows is read again and merged
+over what the lake has; without, the log says where the place is. `cdc cursor rewind` does the same.
+
+* **Clear**: moves to the same place once more.
+* **Mark success**: nothing moves.
+"""
+
+REWIND_DAG = """
+### {source}: rewind
+
+*Trigger* opens a form: a time, a position or a set of GTIDs. Run it without *Move the cursor* first, and read the log.
+"""
+
 VERIFY_DAG = """
 ### {source}: source and lake
+
+Runs by `verify.schedule` of the source file, and when somebody triggers it; a form takes tables and whether wrong rows are repaired.
 
 Fails when rows of the lake are wrong, and its log names the tables. `cdc verify {source} TABLE --html report.html` shows which
 rows and columns.

@@ -8,15 +8,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, TriggerRule, get_parsing_context
+from airflow.sdk import DAG, Param, TriggerRule, conf, get_parsing_context
 
 from cdc_airflow import docs
 from cdc_airflow.assets import changed_tables
 from cdc_airflow.backfill import PARAMS, BackfillOperator
 from cdc_airflow.maintenance import CollectOperator, MaintainOperator
+from cdc_airflow.manual import RewindOperator, SnapshotOperator, rewind_params, snapshot_params, verify_params
 from cdc_airflow.merge import MergeOperator
 from cdc_airflow.on_request import DaysOnRequest
-from cdc_airflow.operators import AckDrainOperator, AckLakeOperator, DrainOperator, PlanMergeOperator, PlanOperator
+from cdc_airflow.operators import (
+    MAP_INDEX,
+    AckDrainOperator,
+    AckLakeOperator,
+    DrainOperator,
+    PlanMergeOperator,
+    PlanOperator,
+)
+from cdc_airflow.schedules import spread
 from cdc_airflow.verify import VerifyOperator
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.config.load import failed
@@ -40,8 +49,40 @@ RETRIES = {
 
 
 def sources_folder(dag_file: str) -> Path:
-    """Return the folder of the source files: ``CDC_SOURCES``, or ``sources`` beside the DAG file."""
-    return Path(os.environ.get("CDC_SOURCES") or Path(dag_file).parent / "sources").resolve()
+    """Return the folder of the source files: ``CDC_SOURCES``, ``[cdc] sources``, or ``sources`` beside the DAG file."""
+    named = os.environ.get("CDC_SOURCES") or conf.get("cdc", "sources", fallback="")
+    return Path(named or Path(dag_file).parent / "sources").resolve()
+
+
+def sources_of_the_api_server() -> Path:
+    """Return the folder of the source files for apps of the API server, whose DAG files are in Airflow's folder of DAGs."""
+    return sources_folder(str(Path(conf.get_mandatory_value("core", "dags_folder")) / "dags.py"))
+
+
+def schedule_of(config: SourceConfig) -> str | None:
+    """Return when the runs of a source begin: as its file says, or some minutes later, unless ``[cdc] spread_schedules`` is off."""
+    on = conf.getboolean("cdc", "spread_schedules", fallback=True)
+    return spread(config.schedule, config.source) if on else config.schedule
+
+
+def _pool(name: str | None) -> dict[str, str]:
+    return {"pool": name} if name else {}
+
+
+def _dag(name: str, *tags: str, **own: Any) -> DAG:
+    """Return a DAG with what all of them have in common."""
+    return DAG(
+        name,
+        start_date=SINCE,
+        catchup=False,
+        # With it on, each file of dags/ that makes DAGs to look at them would own them as well, and Airflow would read a task's DAG
+        # from the file that came last.
+        auto_register=False,
+        max_active_runs=1,
+        default_args=RETRIES,
+        tags=["cdc", *tags],
+        **own,
+    )
 
 
 def make_dags(folder: Path) -> dict[str, DAG]:
@@ -67,9 +108,10 @@ def _made(loaded: Loaded, wanted: str | None = None) -> tuple[dict[str, DAG], Co
     makers = {
         dag_id(loaded.source): partial(make_dag, config, path),
         backfill_dag_id(loaded.source): partial(make_backfill_dag, config, path),
+        verify_dag_id(loaded.source): partial(make_verify_dag, config, path),
+        snapshot_dag_id(loaded.source): partial(make_snapshot_dag, config, path),
+        rewind_dag_id(loaded.source): partial(make_rewind_dag, config, path),
     }
-    if config.verify.schedule is not None:
-        makers[verify_dag_id(loaded.source)] = partial(make_verify_dag, config, path)
     try:
         return {name: make() for name, make in makers.items() if wanted in (None, name)}, None
     except Exception as error:  # noqa: BLE001 - what Airflow does not take of one file is told, and the others have their DAGs
@@ -86,26 +128,22 @@ def make_maintenance(folder: Path) -> dict[str, DAG]:
     """
     if get_parsing_context().dag_id not in (None, MAINTENANCE):
         return {}
-    right = [loaded for loaded in load_sources(folder) if loaded.config is not None]
+    right = [(one.source, one.path, one.config) for one in load_sources(folder) if one.config is not None]
     if not right:
         return {}
-    with DAG(
+    with _dag(
         MAINTENANCE,
         description="Removes batches that are no longer needed, and keeps lake tables small",
         doc_md=docs.MAINTENANCE,
         schedule="17 3 * * *",
-        start_date=SINCE,
-        catchup=False,
-        max_active_runs=1,
         # Each task of the tables is a Spark application.
         max_active_tasks=2,
-        default_args=RETRIES,
-        tags=["cdc"],
     ) as dag:
-        for loaded in right:
-            file = str(loaded.path.resolve())
-            CollectOperator(task_id=f"collect_{loaded.source}", doc_md=docs.COLLECT, source_file=file)
-            MaintainOperator(task_id=f"maintain_{loaded.source}", doc_md=docs.MAINTAIN, source_file=file)
+        for source, path, config in right:
+            file = str(path.resolve())
+            pool = _pool(config.merge.pool)
+            CollectOperator(task_id=f"collect_{source}", doc_md=docs.COLLECT, source_file=file)
+            MaintainOperator(task_id=f"maintain_{source}", doc_md=docs.MAINTAIN, source_file=file, **pool)
     return {MAINTENANCE: dag}
 
 
@@ -136,20 +174,74 @@ def verify_dag_id(source: str) -> str:
 
 def make_verify_dag(config: SourceConfig, path: Path) -> DAG:
     """Return the DAG that compares the tables of one source with the lake."""
-    with DAG(
+    with _dag(
         verify_dag_id(config.source),
+        config.source,
         description=f"Compares tables of {config.server.host}:{config.server.port} with the lake",
         doc_md=docs.VERIFY_DAG.format(source=config.source),
         schedule=config.verify.schedule,
-        start_date=SINCE,
-        catchup=False,
-        max_active_runs=1,
         allowed_run_types=NO_BACKFILLS,
-        default_args=RETRIES,
-        tags=["cdc", config.source],
+        params=verify_params(),
     ) as dag:
-        VerifyOperator(task_id="verify", doc_md=docs.VERIFY, source_file=str(path.resolve()))
+        VerifyOperator(
+            task_id="verify",
+            doc_md=docs.VERIFY,
+            source_file=str(path.resolve()),
+            **_pool(config.merge.pool),
+            tables="{{ params.tables | tojson }}",
+            repair="{{ params.repair }}",
+        )
     return dag
+
+
+def snapshot_dag_id(source: str) -> str:
+    """Return the id of the DAG by which people ask for new snapshots; no name of a source has a dot."""
+    return f"{dag_id(source)}.snapshot"
+
+
+def make_snapshot_dag(config: SourceConfig, path: Path) -> DAG:
+    """Return the DAG whose runs, all by hand, ask for new snapshots of tables or of rows of one."""
+    with _by_hand(snapshot_dag_id(config.source), config, "Asks for new snapshots of tables", snapshot_params()) as dag:
+        SnapshotOperator(
+            task_id="snapshot",
+            doc_md=docs.SNAPSHOT,
+            source_file=str(path.resolve()),
+            tables="{{ params.tables | tojson }}",
+            **{name: f"{{{{ params.{name} }}}}" for name in ("key_from", "key_to", "where", "why")},
+        )
+    dag.doc_md = docs.SNAPSHOT_DAG.format(source=config.source)
+    return dag
+
+
+def rewind_dag_id(source: str) -> str:
+    """Return the id of the DAG by which people move the drain cursor; no name of a source has a dot."""
+    return f"{dag_id(source)}.rewind"
+
+
+def make_rewind_dag(config: SourceConfig, path: Path) -> DAG:
+    """Return the DAG whose runs, all by hand, find a place in the binlog and move the drain cursor there."""
+    with _by_hand(rewind_dag_id(config.source), config, "Moves the drain cursor", rewind_params()) as dag:
+        RewindOperator(
+            task_id="rewind",
+            doc_md=docs.REWIND,
+            source_file=str(path.resolve()),
+            retries=0,  # of a try that ended after the move, the next one would move again
+            time="{{ params.time or '' }}",
+            **{name: f"{{{{ params.{name} }}}}" for name in ("position", "gtid", "undo", "move", "why")},
+        )
+    dag.doc_md = docs.REWIND_DAG.format(source=config.source)
+    return dag
+
+
+def _by_hand(name: str, config: SourceConfig, what: str, params: dict[str, Param]) -> DAG:
+    return _dag(
+        name,
+        config.source,
+        description=f"{what} of {config.server.host}:{config.server.port}, when somebody asks for it",
+        schedule=None,
+        allowed_run_types=NO_BACKFILLS,
+        params=params,
+    )
 
 
 def backfill_dag_id(source: str) -> str:
@@ -163,19 +255,25 @@ def make_backfill_dag(config: SourceConfig, path: Path) -> DAG:
     It has runs only where Airflow's own backfill, or somebody by hand, asks for them. `max_active_runs` is for tidiness alone:
     runs of one table beside each other, and beside the merges of the source, begin again where another commit came first.
     """
-    with DAG(
+    with _dag(
         backfill_dag_id(config.source),
+        config.source,
         description=f"Merges archived batches of {config.server.host}:{config.server.port} once more",
         doc_md=docs.BACKFILL_DAG.format(source=config.source),
         schedule=DaysOnRequest(),
-        start_date=SINCE,
-        catchup=False,
-        max_active_runs=1,
         params=PARAMS,
-        default_args=RETRIES,
-        tags=["cdc", config.source],
     ) as dag:
-        BackfillOperator(task_id="backfill", doc_md=docs.BACKFILL, source_file=str(path.resolve()))
+        BackfillOperator(
+            task_id="backfill",
+            doc_md=docs.BACKFILL,
+            source_file=str(path.resolve()),
+            **_pool(config.merge.pool),
+            since="{{ params['from'] or '' }}",
+            until="{{ params.to or '' }}",
+            tables="{{ params.tables | tojson }}",
+            into="{{ params.into }}",
+            copy_suffix="{{ params.copy_suffix }}",
+        )
     return dag
 
 
@@ -185,18 +283,14 @@ def make_dag(config: SourceConfig, path: Path) -> DAG:
     Runs come one after another. `max_active_runs` is for tidiness alone, the cursors keep two runs apart. Backfills are
     refused: what a run does is decided by where the cursors stand, never by its date.
     """
-    file = {"source_file": str(path.resolve())}
-    dag = DAG(
+    file: dict[str, Any] = {"source_file": str(path.resolve())}
+    dag = _dag(
         dag_id(config.source),
+        config.source,
         description=f"Changes of {config.server.host}:{config.server.port} into the lake",
         doc_md=docs.of_dag(config),
-        schedule=config.schedule,
-        start_date=SINCE,
-        catchup=False,
-        max_active_runs=1,
+        schedule=schedule_of(config),
         allowed_run_types=NO_BACKFILLS,
-        default_args=RETRIES,
-        tags=["cdc", config.source],
     )
     with dag:
         plan = PlanOperator(task_id="plan", doc_md=docs.PLAN, **file)
@@ -204,7 +298,8 @@ def make_dag(config: SourceConfig, path: Path) -> DAG:
             task_id="drain",
             doc_md=docs.DRAIN,
             max_active_tis_per_dagrun=config.drain.parallelism,
-            map_index_template="{{ unit_id }}",
+            **_pool(config.drain.pool),
+            map_index_template=MAP_INDEX,
             **file,
         ).expand(unit=plan.output)
         # Drain is skipped when there is nothing to drain, and merge when there is nothing to merge: what earlier runs
@@ -212,7 +307,7 @@ def make_dag(config: SourceConfig, path: Path) -> DAG:
         go_on = {"trigger_rule": TriggerRule.NONE_FAILED, **file}
         ack_drain = AckDrainOperator(task_id="ack_drain", doc_md=docs.ACK_DRAIN, **go_on)
         plan_merge = PlanMergeOperator(task_id="plan_merge", doc_md=docs.PLAN_MERGE, **file)
-        merge = MergeOperator(task_id="merge", doc_md=docs.MERGE, **file)
+        merge = MergeOperator(task_id="merge", doc_md=docs.MERGE, **_pool(config.merge.pool), **file)
         outlets = [changed_tables(config.source)]
         ack_lake = AckLakeOperator(task_id="ack_lake", doc_md=docs.ACK_LAKE, outlets=outlets, **go_on)
         drain >> ack_drain >> plan_merge >> merge >> ack_lake

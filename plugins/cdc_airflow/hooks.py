@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
+from cdc_airflow.connections import store_keys_of
 from cdc_lib.config import (
     Credentials,
     SourceConfig,
@@ -18,7 +19,7 @@ from cdc_lib.config import (
     load_source,
     mask_key_from_environment,
 )
-from cdc_lib.config.credentials import handed_on
+from cdc_lib.config.credentials import handed_on, store_keys_handed_on
 from cdc_lib.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class CdcHook(BaseHook):
         if not user or connection.password is None:
             raise ConfigError(
                 f"the Airflow connection {server.connection} has no {'password' if user else 'login'}",
-                hint="Add it under Admin → Connections; its type is mysql, and no MySQL provider is needed.",
+                hint="Add it under Admin → Connections, with the type MySQL binlog source.",
                 source=self.config.source,
             )
         mask_secret(connection.password)
@@ -96,10 +97,15 @@ class CdcHook(BaseHook):
         return key
 
     def handed_on(self) -> dict[str, str]:
-        """Return the variables by which a job gets secrets that only Airflow knows; the job takes them out of there."""
+        """Return the variables by which a job gets the secrets that only Airflow knows."""
         if self.config.server.connection is None and self.config.mask_key_connection is None:
-            return {}
-        return handed_on(replace(self.credentials, mask_key=self.mask_key))
+            return self.store_handed_on()
+        return {**handed_on(replace(self.credentials, mask_key=self.mask_key)), **self.store_handed_on()}
+
+    def store_handed_on(self) -> dict[str, str]:
+        """Return the variables by which a job that asks nothing of the source gets the keys that only Airflow knows."""
+        keys = store_keys_of(self.config)
+        return store_keys_handed_on(keys) if keys is not None else {}
 
     def pipeline(self) -> Pipeline:
         """Open the pipeline with the source's log-in and the key of its hashes."""
@@ -116,4 +122,4 @@ class CdcHook(BaseHook):
         for name in (self.config.store.access_key_env, self.config.store.secret_key_env):
             if name and os.environ.get(name):
                 mask_secret(os.environ[name])
-        return Pipeline.open(self.config, credentials)
+        return Pipeline.open(self.config, credentials, store_keys_of(self.config))

@@ -44,10 +44,10 @@ class CollectOperator(CdcOperator):
 class MaintainOperator(SparkJobOperator):
     """Keep the lake tables of a source small and quick to read."""
 
-    def work(self, hook: CdcHook, context: Context) -> None:  # noqa: ARG002 - every task gets one
+    def work(self, hook: CdcHook, context: Context) -> None:
         """Run the job to its end; it does nothing before the first merge.
 
         Raises:
             CdcError: that of the job.
         """
-        self.run_job("spark_jobs.maintain", by=self.by(context))
+        self.run_job("spark_jobs.maintain", by=self.by(context), handed=hook.store_handed_on())

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowSkipException
 
+from cdc_airflow.hooks import CdcHook
+from cdc_airflow.links import CutLink, links
 from cdc_airflow.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from cdc_airflow.hooks import CdcHook
+    from cdc_lib.model.merge_plan import MergePlan
 
 
 class MergeOperator(SparkJobOperator):
@@ -19,6 +22,12 @@ class MergeOperator(SparkJobOperator):
 
     The job adopts the plan from the cursor, so that it is the same merge whoever starts it, however often.
     """
+
+    operator_extra_links = links(CutLink)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._plan: MergePlan | None = None
 
     def work(self, hook: CdcHook, context: Context) -> None:
         """Run the job to its end.
@@ -28,11 +37,45 @@ class MergeOperator(SparkJobOperator):
             CdcError: that of the job.
         """
         by = self.by(context)
-        if hook.lake_pipeline().plan_merge(by=by) is None:
+        self._plan = hook.lake_pipeline().plan_merge(by=by)
+        if self._plan is None:
             raise AirflowSkipException("nothing to merge")
-        self.run_job("spark_jobs.merge", by=by, handed=job_secrets(hook))
+        conf_of_parent = (f"--spark-conf={name}={value}" for name, value in parent_properties(context).items())
+        self.run_job("spark_jobs.merge", *conf_of_parent, by=by, handed=job_secrets(hook))
+
+    def get_openlineage_facets_on_complete(self, ti: Any) -> Any:  # noqa: ARG002 - OpenLineage's signature
+        """Return what the merge read and wrote; the OpenLineage provider calls it, where it is installed.
+
+        None when the job planned its work again under another id: what this one would have merged is not what was.
+        """
+        from cdc_airflow.openlineage import lineage_of
+        from cdc_lib.merge.plan import Batch
+        from cdc_lib.store.cuts import cut_of
+        from cdc_lib.store.manifests import load_manifest
+
+        if self._plan is None:
+            return None
+        pipeline = CdcHook(self.source_file).lake_pipeline()
+        cut = cut_of(pipeline.store, self._plan.source, self._plan.merge_id)
+        if cut is None:
+            return None
+        batches = [Batch(key, load_manifest(pipeline.store, key)) for key in self._plan.batches]
+        return lineage_of(pipeline.config, cut, batches)
+
+
+def parent_properties(context: Context) -> dict[str, str]:
+    """Return Spark's settings that name this task as the parent of the job's lineage; none unless Airflow is told to hand them on."""
+    if not conf.getboolean("openlineage", "spark_inject_parent_job_info", fallback=False):
+        return {}
+    from airflow.providers.common.compat.openlineage.utils.spark import (
+        inject_parent_job_information_into_spark_properties,
+    )
+
+    return {
+        name: str(value) for name, value in inject_parent_job_information_into_spark_properties({}, context).items()
+    }
 
 
 def job_secrets(hook: CdcHook) -> dict[str, str]:
     """Return the secrets that only Airflow knows and the job may need, because it reads rows back from the source."""
-    return hook.handed_on() if hook.config.reselect.is_on else {}
+    return hook.handed_on() if hook.config.reselect.is_on else hook.store_handed_on()

@@ -9,41 +9,61 @@ Rule 3: doing a task again changes nothing that was done.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, cast
 
+from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk import BaseOperator, conf
 
-from cdc_airflow.assets import announce
-from cdc_airflow.errors import airflow_errors
-from cdc_airflow.gauges import show
+from cdc_airflow.assets import CutContext, announce
+from cdc_airflow.errors import CdcRetryPolicy, errors_first
+from cdc_airflow.gauges import count, show
 from cdc_airflow.hooks import CdcHook
+from cdc_airflow.links import CutLink, WindowLink, links
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from cdc_lib.model.manifest import Manifest
     from cdc_lib.model.merge_plan import Cut
+    from cdc_lib.model.window import DrainUnit
     from cdc_lib.pipeline import AckResult, Pipeline
+
+
+MAP_INDEX = "{{ unit_title }}"
+"""``map_index_template`` of mapped drain tasks."""
+
+_LISTED = 50
+"""Units that a log lists at most; the first snapshot of a source may have thousands."""
 
 
 class CdcOperator(BaseOperator):
     """What the tasks have in common.
+
+    An error of the library is the first line of the log, and says itself whether it is tried again.
 
     Args:
         source_file: the source's YAML file.
     """
 
     ui_color = "#e8f0fe"
+    template_fields: Sequence[str] = ("source_file",)
 
     def __init__(self, *, source_file: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        # Of a mapped task this is called with Airflow's default, which is None.
+        super().__init__(**{**kwargs, "retry_policy": kwargs.get("retry_policy") or CdcRetryPolicy()})
         self.source_file = source_file
 
     def execute(self, context: Context) -> Any:
-        """Do the task's work, with the library's errors as Airflow's."""
-        with airflow_errors():
-            return self.work(CdcHook(self.source_file), context)
+        """Do the task's work."""
+        with errors_first(self.log):
+            hook = CdcHook(self.source_file)
+            ti = context.get("ti")
+            if ti is not None and ti.try_number > 1:
+                count(hook.config.source, "retries", 1, task_id=self.task_id)
+            return self.work(hook, context)
 
     @abstractmethod
     def work(self, hook: CdcHook, context: Context) -> Any:
@@ -55,8 +75,18 @@ class CdcOperator(BaseOperator):
         return f"airflow {ti.dag_id} {ti.run_id} {ti.task_id} try {ti.try_number}"
 
 
-class PlanOperator(CdcOperator):
-    """Adopt the units that are in flight, or put new ones in flight; their plain forms are what `drain` is mapped over."""
+class PlanOperator(CdcOperator, SkipMixin):
+    """Adopt the units that are in flight, or put new ones in flight; their plain forms are what `drain` is mapped over.
+
+    A run that has nothing to do ends here.
+
+    Args:
+        skip_when_idle: whether the first try skips all tasks after this one when there is nothing to drain, merge or acknowledge.
+    """
+
+    def __init__(self, *, skip_when_idle: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.skip_when_idle = skip_when_idle
 
     def work(self, hook: CdcHook, context: Context) -> list[dict[str, Any]]:
         """Return the units as plain dicts, as many of the first as Airflow can map a task over."""
@@ -68,8 +98,15 @@ class PlanOperator(CdcOperator):
         finally:
             # Also of a plan that fails: an alert on the lag must go off when the source is dead or stuck.
             self._show_gauges(pipeline)
-        for unit in units:
-            self.log.info("in flight: %s", unit.id)
+        for unit in units[:_LISTED]:
+            self.log.info("in flight: %s (%s)", title_of(unit), unit.id)
+        if len(units) > _LISTED:
+            self.log.info("and %d more", len(units) - _LISTED)
+        # The drains of a run whose plan is cleared are mapped already: Airflow would run a skipped one without its unit.
+        first = context["ti"].try_number == 1
+        if self.skip_when_idle and first and not units and pipeline.is_idle():
+            self.log.info("nothing to do: the lake has everything up to the end of the binlog")
+            self.skip(context["ti"], self.get_flat_relatives(upstream=False))
         most = conf.getint("core", "max_map_length")
         if len(units) > most:
             self.log.warning("%d units wait for the next run: [core] max_map_length is %d", len(units) - most, most)
@@ -82,12 +119,34 @@ class PlanOperator(CdcOperator):
             self.log.warning("%s", seen.warning)
 
 
+def title_of(unit: DrainUnit, manifest: Manifest | None = None) -> str:
+    """Name a unit for people: the table of a snapshot; the bounds of a window, and its commit times when they are known.
+
+    Args:
+        unit: a window or snapshot task.
+        manifest: of the window's batch; None before it is drained.
+    """
+    from cdc_lib.model.window import Window
+
+    if not isinstance(unit, Window):
+        return f"snapshot of {unit.name}" if unit.selection is None else f"snapshot of {unit.selection.text}"
+    same_file = unit.start.file == unit.stop.file
+    bounds = f"{unit.start} to {unit.stop.offset if same_file else unit.stop}"
+    if manifest is None or manifest.first_time is None or manifest.last_time is None:
+        return bounds
+    first, last = (time.astimezone(UTC) for time in (manifest.first_time, manifest.last_time))
+    until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
+    return f"{first:%Y-%m-%d %H:%M:%S} to {until} UTC, {bounds}"
+
+
 class DrainOperator(CdcOperator):
     """Read one unit and write its batch; a unit whose batch is there already is left as it is.
 
     Args:
         unit: a window or snapshot task as :class:`PlanOperator` returned it.
     """
+
+    operator_extra_links = links(WindowLink)
 
     def __init__(self, *, unit: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -97,10 +156,16 @@ class DrainOperator(CdcOperator):
         """Return what was written."""
         from cdc_lib.model.window import Window
         from cdc_lib.store.documents import unit_from_plain
+        from cdc_lib.store.layout import manifest_key
+        from cdc_lib.store.manifests import find_manifest
 
         unit = unit_from_plain(self.unit)
-        cast("dict[str, Any]", context)["unit_id"] = unit.id  # names the mapped task; see map_index_template
-        result = hook.pipeline().drain(unit)
+        named = cast("dict[str, Any]", context)
+        named["unit_title"] = title_of(unit)  # names the mapped task; see map_index_template
+        pipeline = hook.pipeline()
+        result = pipeline.drain(unit)
+        if isinstance(unit, Window):
+            named["unit_title"] = title_of(unit, find_manifest(pipeline.store, manifest_key(unit)))
         kind = "window" if isinstance(unit, Window) else "snapshot"
         figures = {"rows": result.rows, "bytes": result.bytes, "seconds": result.seconds}
         show(unit.source, **{f"{kind}_{name}": value for name, value in figures.items()})
@@ -117,7 +182,13 @@ class AckDrainOperator(CdcOperator):
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
         """Return from where to where it moved."""
-        return self.told(hook.pipeline().ack_drain(by=self.by(context)))
+        from cdc_lib.model.cursor import DRAIN
+
+        pipeline = hook.pipeline()
+        result = pipeline.ack_drain(by=self.by(context))
+        if (drain := pipeline.cursors.load(hook.config.source, DRAIN)) is not None:
+            show(hook.config.source, quarantined_tables=len(drain.quarantined_tables))
+        return self.told(result)
 
     def told(self, result: AckResult) -> dict[str, Any]:
         """Log an ack and return it as plain values."""
@@ -163,6 +234,8 @@ class AckLakeOperator(AckDrainOperator):
     The events of a merge are emitted at least once: again when the task is done again, with the same ``merge_id``.
     """
 
+    operator_extra_links = links(CutLink)
+
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
         """Return from where to where it moved."""
         pipeline = hook.lake_pipeline()
@@ -171,8 +244,10 @@ class AckLakeOperator(AckDrainOperator):
         planned = context["ti"].xcom_pull(task_ids="plan_merge")
         cut = merged_cut(pipeline, planned, moved=moved)
         if cut is not None:
-            for uri in announce(cut, context["outlet_events"]):
+            for uri in announce(cut, context["outlet_events"], cut_context(pipeline, cut)):
                 self.log.info("changed: %s", uri)
+            if moved:  # an ack that is done again has no rows
+                _count_rows(cut)
         return self.told(result)
 
 
@@ -189,3 +264,30 @@ def merged_cut(pipeline: Pipeline, planned: Mapping[str, Any] | None, *, moved: 
     if planned is not None:
         return cut_of(pipeline.store, pipeline.config.source, str(planned["merge_id"]))
     return last_cut(pipeline.store, pipeline.config.source) if moved else None
+
+
+def cut_context(pipeline: Pipeline, cut: Cut) -> CutContext:
+    """Return what the store knows beside a cut: no server is asked, so that the lag is at most what it says."""
+    from cdc_lib.model.cursor import DRAIN, LAKE
+    from cdc_lib.status.overview import lag_seconds
+    from cdc_lib.store.verified import last_verified
+
+    source, store = pipeline.config.source, pipeline.store
+    drain, lake = (pipeline.cursors.load(source, consumer) for consumer in (DRAIN, LAKE))
+    there = lake is not None and (lake.epoch, lake.position) == (cut.epoch, cut.position)
+    return CutContext(
+        gtid_set=lake.gtid_set if lake is not None and there and lake.gtids_known else "",
+        lag_seconds=lag_seconds(store, drain, lake, None, published=True),
+        verified={(one.table, one.lake_table): one for one in last_verified(store, source)},
+    )
+
+
+def _count_rows(cut: Cut) -> None:
+    """Send what a merge did as metrics."""
+    show(cut.source, merge_seconds=cut.seconds)
+    for table in cut.tables:
+        if table.rows is not None:
+            rows = table.rows
+            counts = {"c": rows.inserts, "u": rows.updates, "d": rows.deletes, "r": rows.reads}
+            for op, number in counts.items():
+                count(cut.source, "rows_merged", number, table=table.table, op=op)

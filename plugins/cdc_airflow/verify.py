@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from cdc_airflow.links import VerifyReportLink, links
+from cdc_airflow.manual import is_on, listed
 from cdc_airflow.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -21,7 +24,20 @@ DRIFT = 3
 
 
 class VerifyOperator(SparkJobOperator):
-    """Compare the tables that ``verify.tables`` names; fails when rows are wrong, which no retry changes."""
+    """Compare tables with the lake; fails when rows are wrong, which no retry changes.
+
+    Args:
+        tables: patterns of ``database.table``, as a list or as its JSON; those of ``verify.tables`` without.
+        repair: whether wrong rows are read again from the source and written into the lake.
+    """
+
+    operator_extra_links = links(VerifyReportLink)
+    template_fields = (*SparkJobOperator.template_fields, "tables", "repair")
+
+    def __init__(self, *, tables: Sequence[str] | str = (), repair: bool | str = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.tables = tables
+        self.repair = repair
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:  # noqa: ARG002 - every task gets one
         """Return what was found, table by table: counts, never rows.
@@ -35,7 +51,8 @@ class VerifyOperator(SparkJobOperator):
 
         with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
             file = Path(folder) / "report.json"
-            self.run_job("spark_jobs.verify", "--report", str(file), handed=hook.handed_on(), good=(0, DRIFT))
+            given = ["--report", str(file), *(["--repair"] if is_on(self.repair) else []), "--", *listed(self.tables)]
+            self.run_job("spark_jobs.verify", *given, handed=hook.handed_on(), good=(0, DRIFT))
             report = documents.load(Report, file.read_bytes(), "the report of the comparison")
         if not report.clean:
             raise AirflowFailException(drift_of(report))

@@ -1,1 +1,1 @@
-"""The batches of a plan as frames of changes."""
+"""Reads the batches of a plan as Spark frames of changes."""

@@ -1,4 +1,4 @@
-"""Values that rows have in columns that were added after them."""
+"""Values of added columns in rows that are older than the column."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from spark_jobs.sql import belongs, point, quoted, struct, text_literal
 
 
 def column_of(one: Filled, columns: Iterable[LakeColumn]) -> LakeColumn | None:
-    """Return the lake's column that is filled; None while it has none of that name."""
+    """Return the lake column to fill; None if the lake does not have it yet."""
     return next((column for column in columns if column.name.lower() == one.column.lower()), None)
 
 
 def filled_value(column: LakeColumn, fills: Iterable[Filled], value: str, relation: str = "") -> str:
-    """Return an expression for a cell, with what it has if its row is of before the column.
+    """Return an expression for a cell, with the column's default if the row is older than the column.
 
     Args:
-        column: of the lake.
-        fills: of its table, in order; those of other columns change nothing.
-        value: expression for the cell as it is.
-        relation: of the row's own columns; empty where there is one alone.
+        column: the lake column.
+        fills: of its table, in order; those of other columns are ignored.
+        value: expression for the stored cell.
+        relation: alias of the row's relation; empty if there is only one.
     """
     for one in fills:
         if one.column.lower() == column.name.lower():
@@ -34,7 +34,7 @@ def filled_value(column: LakeColumn, fills: Iterable[Filled], value: str, relati
 
 
 def filled_columns(fills: Sequence[Filled], columns: Iterable[LakeColumn]) -> dict[str, Column]:
-    """Return the columns of a frame of changes whose cells are filled."""
+    """Return the filled columns of a frame of changes."""
     names = {one.column.lower() for one in fills}
     return {
         column.name: expr(filled_value(column, fills, quoted(column.name)))
@@ -44,16 +44,18 @@ def filled_columns(fills: Sequence[Filled], columns: Iterable[LakeColumn]) -> di
 
 
 def update_sql(table: str, one: Filled, column: LakeColumn, where: str = "") -> str:
-    """Return the UPDATE that fills standing rows, of these those of a condition; empty for all."""
+    """Return the UPDATE that fills existing rows that match a condition; empty for all."""
     name = quoted(column.name)
-    some = [where] if where else []
-    some += [f"{name} IS NOT NULL"] if one.value is None else []
-    return f"UPDATE {table} SET {name} = {_literal(one, column)} WHERE {' AND '.join((_rows(one), *some))}"
+    conditions = [where] if where else []
+    conditions += [f"{name} IS NOT NULL"] if one.value is None else []
+    return f"UPDATE {table} SET {name} = {_literal(one, column)} WHERE {' AND '.join((_rows(one), *conditions))}"
 
 
 def _rows(one: Filled, relation: str = "") -> str:
-    whose = belongs(one.columns, relation)
-    return " AND ".join((f"{struct((EPOCH, LAKE_FILE, OFFSET), relation)} < {point(one.before)}", *whose))
+    of_table = belongs(one.columns, relation)
+    place = struct((EPOCH, LAKE_FILE, OFFSET), relation)
+    since = () if one.since is None else (f"{place} >= {point(one.since)}",)
+    return " AND ".join((f"{place} < {point(one.before)}", *since, *of_table))
 
 
 def _literal(one: Filled, column: LakeColumn) -> str:

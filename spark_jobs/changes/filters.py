@@ -1,4 +1,4 @@
-"""The predicates of ``filters:`` and of routes, put on changes."""
+"""Applies the predicates of ``filters:`` and routes to changes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from spark_jobs.runtime.java_classes import java_classes
 
 
 def filtered(changes: DataFrame, where: Sequence[str], mode: Mode, table: str) -> DataFrame:
-    """Return the changes of which only rows that fulfil all predicates stand.
+    """Return the changes with rows that do not match all predicates turned into deletes.
 
-    A change that does not fulfil them counts as the row's delete, so that a row that leaves the filter leaves the lake, or is
-    marked, or its version ends. In append mode such changes are left out.
+    So a row that no longer matches is deleted from the lake, or marked as deleted, or its version is closed. In append mode
+    such changes are left out.
 
     Args:
         changes: in the shape of the lake table.
@@ -30,7 +30,7 @@ def filtered(changes: DataFrame, where: Sequence[str], mode: Mode, table: str) -
 
     Raises:
         MergeError: some changes lack cells.
-        ConfigError: a predicate cannot be evaluated, or not always with the same outcome.
+        ConfigError: a predicate cannot be evaluated, or is not deterministic.
     """
     if where and ABSENT in changes.columns:
         raise MergeError(
@@ -47,7 +47,7 @@ def filtered(changes: DataFrame, where: Sequence[str], mode: Mode, table: str) -
 
 def _with(changes: DataFrame, predicate: str, mode: Mode, table: str) -> DataFrame:
     try:
-        # On its own it must be one whole expression; brackets in a text around it could be closed by the predicate.
+        # It is parsed alone: inside other SQL text, the predicate could close a bracket.
         matches = f.coalesce(f.expr(predicate).cast("boolean"), f.lit(False))
         if mode != "append":
             kept = changes.withColumn(OP, f.when(matches, f.col(OP)).otherwise(f.lit(DELETE)))

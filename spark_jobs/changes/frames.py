@@ -1,4 +1,4 @@
-"""Batches of the object store as Spark frames in the shape of their lake table."""
+"""Reads batches of the object store as Spark frames with the columns of their lake table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdc_lib.errors import CorruptBatch, MergeError
 from cdc_lib.merge.plan import Batch, MergeInput, replayed_windows, tables_of
 from cdc_lib.merge.quarantined import without_quarantined
 from cdc_lib.merge.renames import NamesAt, names_at, renamed_columns, renames_after
-from cdc_lib.merge.table_resets import is_of_database, spread
+from cdc_lib.merge.table_resets import expand_database_statements, is_of_database
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake_table import CHANGE_TYPES, LAKE_NAMES, LakeColumn
@@ -34,14 +34,14 @@ from spark_jobs.sql import point, quoted, struct, text_literal
 
 @dataclass(frozen=True, slots=True)
 class RowMapping:
-    """What rows of a source table get on their way into one lake table.
+    """How rows of a source table are mapped to one lake table.
 
     Args:
-        keeps: whether a column, by its name, goes there.
-        constants: columns that are added, and their values.
-        reads: between which points the snapshots of the table were read, see :attr:`cdc_lib.model.lake_table.Marker.reads`.
-        ahead_until: rows that were read by themselves (re-selected, or in a part of the table) may hold changes before this point already.
-        renames: of the table's columns, in order; rows of before them go in under the names after them.
+        keeps: whether the lake table keeps a column of this name.
+        constants: added columns and their values.
+        reads: range in which the snapshots of the table were read, see :attr:`cdc_lib.model.lake_table.Marker.reads`.
+        ahead_until: re-selected rows, and rows of partial snapshots, may already include changes before this point.
+        renames: of the table's columns, in order; older rows are written under the new names.
     """
 
     keeps: Callable[[str], bool]
@@ -51,7 +51,7 @@ class RowMapping:
     renames: Sequence[ColumnRename] = ()
 
     def columns(self, schema: TableSchema, place: NamesAt) -> Columns:
-        """Return the columns of rows of a place that go into the lake table, by their names there."""
+        """Return the kept columns of rows of a place, under their names in the lake."""
         named = renamed_columns(schema, renames_after(place, self.renames))
         return tuple((name, column.name) for name, column in named if self.keeps(name))
 
@@ -60,36 +60,36 @@ Columns = tuple[tuple[str, str], ...]
 """Names in the lake table and in a file."""
 
 BEFORE_READ, WHILE_READ, READ_AHEAD = "<", "~", "*"
-"""Phases of a change: before the snapshot's rows were read, while they were, or before the end of what was re-selected."""
+"""Phases of a change: before the snapshot's read, during it, or before the end of a re-selection."""
 
 ONE_TASK_ROWS = 20_000
-"""So few rows are collapsed by one task: a shuffle would take longer than it saves."""
+"""Up to this row count one task collapses the rows: a shuffle would take longer than it saves."""
 
 
 def load_plan(store: ObjectStore, plan: MergePlan) -> list[Batch]:
-    """Read the batches of a plan, with the XA transactions that they commit, without what is quarantined.
+    """Read the batches of a plan, with the XA transactions that they commit, without quarantined tables.
 
     Raises:
-        CorruptBatch: a manifest is not there, or is not a manifest.
+        CorruptBatch: a manifest is missing or not valid.
     """
     batches = _with_commits(store, load_batches(store, plan.batches), plan.prepared)
     return without_quarantined(_with_each_table(store, plan.source, batches), plan.quarantine)
 
 
 def _with_each_table(store: ObjectStore, source: str, batches: list[Batch]) -> list[Batch]:
-    """Say of each table what was done to its whole database."""
+    """Expand statements on a whole database to its tables."""
     if not any(is_of_database(one) for batch in batches for one in batch.manifest.statements):
         return batches
     before = last_cut(store, source)
     known = {*tables_of(batches), *(cut.table for cut in (before.tables if before is not None else ()))}
-    return [replace(batch, manifest=spread(batch.manifest, known)) for batch in batches]
+    return [replace(batch, manifest=expand_database_statements(batch.manifest, known)) for batch in batches]
 
 
 def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
-    """Read manifests, in the order of their keys as given.
+    """Read the manifests of keys, in the given order.
 
     Raises:
-        CorruptBatch: one is not there, or is not a manifest.
+        CorruptBatch: a manifest is missing or not valid.
     """
     batches = []
     for key in keys:
@@ -97,15 +97,15 @@ def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
         if found is None:
             raise CorruptBatch(
                 "a batch that the merge needs has no manifest",
-                hint=_way_out(key),
+                hint=_restore_hint(key),
                 key=key,
             )
         batches.append(Batch(key, documents.load(Manifest, found.data, key)))
     return batches
 
 
-def _way_out(key: str) -> str:
-    """Say what brings a batch back: windows are drained again, snapshots are taken again."""
+def _restore_hint(key: str) -> str:
+    """Return how to restore a batch: a window is drained again, a snapshot is read again."""
     source, kind, *_ = key.split("/")
     if kind == "batches":
         return f"cdc batches refill {source} drains it again in place; or restore the object from the store's versions."
@@ -120,29 +120,29 @@ def replayed_batches(
     quarantined: Sequence[QuarantineRecord] = (),
     drain: Cursor | None = None,
 ) -> list[Batch]:
-    """Read the batches of the windows that a late snapshot chunk must be merged with, without what is quarantined.
+    """Read the batches of the windows that a late snapshot chunk must be merged with, without quarantined tables.
 
     Args:
-        store: where the batches lie.
+        store: holds the batches.
         source: name of the source.
         table: ``database.table``.
-        replay: between which points.
-        quarantined: what is left out of windows.
-        drain: knows which windows count: one after the end of its epoch tells of a server that was left.
+        replay: start and end of the range.
+        quarantined: quarantine records; their tables are left out.
+        drain: drain cursor; windows after the end of their epoch, from an abandoned server, are ignored.
 
     Raises:
-        CorruptBatch: a manifest is not there, or is not a manifest.
+        CorruptBatch: a manifest is missing or not valid.
         MergeError: a batch is no longer stored.
     """
     windows = [window for window in stored_windows(store, source) if drain is None or _counts(window, drain)]
     batches = load_batches(store, replayed_windows(((w.key, w.start, w.stop) for w in windows), replay, table))
     unknown = settle((), [(batch.key, batch.manifest) for batch in batches]).unknown
-    wanted = {decision.xid for epoch, decision in unknown if Point.at(epoch, decision.position) >= replay[0]}
+    xids = {decision.xid for epoch, decision in unknown if Point.at(epoch, decision.position) >= replay[0]}
     begins = {window.key: window.start for window in windows}
     older = [window.key for window in reversed(windows) if window.start < begins[batches[0].key]]
     before = ((key, load_batches(store, [key])[0].manifest) for key in older)
-    opened = opened_before(before, wanted, batches[0].manifest)
-    # One that is found is not yet the right one, where an epoch that goes back begins in between.
+    opened = opened_before(before, xids, batches[0].manifest)
+    # An opened transaction may be another one with the same xid, if an epoch begins with a rewind in between.
     unknown = settle(opened, [(batch.key, batch.manifest) for batch in batches]).unknown
     if missing := {decision.xid for epoch, decision in unknown if Point.at(epoch, decision.position) >= replay[0]}:
         raise MergeError(
@@ -152,7 +152,7 @@ def replayed_batches(
             table=table,
             xids=", ".join(sorted(missing)),
         )
-    batches = [replace(batch, manifest=spread(batch.manifest, {table})) for batch in batches]
+    batches = [replace(batch, manifest=expand_database_statements(batch.manifest, {table})) for batch in batches]
     return without_quarantined(_with_commits(store, batches, opened), quarantined)
 
 
@@ -162,7 +162,7 @@ def _counts(window: StoredWindow, drain: Cursor) -> bool:
 
 
 def _with_commits(store: ObjectStore, batches: Sequence[Batch], before: Sequence[OpenTransaction]) -> list[Batch]:
-    """Give each batch the transactions that its window commits, and the batches that hold their rows."""
+    """Add to each batch the transactions that its window commits, and the batches that hold their rows."""
     windows = [(batch.key, batch.manifest) for batch in batches if batch.manifest.window is not None]
     commits = settle(before, windows).commits
     known = {batch.key: batch for batch in batches}
@@ -178,57 +178,56 @@ def changes(
     session: SparkSession,
     store: ObjectStore,
     table: TableName,
-    pieces: Sequence[MergeInput],
+    inputs: Sequence[MergeInput],
     columns: Sequence[LakeColumn],
-    share: RowMapping | None = None,
+    mapping: RowMapping | None = None,
 ) -> DataFrame:
     """Return the changes of one table: ``_op`` and the lake table's columns.
 
-    Rows before a piece's floor are left out; columns that a file does not have, or that do not go into this lake table, are
-    null. Where some rows lack cells, the frame has ``_absent`` as well, with a character for each of the lake table's
-    columns, and after them one of :data:`BEFORE_READ`, :data:`WHILE_READ` and :data:`READ_AHEAD` where the change may be in
-    rows that were read by SELECT.
+    Rows before an input's floor are left out; columns that a file does not have, or that the lake table does not keep, are
+    null. If some rows lack cells, the frame also has ``_absent``: a character for each column of the lake table, followed by
+    one of :data:`BEFORE_READ`, :data:`WHILE_READ` and :data:`READ_AHEAD` if a SELECT may already have returned the change.
 
     Args:
         session: session to read in.
-        store: where the batches lie.
+        store: holds the batches.
         table: ``database.table``.
-        pieces: what to read.
+        inputs: batches to read.
         columns: the lake table's columns.
-        share: what the rows get on their way into this lake table; nothing without it.
+        mapping: mapping of the rows to the lake table; all columns unchanged without it.
     """
-    share = share or RowMapping(lambda _: True, {})
+    mapping = mapping or RowMapping(lambda _: True, {})
     groups: dict[tuple[str, Point | None, bool, Columns], tuple[TableSchema, list[str]]] = {}
-    for piece in pieces:
-        manifest = piece.batch.manifest
+    for item in inputs:
+        manifest = item.batch.manifest
         for file in manifest.files:
             if file.table == table:
                 schema = manifest.schemas[file.schema_id]
-                named = share.columns(schema, names_at(manifest, file))
-                kind = (file.schema_id, piece.floor, file.partial_rows > 0, named)
+                named = mapping.columns(schema, names_at(manifest, file))
+                kind = (file.schema_id, item.floor, file.partial_rows > 0, named)
                 group = groups.setdefault(kind, (schema, []))
-                group[1].append(store.url(layout.beside(piece.batch.key, file.path)))
-    committed = _committed(table, pieces)
+                group[1].append(store.url(layout.beside(item.batch.key, file.path)))
+    committed = _committed(table, inputs)
     some_partial = any(partial for _, _, partial, _ in groups) or any(file.partial_rows for _, file, _ in committed)
     whole_marks = [f"CAST(NULL AS STRING) AS {ABSENT}"] if some_partial else []
     frames = []
     for (_, floor, partial, named), (schema, paths) in groups.items():
-        marks = [_marks(schema, named, columns, share)] if partial else whole_marks
-        frames.append(_read(session, schema, paths, floor, named, columns, marks, share))
+        marks = [_marks(schema, named, columns, mapping)] if partial else whole_marks
+        frames.append(_read(session, schema, paths, floor, named, columns, marks, mapping))
     for held, file, commits in committed:
         schema, url = held.manifest.schemas[file.schema_id], store.url(layout.beside(held.key, file.path))
-        named = share.columns(schema, names_at(held.manifest, file))
-        marks = [_marks(schema, named, columns, share)] if file.partial_rows else whole_marks
-        found = committed_rows(_open(session, schema, [url], partial=some_partial), commits)
-        frames.append(_in_shape(found, named, columns, marks, share))
+        named = mapping.columns(schema, names_at(held.manifest, file))
+        marks = [_marks(schema, named, columns, mapping)] if file.partial_rows else whole_marks
+        rows_of_file = committed_rows(_open(session, schema, [url], partial=some_partial), commits)
+        frames.append(_in_shape(rows_of_file, named, columns, marks, mapping))
     if not frames:
         return session.createDataFrame([], ", ".join(_declared(_shape(columns))))
-    whole, *others = frames
+    union, *others = frames
     for frame in others:
-        whole = whole.unionByName(frame)
-    rows = sum(file.rows for piece in pieces for file in piece.batch.manifest.files if file.table == table)
+        union = union.unionByName(frame)
+    rows = sum(file.rows for item in inputs for file in item.batch.manifest.files if file.table == table)
     rows += sum(file.rows for _, file, _ in committed)
-    return whole.coalesce(1) if rows <= ONE_TASK_ROWS else whole
+    return union.coalesce(1) if rows <= ONE_TASK_ROWS else union
 
 
 def _read(
@@ -239,20 +238,20 @@ def _read(
     named: Columns,
     columns: Sequence[LakeColumn],
     marks: list[str],
-    share: RowMapping,
+    mapping: RowMapping,
 ) -> DataFrame:
     frame = _open(session, schema, paths, partial=bool(marks))
     if floor is not None:
         frame = frame.where(f"{struct((EPOCH, FILE, OFFSET))} >= {point(floor)}")
-    return _in_shape(frame, named, columns, marks, share)
+    return _in_shape(frame, named, columns, marks, mapping)
 
 
-def _committed(table: str, pieces: Sequence[MergeInput]) -> list[tuple[Batch, DataFile, list[Commit]]]:
-    """Return the files of prepared XA transactions that the pieces commit: in which batch, and by which commits."""
+def _committed(table: str, inputs: Sequence[MergeInput]) -> list[tuple[Batch, DataFile, list[Commit]]]:
+    """Return the files of prepared XA transactions that the inputs commit, with their batches and commits."""
     found: dict[tuple[str, str], tuple[Batch, DataFile, dict[Point, Commit]]] = {}
-    for piece in pieces:
-        for commit, held in piece.batch.commits:
-            if table not in commit.prepared.tables or (piece.floor is not None and commit.point < piece.floor):
+    for item in inputs:
+        for commit, held in item.batch.commits:
+            if table not in commit.prepared.tables or (item.floor is not None and commit.point < item.floor):
                 continue
             for file in held.manifest.prepared_files:
                 if file.table == table:
@@ -261,45 +260,45 @@ def _committed(table: str, pieces: Sequence[MergeInput]) -> list[tuple[Batch, Da
 
 
 def _open(session: SparkSession, schema: TableSchema, paths: list[str], *, partial: bool = False) -> DataFrame:
-    """Return files as they are: the change columns, which cells are absent if some may be, and the row's own."""
-    own = {column.name: column.type.lake_type for column in schema.columns}
-    types = {**CHANGE_TYPES, **({ABSENT: "string"} if partial else {}), **own}
+    """Return the frame of files: change columns, ``_absent`` if cells may be absent, and the table's columns."""
+    table_types = {column.name: column.type.lake_type for column in schema.columns}
+    types = {**CHANGE_TYPES, **({ABSENT: "string"} if partial else {}), **table_types}
     declared = [LakeColumn(name, kind) for name, kind in types.items()]
     return session.read.schema(", ".join(_declared(declared))).parquet(*paths)
 
 
 def _in_shape(
-    frame: DataFrame, named: Columns, columns: Sequence[LakeColumn], marks: list[str], share: RowMapping
+    frame: DataFrame, named: Columns, columns: Sequence[LakeColumn], marks: list[str], mapping: RowMapping
 ) -> DataFrame:
     batch_names = {lake: name for name, lake in LAKE_NAMES.items()}
     kept = {name.lower(): quoted(column) for name, column in named}
     present = kept | {lake: quoted(name) for lake, name in batch_names.items()}
     present |= {VALID_FROM: quoted(TS)}
-    present |= {name: text_literal(value) for name, value in share.constants.items()}
+    present |= {name: text_literal(value) for name, value in mapping.constants.items()}
     return frame.selectExpr(*(_projected(column, present) for column in _shape(columns)), *marks)
 
 
-def _marks(schema: TableSchema, named: Columns, columns: Sequence[LakeColumn], share: RowMapping) -> str:
-    """Put the marks of a file's columns into the order of the lake's; what the file does not have is null there, as ever."""
+def _marks(schema: TableSchema, named: Columns, columns: Sequence[LakeColumn], mapping: RowMapping) -> str:
+    """Return the marks of a file's columns in the order of the lake's columns; columns that the file lacks are null."""
     numbers = {column.name: i for i, column in enumerate(schema.columns, 1)}
     places = {name.lower(): numbers[column] for name, column in named}
     marks = [
         f"substring({ABSENT}, {places[name]}, 1)" if (name := column.name.lower()) in places else f"'{CELL_HERE}'"
         for column in columns
     ]
-    return f"concat({', '.join((*marks, _phase(share)))}) AS {ABSENT}"
+    return f"concat({', '.join((*marks, _phase(mapping)))}) AS {ABSENT}"
 
 
-def _phase(share: RowMapping) -> str:
-    ends = [*zip((BEFORE_READ, WHILE_READ), share.reads or (), strict=False)]
-    ends += [(READ_AHEAD, share.ahead_until)] if share.ahead_until is not None else []
+def _phase(mapping: RowMapping) -> str:
+    ends = [*zip((BEFORE_READ, WHILE_READ), mapping.reads or (), strict=False)]
+    ends += [(READ_AHEAD, mapping.ahead_until)] if mapping.ahead_until is not None else []
     at = struct((EPOCH, FILE, OFFSET))
     cases = " ".join(f"WHEN {at} < {point(end)} THEN '{phase}'" for phase, end in ends)
     return f"CASE {cases} ELSE '' END" if cases else "''"
 
 
 def _shape(columns: Sequence[LakeColumn]) -> list[LakeColumn]:
-    """Return the columns of a frame of changes: ``_op`` is needed also where the lake does not keep it."""
+    """Return the columns of a frame of changes: ``_op`` is needed even if the lake does not keep it."""
     kept = [column for column in columns if column.name != OP]
     return [LakeColumn(OP, CHANGE_TYPES[OP]), *kept]
 

@@ -1,4 +1,4 @@
-"""Entries of a list of changes that take all rows before them: a TRUNCATE, a DROP, a CREATE OR REPLACE, or a new snapshot."""
+"""Append-mode entries that void all earlier rows: a TRUNCATE, a DROP, a CREATE OR REPLACE, or a new snapshot."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from spark_jobs.sql import quoted, struct, text_literal
 
 
 def entries(
-    session: SparkSession, found: Iterable[TableReset], columns: Sequence[LakeColumn], constants: Mapping[str, str]
+    session: SparkSession, resets: Iterable[TableReset], columns: Sequence[LakeColumn], constants: Mapping[str, str]
 ) -> DataFrame | None:
-    """Return one row for each entry, in the shape of a frame of changes; None for none.
+    """Return one row for each reset, in the shape of a frame of changes; None without resets.
 
     Args:
-        session: to make it in.
-        found: the entries.
-        columns: the lake table's; the row's own are null.
-        constants: columns that say whose rows are meant, and their values.
+        session: the Spark session.
+        resets: the resets.
+        columns: the lake table's columns; the source's columns are null.
+        constants: columns that identify the source table, and their values.
     """
-    selects = [_select(one, columns, constants) for one in found]
+    selects = [_select(one, columns, constants) for one in resets]
     return session.sql(" UNION ALL ".join(selects)) if selects else None
 
 
@@ -39,23 +39,23 @@ def _select(one: TableReset, columns: Sequence[LakeColumn], constants: Mapping[s
     }
     values = {LAKE_NAMES[name].lower(): value for name, value in at.items()}
     values |= {name.lower(): text_literal(value) for name, value in constants.items()}
-    own = [
+    cells = [
         f"CAST({values.get(c.name.lower(), 'NULL')} AS {c.type}) AS {quoted(c.name)}" for c in columns if c.name != OP
     ]
-    return f"SELECT CAST('{RESET}' AS {CHANGE_TYPES[OP]}) AS {quoted(OP)}, {', '.join(own)}"
+    return f"SELECT CAST('{RESET}' AS {CHANGE_TYPES[OP]}) AS {quoted(OP)}, {', '.join(cells)}"
 
 
 def _timestamp(at: datetime | None) -> str:
     return "NULL" if at is None else f"timestamp_micros({int(at.timestamp() * 1_000_000)})"
 
 
-def since_emptied(table: str, whose: Iterable[str]) -> str:
-    """Return the condition of the entries after the last one that takes all rows.
+def since_reset(table: str, conditions: Iterable[str]) -> str:
+    """Return the condition of the changes after the last reset.
 
     Args:
-        table: relation of the list of changes.
-        whose: conditions of the rows that are meant.
+        table: SQL relation of the append table.
+        conditions: conditions of the source table's rows.
     """
     order = struct((EPOCH, LAKE_FILE, OFFSET, ROW))
-    last = " AND ".join((f"{quoted(OP)} = '{RESET}'", *whose))
+    last = " AND ".join((f"{quoted(OP)} = '{RESET}'", *conditions))
     return f"coalesce({order} > (SELECT max({order}) FROM {table} WHERE {last}), true)"

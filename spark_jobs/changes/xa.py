@@ -1,4 +1,4 @@
-"""Rows of prepared XA transactions, put where their transactions are committed."""
+"""Moves rows of prepared XA transactions to the positions of their commits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cdc_lib.model.manifest import EPOCH, FILE, GTID, OFFSET, TS
 from cdc_lib.model.xa_settlement import Commit
 from spark_jobs.sql import quoted
 
-_DAWN = datetime(1970, 1, 1, tzinfo=UTC)
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = "began_file int, began bigint, epoch int, file int, offset bigint, micros bigint, gtid string"
 _ROWS, _COMMITS = "cdc_rows", "cdc_commits"
 
@@ -21,13 +21,13 @@ def committed_rows(rows: DataFrame, commits: Iterable[Commit]) -> DataFrame:
     """Return the rows of committed transactions with the order key, the time and the GTID of their commits.
 
     Args:
-        rows: of one file; they bear file and offset of where their transaction began, and numbers in its order.
-        commits: of transactions that have rows in it.
+        rows: of one file, with file and offset of the start of their transaction, and row numbers in it.
+        commits: of transactions with rows in the file.
     """
     session = rows.sparkSession
-    found = session.createDataFrame([_plain(commit) for commit in commits], _COLUMNS)
+    positions = session.createDataFrame([_plain(commit) for commit in commits], _COLUMNS)
     same = f"{_ROWS}.{quoted(FILE)} = {_COMMITS}.began_file AND {_ROWS}.{quoted(OFFSET)} = {_COMMITS}.began"
-    joined = rows.alias(_ROWS).join(broadcast(found).alias(_COMMITS), expr(same))
+    joined = rows.alias(_ROWS).join(broadcast(positions).alias(_COMMITS), expr(same))
     values = {name: f"{_ROWS}.{quoted(name)}" for name in rows.columns}
     values |= {EPOCH: f"{_COMMITS}.epoch", FILE: f"{_COMMITS}.file", OFFSET: f"{_COMMITS}.offset"}
     values |= {TS: f"timestamp_micros({_COMMITS}.micros)", GTID: f"{_COMMITS}.gtid"}
@@ -36,6 +36,6 @@ def committed_rows(rows: DataFrame, commits: Iterable[Commit]) -> DataFrame:
 
 def _plain(commit: Commit) -> tuple[int, int, int, int, int, int, str | None]:
     decision, began = commit.decision, commit.prepared.start
-    micros = (decision.time - _DAWN) // timedelta(microseconds=1)
+    micros = (decision.time - _UNIX_EPOCH) // timedelta(microseconds=1)
     at = commit.point
     return began.file_number, began.offset, at.epoch, at.file, at.offset, micros, decision.gtid or None

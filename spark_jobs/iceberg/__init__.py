@@ -1,1 +1,1 @@
-"""Iceberg tables: definition, commits, markers, branches, maintenance."""
+"""Iceberg tables: DDL, commits, markers, branches, maintenance."""

@@ -1,9 +1,9 @@
-"""Private branches of an Iceberg table: a job writes its statements there, and publishes them as one snapshot.
+"""Private branches of an Iceberg table: a job writes to its own branch, and publishes it as one snapshot.
 
-A branch belongs to the job that made it. Nobody removes it while the job may live (:data:`LEASE`). Safety does not rest on that:
-Iceberg creates a missing branch from ``main`` at the next write, without the statements before. So each statement must have
-written on the snapshot that the one before left (:meth:`Branch.follow`), and :func:`publish` commits only on the parent that
-was read.
+A branch belongs to the job that created it. Other jobs do not remove it while the job may live (:data:`LEASE`). Safety does not
+depend on that: Iceberg creates a missing branch from ``main`` at the next write, without the earlier statements. So the parent
+of each statement's snapshot must be the previous statement's (:meth:`Branch.follow`), and :func:`publish` commits only on the
+parent that was read.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from spark_jobs.iceberg.row_delta import SAME_ROWS, Net, Rows, remove_files, row
 from spark_jobs.runtime.java_classes import JavaClasses
 
 PREFIX = "cdc_"
-"""What the names of these branches begin with."""
+"""Prefix of the names of these branches."""
 
 MAIN = "main"
 
 LEASE = 24 * 3600
-"""Seconds without a commit after which a branch counts as left over by a job that was killed. A job that takes longer for one
-statement loses its branch, notices it, and begins again."""
+"""Seconds without a commit after which a branch counts as left over by a killed job. A job whose statement takes longer loses
+its branch, detects that, and starts again."""
 
 PUBLISH_ATTEMPTS = 5
-"""How often the last commit is tried when another writer changed the table's metadata, but not its rows, at that moment."""
+"""Attempts of the last commit when another writer changes the table's metadata, but not its rows, at the same time."""
 
 
 def new_branch(now: float | None = None) -> str:
-    """Return a name that no other job has; it says when it was made (seconds since 1970)."""
+    """Return a unique name, which contains its creation time (seconds since 1970)."""
     return f"{PREFIX}{int(time.time() if now is None else now):010d}_{secrets.token_hex(8)}"
 
 
 def is_left_over(name: str, head_at: float, now: float) -> bool:
-    """Whether a branch is one of a killed job.
+    """Whether a branch was left over by a killed job.
 
     Args:
         name: of the branch.
-        head_at: when its newest snapshot was committed, seconds since 1970.
+        head_at: commit time of its newest snapshot, seconds since 1970.
         now: the time, seconds since 1970.
     """
-    made = name.removeprefix(PREFIX).partition("_")[0]
-    if not name.startswith(PREFIX) or not made.isdecimal():
+    created = name.removeprefix(PREFIX).partition("_")[0]
+    if not name.startswith(PREFIX) or not created.isdecimal():
         return False
-    return now - max(int(made), head_at) > LEASE
+    return now - max(int(created), head_at) > LEASE
 
 
 @dataclass
@@ -55,15 +55,15 @@ class Branch:
     """A branch in use.
 
     Args:
-        name: known to this job only.
+        name: unique to this job.
         parent: the snapshot of ``main`` that the job read; None for a table without snapshots.
         snapshot_id: the newest snapshot of the branch.
-        table: Iceberg's own object, as of the last look.
+        table: Iceberg's Java object, as last loaded.
         of: the source table, for messages.
 
     Attributes:
-        made: snapshots that the job's statements made, oldest first.
-        rows: how many rows the table has at the head; None where Iceberg's summaries do not say it.
+        made: snapshots of the job's statements, oldest first.
+        rows: number of rows at the head; None if Iceberg's summaries do not show it.
     """
 
     name: str
@@ -75,15 +75,15 @@ class Branch:
     rows: int | None = None
 
     def follow(self, table: Any, change: Rows) -> None:
-        """Hold a statement that was just executed against what it was to do.
+        """Check the snapshot of the statement that was just executed.
 
         Args:
-            table: Iceberg's own object, fresh from the catalog.
-            change: how many rows it may have brought or taken.
+            table: Iceberg's Java object, newly loaded from the catalog.
+            change: number of rows that it may have added or removed.
 
         Raises:
-            MergeConflict: the branch was removed, or the statement was written on something else.
-            MergeError: it changed another number of rows than it could.
+            MergeConflict: the branch was removed, or the statement was written on another snapshot.
+            MergeError: it changed an impossible number of rows.
         """
         head = head_of(table, self.name)
         snapshot = table.snapshot(head) if head is not None else None
@@ -96,7 +96,7 @@ class Branch:
             )
         rows = rows_of(snapshot.summary())
         if not change.allows(self.rows, rows):
-            # What was counted may have been computed again from the table of another commit, which is no wrong row.
+            # The frame may have been computed again from another commit's table, which is a conflict, not a wrong row.
             _refuse_other(table, MAIN, self.parent, self.of)
             raise _wrong_rows(self.of, f"{self.rows} rows before a statement, {rows} after it, expected {change}")
         if head != self.snapshot_id:
@@ -105,7 +105,7 @@ class Branch:
 
 
 def head_of(table: Any, branch: str) -> int | None:
-    """Return the newest snapshot of a branch; None when there is no such branch."""
+    """Return the newest snapshot of a branch; None if the branch does not exist."""
     ref = table.refs().get(branch)
     return int(ref.snapshotId()) if ref is not None else None
 
@@ -113,7 +113,7 @@ def head_of(table: Any, branch: str) -> int | None:
 def start_branch(table: Any, name: str, snapshot_id: int | None, of: str) -> Branch:
     """Create a branch at the snapshot of ``main`` that the job read."""
     manage = table.manageSnapshots()
-    # Of a table without a snapshot Iceberg makes an empty one for the branch.
+    # For a table without a snapshot, Iceberg creates an empty one for the branch.
     created = manage.createBranch(name) if snapshot_id is None else manage.createBranch(name, snapshot_id)
     created.commit()
     head = head_of(table, name)
@@ -128,7 +128,7 @@ def start_branch(table: Any, name: str, snapshot_id: int | None, of: str) -> Bra
 
 
 def drop_left_over(table: Any, now: float | None = None) -> None:
-    """Remove the branches of jobs that were killed."""
+    """Remove the branches of killed jobs."""
     now = time.time() if now is None else now
     drop(
         table, [name for name in _refs(table) if name.startswith(PREFIX) and is_left_over(name, _at(table, name), now)]
@@ -136,28 +136,28 @@ def drop_left_over(table: Any, now: float | None = None) -> None:
 
 
 def drop(table: Any, branches: Collection[str]) -> None:
-    """Remove branches, and the snapshots that only they show, from the table's metadata; those that are missing do no harm."""
+    """Remove branches, and snapshots that only they reference, from the table's metadata; missing branches are ignored."""
     heads = {name: head_of(table, name) for name in _refs(table)}
-    if not (gone := heads.keys() & set(branches)):
+    if not (removed := heads.keys() & set(branches)):
         return
-    kept = {one for name, head in heads.items() if name not in gone for one in _line(table, head)}
+    kept = {one for name, head in heads.items() if name not in removed for one in _ancestors(table, head)}
     change = table.newTransaction()
     manage = change.manageSnapshots()
-    for name in gone:
+    for name in removed:
         manage = manage.removeBranch(name)
     manage.commit()
-    forget(change, table, {one for name in gone for one in _line(table, heads[name])} - kept)
+    expire(change, table, {one for name in removed for one in _ancestors(table, heads[name])} - kept)
     change.commitTransaction()
     table.refresh()
 
 
 def _at(table: Any, branch: str) -> float:
-    """Return when the newest snapshot of a branch was committed, seconds since 1970."""
+    """Return the commit time of a branch's newest snapshot, seconds since 1970."""
     return float(table.snapshot(head_of(table, branch)).timestampMillis()) / 1000
 
 
-def _line(table: Any, head: int | None) -> Iterator[int]:
-    """Yield a snapshot and those before it, as far as the table still has them."""
+def _ancestors(table: Any, head: int | None) -> Iterator[int]:
+    """Yield a snapshot and its ancestors, as far as the table still has them."""
     while head is not None and (snapshot := table.snapshot(head)) is not None:
         yield head
         head = snapshot.parentId()
@@ -165,16 +165,15 @@ def _line(table: Any, head: int | None) -> Iterator[int]:
 
 def _refs(table: Any) -> list[str]:
     """Return the names of a table's branches and tags."""
-    names, found = table.refs().keySet().iterator(), []
-    # Python's own iteration ends by an exception in Java, which pyspark takes for one that people must be told of: that costs
-    # many calls.
-    while names.hasNext():
-        found.append(str(names.next()))
-    return found
+    iterator, names = table.refs().keySet().iterator(), []
+    # Python's iteration ends with a Java exception, whose text pyspark fetches by many calls.
+    while iterator.hasNext():
+        names.append(str(iterator.next()))
+    return names
 
 
 def refuse_moved(table: Any, branch: Branch) -> None:
-    """Refuse to publish when ``main``, or the branch, is no longer where the job left it.
+    """Refuse to publish if ``main`` or the branch has another snapshot than the job expects.
 
     Raises:
         MergeConflict: it has another snapshot.
@@ -184,37 +183,36 @@ def refuse_moved(table: Any, branch: Branch) -> None:
 
 
 def _refuse_other(table: Any, name: str, expected: int | None, of: str) -> None:
-    found = head_of(table, name)
-    if found != expected:
+    current = head_of(table, name)
+    if current != expected:
         raise MergeConflict(
             "another commit came first",
             hint="Nothing was published. Run it again.",
             table=of,
             branch=name,
             expected_snapshot=expected,
-            found_snapshot=found,
+            found_snapshot=current,
         )
 
 
 def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: JavaClasses) -> int:
-    """Make what the branch shows the table's next snapshot, remove the branch, in one commit, and return the snapshot.
+    """Commit the branch as the table's next snapshot and remove the branch, in one commit; returns the snapshot.
 
-    Several snapshots of the branch become a single one, which Iceberg validates against the parent that was read.
+    Several snapshots of the branch become one, which Iceberg validates against the parent that was read.
 
     Args:
-        branch: whose statements are done.
-        table: Iceberg's own object; what it says of refs and properties was checked.
+        branch: a branch with all statements executed.
+        table: Iceberg's Java object, whose refs and properties were checked.
         properties: of the snapshot's summary.
-        classes: where Iceberg's classes are.
+        classes: cache of Iceberg's classes.
 
     Raises:
-        MergeError: the snapshot would not have the rows that the statements left.
-        Py4JJavaError: CommitFailedException when anything of the table's metadata changed meanwhile.
+        MergeError: the snapshot would have another number of rows than the branch.
+        Py4JJavaError: CommitFailedException if the table's metadata changed since it was loaded.
     """
     change = table.newTransaction()
     refuse_moved(change.table(), branch)
-    # A change of the schema alone is not put upon what another commit has made meanwhile, so that all that was checked still
-    # holds when this is committed.
+    # Iceberg does not rebase a schema change on another commit, so all checks still hold at the commit.
     change.updateSchema().commit()
     net = None
     if branch.parent is None or len(branch.made) <= 1:
@@ -223,7 +221,7 @@ def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: 
         net = Net.of(table, branch.made)
         net.commit_to(change, branch.parent, properties, classes)
         change.manageSnapshots().removeBranch(branch.name).commit()
-        forget(change, table, branch.made)
+        expire(change, table, branch.made)
     published = change.table().currentSnapshot()
     rows = rows_of(published.summary())
     if not SAME_ROWS.allows(branch.rows, rows):
@@ -234,27 +232,27 @@ def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: 
     return int(published.snapshotId())
 
 
-def forget(change: Any, table: Any, snapshots: Collection[int], *, files: bool = False) -> None:
-    """Remove snapshots from a table's metadata, where the table allows that.
+def expire(change: Any, table: Any, snapshots: Collection[int], *, files: bool = False) -> None:
+    """Expire snapshots of a table, if the table allows that.
 
     Args:
         change: a transaction, or the table itself.
-        table: Iceberg's own object of the table.
-        snapshots: their numbers.
-        files: whether files that only they need are removed as well.
+        table: Iceberg's Java object of the table.
+        snapshots: snapshot IDs.
+        files: whether to remove files that only they reference.
     """
     if not snapshots or str(table.properties().get("gc.enabled")).lower() == "false":
         return
-    expire = change.expireSnapshots().expireOlderThan(0).cleanExpiredFiles(files)
+    expiry = change.expireSnapshots().expireOlderThan(0).cleanExpiredFiles(files)
     for snapshot in snapshots:
-        expire = expire.expireSnapshotId(snapshot)
-    expire.commit()
+        expiry = expiry.expireSnapshotId(snapshot)
+    expiry.commit()
 
 
 def _wrong_rows(table: str, what: str) -> MergeError:
     return MergeError(
         f"the number of rows of the lake table does not add up: {what}",
         hint=f"Nothing was published. Look for wrong rows: cdc verify {{source}} {table}. "
-        f"Take the table again: cdc snapshot {{source}} {table}",
+        f"Take a new snapshot: cdc snapshot {{source}} {table}",
         table=table,
     )

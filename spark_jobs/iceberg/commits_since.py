@@ -1,4 +1,4 @@
-"""What happened to an Iceberg table since a cut, from its own metadata: commits and columns."""
+"""History of an Iceberg table since a cut, from its metadata: commits and columns."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from cdc_lib.model.foreign import LakeCommit, LakeField, Past
 from cdc_lib.model.lake_table import MARKER_PROPERTY
 from spark_jobs.runtime.java_classes import JavaClasses
 
-MOST_COMMITS = 1000
-"""So many commits are looked at, from the current one back."""
+MAX_COMMITS = 1000
+"""Most commits that are read, from the current one back."""
 
 
 def past_of(classes: JavaClasses, table: Any, snapshot_id: int, schema_id: int) -> Past:
-    """Return what happened to a table since it had a snapshot and a schema.
+    """Return the history of a table since a snapshot and a schema.
 
     Args:
-        classes: where Iceberg's classes are.
+        classes: cache of Iceberg's classes.
         table: Iceberg's table.
-        snapshot_id: the current one then.
-        schema_id: of the columns then.
+        snapshot_id: the current snapshot at that time.
+        schema_id: the current schema at that time.
     """
     schemas = table.schemas()
     then = schemas.get(schema_id)
@@ -32,10 +32,10 @@ def past_of(classes: JavaClasses, table: Any, snapshot_id: int, schema_id: int) 
 
 
 def _commits(classes: JavaClasses, table: Any, until: int) -> Iterator[LakeCommit]:
-    """Yield the commits from the current one back to one, which is left out, or to where they are expired."""
+    """Yield the commits from the current one back to ``until``, which is excluded, or to the oldest stored one."""
     snapshot = table.currentSnapshot()
     to_json = classes.static("org.apache.iceberg.SnapshotParser", "toJson")
-    for _ in range(MOST_COMMITS):
+    for _ in range(MAX_COMMITS):
         if snapshot is None or snapshot.snapshotId() == until:
             return
         yield _commit(json.loads(to_json(snapshot)))
@@ -45,8 +45,8 @@ def _commits(classes: JavaClasses, table: Any, until: int) -> Iterator[LakeCommi
 
 def _commit(plain: dict[str, Any]) -> LakeCommit:
     summary: dict[str, str] = plain.get("summary", {})
-    # A deletion vector is written again with the rows that were deleted before.
-    marked = _count(summary, "added-position-deletes") - _count(summary, "removed-position-deletes")
+    # A new deletion vector repeats the rows that were deleted before.
+    row_deletes = _count(summary, "added-position-deletes") - _count(summary, "removed-position-deletes")
     return LakeCommit(
         snapshot_id=int(plain["snapshot-id"]),
         operation=summary.get("operation", ""),
@@ -54,7 +54,7 @@ def _commit(plain: dict[str, Any]) -> LakeCommit:
         application=summary.get("spark.app.id", ""),
         at=datetime.fromtimestamp(int(plain["timestamp-ms"]) / 1000, UTC),
         added=_count(summary, "added-records"),
-        deleted=max(0, _count(summary, "deleted-records") + marked),
+        deleted=max(0, _count(summary, "deleted-records") + row_deletes),
     )
 
 
@@ -63,7 +63,7 @@ def _count(summary: dict[str, str], name: str) -> int:
 
 
 def _fields(classes: JavaClasses, schema: Any) -> Iterator[LakeField]:
-    """Yield the columns of a schema, with their types as Spark spells those of merges."""
+    """Yield the columns of a schema, with Spark's names of their types."""
     plain = json.loads(classes.static("org.apache.iceberg.SchemaParser", "toJson")(schema))
     for one in plain["fields"]:
         kind = one["type"]

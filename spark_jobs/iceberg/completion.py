@@ -1,18 +1,18 @@
-"""Changes that lack cells, completed from what came before them: in the batches, and in the lake's standing row.
+"""Completes changes that lack cells, from earlier changes in the batches and the existing row in the lake.
 
-All changes of a key make a timeline, in which the lake's standing row is one more, at its own place in the order. A cell that a
-change lacks is the last one before it, back to the last whole row; a delete ends a life, and nothing is taken from beyond
-it. An update that moved a row to another key lacks what the old key had: the delete beside it, completed first, gives it.
+The timeline of a key contains all of its changes and the lake's existing row, in the order of the order key. A missing cell
+takes the last earlier value, back to the last complete row; nothing is taken from before a delete. An update that moved a row
+to another key takes cells of the old key: from the delete next to it, which is completed first.
 
-A cell is held as a struct while this continues, so that a NULL that was written is told from a cell that is not there, and a
-value that the binlog does not tell from both.
+A cell is a struct during the completion, to distinguish a NULL value, a missing cell, and a value that the binlog does not
+contain.
 
-A snapshot's row is in the timeline at its low watermark, but may have been read later. For a row that kept its key this
-does no harm: what was written since is written to it once more. A row that got its key in between is another matter: the row
-that was read under its old key may be its successor there. So it takes cells from its old key only where that life began in
-the binlog, and else stays open. So does one that got its key before the end of what was re-selected.
-A row that was inserted while the snapshot was read, without the columns that took their defaults, stays open as well: its
-part of the table may have been read before it was there.
+A snapshot's row is in the timeline at its low watermark, but may have been read later. For a row that kept its key this is
+harmless: later changes are applied to it again. But if a row got its key in between, the row that was read under its old key
+may be the next row with that key. So it takes cells from its old key only if the old row's life began in the binlog, and else
+stays incomplete. The same holds for a row that got its key before the end of a re-selection.
+A row that was inserted without all columns while the snapshot was read stays incomplete too: its key range may have been read
+before the insert.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ PHASE, TRACED, BORN = "cdc_phase", "cdc_traced", "cdc_born"
 CELLS_VIEW, NEEDED_VIEW, TIMELINE_VIEW = "cdc_cells", "cdc_needed", "cdc_timeline"
 
 READ = "r"
-"""The ``_op`` of a row that a snapshot read."""
+"""The ``_op`` of a snapshot row."""
 
-_KEYS_TOLD = 5
-"""Keys that an error names."""
+_MAX_NAMED_KEYS = 5
+"""Most keys that an error names."""
 
-_GONE_FIRST = f"CASE WHEN {quoted(OP)} = '{DELETE}' THEN 0 ELSE 1 END"
+_DELETE_FIRST = f"CASE WHEN {quoted(OP)} = '{DELETE}' THEN 0 ELSE 1 END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class Completion:
     """Completes the changes of one merge of one table.
 
     Args:
-        session: whose temporary views may be replaced.
+        session: a session whose temporary views may be replaced.
         table: the lake table.
-        lake: its name, ready for SQL.
+        lake: its SQL name.
         source_table: ``database.table`` at the source, for messages.
-        resets: conditions on ``t``, the lake's rows: those that meet one of them are taken out in the same commit.
-        added_defaults: what the lake's rows get in the same commit.
-        deleted: whether rows that are deleted are completed as well, because they stay.
+        resets: conditions on ``t``, the lake's rows, which are removed in the same commit.
+        added_defaults: defaults that the lake's rows get in the same commit.
+        deleted: whether deleted rows are completed too, because they are kept.
     """
 
     session: SparkSession
@@ -71,32 +71,32 @@ class Completion:
     deleted: bool = False
 
     def last(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
-        """Return the last change of each key with the columns of the changes and, for :meth:`check`, what is missing.
+        """Return the last change of each key, completed, with the missing columns for :meth:`check`.
 
         Args:
             changes: changes with ``_absent``, which has a character for each of the lake table's columns.
-            snapshot_to_come: rows that cannot be completed are deletes for now: the snapshot will bring them. So are, in any
-                case, changes from before the end of a snapshot's reads to rows that it did not find: they were deleted since. Not so
-                rows that were inserted meanwhile.
+            snapshot_to_come: turn incomplete rows into deletes, because a snapshot will bring them. Without it, only changes
+                before the end of a snapshot's read to rows that it did not return are deletes: these rows were deleted,
+                unless they were inserted during the read.
 
         Raises:
             MergeError: a row lacks a part of its key.
         """
         self._timeline(changes)
-        # A change that is merged again goes over the row that it left, which may have been written over since.
+        # A change that is merged again overwrites its own earlier row, which may have been overwritten in between.
         ranked = self._sql(last_change_sql(self._view(TIMELINE_VIEW), self.table.primary_key, quoted, EXISTING)).drop(
             RANK
         )
         return ranked.where(f"NOT {EXISTING}").selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
 
     def every(self, changes: DataFrame, *, snapshot_to_come: bool) -> DataFrame:
-        """Return all changes, completed as :meth:`last` completes the last ones."""
+        """Return all changes, completed like the last ones of :meth:`last`."""
         self._timeline(changes)
         every = self._sql(f"SELECT * FROM {self._view(TIMELINE_VIEW)} WHERE NOT {EXISTING}")
         return every.selectExpr(*self._plain(snapshot_to_come=snapshot_to_come))
 
     def _timeline(self, changes: DataFrame) -> None:
-        """Make the view of all changes and standing rows, completed."""
+        """Create the view of all changes and existing rows, completed."""
         self._cells(changes).createOrReplaceTempView(self._view(CELLS_VIEW))
         facts = f"count_if({MISSING}), count_if({MOVED} AND NOT {WHOLE})"
         [(keyless, moved)] = self._sql(f"SELECT {facts} FROM {self._view(CELLS_VIEW)}").collect()
@@ -108,19 +108,19 @@ class Completion:
         timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
 
     def check(self, last: DataFrame, why: str = "") -> None:
-        """Look whether every row that is afterwards is whole.
+        """Check that all resulting rows are complete.
 
         Args:
-            last: what :meth:`last` returned, or what came of it.
-            why: why rows could not be read back from the source.
+            last: result of :meth:`last`, perhaps with re-selected rows.
+            why: why rows could not be re-selected.
 
         Raises:
-            MergeError: one is not.
+            MergeError: a row is incomplete.
         """
         types = {column.name: column.type for column in self.table.columns}
         key = [as_text(quoted(name), types[name]) for name in self.table.primary_key]
         missing = last.where(f"{MISSING} <> '' AND {quoted(OP)} <> '{DELETE}'")
-        rows = missing.selectExpr(*key, MISSING).limit(_KEYS_TOLD).collect()
+        rows = missing.selectExpr(*key, MISSING).limit(_MAX_NAMED_KEYS).collect()
         if rows:
             keys = "; ".join(_key_text(self.table.primary_key, row) for row in rows)
             what = "rows lack columns that neither the batches nor the lake hold"
@@ -128,20 +128,20 @@ class Completion:
 
     @property
     def _own(self) -> list[LakeColumn]:
-        """The columns whose cells may be absent."""
+        """Columns whose cells may be absent."""
         fixed = {*self.table.primary_key, *CHANGE_TYPES, *LAKE_NAMES.values(), *MODE_TYPES}
         return [column for column in self.table.columns if column.name not in fixed]
 
     @property
     def _fixed(self) -> list[str]:
-        """Quoted names of the others."""
+        """Quoted names of the other columns."""
         own = {column.name for column in self._own}
         return [quoted(OP), *(quoted(c.name) for c in self.table.columns if c.name not in own and c.name != OP)]
 
     def _cells(self, changes: DataFrame) -> DataFrame:
-        """Wrap the cells, and find the updates that moved a row to another key: a delete stands right before them."""
+        """Wrap the cells, and find updates that moved a row to another key: a delete comes right before them."""
         marks = {column.name: f"substring({ABSENT}, {i}, 1)" for i, column in enumerate(self.table.columns, 1)}
-        event = "PARTITION BY " + ", ".join(map(quoted, ORDER[:-1])) + f" ORDER BY {quoted(ORDER[-1])}, {_GONE_FIRST}"
+        event = "PARTITION BY " + ", ".join(map(quoted, ORDER[:-1])) + f" ORDER BY {quoted(ORDER[-1])}, {_DELETE_FIRST}"
         op, row = quoted(OP), quoted(ORDER[-1])
         moved = f"{op} = 'u' AND lag({op}) OVER ({event}) = '{DELETE}' AND lag({row}) OVER ({event}) = {row} - 1"
         leaves = f"{op} = '{DELETE}' AND lead({op}) OVER ({event}) = 'u' AND lead({row}) OVER ({event}) = {row} + 1"
@@ -160,7 +160,7 @@ class Completion:
         )
 
     def _with_existing(self) -> DataFrame:
-        """Put the lake's rows of the keys that need them into the timeline."""
+        """Add the lake's rows of incomplete keys to the timeline."""
         cells = self._sql(f"SELECT * FROM {self._view(CELLS_VIEW)}").drop(MISSING)
         if self.table.empty:
             return cells
@@ -177,25 +177,23 @@ class Completion:
         own = [f"named_struct('v', {value}, 'known', true) AS {quoted(name)}" for name, value in values.items()]
         flags = [f"true AS {WHOLE}", f"false AS {MOVED}", f"false AS {LEAVES}", f"true AS {EXISTING}"]
         flags += [f"'' AS {PHASE}", f"false AS {TRACED}", f"false AS {BORN}"]
-        standing = self._sql(
+        existing = self._sql(
             f"SELECT {', '.join((*fixed, *own, *flags))} FROM {self.lake} AS t JOIN {keys.relation} AS s"
             f" ON {same_key(self.table.primary_key)}{keys.within('t')}"
             + "".join(f" AND NOT ({condition})" for condition in self.resets)
         )
-        return cells.unionByName(standing)
+        return cells.unionByName(existing)
 
     def _filled(self, timeline: DataFrame) -> DataFrame:
-        """Fill each cell from the changes of the same key before it."""
+        """Fill each missing cell from earlier changes of the same key."""
         timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
         keys = ", ".join(map(quoted, self.table.primary_key))
-        # A change that is merged again meets the row that it left: it takes from it what it lacks.
-        order = ", ".join(map(quoted, ORDER)) + f", {_GONE_FIRST}, NOT {EXISTING}"
-        # A delete right after a delete is the same one, which a later epoch brought again.
+        # A change that is merged again takes missing cells from its own earlier row.
+        order = ", ".join(map(quoted, ORDER)) + f", {_DELETE_FIRST}, NOT {EXISTING}"
+        # A delete right after a delete is the same one, replayed in a later epoch.
         ended = f"lag({quoted(OP)}) OVER (PARTITION BY {keys} ORDER BY {order}) = '{DELETE}'"
-        reborn = f"coalesce({quoted(OP)} <> '{DELETE}' AND {ended}, false)"
-        begins = (
-            f"SELECT *, CASE WHEN {WHOLE} OR {reborn} THEN 1 ELSE 0 END AS cdc_begins FROM {self._view(TIMELINE_VIEW)}"
-        )
+        begins_again = f"coalesce({quoted(OP)} <> '{DELETE}' AND {ended}, false)"
+        begins = f"SELECT *, CASE WHEN {WHOLE} OR {begins_again} THEN 1 ELSE 0 END AS cdc_begins FROM {self._view(TIMELINE_VIEW)}"
         until = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         life = f"sum(cdc_begins) OVER (PARTITION BY {keys} ORDER BY {order} {until}) AS cdc_life"
         lives = f"SELECT *, {life} FROM ({begins}) AS b"
@@ -205,21 +203,21 @@ class Completion:
         kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, EXISTING, PHASE, *since)
         return self._sql(f"SELECT {', '.join(kept)} FROM ({lives}) AS l")
 
-    def _moved_open(self, timeline: DataFrame) -> int:
-        """Count moved rows that lack cells."""
+    def _incomplete_moves(self, timeline: DataFrame) -> int:
+        """Return the number of moved rows that lack cells."""
         lacks = " OR ".join(f"{quoted(column.name)} IS NULL" for column in self._own)
         return timeline.where(f"{MOVED} AND NOT {WHOLE} AND ({lacks})").count() if lacks else 0
 
     def _with_moves(self, timeline: DataFrame) -> DataFrame:
-        """Fill moved rows from the deletes beside them, as often as a row was moved."""
+        """Fill moved rows from the deletes next to them, repeatedly for rows that moved several times."""
         before = -1
         while True:
             timeline = timeline.localCheckpoint()
-            still = self._moved_open(timeline)
+            still = self._incomplete_moves(timeline)
             if still == 0:
                 return timeline
             if still == before:
-                return self._filled(self._doubted(timeline))
+                return self._filled(self._with_unknown(timeline))
             before = still
             timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
             pair = [*(f"d.{quoted(name)} = u.{quoted(name)}" for name in ORDER[:-1])]
@@ -234,8 +232,8 @@ class Completion:
             )
             timeline = self._filled(filled)
 
-    def _doubted(self, timeline: DataFrame) -> DataFrame:
-        """Mark what moved rows lack as not known where a row that was read under their old key may be another one."""
+    def _with_unknown(self, timeline: DataFrame) -> DataFrame:
+        """Mark missing cells of moved rows as unknown if the row that was read under their old key may be another one."""
         timeline.createOrReplaceTempView(self._view(TIMELINE_VIEW))
         own = [
             f"CASE WHEN {MOVED} AND {PHASE} IN ('{WHILE_READ}', '{READ_AHEAD}') THEN coalesce({quoted(c.name)}, {_unknown(c)})"
@@ -246,16 +244,16 @@ class Completion:
         return self._sql(f"SELECT {', '.join(kept)} FROM {self._view(TIMELINE_VIEW)}")
 
     def _plain(self, *, snapshot_to_come: bool) -> Iterator[str]:
-        """Unwrap the cells; MISSING names those of a standing row that are not there."""
+        """Unwrap the cells; MISSING names the missing ones of an existing row."""
         names = [f"CASE WHEN {_is_missing(c)} THEN {text_literal(c.name)} END" for c in self._own]
         missing = f"concat_ws(', ', {', '.join(names)})" if names else "''"
         missing = f"CASE WHEN {quoted(OP)} = '{DELETE}' THEN '' ELSE {missing} END"
         known = " AND ".join(f"coalesce({quoted(c.name)}.known, true)" for c in self._own) or "true"
         deleted = f"{PHASE} = '{BEFORE_READ}' OR ({PHASE} = '{WHILE_READ}' AND {known} AND NOT {BORN})"
-        gone = "true" if snapshot_to_come else deleted
+        deleted_since = "true" if snapshot_to_come else deleted
         for name in self._fixed:
             if name == quoted(OP):
-                yield f"CASE WHEN {missing} <> '' AND ({gone}) THEN '{DELETE}' ELSE {name} END AS {name}"
+                yield f"CASE WHEN {missing} <> '' AND ({deleted_since}) THEN '{DELETE}' ELSE {name} END AS {name}"
             else:
                 yield name
         yield from (f"{quoted(column.name)}.v AS {quoted(column.name)}" for column in self._own)
@@ -290,17 +288,17 @@ def _key_text(names: Sequence[str], row: Sequence[object]) -> str:
 
 
 def refuse_absent(changes: DataFrame, source_table: str) -> None:
-    """Refuse changes that lack cells for a table that keeps every change: no standing row could complete them.
+    """Refuse incomplete changes for a table that keeps every change, which no existing row can complete.
 
     Raises:
-        MergeError: there is one.
+        MergeError: a change is incomplete.
     """
     if ABSENT not in changes.columns:
         return
-    found = changes.where(f"{ABSENT} IS NOT NULL").count()
-    if found:
+    count = changes.where(f"{ABSENT} IS NOT NULL").count()
+    if count:
         raise _error(
-            source_table, "every change of the table is kept as it is, and no standing row has the rest", rows=found
+            source_table, "every change of the table is kept as it is, and no existing row has the rest", rows=count
         )
 
 

@@ -1,4 +1,4 @@
-"""The statements that make an Iceberg table, and change its columns, its mode and its key: format version 3, merge-on-read."""
+"""SQL that creates Iceberg tables and changes their columns, mode and key: format version 3, merge-on-read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETTINGS = {
     "write.parquet.compression-codec": "zstd",
     # Small row groups in key order let a reader fetch one row without reading the file.
     "write.parquet.row-group-size-bytes": str(2 * 1024**2),
-    # Each commit writes the whole metadata; ten files of before stay for readers that opened one of them.
+    # Each commit writes the whole metadata; ten previous files are kept for readers that opened one of them.
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "10",
 }
@@ -34,14 +34,14 @@ SETTINGS = {
 def create_sql(
     name: LakeName, schema: TableSchema, mode: Mode, properties: Mapping[str, str], location: str | None
 ) -> str:
-    """Return the statement that makes a table without rows; the row's own columns come first.
+    """Return the statement that creates an empty table; the source's columns come first.
 
     Args:
         name: the lake table.
         schema: of the source table.
         mode: how rows are kept.
-        properties: what is remembered beside the mode and the key.
-        location: of its files; None where the catalog chooses it.
+        properties: properties besides the mode and the key.
+        location: of its files; None if the catalog chooses it.
     """
     required = set(identifier_fields(schema, mode))
     columns = ", ".join(
@@ -50,14 +50,14 @@ def create_sql(
     )
     counted = (*schema.primary_key, *((IS_CURRENT, VALID_TO, *TO_ORDER) if mode == "scd2" else ()))
     # A merge reads the partition of the current versions, and few files of the others.
-    parted = f" PARTITIONED BY ({quoted(IS_CURRENT)})" if mode == "scd2" else ""
+    partitioned = f" PARTITIONED BY ({quoted(IS_CURRENT)})" if mode == "scd2" else ""
     keeps = {**SETTINGS, **_counted(counted), MODE_PROPERTY: mode, **_key(schema.primary_key), **properties}
     at = located(location)
-    return f"CREATE TABLE {full_name(name)} ({columns}) USING iceberg{parted}{at} TBLPROPERTIES ({_listed(keeps)})"
+    return f"CREATE TABLE {full_name(name)} ({columns}) USING iceberg{partitioned}{at} TBLPROPERTIES ({_listed(keeps)})"
 
 
 def key_clauses(name: LakeName, schema: TableSchema, mode: Mode) -> Iterator[str]:
-    """Yield the statements that tell query engines the key of a new table, and the order in which its files lie."""
+    """Yield the statements that set the identifier fields and the sort order of a new table."""
     if fields := identifier_fields(schema, mode):
         yield f"ALTER TABLE {full_name(name)} SET IDENTIFIER FIELDS {_names(fields)}"
     if schema.primary_key:
@@ -65,12 +65,12 @@ def key_clauses(name: LakeName, schema: TableSchema, mode: Mode) -> Iterator[str
 
 
 def order_sql(name: LakeName, key: Sequence[str]) -> str:
-    """Return the statement that makes a key the sort order of a table; rows are not shuffled for it."""
+    """Return the statement that makes a key the sort order of a table, without a shuffle at writes."""
     return f"ALTER TABLE {full_name(name)} WRITE LOCALLY ORDERED BY {_names(key)}"
 
 
 def forget_identity_sql(name: LakeName, fields: Sequence[str], required: Sequence[str]) -> Iterator[str]:
-    """Yield the statements by which identifier fields are none any more, and required columns may be null again."""
+    """Yield the statements that drop the identifier fields, and make required columns nullable."""
     if fields:
         yield f"ALTER TABLE {full_name(name)} DROP IDENTIFIER FIELDS {_names(fields)}"
     for column in required:
@@ -82,12 +82,12 @@ def _names(columns: Sequence[str]) -> str:
 
 
 def located(location: str | None) -> str:
-    """Return the clause that says where something lies; empty where the catalog says it."""
+    """Return the LOCATION clause; empty if the catalog chooses the location."""
     return f" LOCATION {_property(location)}" if location is not None else ""
 
 
 def become_sql(name: LakeName, mode: Mode, have: Collection[str]) -> Iterator[str]:
-    """Yield the statements by which a table that has some columns continues in another mode; the mode is written last."""
+    """Yield the statements that change the mode of a table with the columns ``have``; the mode is written last."""
     table = full_name(name)
     if mode == "mirror" and IS_DELETED in have:
         yield f"DELETE FROM {table} WHERE {quoted(IS_DELETED)}"
@@ -98,7 +98,7 @@ def become_sql(name: LakeName, mode: Mode, have: Collection[str]) -> Iterator[st
 
 
 def key_sql(name: LakeName, key: Sequence[str]) -> str:
-    """Return the statement that lets a table keep rows by another key."""
+    """Return the statement that changes the key of a table."""
     return _set(name, {**_counted(key), **_key(key)})
 
 
@@ -112,7 +112,7 @@ def column_sql(name: LakeName, change: ColumnChange) -> str:
 
 
 def _counted(columns: Sequence[str]) -> dict[str, str]:
-    """Statistics stop at the hundredth column; without the key's no file can be left out of a merge."""
+    """Return properties that keep column metrics: by default only for 100 columns, and merges skip files by the key's."""
     return {f"write.metadata.metrics.column.{name}": "full" for name in columns}
 
 
@@ -129,5 +129,5 @@ def _listed(properties: Mapping[str, str]) -> str:
 
 
 def _property(text: str) -> str:
-    """Return a text of TBLPROPERTIES, where only a string as written is allowed."""
+    """Return a string literal for TBLPROPERTIES, which allows no expression."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -38,13 +38,13 @@ class IcebergFormat:
         named_by_cuts: Callable[[], Collection[int]],
         now: datetime,
     ) -> Tidied:
-        """Do what is due for a table after a merge, most often nothing."""
+        """Do the maintenance that is due after a merge, usually nothing."""
         return tidy(session, name, settings, named_by_cuts, now)
 
     def maintenance(
         self, spark: SparkSession, names: Sequence[LakeName], settings: MaintenanceConfig
     ) -> Callable[[SparkSession, LakeName, Collection[int], datetime], Maintained]:
-        """Return what maintains one of some tables; where all tables of their catalogs lie is asked once."""
+        """Return the function that maintains one of the tables; the locations of all tables are listed once."""
         places = all_places(spark, names)
 
         def maintain(session: SparkSession, name: LakeName, named: Collection[int], now: datetime) -> Maintained:

@@ -1,4 +1,4 @@
-"""The keys of a batch, and the conditions by which they keep a merge from reading the whole table."""
+"""Keys of a batch as conditions, so that a merge does not read the whole table."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from cdc_lib.model.manifest import FILE, OP
 from spark_jobs.sql import as_text, literal, quoted, struct
 
 FEW_KEYS = 200
-"""Up to so many constants Iceberg looks at when it leaves out files."""
+"""Most literals of an IN list that Iceberg uses to skip files."""
 
 BROADCAST_ROWS = 2_000_000
-"""Keys and orders of so many rows fit into a broadcast without doubt."""
+"""Up to this row count, keys and order columns certainly fit into a broadcast."""
 
 INEXACT = frozenset({"float", "double"})
-"""Types of which no condition is made: minus zero is zero for MySQL and Spark, and not for Iceberg's statistics."""
+"""Types without conditions: minus zero equals zero in MySQL and Spark, but not in Iceberg's metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Which keys a batch touches.
+    """The keys of a batch.
 
     Args:
-        rows: distinct keys.
-        upserts: those among them that stand afterwards.
-        relation: the keys with their orders, ready to stand in FROM.
-        conditions: pairs of a column and what holds of it, ready for SQL.
-        named: what holds of exactly the rows of these keys, ready for SQL; None where the keys are too many to be named, or
-            cannot be.
+        rows: number of distinct keys.
+        upserts: number of keys that are not deleted.
+        relation: SQL relation of the keys with their order columns.
+        conditions: pairs of a column and its SQL condition.
+        named: SQL condition of exactly the rows of these keys; None for too many or inexact keys.
     """
 
     rows: int
@@ -52,17 +51,17 @@ def same_key(key: Sequence[str]) -> str:
 
 
 def key_range(session: SparkSession, view: str, table: LakeTable) -> KeyRange:
-    """Look at the collapsed changes: few of them are named one by one, of many the bounds."""
+    """Return the keys of collapsed changes: few as literals, many by their bounds."""
     key = _key(table)
     order = [LakeColumn(name, CHANGE_TYPES[FILE if name == LAKE_FILE else name]) for name in ORDER]
     texts = ", ".join(as_text(quoted(column.name), column.type) for column in (*key, *order))
-    found = session.sql(f"SELECT {texts}, {quoted(OP)} FROM {view} LIMIT {FEW_KEYS + 1}").collect()
-    if len(found) > FEW_KEYS:
+    rows = session.sql(f"SELECT {texts}, {quoted(OP)} FROM {view} LIMIT {FEW_KEYS + 1}").collect()
+    if len(rows) > FEW_KEYS:
         return _bounds(session, view, key)
-    upserts = sum(row[-1] != DELETE for row in found)
-    relation = _values(found, [*key, *order]) if found else view
-    conditions = _each(found, key)
-    return KeyRange(len(found), upserts, relation, conditions, _named(found, key, conditions))
+    upserts = sum(row[-1] != DELETE for row in rows)
+    relation = _values(rows, [*key, *order]) if rows else view
+    conditions = _each(rows, key)
+    return KeyRange(len(rows), upserts, relation, conditions, _named(rows, key, conditions))
 
 
 def _key(table: LakeTable) -> list[LakeColumn]:
@@ -70,36 +69,36 @@ def _key(table: LakeTable) -> list[LakeColumn]:
     return [LakeColumn(name, types[name]) for name in table.primary_key]
 
 
-def _each(found: Sequence[Row], key: list[LakeColumn]) -> tuple[tuple[str, str], ...]:
-    """Name every key; one column after the other, which holds for keys of several columns as well."""
+def _each(rows: Sequence[Row], key: list[LakeColumn]) -> tuple[tuple[str, str], ...]:
+    """Return a condition for each key column, with the values of all keys."""
     conditions = []
     for i, column in enumerate(key):
-        if found and column.type not in INEXACT:
-            values = sorted({row[i] for row in found})
+        if rows and column.type not in INEXACT:
+            values = sorted({row[i] for row in rows})
             conditions.append((column.name, f"IN ({', '.join(literal(value, column.type) for value in values)})"))
     return tuple(conditions)
 
 
-def _named(found: Sequence[Row], key: list[LakeColumn], conditions: Sequence[tuple[str, str]]) -> str | None:
-    """Name every key as a whole, after the conditions on single columns, by which files are left out."""
-    if not found or any(column.type in INEXACT for column in key):
+def _named(rows: Sequence[Row], key: list[LakeColumn], conditions: Sequence[tuple[str, str]]) -> str | None:
+    """Return the condition of exactly these keys, after the conditions on single columns, which skip files."""
+    if not rows or any(column.type in INEXACT for column in key):
         return None
     named = [f"{quoted(column)} {holds}" for column, holds in conditions]
     if len(key) > 1:
-        keys = (", ".join(literal(row[i], column.type) for i, column in enumerate(key)) for row in found)
+        keys = (", ".join(literal(row[i], column.type) for i, column in enumerate(key)) for row in rows)
         named.append(
             f"{struct(tuple(column.name for column in key))} IN ({', '.join(f'struct({one})' for one in keys)})"
         )
     return " AND ".join(named)
 
 
-def _values(found: Sequence[Row], columns: list[LakeColumn]) -> str:
-    """Return the keys and orders as constants: a table of them costs Spark no job."""
-    rows = ", ".join(
+def _values(rows: Sequence[Row], columns: list[LakeColumn]) -> str:
+    """Return the keys and order columns as VALUES, which Spark reads without a job."""
+    values = ", ".join(
         f"({', '.join(literal(value, column.type) for value, column in zip(row[:-1], columns, strict=True))})"
-        for row in found
+        for row in rows
     )
-    return f"(VALUES {rows} AS v({', '.join(quoted(column.name) for column in columns)}))"
+    return f"(VALUES {values} AS v({', '.join(quoted(column.name) for column in columns)}))"
 
 
 def _bounds(session: SparkSession, view: str, key: list[LakeColumn]) -> KeyRange:

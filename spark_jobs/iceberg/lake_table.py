@@ -1,9 +1,9 @@
 """A lake table in Apache Iceberg, merge-on-read with deletion vectors.
 
-An upsert is two steps (`./dev bench lake merges` prints them beside one MERGE INTO): a MERGE that only deletes, against the
-broadcast key and order columns (or a DELETE that names few keys), then an append of the new rows. Both go to a branch that becomes the table in one commit. A single step
-takes this way too: Iceberg lets two appends to a table pass beside each other, and only the branch tells that another merge
-of the same batches, perhaps one that was given up and still runs, came first.
+An upsert is two steps (`./dev bench lake merges` compares them with one MERGE INTO): a MERGE that only deletes, against the
+broadcast key and order columns (or a DELETE that names few keys), then an append of the new rows. Both go to a branch, which is
+published in one commit. A single step uses a branch too: Iceberg allows two concurrent appends to a table, and only the branch
+shows that another merge of the same batches, perhaps an abandoned one that still runs, came first.
 """
 
 from __future__ import annotations
@@ -82,16 +82,16 @@ from spark_jobs.runtime.session import set_for
 from spark_jobs.sql import belongs, full_name, point, quoted, struct
 
 ROWS_PER_FILE = 250_000
-"""An append of up to so many rows becomes one file, sorted by key."""
+"""Most rows of an append that become one file, sorted by key."""
 
 SOURCE_VIEW, LAST_VIEW, NEWER_VIEW, LEFT_VIEW = "cdc_changes", "cdc_last", "cdc_newer", "cdc_left"
 SUMMARY_SETTING = "spark.sql.iceberg.snapshot-property."
-"""Settings of this prefix put properties into the summary of every commit."""
+"""Prefix of settings that add properties to the summary of every commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The snapshot that a job read first; None for a table without one."""
+    """The snapshot that a job read first; None for a table without snapshots."""
 
     snapshot: int | None
 
@@ -100,11 +100,10 @@ class IcebergTable:
     """One Iceberg table; implements :class:`cdc_lib.ports.MergeTarget`.
 
     Args:
-        session: a Spark session that no other thread uses meanwhile: the marker is a setting of it.
+        session: a Spark session that no other thread uses, because the marker is a session setting.
         name: the lake table.
         source: name of the source.
-        tables: ``database.table`` at the source of each table whose rows go into it, and whether a route sends them; the
-            first stands for all in messages and in the table's properties.
+        tables: its source tables, and whether each is routed; messages and table properties name the first one.
     """
 
     def __init__(self, session: SparkSession, name: LakeName, source: str, tables: Mapping[TableName, bool]) -> None:
@@ -113,13 +112,13 @@ class IcebergTable:
         self._source = source
         self._tables = tables
         self._table = next(iter(tables))
-        self._followed: tuple[ColumnRename, ...] | None = None  # the renames under whose names rows are put together
-        self._read: Read | None = None  # what markers and rows were decided on
+        self._followed: tuple[ColumnRename, ...] | None = None  # the renames that the names of new rows follow
+        self._read: Read | None = None  # the snapshot on which markers and rows were decided
         self._rekeyed = False
         self._marks: Mapping[str, str] = {}
 
     def load(self) -> LakeTable | None:
-        """Return the table as it is now, or None when there is none."""
+        """Return the current state of the table; None if it is missing."""
         with translate_errors("read the lake table", self._table):
             try:
                 java = self._java()
@@ -129,7 +128,7 @@ class IcebergTable:
                 return None
             snapshot = java.currentSnapshot()
             counted = snapshot.summary().get("total-records") if snapshot is not None else "0"
-            properties = java.properties()  # a Java map: each look into it is a call
+            properties = java.properties()  # a Java map: each access is a call
             owner = (properties.get(SOURCE_PROPERTY), properties.get(TABLE_PROPERTY))
             renames = from_json(properties.get(RENAMES_PROPERTY), self._table)
             self._followed = renames if self._followed is None else self._followed
@@ -155,14 +154,14 @@ class IcebergTable:
             )
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:
-        """Return what happened to the table since it had a snapshot and a schema."""
+        """Return the history of the table since a snapshot and a schema."""
         with translate_errors("read the history of the lake table", self._table):
             return past_of(java_classes(self._session), self._java(), snapshot_id, schema_id)
 
     def create(
         self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[ColumnRename] = ()
     ) -> LakeTable:
-        """Create the table without rows; the row's own columns come first."""
+        """Create the empty table; the source's columns come first."""
         mode = mode_of(schema, wanted)
         properties = {
             SOURCE_PROPERTY: self._source,
@@ -176,7 +175,7 @@ class IcebergTable:
         return self._loaded()
 
     def become(self, mode: Mode) -> LakeTable:
-        """Continue in another mode: every step may be done again, and the mode is written last."""
+        """Change the mode: every step may be repeated, and the mode is written last."""
         have = {column.name for column in self._loaded().columns}
         with translate_errors(f"give the lake table the mode {mode}", self._table):
             for statement in become_sql(self._name, mode, have):
@@ -184,22 +183,22 @@ class IcebergTable:
         return self._loaded()
 
     def rename(self, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename]) -> LakeTable:
-        """Give columns new names, all at once, and remember the renames that they follow, in the same commit."""
+        """Rename columns, all at once, and record the renames in the same commit."""
         with translate_errors("rename columns of the lake table", self._table):
             rename_columns(self._java(), state, names, renames, self._table)
         self._followed = tuple(renames)
         return self._loaded()
 
     def evolve(self, schema: TableSchema) -> LakeTable:
-        """Add and widen columns until rows of the schema fit; raises IncompatibleSchema where they cannot."""
+        """Add and widen columns until rows of the schema fit; raises IncompatibleSchema if they cannot."""
         return self._grown(self._loaded(), schema)
 
     def rekey(self, schema: TableSchema) -> LakeTable:
-        """Add and widen columns, and keep rows by the key of the schema; every step may be done again."""
+        """Add and widen columns, and change the key to the schema's; every step may be repeated."""
         self._grown(replace(self._loaded(), primary_key=schema.primary_key), schema)
         self._rekeyed = True
         with translate_errors("give the lake table another key", self._table):
-            # Columns that may hold nulls by now cannot become required.
+            # Columns that may hold nulls cannot become required.
             for statement in forget_identity_sql(self._name, *identity_of(self._java())):
                 self._sql(statement)
             self._sql(order_sql(self._name, schema.primary_key))
@@ -216,7 +215,7 @@ class IcebergTable:
     def upsert(
         self, changes: Changes[DataFrame], commit: TableCommit, reselect: Reselect[DataFrame] | None = None
     ) -> int:
-        """Apply the last change of each key, or all where versions are kept, and return how many there were."""
+        """Apply the last change of each key, or all changes in scd2 mode; returns their number."""
         table, most = self._as_read(), changes.at_most
         if table.mode == "scd2":
             return self._splice(table, self._whole(table, changes, commit), commit, guard=changes.guard)
@@ -225,47 +224,49 @@ class IcebergTable:
         with translate_errors("merge", self._table):
             if table.empty and most > ROWS_PER_FILE and final:
                 return self._load_first(table, changes, commit)
-            stays = table.mode == "soft_delete"
-            gone = () if stays else tuple(_superseded(table, rule, "t") for rule in commit.supersedes)
-            completion = Completion(self._session, table, full_name(self._name), self._table, gone, commit.fills, stays)
+            keeps_deleted = table.mode == "soft_delete"
+            resets = () if keeps_deleted else tuple(_superseded(table, rule, "t") for rule in commit.supersedes)
+            completion = Completion(
+                self._session, table, full_name(self._name), self._table, resets, commit.fills, keeps_deleted
+            )
             last = self._last(table, changes, completion)
-            # Few whole rows are read twice and not kept.
+            # A few complete rows are read twice instead of cached.
             few = final and 0 < most <= FEW_KEYS
             if not few:
                 last.persist()
             try:
-                # Computed from the frame that is kept; the rows that are read back for it lie in files.
-                found = reselect(last, table) if reselect is not None else Replaced(last, {})
+                # It is computed from the cached frame, and re-selected rows are in files.
+                replaced = reselect(last, table) if reselect is not None else Replaced(last, {})
                 if lacking:
-                    completion.check(found.last, found.why)
-                if found.columns is not None:
-                    table = replace(table, columns=found.columns)
-                reaching = {name: _reaching(m, found.reached.get(name)) for name, m in commit.markers.items()}
-                with self._marked(table, reaching):
-                    found.last.createOrReplaceTempView(self._view(LAST_VIEW))
+                    completion.check(replaced.last, replaced.why)
+                if replaced.columns is not None:
+                    table = replace(table, columns=replaced.columns)
+                markers = {name: _reaching(m, replaced.reached.get(name)) for name, m in commit.markers.items()}
+                with self._marked(table, markers):
+                    replaced.last.createOrReplaceTempView(self._view(LAST_VIEW))
                     keys = key_range(self._session, self._view(LAST_VIEW), table)
-                    self._write(table, found.last, keys, commit, guard=changes.guard)
+                    self._write(table, replaced.last, keys, commit, guard=changes.guard)
                 return keys.rows
             finally:
                 if not few:
                     last.unpersist()
 
     def _load_first(self, table: LakeTable, changes: Changes[DataFrame], commit: TableCommit) -> int:
-        """Bring many changes into a table without rows, and return how many rows it has then.
+        """Write many changes to an empty table; returns its number of rows.
 
-        They are put into files by their keys before the last of each is taken: so they are shuffled and sorted once, and
-        nothing of them is kept.
+        The changes are partitioned by key before they are collapsed: so they are shuffled and sorted only once, and not
+        cached.
         """
-        keys, stays = [quoted(name) for name in table.primary_key], table.mode == "soft_delete"
+        keys, keeps_deleted = [quoted(name) for name in table.primary_key], table.mode == "soft_delete"
         files = -(-changes.at_most // ROWS_PER_FILE)
         last = self._last_change(table, changes.rows.repartitionByRange(files, *keys))
-        rows = marked(last, cuts_of(commit.supersedes)) if stays else last.where(f"{quoted(OP)} <> '{DELETE}'")
+        rows = marked(last, cuts_of(commit.supersedes)) if keeps_deleted else last.where(f"{quoted(OP)} <> '{DELETE}'")
         with self._marked(table, commit.markers), self._branch(table) as branch:
             self._write_sorted(table, rows, keys, branch, Rows(0, changes.at_most))
         return self._loaded().records or 0
 
     def _last(self, table: LakeTable, changes: Changes[DataFrame], completion: Completion) -> DataFrame:
-        """Return the last change of each key, completed where changes lack cells."""
+        """Return the last change of each key, completed if changes lack cells."""
         if ABSENT in changes.rows.columns:
             return completion.last(changes.rows, snapshot_to_come=changes.snapshot_to_come)
         return self._last_change(table, changes.rows)
@@ -275,37 +276,37 @@ class IcebergTable:
         return self._sql(last_change_sql(self._view(SOURCE_VIEW), table.primary_key, quoted)).drop(RANK)
 
     def _whole(self, table: LakeTable, changes: Changes[DataFrame], commit: TableCommit) -> DataFrame:
-        """Complete all changes from the ones before them, and from the versions that stood then."""
+        """Complete all changes from earlier ones, and from the current versions at that time."""
         if ABSENT not in changes.rows.columns:
             return changes.rows
         with translate_errors("merge", self._table):
             ended = (ended_before(commit.supersedes),)
             completion = Completion(self._session, table, full_name(self._name), self._table, ended, commit.fills)
-            whole = completion.every(changes.rows, snapshot_to_come=changes.snapshot_to_come)
-            completion.check(whole, "every version is kept as it was (mode history)")
-            return whole
+            completed = completion.every(changes.rows, snapshot_to_come=changes.snapshot_to_come)
+            completion.check(completed, "every version is kept as it was (mode scd2)")
+            return completed
 
     def _splice(self, table: LakeTable, changes: DataFrame, commit: TableCommit, *, guard: bool) -> int:
-        """Make versions of all changes."""
+        """Write all changes as versions; returns the number of changes."""
         name, cuts, fills = full_name(self._name), cuts_of(commit.supersedes), commit.fills
         with translate_errors("merge", self._table):
             with (
                 self._marked(table, commit.markers),
-                spliced(self._session, table, name, changes, commit.supersedes, guard=guard) as found,
+                spliced(self._session, table, name, changes, commit.supersedes, guard=guard) as splice,
                 self._branch(table) as branch,
             ):
                 lake = full_name(self._name, branch.name)
-                if found.take_out:
-                    self._on(branch, f"MERGE INTO {lake}{found.take_out}", FEWER_ROWS)
+                if splice.deletes:
+                    self._execute(branch, f"MERGE INTO {lake}{splice.deletes}", FEWER_ROWS)
                 for cut in () if table.empty else cuts:
-                    self._on(branch, cut_sql(lake, cut), SAME_ROWS)
+                    self._execute(branch, cut_sql(lake, cut), SAME_ROWS)
                 self._fill(table, fills, branch)
-                new = found.new.withColumns(filled_columns(fills, table.columns)) if fills else found.new
-                self._add(table, new, branch, found.rows)
-            return found.changes
+                new = splice.new.withColumns(filled_columns(fills, table.columns)) if fills else splice.new
+                self._add(table, new, branch, splice.rows)
+            return splice.changes
 
     def append(self, changes: DataFrame, commit: TableCommit) -> int:
-        """Add every change as a row and return how many there were."""
+        """Append every change as a row; returns their number."""
         table = self._as_read()
         with translate_errors("append", self._table), self._marked(table, commit.markers):
             refuse_absent(changes, self._table)
@@ -322,38 +323,39 @@ class IcebergTable:
                 rows.unpersist()
 
     def _write(self, table: LakeTable, last: DataFrame, keys: KeyRange, commit: TableCommit, *, guard: bool) -> None:
-        stays = table.mode == "soft_delete"
-        rows = last if stays else last.where(f"{quoted(OP)} <> '{DELETE}'")
-        stale = keys.rows > 0 and not table.empty
-        if guard and stale:
+        keeps_deleted = table.mode == "soft_delete"
+        rows = last if keeps_deleted else last.where(f"{quoted(OP)} <> '{DELETE}'")
+        replaces = keys.rows > 0 and not table.empty
+        if guard and replaces:
             rows = self._without_outdated(table, rows, keys)
-        cuts = cuts_of(commit.supersedes) if stays else []
+        cuts = cuts_of(commit.supersedes) if keeps_deleted else []
         with self._branch(table) as branch:
-            for rule in () if table.empty or stays else commit.supersedes:
+            for rule in () if table.empty or keeps_deleted else commit.supersedes:
                 self._delete(branch, _superseded(table, rule))
-            count = keys.rows if stays else keys.upserts
-            if stale:
-                # The marker is in the commit of the rows, where there are some: Iceberg may delete without it.
-                self._take_out(table, keys, branch, newest=not guard and count > 0)
+            count = keys.rows if keeps_deleted else keys.upserts
+            if replaces:
+                # If rows are appended, their commit has the marker: Iceberg's deletes of whole files have none.
+                self._delete_keys(table, keys, branch, newest=not guard and count > 0)
             for cut in () if table.empty else cuts:
-                self._on(branch, mark_sql(full_name(self._name, branch.name), cut), SAME_ROWS)
+                self._execute(branch, mark_sql(full_name(self._name, branch.name), cut), SAME_ROWS)
             self._fill(table, commit.fills, branch)
-            if count or not stale:
-                self._add(table, marked(rows, cuts) if stays else rows, branch, count, some=guard and stale)
+            if count or not replaces:
+                new = marked(rows, cuts) if keeps_deleted else rows
+                self._add(table, new, branch, count, may_be_fewer=guard and replaces)
 
     def _fill(self, table: LakeTable, fills: Sequence[Filled], branch: Branch) -> None:
-        """Give standing rows what they have in columns that were added."""
+        """Fill added columns of existing rows with their defaults."""
         for one in () if table.empty else fills:
             if (column := column_of(one, table.columns)) is not None:
-                some = f"{quoted(OP)} <> '{RESET}'" if table.mode == "append" else ""
-                self._on(branch, update_sql(full_name(self._name, branch.name), one, column, some), SAME_ROWS)
+                where = f"{quoted(OP)} <> '{RESET}'" if table.mode == "append" else ""
+                self._execute(branch, update_sql(full_name(self._name, branch.name), one, column, where), SAME_ROWS)
 
-    def _take_out(self, table: LakeTable, keys: KeyRange, branch: Branch, *, newest: bool) -> None:
-        """Delete what the table has of these keys, unless it is newer; it is not where the changes are the newest."""
-        # A key has one row, unless rows lie under another key since.
+    def _delete_keys(self, table: LakeTable, keys: KeyRange, branch: Branch, *, newest: bool) -> None:
+        """Delete the table's rows of these keys, unless they are newer; ``newest`` says that none is."""
+        # A key has one row, unless the table was rekeyed.
         fewer = FEWER_ROWS if self._rekeyed else Rows(-keys.rows, 0)
         if newest and keys.named is not None:
-            # Takes an eighth less of a small merge than a join: whole files may go, and no order is compared.
+            # Faster than a join in a small merge: whole files may be deleted, and no order is compared.
             self._delete(branch, keys.named, fewer)
             return
         merge = (
@@ -361,63 +363,65 @@ class IcebergTable:
             f" ON {same_key(table.primary_key)}{keys.within('t')}"
             f" WHEN MATCHED AND {struct(ORDER, 's')} >= {struct(ORDER, 't')} THEN DELETE"
         )
-        self._on(branch, merge, fewer)
+        self._execute(branch, merge, fewer)
 
     def _delete(self, branch: Branch, where: str, fewer: Rows = FEWER_ROWS) -> None:
-        self._on(branch, f"DELETE FROM {full_name(self._name, branch.name)} WHERE {where}", fewer)
+        self._execute(branch, f"DELETE FROM {full_name(self._name, branch.name)} WHERE {where}", fewer)
 
-    def _on(self, branch: Branch, statement: str, change: Rows) -> None:
-        """Execute a statement on the branch, and look at what it did."""
+    def _execute(self, branch: Branch, statement: str, change: Rows) -> None:
+        """Execute a statement on the branch, and check its snapshot."""
         self._sql(statement)
         branch.follow(self._java(), change)
 
     def _without_outdated(self, table: LakeTable, rows: DataFrame, keys: KeyRange) -> DataFrame:
-        """Leave out rows that the table has in a newer version."""
+        """Return the rows without those that the table has in a newer version."""
         names = ", ".join(f"s.{quoted(name)}" for name in table.primary_key)
         newer = self._sql(
             f"SELECT {names} FROM {full_name(self._name)} AS t JOIN {keys.relation} AS s"
             f" ON {same_key(table.primary_key)}{keys.within('t')} WHERE {struct(ORDER, 't')} > {struct(ORDER, 's')}"
         )
         newer.createOrReplaceTempView(self._view(NEWER_VIEW))
-        rows.createOrReplaceTempView(self._view(LEFT_VIEW))  # the changes' own view is under what is kept of them
+        rows.createOrReplaceTempView(self._view(LEFT_VIEW))  # replacing SOURCE_VIEW would drop the cached frame
         condition = same_key(table.primary_key)
         return self._sql(
             f"SELECT s.* FROM {self._view(LEFT_VIEW)} AS s LEFT ANTI JOIN {self._view(NEWER_VIEW)} AS t ON {condition}"
         )
 
-    def _add(self, table: LakeTable, rows: DataFrame, branch: Branch, count: int, *, some: bool = False) -> None:
-        """Append rows, in key order; an append of none commits as well, and carries the marker.
+    def _add(
+        self, table: LakeTable, rows: DataFrame, branch: Branch, count: int, *, may_be_fewer: bool = False
+    ) -> None:
+        """Append rows in key order; an empty append commits too, with the marker.
 
         Args:
             table: the lake table.
-            rows: what is appended.
-            branch: where.
-            count: how many rows these are.
-            some: whether they may be fewer.
+            rows: the rows.
+            branch: the branch.
+            count: number of rows.
+            may_be_fewer: whether there may be fewer rows.
         """
-        parted = (IS_CURRENT,) if table.mode == "scd2" else ()
-        order = [quoted(name) for name in (*parted, *(table.primary_key or ORDER))]
+        partition = (IS_CURRENT,) if table.mode == "scd2" else ()
+        order = [quoted(name) for name in (*partition, *(table.primary_key or ORDER))]
         files = -(-count // ROWS_PER_FILE)
         parts = rows.coalesce(1) if files <= 1 else rows.repartitionByRange(files, *order)
-        self._write_sorted(table, parts, order, branch, Rows(0 if some else count, count))
+        self._write_sorted(table, parts, order, branch, Rows(0 if may_be_fewer else count, count))
 
     def _write_sorted(
         self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, change: Rows
     ) -> None:
-        """Append rows as they are parted, each part in order."""
-        kept = rows.select(*(quoted(column.name) for column in table.columns))
-        kept.sortWithinPartitions(*order).writeTo(full_name(self._name, branch.name)).append()
+        """Append rows in their Spark partitions, each sorted."""
+        columns = rows.select(*(quoted(column.name) for column in table.columns))
+        columns.sortWithinPartitions(*order).writeTo(full_name(self._name, branch.name)).append()
         branch.follow(self._java(), change)
 
     @contextmanager
     def _branch(self, table: LakeTable) -> Iterator[Branch]:
-        """Work on a branch that becomes the table's next snapshot when the block ends well.
+        """Yield a branch that is published as the table's next snapshot if the block succeeds.
 
-        The branch is this job's alone. When the block raises, the job removes it; that of a killed job goes when it counts as
-        left over.
+        No other job uses the branch. If the block raises, the job removes it; that of a killed job is removed when it counts
+        as left over.
 
         Raises:
-            MergeConflict: the table is no longer the one that was read.
+            MergeConflict: the table changed since it was read.
         """
         java = self._java()
         drop_left_over(java)
@@ -430,14 +434,14 @@ class IcebergTable:
             raise
 
     def _abandon(self, branch: Branch, error: Exception) -> None:
-        """Remove the branch of a job that failed; where that fails as well, the error says so."""
+        """Remove the branch of a failed job; if that fails too, the error gets a note."""
         try:
             drop(self._java(), [branch.name])
         except (Py4JJavaError, AnalysisException) as another:
             error.add_note(f"Its branch {branch.name} stays until it counts as left over: {said(another)}")
 
     def _publish(self, table: LakeTable, branch: Branch) -> None:
-        """Publish, and again when something else of the table's metadata changed at that moment, such as another's branch."""
+        """Publish; retried if other metadata of the table changed at the same time, such as another job's branch."""
         java = branch.table
         for attempts_left in reversed(range(PUBLISH_ATTEMPTS)):
             refuse_renamed(java, table.renames if self._followed is None else self._followed, self._table)
@@ -453,12 +457,12 @@ class IcebergTable:
 
     @contextmanager
     def _marked(self, table: LakeTable, markers: Mapping[TableName, Marker]) -> Iterator[None]:
-        """Put the markers into every commit of the block, with those that other source tables have in the table."""
-        own = {
+        """Add the markers to every commit of the block, and repeat the markers of other source tables."""
+        of_tables = {
             marker_property(self._source, name, routed=self._tables[name]): marker.to_json()
             for name, marker in markers.items()
         }
-        self._marks = {**table.carried, **own}
+        self._marks = {**table.carried, **of_tables}
         with set_for(self._session, {f"{SUMMARY_SETTING}{name}": text for name, text in self._marks.items()}):
             yield
 
@@ -469,10 +473,10 @@ class IcebergTable:
         return table
 
     def _as_read(self) -> LakeTable:
-        """Return the table, if it still is what the markers and rows of this job were decided on.
+        """Return the table, if it has not changed since this job read it.
 
         Raises:
-            MergeConflict: it is not.
+            MergeConflict: it has.
         """
         table = self._loaded()
         if self._followed is not None:
@@ -488,11 +492,11 @@ class IcebergTable:
         return table
 
     def _java(self) -> Any:
-        """Return Iceberg's own object of the table, fresh from the catalog."""
+        """Return Iceberg's Java object of the table, newly loaded from the catalog."""
         return load_table(self._session, self._name)
 
     def _columns(self, java: Any) -> tuple[LakeColumn, ...]:
-        """Return the columns; by one call to Java, where Spark would analyse a query for them."""
+        """Return the columns, by one call to Java instead of Spark's analysis of a query."""
         convert = java_classes(self._session).static("org.apache.iceberg.spark.SparkSchemaUtil", "convert")
         schema = convert(java.schema())
         fields = StructType.fromJson(json.loads(schema.json())).fields
@@ -506,7 +510,7 @@ class IcebergTable:
 
 
 def _mode(text: str | None, table: str) -> Mode:
-    """Read the mode that a lake table was made in."""
+    """Parse the mode of a lake table."""
     for mode in MODES:
         if (text or "append") == mode:
             return mode
@@ -522,18 +526,17 @@ def _reaching(marker: Marker, reached: Reselected | None) -> Marker:
 
 
 def _superseded(table: LakeTable, rule: Superseded, alias: str = "") -> str:
-    """Return the condition of the rows that are taken out."""
+    """Return the condition of the rows to delete."""
     of = f"{alias}." if alias else ""
     older = [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} < {point(rule.before)}"]
     older += [] if rule.since is None else [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} >= {point(rule.since)}"]
-    # Only a list says of its rows whether a snapshot read them.
+    # Only append tables keep the operation that shows rows of snapshots.
     older += [f"{of}{quoted(OP)} <> 'r'"] if table.mode == "append" and not rule.reads else []
-    whose = belongs(rule.columns, alias)
-    return " AND ".join((*older, *whose))
+    return " AND ".join((*older, *belongs(rule.columns, alias)))
 
 
 def ensure_namespaces(spark: SparkSession, names: Iterable[LakeName]) -> None:
-    """Create the namespaces of tables, once and before the tables' threads race for it."""
+    """Create the namespaces of tables, before the tables' threads would race to create them."""
     for name in {(one.catalog, one.namespace): one for one in sorted(names, key=str)}.values():
         parts = ".".join(map(quoted, (name.catalog, *name.namespace)))
         with translate_errors("create the namespace", parts):

@@ -1,4 +1,4 @@
-"""Iceberg's own object of a lake table, by its names: no text with a name in it goes through a parser."""
+"""Loads Iceberg's Java object of a lake table by its name parts, so that no name is parsed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from spark_jobs.runtime.java_classes import java_classes
 
 
 def load_table(session: SparkSession, name: LakeName) -> Any:
-    """Return a table fresh from the catalog, of which branches and the like have no SQL.
+    """Return a table newly loaded from the catalog, for operations without SQL such as branches.
 
     Raises:
-        Py4JJavaError: what Iceberg raises, NoSuchTableException among it.
+        Py4JJavaError: Iceberg's error, such as NoSuchTableException.
     """
     classes = java_classes(session)
     namespace = classes.static("org.apache.iceberg.catalog.Namespace", "of")(texts(session, name.namespace))
-    found = spark_catalog(session, name.catalog).icebergCatalog()
+    catalog = spark_catalog(session, name.catalog).icebergCatalog()
     identifier = classes.static("org.apache.iceberg.catalog.TableIdentifier", "of")(namespace, name.name)
-    return found.loadTable(identifier)
+    return catalog.loadTable(identifier)
 
 
 def spark_catalog(session: SparkSession, name: str) -> Any:
@@ -30,7 +30,7 @@ def spark_catalog(session: SparkSession, name: str) -> Any:
 
 
 def texts(session: SparkSession, names: tuple[str, ...]) -> Any:
-    """Return texts as Java's array of them."""
+    """Return texts as a Java array."""
     spark: Any = session
     gateway = spark.sparkContext._gateway  # noqa: SLF001 - as above
     array = gateway.new_array(java_classes(session).named("java.lang.String"), len(names))
@@ -40,7 +40,7 @@ def texts(session: SparkSession, names: tuple[str, ...]) -> Any:
 
 
 def identity_of(table: Any) -> tuple[list[str], list[str]]:
-    """Return the identifier fields of Iceberg's table, and its required columns."""
+    """Return the identifier fields of an Iceberg table, and its required columns."""
     columns, names = table.schema().columns(), table.schema().identifierFieldNames()
     required = [str(one.name()) for one in (columns.get(place) for place in range(columns.size())) if one.isRequired()]
     return [name for name in required if names.contains(name)], required

@@ -1,4 +1,4 @@
-"""Where lake tables lie: new ones by the source file's catalog, and those that a catalog has."""
+"""Locations of new lake tables, and of all tables of a catalog."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_jobs.iceberg.loading import load_table, spark_catalog, texts
 
 
 def location_of(session: SparkSession, name: LakeName) -> str | None:
-    """Return the location of a new table; None where the catalog chooses it.
+    """Return the location of a new table; None if the catalog chooses it.
 
     Raises:
         ConfigError: the catalog chooses, and a name is not safe as a folder.
@@ -28,7 +28,7 @@ def location_of(session: SparkSession, name: LakeName) -> str | None:
 
 
 def namespace_location_of(session: SparkSession, name: LakeName) -> str | None:
-    """Return the location of a new table's namespace; None where the catalog chooses it."""
+    """Return the location of a new table's namespace; None if the catalog chooses it."""
     return namespace_location(*_catalog(session, name), name)
 
 
@@ -39,11 +39,11 @@ def _catalog(session: SparkSession, name: LakeName) -> tuple[str, str | None]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableLocation:
-    """Where a table lies.
+    """Location of a table.
 
     Args:
-        name: full name with its catalog. A jdbc catalog joins the levels of a namespace by dots, and so is it here.
-        uuid: Iceberg's id of the table.
+        name: full name with its catalog; the levels of the namespace are joined by dots, as in a jdbc catalog.
+        uuid: Iceberg's table UUID.
         location: of its files.
     """
 
@@ -53,37 +53,37 @@ class TableLocation:
 
 
 class TableLocations:
-    """Where the tables of a catalog lie.
+    """Locations of the tables of a catalog.
 
     Args:
-        known: those that could be read.
-        unknown: full names of the others.
+        known: locations that could be read.
+        unknown: full names of the other tables.
     """
 
     def __init__(self, known: Iterable[TableLocation], unknown: Sequence[str] = ()) -> None:
-        """Sort them, so that each table is compared with few others."""
+        """Sort the locations, so that each table is compared with few others."""
         self._unknown = unknown
         self._paths = sorted((path, place) for place in known for path in paths_of(place.location))
 
-    def in_the_way(self, mine: TableLocation) -> str | None:
-        """Say why no file of a table may be taken for lost; None where what lies in its folder can only be its own."""
+    def in_the_way(self, this: TableLocation) -> str | None:
+        """Return why no orphan file of a table may be removed; None if all files in its folder are its own."""
         if self._unknown:
-            return f"where {self._unknown[0]} lies cannot be read"
-        for other in self._overlapping(mine):
-            if (other.name, other.uuid) != (mine.name, mine.uuid):
-                return f"its folder {mine.location} overlaps that of {other.name}"
+            return f"the location of {self._unknown[0]} cannot be read"
+        for other in self._overlapping(this):
+            if (other.name, other.uuid) != (this.name, this.uuid):
+                return f"its folder {this.location} overlaps that of {other.name}"
         return None
 
-    def _overlapping(self, mine: TableLocation) -> Iterator[TableLocation]:
-        for path in paths_of(mine.location):
+    def _overlapping(self, this: TableLocation) -> Iterator[TableLocation]:
+        for path in paths_of(this.location):
             for above in accumulate(f"{part}/" for part in path.removesuffix("/").split("/")):
                 yield from self._from(above, above.__eq__)
             yield from self._from(path, partial(_lies_below, path))
 
     def _from(self, path: str, holds: Callable[[str], bool]) -> Iterator[TableLocation]:
         for number in range(bisect_left(self._paths, path, key=itemgetter(0)), len(self._paths)):
-            found, place = self._paths[number]
-            if not holds(found):
+            candidate, place = self._paths[number]
+            if not holds(candidate):
                 return
             yield place
 
@@ -93,7 +93,7 @@ def _lies_below(folder: str, path: str) -> bool:
 
 
 def place_of(session: SparkSession, name: LakeName) -> TableLocation:
-    """Return where a table lies. Raises what Iceberg raises where there is none."""
+    """Return the location of a table. Raises Iceberg's error if it is missing."""
     java = load_table(session, name)
     return TableLocation(
         ".".join((name.catalog, *name.namespace, name.name)), str(java.uuid().toString()), str(java.location())
@@ -101,10 +101,10 @@ def place_of(session: SparkSession, name: LakeName) -> TableLocation:
 
 
 def all_places(session: SparkSession, names: Iterable[LakeName]) -> TableLocations:
-    """Return where all tables of the catalogs of some tables lie, those of other tools too.
+    """Return the locations of all tables in the catalogs of some tables, including tables of other tools.
 
     Raises:
-        StoreError: the catalog gave no answer.
+        StoreError: the catalog did not answer.
     """
     known: list[TableLocation] = []
     unknown: list[str] = []
@@ -112,7 +112,7 @@ def all_places(session: SparkSession, names: Iterable[LakeName]) -> TableLocatio
         with translate_errors("list the lake's tables", catalog):
             try:
                 tables = list(_tables(session, catalog))
-            except Py4JJavaError:  # a catalog may keep its list to itself
+            except Py4JJavaError:  # a catalog may refuse to list its tables
                 unknown.append(f"every table of {catalog}")
                 continue
             for namespace, table in tables:
@@ -127,11 +127,11 @@ def all_places(session: SparkSession, names: Iterable[LakeName]) -> TableLocatio
 
 def _tables(session: SparkSession, catalog: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield namespace and name of all tables of a catalog."""
-    found = spark_catalog(session, catalog)
-    left = [tuple(one) for one in found.listNamespaces()]
-    while left:
-        namespace = left.pop()
+    java = spark_catalog(session, catalog)
+    namespaces = [tuple(one) for one in java.listNamespaces()]
+    while namespaces:
+        namespace = namespaces.pop()
         levels = texts(session, namespace)
-        for one in found.listTables(levels):
+        for one in java.listTables(levels):
             yield namespace, str(one.name())
-        left += [tuple(one) for one in found.listNamespaces(levels)]
+        namespaces += [tuple(one) for one in java.listNamespaces(levels)]

@@ -1,8 +1,8 @@
-"""What keeps an Iceberg table small and quick: files written again in key order, old snapshots and lost files removed.
+"""Maintenance of an Iceberg table: rewrites files in key order, expires snapshots and removes orphan files.
 
-Every step is a commit of its own, safe beside merges: Iceberg refuses to replace a file of which a merge has deleted rows
-meanwhile, and a merge begins again when the table moved under it. None of these commits carries a marker: one that was read
-before the rewrite and written after it would send the table back to batches that it holds already.
+Every step is a separate commit, and safe while merges run: Iceberg refuses to replace a file from which a merge has deleted
+rows in between, and a merge starts again if the table changed. These commits have no marker: a marker that was read before the
+rewrite and written after it could be older than the table's rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import Row, SparkSession
 
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.errors import MergeConflict
-from cdc_lib.lake.expiry import LakeSnapshot, beside, expirable
+from cdc_lib.lake.expiry import LakeSnapshot, branch_snapshots, expirable
 from cdc_lib.model.lake_table import KEY_PROPERTY, MARKER_PROPERTY, ORDER, LakeName
 from cdc_lib.model.lake_upkeep import Maintained
 from spark_jobs.errors import is_missing, lacks_metadata, translate_errors
@@ -31,13 +31,13 @@ from spark_jobs.sql import full_name, quoted, text_literal
 
 
 class Upkeep:
-    """Looks after one lake table.
+    """Maintains one lake table.
 
     Args:
-        session: a Spark session that no other thread uses meanwhile.
+        session: a Spark session that no other thread uses.
         name: the lake table.
-        settings: what is kept and what is rewritten.
-        places: where all tables of the catalog lie.
+        settings: of the maintenance.
+        places: locations of all tables of the catalog.
     """
 
     def __init__(
@@ -48,32 +48,32 @@ class Upkeep:
         self._settings = settings
         self._places = places
 
-    def run(self, wanted: Collection[int], now: datetime) -> Maintained:
-        """Do all of it.
+    def run(self, named: Collection[int], now: datetime) -> Maintained:
+        """Do all maintenance steps.
 
         Args:
-            wanted: snapshots that cuts name, which stay.
+            named: snapshots that cuts name, which are kept.
             now: the time (UTC).
 
         Raises:
-            MergeConflict: a merge came first, every time.
-            StoreError: the storage gave no answer.
+            MergeConflict: a merge committed first in every attempt.
+            StoreError: the storage did not answer.
         """
         with translate_errors("maintain", str(self._name)):
             try:
-                return self._run(wanted, now)
+                return self._run(named, now)
             except (Py4JError, PySparkException) as error:
-                if is_missing(error):  # somebody dropped it since the last cut; the next merge says so
+                if is_missing(error):  # it was dropped since the last cut; the next merge reports it
                     return Maintained(str(self._name), missing=True)
                 raise
 
-    def _run(self, wanted: Collection[int], now: datetime) -> Maintained:
+    def _run(self, named: Collection[int], now: datetime) -> Maintained:
         with self._unless_overtaken():
             drop_left_over(self._java())
             files = self._session.table(f"{full_name(self._name)}.data_files").count()
             rewritten = self.rewrite()
             counted = self._count()
-            expired = self._expire(wanted, now - self._settings.keep_snapshots_for)
+            expired = self._expire(named, now - self._settings.keep_snapshots_for)
             in_the_way = self._places.in_the_way(place_of(self._session, self._name)) or ""
             orphans = 0 if in_the_way else self._remove_orphans(now - self._settings.keep_orphans_for)
         return Maintained(
@@ -89,10 +89,10 @@ class Upkeep:
 
     @contextmanager
     def _unless_overtaken(self) -> Iterator[None]:
-        """Tell metadata that a merge removed meanwhile from metadata that is lost.
+        """Raise MergeConflict if missing metadata was removed by a merge, and was not lost.
 
         Raises:
-            MergeConflict: the table has changed since, so that a snapshot which was being read may have expired.
+            MergeConflict: the table has changed, so a snapshot that was being read may have expired.
         """
         began = self._metadata()
         try:
@@ -108,7 +108,7 @@ class Upkeep:
         return str(self._java().operations().current().metadataFileLocation())
 
     def rewrite(self) -> dict[str, int]:
-        """Write small files, and those with many deleted rows, again in key order; one commit, or none."""
+        """Rewrite small files, and files with many deleted rows, in key order; in one commit, or none."""
         key = self._key() or ORDER
         order = ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in key)
         options = (
@@ -126,7 +126,7 @@ class Upkeep:
         }
 
     def _count(self) -> dict[str, int]:
-        """Count the distinct values of the key's columns, where many rows came or went since the last time."""
+        """Compute the distinct values of the key columns, if many rows changed since the last time."""
         key, table = countable(self._key()), self._java()
         if not key or table.currentSnapshot() is None or has_statistics(table, key):
             return {}
@@ -135,11 +135,11 @@ class Upkeep:
         return {"statistics": len(key), "statistics_bytes": size_of(self._java())} if done else {}
 
     def _key(self) -> list[str]:
-        found: list[str] = json.loads(self._java().properties().get(KEY_PROPERTY) or "[]")
-        return found
+        key: list[str] = json.loads(self._java().properties().get(KEY_PROPERTY) or "[]")
+        return key
 
-    def _expire(self, wanted: Collection[int], before: datetime) -> int:
-        """Remove snapshots by their numbers, none by Iceberg's own rules."""
+    def _expire(self, named: Collection[int], before: datetime) -> int:
+        """Expire snapshots by their IDs, not by Iceberg's own rules."""
         table = full_name(self._name)
         rows = self._session.sql(
             f"SELECT snapshot_id, parent_id, committed_at, summary FROM {table}.snapshots"
@@ -156,22 +156,22 @@ class Upkeep:
         heads = [row.snapshot_id for row in self._session.sql(f"SELECT snapshot_id FROM {table}.refs").collect()]
         shown = self._java().currentSnapshot()
         current = shown.snapshotId() if shown is not None else None
-        ids = expirable(snapshots, current, beside(snapshots, current, heads) | set(wanted), before)
+        ids = expirable(snapshots, current, branch_snapshots(snapshots, current, heads) | set(named), before)
         if ids:
             listed = ", ".join(f"{one}L" for one in ids)
             self._call("expire_snapshots", f"older_than => TIMESTAMP '1970-01-02', snapshot_ids => array({listed})")
         return len(ids)
 
     def _remove_orphans(self, before: datetime) -> int:
-        """Remove files below the table's folder that no snapshot names: of merges that were killed.
+        """Remove files below the table's folder that no snapshot references, such as files of killed merges.
 
-        Iceberg asks this table alone: a file of another table in the same folder would be lost to it.
+        Iceberg checks only this table: files of another table in the same folder would look like orphans.
         """
         arguments = f"older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}', prefix_listing => true"
         return len(self._call("remove_orphan_files", arguments))
 
     def _call(self, procedure: str, arguments: str) -> list[Row]:
-        """Run one of Iceberg's procedures and return what it answers."""
+        """Call one of Iceberg's procedures and return its rows."""
         table = text_literal(".".join(map(quoted, (*self._name.namespace, self._name.name))))
         catalog = quoted(self._name.catalog)
         return self._session.sql(f"CALL {catalog}.system.{procedure}(table => {table}, {arguments})").collect()

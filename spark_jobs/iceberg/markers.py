@@ -12,46 +12,46 @@ from cdc_lib.model.table_name import TableName
 from spark_jobs.runtime.java_classes import JavaClasses
 
 Owner = tuple[str | None, str | None]
-"""Source and ``database.table`` for which a lake table was made."""
+"""Source and ``database.table`` for which a lake table was created."""
 
 
 def markers_of(
     classes: JavaClasses, table: Any, source: str, tables: Mapping[TableName, bool], owner: Owner
 ) -> tuple[dict[TableName, Marker], dict[str, str], dict[str, int]]:
-    """Return the newest marker of each source table, the markers of others as text, and the sequence number of each commit.
+    """Return the newest marker of each source table, other tables' markers as text, and the commits' sequence numbers.
 
-    Compaction and other maintenance commit without them, so the way goes back from snapshot to snapshot.
+    Compaction and other maintenance commits have no markers, so snapshots are searched backwards.
 
     Args:
-        classes: where Iceberg's classes are.
+        classes: cache of Iceberg's classes.
         table: Iceberg's table.
         source: name of the source.
-        tables: ``database.table`` at the source, and whether a route sends it here.
-        owner: for whom the lake table was made: a marker without a name is that table's.
+        tables: ``database.table`` at the source, and whether each is routed.
+        owner: the source table for which the lake table was created: a marker without a name belongs to it.
 
     Raises:
-        MergeError: no snapshot that is left has a marker, and older ones are expired.
+        MergeError: no stored snapshot has a marker, and older ones are expired.
     """
     texts: dict[str, str] = {}
     sequences: dict[str, int] = {}
     carried: dict[str, str] | None = None
-    for found, sequence in _marked(classes, table, next(iter(tables))):
-        own = {name: _names(source, name, routed, owner) for name, routed in tables.items()}
+    for marks, sequence in _marked(classes, table, next(iter(tables))):
+        properties = {name: _names(source, name, routed, owner) for name, routed in tables.items()}
         for name in tables.keys() - texts.keys():
-            if text := next((found[key] for key in own[name] if key in found), None):
+            if text := next((marks[key] for key in properties[name] if key in marks), None):
                 texts[name], sequences[name] = text, sequence
         if carried is None:
-            mine = {key for keys in own.values() for key in keys}
-            carried = {key: text for key, text in found.items() if key not in mine}
+            known = {key for keys in properties.values() for key in keys}
+            carried = {key: text for key, text in marks.items() if key not in known}
         if len(texts) == len(tables) or not carried:
-            # Each commit repeats what it found, so a table of one writer has nothing further back.
+            # Each commit repeats other tables' markers, so without any there is no other writer further back.
             break
     markers = {name: Marker.from_json(texts[name], name) if name in texts else Marker() for name in tables}
     return markers, carried or {}, sequences
 
 
 def _names(source: str, table: str, routed: bool, owner: Owner) -> list[str]:
-    """Return the properties that may hold a table's marker, the one that it has now first."""
+    """Return the properties that may hold a table's marker, the current one first."""
     named = marker_property(source, table, routed=True)
     if not routed:
         return [MARKER_PROPERTY, named]
@@ -59,22 +59,22 @@ def _names(source: str, table: str, routed: bool, owner: Owner) -> list[str]:
 
 
 def _marked(classes: JavaClasses, table: Any, source_table: str) -> Iterator[tuple[dict[str, str], int]]:
-    """Yield the markers of each snapshot that has some, and its sequence number, from the current one back.
+    """Yield the markers and the sequence number of each snapshot with markers, from the current one back.
 
     Raises:
-        MergeError: an expired one is reached before one with a marker.
+        MergeError: an expired snapshot is reached before one with a marker.
     """
     snapshot = table.currentSnapshot()
     to_json = classes.static("org.apache.iceberg.SnapshotParser", "toJson")
     any_marked = snapshot is None
     while snapshot is not None:
-        # As JSON the whole summary comes in one call to Java.
+        # JSON returns the whole summary in one call to Java.
         plain: dict[str, Any] = json.loads(to_json(snapshot))
         summary: dict[str, str] = plain.get("summary", {})
-        found = {name: text for name, text in summary.items() if name.startswith(MARKER_PROPERTY)}
-        if found:
+        marks = {name: text for name, text in summary.items() if name.startswith(MARKER_PROPERTY)}
+        if marks:
             any_marked = True
-            yield found, int(plain.get("sequence-number", 0))
+            yield marks, int(plain.get("sequence-number", 0))
         parent = snapshot.parentId()
         if parent is None:
             return

@@ -1,7 +1,7 @@
-"""New names for columns of an Iceberg table, by Iceberg's own objects.
+"""Renames columns of an Iceberg table with Iceberg's Java API.
 
-A column keeps its field id, so that files written before are read under the new name. SQL has no statement that changes names
-and the property that tells of it in one commit, nor one that exchanges two names.
+A column keeps its field id, so older files are read under the new name. SQL cannot change names and a property in one commit,
+nor exchange two names.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from cdc_lib.model.lake_table import KEY_PROPERTY, LakeTable
 def rename_columns(
     table: Any, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename], of: str
 ) -> None:
-    """Give columns new names and write what they follow, and the key, in one commit.
+    """Rename columns, and write the renames and the key, in one commit.
 
     Args:
-        table: Iceberg's own object, fresh from the catalog.
-        state: the table as it was when the names were decided.
-        names: columns and their new names, all at once.
-        renames: that the columns follow.
+        table: Iceberg's Java object, newly loaded from the catalog.
+        state: the table on which the names were decided.
+        names: columns and their new names, applied all at once.
+        renames: all renames that the columns follow then.
         of: the source table, for messages.
 
     Raises:
@@ -32,7 +32,7 @@ def rename_columns(
     """
     change = table.newTransaction()
     refuse_renamed(change.table(), state.renames, of)
-    # Also without a name to change: a change of the schema alone is not put upon what another commit has made meanwhile.
+    # Also without a new name: Iceberg does not rebase a schema change on another commit.
     schema = change.updateSchema()
     for old, new in names.items():
         schema = schema.renameColumn(old, new)
@@ -44,7 +44,7 @@ def rename_columns(
 
 
 def refuse_renamed(table: Any, renames: Sequence[ColumnRename], source_table: str) -> None:
-    """Refuse to publish rows that were put together under other names than the columns have now.
+    """Refuse to publish rows with other names than the current columns.
 
     Raises:
         MergeConflict: another merge has renamed columns meanwhile.
@@ -53,7 +53,7 @@ def refuse_renamed(table: Any, renames: Sequence[ColumnRename], source_table: st
 
 
 def refuse_other_names(now: Sequence[ColumnRename], followed: Sequence[ColumnRename], source_table: str) -> None:
-    """Refuse to work with a table whose columns follow other renames than they did.
+    """Refuse a table whose columns follow other renames than expected.
 
     Raises:
         MergeConflict: another merge has renamed columns meanwhile.

@@ -1,4 +1,4 @@
-"""What several snapshots of a branch come to: data files and files of deletes that were added and removed, as one row delta."""
+"""Combines several snapshots of a branch into one row delta: the data and delete files that were added and removed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from spark_jobs.runtime.java_classes import JavaClasses
 
 Key = tuple[str, int]
-"""Where a file is, and where in it a deletion vector begins; -1 for a whole file."""
+"""Location of a file, and the offset of a deletion vector in it; -1 for a whole file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows a statement may bring, or take when negative; None for no bound."""
+    """Bounds of the number of rows that a statement may add, or remove if negative; None for no bound."""
 
     least: int | None
     most: int | None
 
     def allows(self, before: int | None, after: int | None) -> bool:
-        """Whether a statement may have led from one number of rows to another; unknown ones are not judged."""
+        """Whether a statement may change one number of rows to another; true if one is unknown."""
         if before is None or after is None:
             return True
         change = after - before
@@ -37,13 +37,13 @@ FEWER_ROWS = Rows(None, 0)
 
 
 def rows_of(summary: Any) -> int | None:
-    """Return how many rows a snapshot has, from its summary; None where that does not say.
+    """Return the number of rows of a snapshot, from its summary; None if the summary does not show it.
 
     Args:
-        summary: a mapping of texts; Java's will do.
+        summary: a mapping of texts, Python's or Java's.
     """
     records, deleted = summary.get("total-records"), summary.get("total-position-deletes")
-    # How many rows an equality delete takes nobody knows before they are read.
+    # The number of rows of an equality delete is unknown without reading them.
     if records is None or int(summary.get("total-equality-deletes") or 0):
         return None
     return int(records) - int(deleted or 0)
@@ -51,22 +51,22 @@ def rows_of(summary: Any) -> int | None:
 
 @dataclass
 class Net:
-    """Files that snapshots added and removed, without those that came and went among them.
+    """Files that snapshots added and removed, without files that were added and removed in between.
 
     Attributes:
-        data: data files added, by their places.
-        removed_data: data files of before that were removed.
-        deletes: files of deletes added.
-        removed_deletes: files of deletes of before that were removed.
-        left: places of files that no snapshot needs once the net is committed.
-        manifests: places of manifests that the snapshots wrote.
+        data: added data files, by key.
+        removed_data: older data files that were removed.
+        deletes: added delete files.
+        removed_deletes: older delete files that were removed.
+        unneeded: locations of files that no snapshot needs once the net is committed.
+        manifests: locations of manifests that the snapshots wrote.
     """
 
     data: dict[Key, Any] = field(default_factory=dict)
     removed_data: dict[Key, Any] = field(default_factory=dict)
     deletes: dict[Key, Any] = field(default_factory=dict)
     removed_deletes: dict[Key, Any] = field(default_factory=dict)
-    left: set[str] = field(default_factory=set)
+    unneeded: set[str] = field(default_factory=set)
     manifests: set[str] = field(default_factory=set)
 
     @classmethod
@@ -74,48 +74,49 @@ class Net:
         """Return the net of snapshots, oldest first.
 
         Args:
-            table: Iceberg's own object.
-            snapshots: their numbers.
+            table: Iceberg's Java object.
+            snapshots: snapshot IDs.
         """
         net, io = cls(), table.io()
         for number in snapshots:
             snapshot = table.snapshot(number)
             net._take(net.data, net.removed_data, snapshot.addedDataFiles(io), snapshot.removedDataFiles(io))
             net._take(net.deletes, net.removed_deletes, snapshot.addedDeleteFiles(io), snapshot.removedDeleteFiles(io))
-            net.left.add(str(snapshot.manifestListLocation()))
-            own = set(snapshots)
-            net.manifests |= {str(m.path()) for m in each(snapshot.allManifests(io)) if m.snapshotId() in own}
+            net.unneeded.add(str(snapshot.manifestListLocation()))
+            net.manifests |= {
+                str(m.path()) for m in each(snapshot.allManifests(io)) if m.snapshotId() in set(snapshots)
+            }
         net._drop_dangling()
-        net.left -= {place for place, _ in (*net.data, *net.deletes)}  # one Puffin file holds many vectors
+        net.unneeded -= {place for place, _ in (*net.data, *net.deletes)}  # one Puffin file holds many vectors
         return net
 
-    def _take(self, added: dict[Key, Any], removed: dict[Key, Any], came: Any, went: Any) -> None:
-        for file in each(went):
+    def _take(self, added: dict[Key, Any], removed: dict[Key, Any], new: Any, old: Any) -> None:
+        for file in each(old):
             key = _key(file)
             if added.pop(key, None) is not None:
-                self.left.add(key[0])
+                self.unneeded.add(key[0])
             else:
                 removed[key] = file
-        added.update((_key(file), file) for file in each(came))
+        added.update((_key(file), file) for file in each(new))
 
     def _drop_dangling(self) -> None:
-        """Leave out deletion vectors of data files that are removed as a whole."""
-        gone = {place for place, _ in self.removed_data} | self.left
+        """Leave out deletion vectors of data files that are removed."""
+        removed = {place for place, _ in self.removed_data} | self.unneeded
         for key, file in list(self.deletes.items()):
-            if file.referencedDataFile() in gone:
-                self.left.add(key[0])
+            if file.referencedDataFile() in removed:
+                self.unneeded.add(key[0])
                 del self.deletes[key]
 
     def commit_to(self, change: Any, parent: int, properties: Mapping[str, str], classes: JavaClasses) -> None:
         """Commit the net to ``main`` as one row delta of a transaction.
 
-        Iceberg refuses when since the parent rows came, rows were deleted, or a file is no longer there of which rows are deleted.
+        Iceberg refuses it if rows were added or deleted since the parent, or if a data file with new deletes no longer exists.
 
         Args:
             change: the transaction.
             parent: the snapshot that was read.
             properties: of the new snapshot's summary.
-            classes: where Iceberg's classes are.
+            classes: cache of Iceberg's classes.
         """
         delta = change.newRowDelta()
         for file in self.data.values():
@@ -126,8 +127,8 @@ class Net:
             delta = delta.addDeletes(file)
         for file in self.removed_deletes.values():
             delta = delta.removeDeletes(file)
-        needed, own = classes.named("java.util.ArrayList")(), {place for place, _ in self.data}
-        for place in {file.referencedDataFile() for file in self.deletes.values()} - own - {None}:
+        needed, added = classes.named("java.util.ArrayList")(), {place for place, _ in self.data}
+        for place in {file.referencedDataFile() for file in self.deletes.values()} - added - {None}:
             needed.add(place)
         for name, text in properties.items():
             delta = delta.set(name, text)
@@ -140,26 +141,26 @@ class Net:
 
 
 def remove_files(table: Any, net: Net, published: Any, classes: JavaClasses) -> None:
-    """Remove what the branch's snapshots alone needed; what cannot be removed now goes with the lost files of the maintenance.
+    """Remove files that only the branch's snapshots needed; after a failure the maintenance removes them as orphans.
 
     Args:
-        table: Iceberg's own object.
-        net: what was published.
-        published: the snapshot that shows it.
-        classes: where Iceberg's classes are.
+        table: Iceberg's Java object.
+        net: the published net.
+        published: its snapshot.
+        classes: cache of Iceberg's classes.
     """
     used = {str(manifest.path()) for manifest in each(published.allManifests(table.io()))}
     places = classes.named("java.util.ArrayList")()
-    for place in sorted(net.left | (net.manifests - used)):
+    for place in sorted(net.unneeded | (net.manifests - used)):
         places.add(place)
     classes.static("org.apache.iceberg.CatalogUtil", "deleteFiles")(table.io(), places, "branch", False)
 
 
 def each(items: Any) -> Iterator[Any]:
-    """Yield what a Java collection holds."""
-    found: Iterable[Any] = items
-    iterator: Any = found.iterator()  # type: ignore[attr-defined]
-    while iterator.hasNext():  # Python's own iteration ends by an exception in Java, which costs many calls
+    """Yield the items of a Java collection."""
+    collection: Iterable[Any] = items
+    iterator: Any = collection.iterator()  # type: ignore[attr-defined]
+    while iterator.hasNext():  # Python's iteration ends with a Java exception, which costs many calls
         yield iterator.next()
 
 

@@ -1,9 +1,8 @@
-"""The versions of rows in an Iceberg table: those of a merge's keys are read, spliced with the changes, and what is new is written.
+"""Row versions (SCD2) in an Iceberg table: reads the versions of a merge's keys, splices in the changes and writes new versions.
 
-Current versions lie in a partition of their own, so that a merge reads no more than that of a mirror would. Of the versions that
-ended, those are read that ended at or after the first change's time (a clock went back, or an epoch brings changes again) and, when
-changes come late, those that ended at or after the first one's place. What is merged again (:mod:`cdc_lib.merge.scd2.rewrite`) takes the
-place of what the table has of it.
+Current versions are in a separate partition, so a merge reads no more than that of a mirror. Closed versions are read if they
+end at or after the first change's time (clocks may go back, and epochs may replay changes) or, for late changes, at or after
+the first one's position. Changes that are merged again (:mod:`cdc_lib.merge.scd2.rewrite`) replace those of the table.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ from spark_jobs.iceberg.key_filter import BROADCAST_ROWS, KeyRange, key_range, s
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.sql import belongs, quoted
 
-CHANGES_VIEW, KEYS_VIEW, STANDING_VIEW, GONE_VIEW = "cdc_changes", "cdc_last", "cdc_existing_versions", "cdc_gone"
+CHANGES_VIEW, KEYS_VIEW, EXISTING_VIEW, REPLACED_VIEW = "cdc_changes", "cdc_last", "cdc_existing_versions", "cdc_gone"
 MADE_VIEW = "cdc_made_versions"
 
 
 @dataclass(frozen=True, slots=True)
 class Spliced:
-    """What the versions of a merge's keys become.
+    """Result of splicing changes into the versions of their keys.
 
     Args:
-        changes: how many there were.
-        new: versions to write; with columns of the lake table.
-        rows: how many these are.
-        take_out: the statement that removes those that they replace, with the table's name left out; empty when there are none.
+        changes: number of changes.
+        new: versions to write, with the columns of the lake table.
+        rows: number of versions to write.
+        deletes: the MERGE that deletes replaced versions, without ``MERGE INTO`` and the table's name; empty for none.
     """
 
     changes: int
     new: DataFrame
     rows: int
-    take_out: str
+    deletes: str
 
 
 @contextmanager
@@ -57,14 +56,14 @@ def spliced(
     *,
     guard: bool,
 ) -> Iterator[Spliced]:
-    """Splice changes into the versions of a table; what it keeps in memory goes with the block.
+    """Splice changes into the versions of a table; its cached frames are released after the block.
 
     Args:
-        session: whose temporary views may be replaced.
+        session: a session whose temporary views may be replaced.
         table: the lake table.
-        lake: its name, ready for SQL.
-        changes: all changes, whole.
-        supersedes: places at which rows end without a change, and what is made again.
+        lake: its SQL name.
+        changes: all changes, complete.
+        supersedes: positions at which rows end without a change, and ranges that are rewritten.
         guard: whether the table may hold changes that are newer than some of these.
     """
     kept: list[DataFrame] = []
@@ -73,7 +72,7 @@ def spliced(
         kept.append(frame.persist())
         return frame
 
-    cuts, again = cuts_of(supersedes), _stretches(supersedes)
+    cuts, again = cuts_of(supersedes), _ranges(supersedes)
     try:
         fresh = keep(changes.selectExpr(*map(quoted, (*_row(table), OP, *ORDER, GTID, VALID_FROM))))
         fresh.createOrReplaceTempView(view_of(session, CHANGES_VIEW))
@@ -81,39 +80,38 @@ def spliced(
             RANK
         ).createOrReplaceTempView(view_of(session, KEYS_VIEW))
         keys = key_range(session, view_of(session, KEYS_VIEW), table)
-        begun = _Begun.of(fresh, again)
-        standing = keep(session.sql(_existing_sql(table, lake, keys, begun, guard=guard)))
-        standing.createOrReplaceTempView(view_of(session, STANDING_VIEW))
+        first_change = _FirstChange.of(fresh, again)
+        existing = keep(session.sql(_existing_sql(table, lake, keys, first_change, guard=guard)))
+        existing.createOrReplaceTempView(view_of(session, EXISTING_VIEW))
         own = [name for name in _row(table) if name not in table.primary_key]
         if again:
-            found = keep(_made_anew(session, table, own, cuts, again))
+            found = keep(_rewritten(session, table, own, cuts, again))
         else:
             events = events_sql(
-                view_of(session, CHANGES_VIEW), view_of(session, STANDING_VIEW), cuts, table.primary_key, own, quoted
+                view_of(session, CHANGES_VIEW), view_of(session, EXISTING_VIEW), cuts, table.primary_key, own, quoted
             )
-            replayed = begun.is_read_again(standing)
+            replayed = first_change.has_replayed_changes(existing)
             found = keep(
                 session.sql(versions_sql(f"({events}) AS u", table.primary_key, own, quoted, replayed=replayed))
             )
         new = found.where(f"NOT {SAME}")
-        yield Spliced(begun.changes, new, new.count(), _take_out(table, keys, standing, found, again=bool(again)))
+        yield Spliced(first_change.changes, new, new.count(), _deletes(table, keys, existing, found, again=bool(again)))
     finally:
         for frame in kept:
             frame.unpersist()
 
 
-def _made_anew(
+def _rewritten(
     session: SparkSession,
     table: LakeTable,
     own: Sequence[str],
     cuts: Sequence[TimeCut],
     again: Sequence[RewriteRange],
 ) -> DataFrame:
-    """Return the versions of the changes' keys without what the lake has of the stretches, spliced epoch by epoch."""
+    """Return the versions of the changes' keys, with the rewritten ranges spliced epoch by epoch."""
     key = table.primary_key
-    session.sql(without_sql(view_of(session, STANDING_VIEW), again, [*key, *own], quoted)).createOrReplaceTempView(
-        view_of(session, MADE_VIEW)
-    )
+    without = without_sql(view_of(session, EXISTING_VIEW), again, cuts, [*key, *own], quoted)
+    session.sql(without).createOrReplaceTempView(view_of(session, MADE_VIEW))
     epochs = {
         row[0]
         for row in session.sql(f"SELECT DISTINCT {quoted(EPOCH)} FROM {view_of(session, CHANGES_VIEW)}").collect()
@@ -125,30 +123,30 @@ def _made_anew(
             changes, view_of(session, MADE_VIEW), here, key, own, quoted, keys_of=view_of(session, CHANGES_VIEW)
         )
         made = session.sql(versions_sql(f"({events}) AS u", key, own, quoted, replayed=epoch > 1))
-        # Without the plan after it: each epoch names the one before twice, so the whole would double with each.
+        # Without its plan: each epoch uses the previous one twice, so the plan would double with each.
         made.localCheckpoint().createOrReplaceTempView(view_of(session, MADE_VIEW))
-    return session.sql(same_sql(view_of(session, MADE_VIEW), view_of(session, STANDING_VIEW), key, own, quoted))
+    return session.sql(same_sql(view_of(session, MADE_VIEW), view_of(session, EXISTING_VIEW), key, own, quoted))
 
 
 def ended_before(supersedes: Iterable[Superseded]) -> str:
-    """Return the condition on ``t`` of the versions that none of the changes can go back to."""
+    """Return the condition on ``t`` of versions that none of the changes can use."""
     ended = f"NOT t.{quoted(IS_CURRENT)}"
-    since = min((one.since for one in _stretches(supersedes)), default=None)
+    since = min((one.since for one in _ranges(supersedes)), default=None)
     return ended if since is None else f"{ended} AND NOT {after(_to_places('t'), since)}"
 
 
 def cuts_of(supersedes: Iterable[Superseded]) -> list[TimeCut]:
-    """Return the places at which rows end, in order."""
+    """Return the positions at which rows end, in order."""
     cuts = [
-        TimeCut(TableReset(*rule.before, rule.at), rule.by_snapshot, _whose(rule))
+        TimeCut(TableReset(*rule.before, rule.at), rule.by_snapshot, _of_table(rule))
         for rule in supersedes
         if rule.since is None
     ]
     return sorted(cuts, key=lambda cut: cut.reset[:3])
 
 
-def _stretches(supersedes: Iterable[Superseded]) -> list[RewriteRange]:
-    return [RewriteRange(rule.since, rule.before, _whose(rule)) for rule in supersedes if rule.since is not None]
+def _ranges(supersedes: Iterable[Superseded]) -> list[RewriteRange]:
+    return [RewriteRange(rule.since, rule.before, _of_table(rule)) for rule in supersedes if rule.since is not None]
 
 
 def _to_places(relation: str) -> list[str]:
@@ -156,7 +154,7 @@ def _to_places(relation: str) -> list[str]:
 
 
 def cut_sql(table: str, cut: TimeCut) -> str:
-    """Return the UPDATE that ends the current versions of before a place, of keys that have no change in the merge."""
+    """Return the UPDATE that closes the current versions before a position, of keys without a change in the merge."""
     place = (cut.reset.epoch, cut.reset.file, cut.reset.offset, STATEMENT_ROW)
     values = [f"{quoted(name)} = {value}" for name, value in zip(TO_ORDER, place, strict=True)]
     at = f"TIMESTAMP '{cut.reset.at:%Y-%m-%d %H:%M:%S.%f}+00:00'" if cut.reset.at is not None else "NULL"
@@ -170,18 +168,18 @@ def cut_sql(table: str, cut: TimeCut) -> str:
     return f"UPDATE {table} SET {', '.join(values)} WHERE {' AND '.join(where)}"
 
 
-def _whose(rule: Superseded) -> str:
+def _of_table(rule: Superseded) -> str:
     return " AND ".join(belongs(rule.columns))
 
 
 def _row(table: LakeTable) -> list[str]:
-    """Return the names of the row's own columns."""
+    """Return the names of the source's columns."""
     return [column.name for column in table.columns if column.name not in MODE_COLUMNS["scd2"]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
-    """Where and when the first of the changes was, the last epoch, and how many changes there are."""
+class _FirstChange:
+    """Position and time of the first change, the last epoch, and the number of changes."""
 
     place: tuple[int, ...]
     micros: int | None
@@ -189,7 +187,7 @@ class _Begun:
     changes: int
 
     @classmethod
-    def of(cls, changes: DataFrame, again: Iterable[RewriteRange]) -> _Begun:
+    def of(cls, changes: DataFrame, again: Iterable[RewriteRange]) -> _FirstChange:
         first = f"min(struct({', '.join(map(quoted, ORDER))})) AS place"
         time = f"unix_micros(min({quoted(VALID_FROM)})) AS micros"
         [row] = changes.selectExpr(first, time, f"max({quoted(EPOCH)})", "count(*)").collect()
@@ -197,39 +195,39 @@ class _Begun:
         return cls(place, row[1], row[2] or 0, row[3])
 
     def since(self, name: str) -> str:
-        """Return the condition that a time is not before the first change's."""
+        """Return the condition that a time is not before the first change."""
         return f"{name} >= timestamp_micros({self.micros}L)" if self.micros is not None else "true"
 
-    def is_read_again(self, standing: DataFrame) -> bool:
-        """Whether versions of an earlier epoch are so late that changes may be theirs."""
+    def has_replayed_changes(self, existing: DataFrame) -> bool:
+        """Whether versions of an earlier epoch are late enough that the changes may be replayed ones."""
         late = f"{self.since(quoted(VALID_FROM))} OR {self.since(quoted(VALID_TO))}"
-        return self.epoch > 1 and not standing.where(f"{quoted(EPOCH)} < {self.epoch} AND ({late})").isEmpty()
+        return self.epoch > 1 and not existing.where(f"{quoted(EPOCH)} < {self.epoch} AND ({late})").isEmpty()
 
 
-def _existing_sql(table: LakeTable, lake: str, keys: KeyRange, begun: _Begun, *, guard: bool) -> str:
+def _existing_sql(table: LakeTable, lake: str, keys: KeyRange, first_change: _FirstChange, *, guard: bool) -> str:
     names = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
     if keys.rows == 0 or table.empty:
         return f"SELECT {names} FROM {lake} AS t WHERE false"
-    wanted = [f"t.{quoted(IS_CURRENT)}", begun.since(f"t.{quoted(VALID_TO)}")]
-    wanted += [after([f"t.{quoted(name)}" for name in TO_ORDER], begun.place)] if guard else []
+    conditions = [f"t.{quoted(IS_CURRENT)}", first_change.since(f"t.{quoted(VALID_TO)}")]
+    conditions += [after([f"t.{quoted(name)}" for name in TO_ORDER], first_change.place)] if guard else []
     return (
         f"SELECT {names} FROM {lake} AS t JOIN {keys.relation} AS s"
-        f" ON {same_key(table.primary_key)}{keys.within('t')} WHERE {' OR '.join(wanted)}"
+        f" ON {same_key(table.primary_key)}{keys.within('t')} WHERE {' OR '.join(conditions)}"
     )
 
 
-def _take_out(table: LakeTable, keys: KeyRange, standing: DataFrame, found: DataFrame, *, again: bool) -> str:
+def _deletes(table: LakeTable, keys: KeyRange, existing: DataFrame, found: DataFrame, *, again: bool) -> str:
     session, place = found.sparkSession, [*table.primary_key, *ORDER]
-    stays = found.where(SAME).select(*map(quoted, place))
-    gone = standing.select(*map(quoted, (*place, IS_CURRENT))).join(stays, place, "left_anti")
-    (gone.dropDuplicates(place) if again else gone).createOrReplaceTempView(view_of(session, GONE_VIEW))
-    rows, current = gone.selectExpr("count(*)", f"count_if({quoted(IS_CURRENT)})").collect()[0]
+    kept = found.where(SAME).select(*map(quoted, place))
+    replaced = existing.select(*map(quoted, (*place, IS_CURRENT))).join(kept, place, "left_anti")
+    (replaced.dropDuplicates(place) if again else replaced).createOrReplaceTempView(view_of(session, REPLACED_VIEW))
+    rows, current = replaced.selectExpr("count(*)", f"count_if({quoted(IS_CURRENT)})").collect()[0]
     if not rows:
         return ""
-    # So the partition of those that ended need not be looked at.
+    # So the partition of closed versions is not read.
     only = f" AND t.{quoted(IS_CURRENT)}" if rows == current else ""
-    hint = f"/*+ BROADCAST({view_of(session, GONE_VIEW)}) */ " if rows <= BROADCAST_ROWS else ""
+    hint = f"/*+ BROADCAST({view_of(session, REPLACED_VIEW)}) */ " if rows <= BROADCAST_ROWS else ""
     return (
-        f" AS t USING (SELECT {hint}* FROM {view_of(session, GONE_VIEW)}) AS s"
+        f" AS t USING (SELECT {hint}* FROM {view_of(session, REPLACED_VIEW)}) AS s"
         f" ON {same_key(place)}{keys.within('t')}{only} WHEN MATCHED THEN DELETE"
     )

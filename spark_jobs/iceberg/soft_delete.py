@@ -1,4 +1,4 @@
-"""Rows that stay when they are deleted: what marks them, in changes and in the lake."""
+"""Soft deletes: marks deleted rows in changes and in the lake."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ _PLACE = (EPOCH, LAKE_FILE, OFFSET)
 
 
 def marked(rows: DataFrame, cuts: Iterable[TimeCut]) -> DataFrame:
-    """Return the last changes of rows with the mark; those that a statement took after the change, with its place.
+    """Return the last changes of rows with the delete mark; rows that a later statement removed get its position.
 
     Args:
         rows: the last change of each key.
-        cuts: places at which rows end without a change, in order.
+        cuts: positions at which rows end without a change, in order.
     """
-    taken = [(f"{quoted(OP)} <> '{DELETE}' AND {_before(cut)}", cut) for cut in cuts if not cut.by_snapshot]
+    removed = [(f"{quoted(OP)} <> '{DELETE}' AND {_before(cut)}", cut) for cut in cuts if not cut.by_snapshot]
     names = (*_PLACE, ROW, TS, GTID)
-    found = {name: expr(_case([(when, _values(cut)[name]) for when, cut in taken], quoted(name))) for name in names}
-    gone = " OR ".join((f"{quoted(OP)} = '{DELETE}'", *(f"({when})" for when, _ in taken)))
-    return rows.withColumns({**found, IS_DELETED: expr(gone)})
+    columns = {name: expr(_case([(when, _values(cut)[name]) for when, cut in removed], quoted(name))) for name in names}
+    deleted = " OR ".join((f"{quoted(OP)} = '{DELETE}'", *(f"({when})" for when, _ in removed)))
+    return rows.withColumns({**columns, IS_DELETED: expr(deleted)})
 
 
 def mark_sql(table: str, cut: TimeCut) -> str:
-    """Return the UPDATE that marks the lake's rows of before a place, of keys that have no change in the merge."""
+    """Return the UPDATE that marks the lake's rows before a position, of keys without a change in the merge."""
     values = {**_values(cut), IS_DELETED: "true"}
-    given = ", ".join(f"{quoted(name)} = {value}" for name, value in values.items())
-    # A row that was marked there has the place itself; without its mark it lost it since.
+    assignments = ", ".join(f"{quoted(name)} = {value}" for name, value in values.items())
+    # A row that was marked by this cut has its position; without the mark, it was unmarked since.
     order = f"struct({', '.join(map(quoted, (*_PLACE, ROW)))})"
     before = f"{order} <= struct({cut.reset.epoch}, {cut.reset.file}, {cut.reset.offset}L, {STATEMENT_ROW}L)"
-    return f"UPDATE {table} SET {given} WHERE {quoted(IS_DELETED)} IS NOT TRUE AND {_meant(before, cut)}"
+    return f"UPDATE {table} SET {assignments} WHERE {quoted(IS_DELETED)} IS NOT TRUE AND {_of_cut(before, cut)}"
 
 
 def _before(cut: TimeCut) -> str:
     place = (
         f"struct({', '.join(map(quoted, _PLACE))}) < struct({cut.reset.epoch}, {cut.reset.file}, {cut.reset.offset}L)"
     )
-    return _meant(place, cut)
+    return _of_cut(place, cut)
 
 
-def _meant(condition: str, cut: TimeCut) -> str:
+def _of_cut(condition: str, cut: TimeCut) -> str:
     return f"{condition} AND {cut.whose}" if cut.whose else condition
 
 

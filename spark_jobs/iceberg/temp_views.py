@@ -1,4 +1,4 @@
-"""Names of temporary views, of which each session has its own."""
+"""Names of temporary views, unique for each session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 def view_of(session: SparkSession, name: str) -> str:
     """Return the name of a session's view.
 
-    Spark drops what is kept of a plan over a view when a view of that name is replaced, in whichever session: tables that are
-    merged side by side would take each other's rows away, to be computed again, or from under a task that reads them.
+    When a view is replaced, Spark drops cached plans over views of that name in all sessions: tables that are merged in parallel
+    would drop each other's cached rows, even while a task reads them.
     """
     return f"{name}_{id(session):x}"

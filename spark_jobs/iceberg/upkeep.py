@@ -1,6 +1,6 @@
-"""What merges do for their tables so that the N-th costs what the first did: old snapshots go, and small files become one.
+"""Maintenance after a merge, so that every merge costs the same: expires old snapshots and compacts small files.
 
-The daily maintenance does more of it, and removes lost files. Here the table's metadata alone is looked at, in one call.
+The daily maintenance does more, and removes orphan files. Here only the table's metadata is read, in one call.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.maintenance import MaintenanceConfig
-from cdc_lib.lake.expiry import LakeSnapshot, beside, thin
+from cdc_lib.lake.expiry import LakeSnapshot, branch_snapshots, thin
 from cdc_lib.model.lake_table import MARKER_PROPERTY, LakeName
 from cdc_lib.model.lake_upkeep import Tidied
 from spark_jobs.errors import translate_errors
-from spark_jobs.iceberg.branches import MAIN, forget
+from spark_jobs.iceberg.branches import MAIN, expire
 from spark_jobs.iceberg.loading import load_table
 from spark_jobs.iceberg.locations import TableLocations
 from spark_jobs.iceberg.maintenance import Upkeep
@@ -27,13 +27,13 @@ THIN_AT_ONCE = 20
 """Fewer snapshots are not worth a commit."""
 
 SMALL_FILES = 40
-"""So many files more than the table's bytes fill cost a merge more, each time, than it takes to write them as one."""
+"""From this number of surplus small files on, they cost each merge more than compaction does."""
 
 FILE_BYTES = 48 * 1024**2
-"""A file of this size is not small: three quarters of what Iceberg aims at."""
+"""Smallest size of a file that is not small: three quarters of Iceberg's target size."""
 
 READERS_NEED = timedelta(hours=1)
-"""Files of younger snapshots stay: a query that began with one may still read them."""
+"""Files of younger snapshots are kept: a running query may still read them."""
 
 
 def tidy(
@@ -43,24 +43,24 @@ def tidy(
     named_by_cuts: Callable[[], Collection[int]],
     now: datetime,
 ) -> Tidied:
-    """Do what is due for one lake table, most often nothing.
+    """Do the maintenance that is due for one lake table, usually nothing.
 
     Args:
-        session: a Spark session that no other thread uses meanwhile.
+        session: a Spark session that no other thread uses.
         name: the lake table.
         settings: of the maintenance.
-        named_by_cuts: returns the snapshots that cuts name; asked when snapshots may go.
+        named_by_cuts: returns the snapshots that cuts name; called only if snapshots may be expired.
         now: the time (UTC).
 
     Raises:
-        MergeConflict: another commit came first; it is done after a later merge.
-        StoreError: the storage gives no answer.
+        MergeConflict: another commit came first; a later merge does it.
+        StoreError: the storage does not answer.
     """
     with translate_errors("tidy", str(name)):
         table = load_table(session, name)
         rewritten = added = 0
         if has_small_files(table.currentSnapshot()):
-            # Deleted rows of large files wait for the maintenance, and so do lost files.
+            # Deleted rows of large files, and orphan files, wait for the daily maintenance.
             small = settings.model_copy(update={"max_deleted_ratio": 1.0})
             done = Upkeep(session, name, small, TableLocations(())).rewrite()
             rewritten, added = done["rewritten"], done["added"]
@@ -69,7 +69,7 @@ def tidy(
 
 
 def has_small_files(snapshot: Any) -> bool:
-    """Whether a table has many more files than its bytes fill."""
+    """Whether a table has many more files than its size needs."""
     if snapshot is None:
         return False
     summary = snapshot.summary()
@@ -90,21 +90,21 @@ def _thin(session: SparkSession, table: Any, named_by_cuts: Callable[[], Collect
     ]
     current = metadata.get("current-snapshot-id")
     heads = [ref["snapshot-id"] for name, ref in metadata.get("refs", {}).items() if name != MAIN]
-    wanted = beside(snapshots, current, heads)
-    if len(thin(snapshots, current, wanted, (), now)) < THIN_AT_ONCE:
+    referenced = branch_snapshots(snapshots, current, heads)
+    if len(thin(snapshots, current, referenced, (), now)) < THIN_AT_ONCE:
         return 0
-    gone = thin(snapshots, current, wanted, named_by_cuts(), now)
-    if len(gone) < THIN_AT_ONCE:
+    expired = thin(snapshots, current, referenced, named_by_cuts(), now)
+    if len(expired) < THIN_AT_ONCE:
         return 0
     old = {one.id for one in snapshots if now - one.at > READERS_NEED}
-    young = [one for one in gone if one not in old]
-    forget(table, table, young)
-    forget(table, table, [one for one in gone if one in old], files=True)
-    return len(gone)
+    young = [one for one in expired if one not in old]
+    expire(table, table, young)
+    expire(table, table, [one for one in expired if one in old], files=True)
+    return len(expired)
 
 
 def _metadata(session: SparkSession, table: Any) -> dict[str, Any]:
-    """Return all that a table's metadata file says; one call to Java, where each snapshot's summary would be some."""
+    """Return the contents of a table's metadata file, in one call to Java instead of several per snapshot."""
     to_json = java_classes(session).static("org.apache.iceberg.TableMetadataParser", "toJson")
-    found: dict[str, Any] = json.loads(to_json(table.operations().current()))
-    return found
+    metadata: dict[str, Any] = json.loads(to_json(table.operations().current()))
+    return metadata

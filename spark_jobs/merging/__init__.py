@@ -1,1 +1,1 @@
-"""One plan into the lake tables that it touches."""
+"""Merges a plan into its lake tables."""

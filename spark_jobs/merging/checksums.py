@@ -1,4 +1,4 @@
-"""The lake's half of a comparison: checksums of all parts of a table in one pass, lists of rows, rows by name."""
+"""The lake's side of a comparison: checksums of all parts of a table in one pass, lists of rows, rows by name."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from cdc_lib.model.manifest import EPOCH, OFFSET, OP
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.verify.canonical_text import settled
-from cdc_lib.verify.checksums import Listed, RangeShare, Sum
-from cdc_lib.verify.classify import Seen
+from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
+from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import Subject, lake_cuts, lake_range
-from spark_jobs.changes.table_resets import since_emptied
+from spark_jobs.changes.table_resets import since_reset
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.sql import belongs, full_name, quoted, struct
@@ -26,7 +26,7 @@ from spark_jobs.sql import belongs, full_name, quoted, struct
 
 @dataclass(frozen=True, slots=True)
 class SparkLakeSums:
-    """Reads the lake by Spark; implements :class:`cdc_lib.verify.lake.LakeSums`.
+    """Reads the lake with Spark; implements :class:`cdc_lib.verify.lake.LakeSums`.
 
     Args:
         spark: a session that :func:`spark_jobs.runtime.session.prepare` has seen.
@@ -37,42 +37,44 @@ class SparkLakeSums:
     source: str
 
     def load(self, lake: LakeName, table: TableName, *, routed: bool) -> LakeTable | None:
-        """Return a lake table as it is, with the marker of ``database.table``, or None when there is none."""
+        """Return the current state of a lake table, with the marker of ``database.table``; None if it is missing."""
         return LAKE_FORMAT.table(self.spark, lake, self.source, {table: routed}).load()
 
-    def parts(self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...]) -> dict[RangeShare, Sum]:
+    def parts(self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...]) -> dict[RangeBucket, Sum]:
         """Return the checksums of all parts of a table, in one pass."""
         if snapshot is None:
             return {}
         with translate_errors("read the lake table", subject.schema.name):
             rows = self._hashed(subject, snapshot, cuts)
-            sums = rows.selectExpr("range", f"{subject.lake_share} AS share", "weight", "weight * hash AS hash")
-            grouped = sums.groupBy("range", "share").agg({"weight": "sum", "hash": "sum"})
-            found = grouped.selectExpr("range", "share", "`sum(weight)`", "`sum(hash)`").collect()
-        return {RangeShare(int(row[0]), int(row[1])): Sum(int(row[2]), int(row[3])) for row in found}
+            sums = rows.selectExpr("range", f"{subject.lake_bucket} AS bucket", "weight", "weight * hash AS hash")
+            grouped = sums.groupBy("range", "bucket").agg({"weight": "sum", "hash": "sum"})
+            parts = grouped.selectExpr("range", "bucket", "`sum(weight)`", "`sum(hash)`").collect()
+        return {RangeBucket(int(row[0]), int(row[1])): Sum(int(row[2]), int(row[3])) for row in parts}
 
     def listed(
-        self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...], parts: Collection[RangeShare]
-    ) -> list[Listed]:
+        self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...], parts: Collection[RangeBucket]
+    ) -> list[ListedRow]:
         """Return the rows of some parts."""
         if snapshot is None or not parts:
             return []
-        wanted = self.spark.createDataFrame([tuple(part) for part in parts], "range int, share bigint").hint(
-            "broadcast"
-        )
+        chosen = self.spark.createDataFrame([tuple(part) for part in parts], "range int, bucket bigint")
+        chosen = chosen.hint("broadcast")
         with translate_errors("read the lake table", subject.schema.name):
             rows = self._hashed(subject, snapshot, cuts, within=_bounds(subject, cuts, {part.range for part in parts}))
-            rows = rows.selectExpr("*", f"{subject.lake_share} AS share").join(wanted, ["range", "share"], "left_semi")
+            rows = rows.selectExpr("*", f"{subject.lake_bucket} AS bucket")
+            rows = rows.join(chosen, ["range", "bucket"], "left_semi")
             if subject.how == "copies":
                 grouped = rows.groupBy("name", "hash").agg({"weight": "sum"})
-                found = grouped.selectExpr("name", "hash", "`sum(weight)` AS weight", "array() AS key").where(
+                listed = grouped.selectExpr("name", "hash", "`sum(weight)` AS weight", "array() AS key").where(
                     "weight <> 0"
                 )
             else:
-                found = rows.selectExpr("name", "hash", "weight", "key")
-            return [Listed(str(row[0]), int(row[1]), int(row[2]), tuple(map(_text, row[3]))) for row in found.collect()]
+                listed = rows.selectExpr("name", "hash", "weight", "key")
+            return [
+                ListedRow(str(row[0]), int(row[1]), int(row[2]), tuple(map(_text, row[3]))) for row in listed.collect()
+            ]
 
-    def rows(self, subject: Subject, snapshot: int | None, keys: Mapping[str, tuple[str, ...]]) -> dict[str, Seen]:
+    def rows(self, subject: Subject, snapshot: int | None, keys: Mapping[str, tuple[str, ...]]) -> dict[str, RowState]:
         """Return rows by their names."""
         if snapshot is None or not keys:
             return {}
@@ -86,11 +88,11 @@ class SparkLakeSums:
                 f"{subject.lake_name} AS name", f"array({cells}) AS cells", f"{_weight(subject)} AS weight",
                 f"{struct((EPOCH, LAKE_FILE, OFFSET))} AS written",
             )  # fmt: skip
-            found = frame.where(frame.name.isin(list(keys))).collect()
-        return _seen(subject, found)
+            rows = frame.where(frame.name.isin(list(keys))).collect()
+        return _states(subject, rows)
 
     def _hashed(self, subject: Subject, snapshot: int, cuts: tuple[int, ...], within: str = "") -> DataFrame:
-        """Return, per row, its range, hash, name, the texts of its key and how much it counts."""
+        """Return the range, hash, name, key texts and weight of each row."""
         key = "array()" if subject.how == "copies" else f"array({', '.join(cell.lake for cell in subject.keys)})"
         name = "''" if subject.how == "copies" else subject.lake_name
         rows = ranged(self._open(subject, snapshot, within), subject, cuts).selectExpr(
@@ -104,14 +106,14 @@ class SparkLakeSums:
     def _open(self, subject: Subject, snapshot: int, within: str = "") -> DataFrame:
         conditions = belongs(subject.constants)
         table = f"{full_name(subject.lake)} VERSION AS OF {snapshot}"
-        emptied = since_emptied(table, conditions) if subject.folded else ""
-        where = " AND ".join((*conditions, *filter(None, [subject.current_rows, emptied, within])))
+        after_reset = since_reset(table, conditions) if subject.folded else ""
+        where = " AND ".join((*conditions, *filter(None, [subject.current_rows, after_reset, within])))
         rows = f"SELECT * FROM {table}{f' WHERE {where}' if where else ''}"
         return self.spark.sql(_last_changes(subject, rows) if subject.folded and subject.how != "copies" else rows)
 
 
 def _last_changes(subject: Subject, rows: str) -> str:
-    """Return a SELECT of the last change of each key, where that is no delete."""
+    """Return a SELECT of the last change of each key, without deletes."""
     key, order = ", ".join(map(quoted, subject.schema.primary_key)), struct(ORDER)
     ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {order} DESC) AS __rank FROM ({rows})"
     return f"SELECT * EXCEPT (__rank) FROM ({ranked}) WHERE __rank = 1 AND {quoted(OP)} <> '{DELETE}'"
@@ -120,18 +122,18 @@ def _last_changes(subject: Subject, rows: str) -> str:
 def ranged(rows: DataFrame, subject: Subject, cuts: tuple[int, ...]) -> DataFrame:
     """Return rows with the number of their range as ``__range``."""
     rows = rows.selectExpr("*", f"{lake_cuts(subject, cuts)} AS __cuts", "0 AS __range")
-    for halved in lake_range(subject, len(cuts)):
-        rows = rows.withColumn("__range", expr(halved))
+    for step in lake_range(subject, len(cuts)):
+        rows = rows.withColumn("__range", expr(step))
     return rows
 
 
 def _weight(subject: Subject) -> str:
-    """Without a key the table holds changes: what was inserted, less what was deleted, is there."""
+    """Return a row's weight: without a key the table holds changes, and a delete cancels an insert."""
     return f"IF({quoted(OP)} = 'd', -1L, 1L)" if subject.how == "copies" else "1L"
 
 
 def _bounds(subject: Subject, cuts: tuple[int, ...], ranges: Collection[int]) -> str:
-    """Return the condition under which files without any of these ranges are not read; empty when all may have some."""
+    """Return the condition that skips files without these ranges; empty if no file can be skipped."""
     if subject.how != "ranges" or not cuts:
         return ""
     least, greatest = min(ranges), max(ranges)
@@ -140,19 +142,19 @@ def _bounds(subject: Subject, cuts: tuple[int, ...], ranges: Collection[int]) ->
     return " AND ".join(bounds)
 
 
-def _seen(subject: Subject, rows: Collection[Any]) -> dict[str, Seen]:
-    found: dict[str, Seen] = {}
+def _states(subject: Subject, rows: Collection[Any]) -> dict[str, RowState]:
+    states: dict[str, RowState] = {}
     for row in rows:
         cells = tuple(
             settled(cell, text, subject.values) for cell, text in zip(subject.cells, row["cells"], strict=True)
         )
         written = Point(*row["written"])
-        before = found.get(row["name"])
+        before = states.get(row["name"])
         copies = row["weight"] + (before.copies if before else 0)
         if before is not None and before.written is not None:
             written = max(written, before.written)
-        found[row["name"]] = Seen(() if subject.how == "copies" else cells, copies, written, cells)
-    return {name: one for name, one in found.items() if one.copies}
+        states[row["name"]] = RowState(() if subject.how == "copies" else cells, copies, written, cells)
+    return {name: one for name, one in states.items() if one.copies}
 
 
 def _text(value: object) -> str:

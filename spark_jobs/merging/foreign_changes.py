@@ -1,4 +1,4 @@
-"""Looks at lake tables before they are merged: do they still hold what the last cut left, and who else wrote to them?"""
+"""Checks lake tables before a merge: whether they still hold the last cut, and whether other writers changed them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from pyspark.sql import DataFrame
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CursorMoved, ForeignChange
 from cdc_lib.lake.routing import LakeMerge
-from cdc_lib.merge.foreign_changes import Fault, fault_of, foreign_commits, is_read_again, other_life, refuse, stranger
+from cdc_lib.merge.foreign_changes import (
+    Fault,
+    fault_of,
+    foreign_commits,
+    foreign_table,
+    is_resnapshotted,
+    other_life,
+    refuse,
+)
 from cdc_lib.merge.plan import Batch
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.foreign import ForeignCommit, Past
@@ -23,28 +31,28 @@ from cdc_lib.ports import MergeTarget, ObjectStore
 from cdc_lib.quarantine.records import FaultyTable
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
-from cdc_lib.store.cursors import ObjectCursorStore, begun
+from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 
 Refused = Mapping[str, tuple[tuple[TableName, ...], ForeignChange]]
-"""By lake table, the source tables that are concerned, and the error."""
+"""By lake table, the affected source tables and the error."""
 
 ATTEMPTS = 3
-"""How often the drain cursor is asked for when another task moves it."""
+"""Attempts to change the drain cursor when another task moves it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What the last cut left, and what is found instead.
+    """Compares lake tables with the last cut.
 
     Args:
         source: name of the source.
         plan: of the merge.
         batches: of the plan.
-        cuts: the tables of the last cut before the plan; none where a backfill leads out of what is found.
+        cuts: the tables of the last cut before the plan; empty for a backfill, which may repair a fault.
 
     Attributes:
-        noticed: foreign commits that merges came upon.
-        refused: the error of each lake table that is at fault, and the source tables that it concerns.
+        noticed: foreign commits that were found.
+        refused: the error of each lake table at fault, and its affected source tables.
     """
 
     source: str
@@ -54,56 +62,56 @@ class Watch:
     noticed: list[ForeignCommit] = field(default_factory=list)
     refused: dict[str, tuple[tuple[TableName, ...], ForeignChange]] = field(default_factory=dict)
 
-    def begin(self, lake: LakeMerge, target: MergeTarget[DataFrame], found: LakeTable | None) -> None:
-        """Look at a lake table that is to be merged.
+    def begin(self, lake: LakeMerge, target: MergeTarget[DataFrame], state: LakeTable | None) -> None:
+        """Check a lake table before it is merged.
 
         Raises:
             ForeignChange: it no longer holds what was merged, and no new snapshot replaces its rows.
         """
         cuts = [cut for cut in self.cuts if cut.lake_table == str(lake.name)]
         known = {cut.table: cut for cut in cuts}
-        past = self._past(cuts, target, found)
+        past = self._past(cuts, target, state)
         for table in lake.tables:
-            fault = self._fault(known[table], found, past) if table in known else self._unknown(table, cuts, found)
+            fault = self._fault(known[table], state, past) if table in known else self._unknown(table, cuts, state)
             if fault is not None:
                 self._refuse(str(lake.name), sorted({*lake.tables, *known}), table, fault)
 
-    def look(self, cut: TableCut, target: MergeTarget[DataFrame], found: LakeTable | None) -> Fault | None:
-        """Return what is wrong with a lake table that this merge has nothing for; it is kept for the report."""
-        mine = [one for one in self.cuts if (one.table, one.lake_table) == (cut.table, cut.lake_table)]
-        fault = self._fault(mine[0], found, self._past(mine, target, found)) if mine else None
+    def look(self, cut: TableCut, target: MergeTarget[DataFrame], state: LakeTable | None) -> Fault | None:
+        """Return the fault of a lake table that this merge does not change; it is kept for the report."""
+        before = [one for one in self.cuts if (one.table, one.lake_table) == (cut.table, cut.lake_table)]
+        fault = self._fault(before[0], state, self._past(before, target, state)) if before else None
         if fault is not None:
             tables = sorted(one.table for one in self.cuts if one.lake_table == cut.lake_table)
             try:
                 self._refuse(cut.lake_table, tables, cut.table, fault)
             except ForeignChange:
-                return fault  # the report has it; the tables of this merge continue
+                return fault  # it is in the report; the tables of this merge continue
         return fault
 
     def _refuse(self, lake_table: str, tables: Sequence[TableName], table: TableName, fault: Fault) -> None:
-        left = [one for one in tables if not is_read_again(one, self.batches, self.plan)]
-        if table not in left and not fault.drop:
+        affected = [one for one in tables if not is_resnapshotted(one, self.batches, self.plan)]
+        if table not in affected and not fault.drop:
             return
-        error = refuse(self.source, lake_table, left or [table], fault)
-        self.refused[lake_table] = tuple(left or [table]), error
+        error = refuse(self.source, lake_table, affected or [table], fault)
+        self.refused[lake_table] = tuple(affected or [table]), error
         raise error
 
-    def _fault(self, cut: TableCut, found: LakeTable | None, past: Past | None) -> Fault | None:
-        return fault_of(cut, found, past, self.plan.source_uuid)
+    def _fault(self, cut: TableCut, state: LakeTable | None, past: Past | None) -> Fault | None:
+        return fault_of(cut, state, past, self.plan.source_uuid)
 
-    def _unknown(self, table: TableName, cuts: Sequence[TableCut], found: LakeTable | None) -> Fault | None:
-        """Return what is wrong with a lake table that no cut of the source names."""
-        marker = found.markers.get(table, Marker()) if found is not None else Marker()
-        if found is not None and not marker.is_blank and marker.source_uuid != self.plan.source_uuid:
-            return other_life(found)
-        return None if cuts else stranger(found)
+    def _unknown(self, table: TableName, cuts: Sequence[TableCut], state: LakeTable | None) -> Fault | None:
+        """Return the fault of a lake table that no cut of the source names."""
+        marker = state.markers.get(table, Marker()) if state is not None else Marker()
+        if state is not None and not marker.is_blank and marker.source_uuid != self.plan.source_uuid:
+            return other_life(state)
+        return None if cuts else foreign_table(state)
 
-    def _past(self, cuts: Sequence[TableCut], target: MergeTarget[DataFrame], found: LakeTable | None) -> Past | None:
-        """Return what happened since the cut, and note other writers' commits; None where nothing did."""
+    def _past(self, cuts: Sequence[TableCut], target: MergeTarget[DataFrame], state: LakeTable | None) -> Past | None:
+        """Return the table's history since the cut, and note other writers' commits; None without changes."""
         cut = next((one for one in cuts if one.fingerprint is not None), None)
-        if cut is None or cut.fingerprint is None or found is None or found.uuid != cut.fingerprint.uuid:
+        if cut is None or cut.fingerprint is None or state is None or state.uuid != cut.fingerprint.uuid:
             return None
-        if (found.snapshot_id, found.schema_id) == (cut.lake_snapshot, cut.fingerprint.schema_id):
+        if (state.snapshot_id, state.schema_id) == (cut.lake_snapshot, cut.fingerprint.schema_id):
             return None
         past, now = target.past(cut.lake_snapshot, cut.fingerprint.schema_id), datetime.now(UTC)
         tables = tuple(sorted(one.table for one in cuts))
@@ -117,29 +125,29 @@ class Watch:
 
 
 def is_foreign_to(marker: Marker, plan: MergePlan) -> bool:
-    """Whether a marker counts for nothing: another life of the source wrote it."""
+    """Whether another life of the source wrote a marker, so that it is not valid."""
     return not marker.is_blank and marker.source_uuid != plan.source_uuid
 
 
-def answered(config: SourceConfig, store: ObjectStore, refused: Refused) -> str:
-    """Let the source do without the tables at fault, where its file says so; returns what was done with them.
+def exclude_faulty(config: SourceConfig, store: ObjectStore, refused: Refused) -> str:
+    """Exclude the tables at fault from the merge if the source file says so; returns what was done with them.
 
-    With ``lake.foreign_changes: snapshot`` they are read again; else with ``on_error: quarantine`` they are quarantined until
-    somebody releases them. Either is recorded in the drain cursor, so that the merge is planned again without them.
+    With ``lake.foreign_changes: snapshot`` they get new snapshots; else with ``on_error: quarantine`` they are quarantined until
+    they are released. Both are recorded in the drain cursor, so the merge is planned again without them.
 
     Returns:
-        Words for people; empty where nothing was done.
+        A description for messages; empty if nothing was done.
 
     Raises:
-        CursorMoved: others moved the cursor each time.
+        CursorMoved: other tasks moved the cursor in each attempt.
     """
     again = config.lake.foreign_changes == "snapshot"
     if not again and config.on_error != "quarantine":
         return ""
     cursors = ObjectCursorStore(store)
-    record = _asked_for if again else _excluded
+    record = _resnapshotted if again else _excluded
     for attempt in range(ATTEMPTS):
-        drain, lake = begun(cursors, config.source, DRAIN), begun(cursors, config.source, LAKE)
+        drain, lake = required_cursor(cursors, config.source, DRAIN), required_cursor(cursors, config.source, LAKE)
         moved = record(Quarantine(config, store), drain, lake, refused)
         if moved == drain:
             return ""
@@ -152,7 +160,7 @@ def answered(config: SourceConfig, store: ObjectStore, refused: Refused) -> str:
     return "read again" if again else "quarantined"
 
 
-def _asked_for(quarantine: Quarantine, drain: Cursor, lake: Cursor, refused: Refused) -> Cursor:
+def _resnapshotted(quarantine: Quarantine, drain: Cursor, lake: Cursor, refused: Refused) -> Cursor:
     for tables, error in refused.values():
         request = ResnapshotRequest(error.message, datetime.now(UTC), "merge")
         drain = quarantine.with_new_snapshots(drain, lake, tables, request)
@@ -163,6 +171,6 @@ def _excluded(quarantine: Quarantine, drain: Cursor, lake: Cursor, refused: Refu
     for tables, error in refused.values():
         fault = TableFault(lake.position, error.code, error.message, error.hint)
         for table in tables:
-            found = FaultyTable(table, fault, None, None)
-            drain = quarantine.excluded(drain, lake, found, at=datetime.now(UTC), by="merge")
+            faulty = FaultyTable(table, fault, None, None)
+            drain = quarantine.excluded(drain, lake, faulty, at=datetime.now(UTC), by="merge")
     return drain

@@ -1,7 +1,7 @@
-"""Rows of a range of keys that the lake has and the source no longer: deletes beside the rows that a snapshot brings.
+"""Deletes of lake rows in a key range that the source no longer has, merged together with the rows of a snapshot.
 
-Numbers, dates and bytes compare in Spark as at the source. Texts and times do not; which of such keys lie in the range is
-asked of the source, for the keys alone that no chunk brings.
+Numbers, dates and bytes compare in Spark as at the source. Texts and times do not: the source decides which of these keys lie
+in the range, for the keys that are in no chunk.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _NUMBERS = {"int", "year", "decimal"}
 
 @dataclass(frozen=True, slots=True)
 class RangeDeletes:
-    """Finds the rows that are gone.
+    """Finds the deleted rows.
 
     Args:
-        session: to read in.
-        lake: the lake table.
-        lake_table: it, as it is.
-        columns: its columns, as they are when the rows are written.
-        constants: columns that say whose rows are meant, and their values.
-        origin: the way to the source; None where there is none.
-        max_keys: more keys than these are not asked for.
+        session: the Spark session.
+        lake: name of the lake table.
+        lake_table: its current state.
+        columns: its columns when the rows are written.
+        constants: columns that identify the source table, and their values.
+        origin: opens the source; None without access to it.
+        max_keys: most keys that the source is asked for.
     """
 
     session: SparkSession
@@ -46,31 +46,31 @@ class RangeDeletes:
     origin: Origin | None
     max_keys: int
 
-    def of(self, span: ReadRange, brought: DataFrame) -> DataFrame:
-        """Return a delete for each row of a range that no chunk brings, in the shape of a frame of changes.
+    def of(self, read_range: ReadRange, frame: DataFrame) -> DataFrame:
+        """Return a delete for each lake row of a range that is in no chunk, in the shape of a frame of changes.
 
         Args:
-            span: the range.
-            brought: changes of the table, its chunks' rows among them.
+            read_range: the range.
+            frame: changes of the table, including its chunks' rows.
 
         Raises:
-            MergeError: too many keys would have to be asked for, or nobody can be asked.
+            MergeError: the source is needed, and there are too many keys or no access to it.
             SourceError: the source does not answer.
         """
         names = [name for name in self.lake_table.primary_key if name not in self.constants]
-        older = f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(span.point)}"
-        whose = belongs(self.constants)
-        conditions, exact = _conditions(span, names)
-        where = " AND ".join((older, *whose, *conditions))
+        older = f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(read_range.point)}"
+        of_table = belongs(self.constants)
+        conditions, exact = _conditions(read_range, names)
+        where = " AND ".join((older, *of_table, *conditions))
         listed = ", ".join(map(quoted, names))
         rows = self.session.sql(f"SELECT {listed} FROM {full_name(self.lake)} WHERE {where}")
-        rows = rows.join(brought.where(f"{quoted(OP)} = 'r'").select(*map(quoted, names)), names, "left_anti")
+        rows = rows.join(frame.where(f"{quoted(OP)} = 'r'").select(*map(quoted, names)), names, "left_anti")
         if not exact:
-            rows = self._asked(span, rows, names)
-        return self._deletes(span, rows, names)
+            rows = self._in_source_order(read_range, rows, names)
+        return self._deletes(read_range, rows, names)
 
-    def _asked(self, span: ReadRange, rows: DataFrame, names: Sequence[str]) -> DataFrame:
-        """Leave those that lie in the range by the order of the source."""
+    def _in_source_order(self, read_range: ReadRange, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+        """Return the rows whose keys lie in the range by the source's order."""
         keys = rows.limit(self.max_keys + 1).toArrow()
         if keys.num_rows == 0:
             return rows
@@ -81,53 +81,56 @@ class RangeDeletes:
                 else f"they are more than {self.max_keys} (reselect.max_keys)"
             )
             raise MergeError(
-                f"which rows of {span.selection.text} were deleted must be asked of the source, and {why}",
+                f"which rows of {read_range.selection.text} were deleted must be asked of the source, and {why}",
                 hint="Change that, or give the snapshot up (cdc snapshot {source} --cancel TABLE) and take the whole "
                 "table.",
-                table=span.schema.name,
+                table=read_range.schema.name,
             )
-        found = self.origin().within(span.schema, span.selection, keys.rename_columns(list(span.schema.primary_key)))
-        return self.session.createDataFrame(found.rename_columns(list(names)).cast(_plain(keys.schema)))
+        in_range = self.origin().keys_in_range(
+            read_range.schema, read_range.selection, keys.rename_columns(list(read_range.schema.primary_key))
+        )
+        return self.session.createDataFrame(in_range.rename_columns(list(names)).cast(_plain(keys.schema)))
 
-    def _deletes(self, span: ReadRange, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    def _deletes(self, read_range: ReadRange, rows: DataFrame, names: Sequence[str]) -> DataFrame:
         at = {
-            EPOCH: str(span.epoch),
-            FILE: str(span.low.file_number),
-            OFFSET: str(span.low.offset),
+            EPOCH: str(read_range.epoch),
+            FILE: str(read_range.low.file_number),
+            OFFSET: str(read_range.low.offset),
             ROW: str(SNAPSHOT_ROW),
-            TS: f"timestamp_micros({int(span.at.timestamp() * 1_000_000)})",
+            TS: f"timestamp_micros({int(read_range.at.timestamp() * 1_000_000)})",
         }
         values = {LAKE_NAMES[name].lower(): value for name, value in at.items()}
         values |= {name.lower(): quoted(name) for name in names}
         values |= {name.lower(): text_literal(value) for name, value in self.constants.items()}
         kept = [column for column in self.columns if column.name != OP]
-        own = [f"CAST({values.get(c.name.lower(), 'NULL')} AS {c.type}) AS {quoted(c.name)}" for c in kept]
-        return rows.selectExpr(f"CAST('d' AS {CHANGE_TYPES[OP]}) AS {quoted(OP)}", *own)
+        cells = [f"CAST({values.get(c.name.lower(), 'NULL')} AS {c.type}) AS {quoted(c.name)}" for c in kept]
+        return rows.selectExpr(f"CAST('d' AS {CHANGE_TYPES[OP]}) AS {quoted(OP)}", *cells)
 
 
-def _conditions(span: ReadRange, names: Sequence[str]) -> tuple[list[str], bool]:
-    """Return what Spark can say of the rows of a range, and whether that is all there is to say."""
-    own = {column.name: column.type for column in span.schema.columns}
-    types = [own[name] for name in span.schema.primary_key]
-    same = next((i for i, one in enumerate(types) if not _compares_alike(one)), len(types))
-    found, exact = [], True
-    for end, strict, last in ((span.selection.lower, ">", ">="), (span.selection.upper, "<", "<=")):
+def _conditions(read_range: ReadRange, names: Sequence[str]) -> tuple[list[str], bool]:
+    """Return Spark's conditions of the rows of a range, and whether they are exact."""
+    by_name = {column.name: column.type for column in read_range.schema.columns}
+    types = [by_name[name] for name in read_range.schema.primary_key]
+    same = next((i for i, one in enumerate(types) if not _has_same_order(one)), len(types))
+    conditions, exact = [], True
+    for end, strict, last in ((read_range.selection.lower, ">", ">="), (read_range.selection.upper, "<", "<=")):
         if end is None:
             continue
         exact = exact and len(end) <= same
-        # The first columns alone stand for more keys, among them all that are meant.
+        # A condition on the first columns alone selects more keys, including all in the range.
         if texts := end[:same]:
-            found.append(_compared(names, types, texts, strict, last))
-    return found, exact
+            conditions.append(_compared(names, types, texts, strict, last))
+    return conditions, exact
 
 
-def _compares_alike(own: SourceType) -> bool:
-    return own.family.orders_alike and not own.as_text and not (own.kind == "decimal" and own.lake_type == "string")
+def _has_same_order(source_type: SourceType) -> bool:
+    is_text = source_type.as_text or (source_type.kind == "decimal" and source_type.lake_type == "string")
+    return source_type.family.orders_alike and not is_text
 
 
 def _compared(names: Sequence[str], types: Sequence[SourceType], texts: Sequence[str], strict: str, last: str) -> str:
     """Compare column by column, as ``cdc_lib/snapshot/chunks.py`` does at the source."""
-    values = [_literal(own, text) for own, text in zip(types, texts, strict=False)]
+    values = [_literal(source_type, text) for source_type, text in zip(types, texts, strict=False)]
     terms = []
     for i, value in enumerate(values):
         equal = [f"{quoted(name)} = {before}" for name, before in zip(names, values[:i], strict=False)]
@@ -135,10 +138,10 @@ def _compared(names: Sequence[str], types: Sequence[SourceType], texts: Sequence
     return f"({' OR '.join(f'({term})' for term in terms)})"
 
 
-def _literal(own: SourceType, text: str) -> str:
-    if own.kind in _NUMBERS:
+def _literal(source_type: SourceType, text: str) -> str:
+    if source_type.kind in _NUMBERS:
         return f"{text}BD"
-    match own.kind:
+    match source_type.kind:
         case "bytes":
             return f"X'{text}'"
         case "date":

@@ -1,7 +1,7 @@
-"""Rows of a merge that are read back from the source, where the log does not tell them whole or lies far behind.
+"""Re-selects rows of a merge from the source, if the binlog has them incomplete or lags far behind.
 
-The driver reads them, over a few connections, and writes them beside the batches: so Spark reads one and the same rows
-however often it computes a stage again, and the log-in to the source stays in one process.
+The driver reads them over a few connections and writes them next to the batches: so Spark gets the same rows when it computes
+a stage again, and the log-in to the source stays in one process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from spark_jobs.sql import belongs, quoted
 
 Say = Callable[[str], None]
 Origin = Callable[[], Reselector]
-"""Opens the way to the source; asked only when rows are to be read back."""
+"""Opens the source; called only if rows are re-selected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,16 @@ class ReadBack:
     """Replaces changes of one lake table by the source's current rows; implements :class:`cdc_lib.ports.Reselect`.
 
     Args:
-        session: to read in.
+        session: the Spark session.
         config: the source.
-        store: where rows are put on their way.
+        store: temporary place of the rows.
         plan: the merge.
-        origin: the way to the source.
+        origin: opens the source.
         lag: of the merge's windows.
-        say: takes a line for each table that is looked up.
-        evolve: gives the lake table the columns of a schema.
-        shares: source tables, each with the newest version of its rows.
-        written: keys of what was written, to be removed when the merge is over.
+        say: receives a line for each re-selected table.
+        evolve: adds the columns of a schema to the lake table.
+        routed_tables: source tables, each with its newest schema.
+        written: keys of the written files, which are removed after the merge.
     """
 
     session: SparkSession
@@ -63,89 +63,89 @@ class ReadBack:
     lag: timedelta | None
     say: Say
     evolve: Callable[[TableSchema], LakeTable]
-    shares: Sequence[tuple[RoutedTable, TableSchema]]
+    routed_tables: Sequence[tuple[RoutedTable, TableSchema]]
     written: list[str] = field(default_factory=list)
 
     def __call__(self, last: DataFrame, table: LakeTable) -> Replaced[DataFrame]:
-        """Return the changes with the source's rows in the place of those that are looked up.
+        """Return the changes with re-selected rows in place of incomplete or old ones.
 
         Raises:
-            ReselectError: rows that are needed cannot be read for now.
+            ReselectError: rows that are needed cannot be read now.
         """
         reached: dict[str, Reselected] = {}
-        whys: list[str] = []
+        reasons: list[str] = []
         before = table.columns
-        for share, schema in self.shares:
-            found = self._of(last, table, share, schema)
-            if isinstance(found, str):
-                whys.append(found)
-            elif found is not None:
-                last, reached[share.table], table = found
+        for routed, schema in self.routed_tables:
+            outcome = self._of(last, table, routed, schema)
+            if isinstance(outcome, str):
+                reasons.append(outcome)
+            elif outcome is not None:
+                last, reached[routed.table], table = outcome
         columns = table.columns if table.columns != before else None
-        return Replaced(last, reached, "; ".join(filter(None, whys)), columns)
+        return Replaced(last, reached, "; ".join(filter(None, reasons)), columns)
 
     def reads_whole(self) -> bool:
-        """Whether rows may be read back although the log tells them whole."""
-        rules = [self.config.reselect.rule(share.database, share.name) for share, _ in self.shares]
+        """Whether rows may be re-selected although they are complete in the binlog."""
+        rules = [self.config.reselect.rule(routed.database, routed.name) for routed, _ in self.routed_tables]
         return any(reads_all(rule, self.lag) for rule in rules)
 
     def remove(self) -> None:
-        """Remove what was written."""
+        """Remove the written files."""
         self.store.delete(self.written)
         self.written.clear()
 
     def _of(
-        self, last: DataFrame, table: LakeTable, share: RoutedTable, schema: TableSchema
+        self, last: DataFrame, table: LakeTable, routed: RoutedTable, schema: TableSchema
     ) -> tuple[DataFrame, Reselected, LakeTable] | str | None:
         """Replace rows of one source table.
 
         Returns:
-            The changes, how far the rows reach, and the lake table with the columns that they have; None when there is
-            nothing to do, or a text that says why it cannot be done.
+            The changes, the watermarks of the rows, and the lake table with their columns; None if there is nothing to do,
+            or a text that says why it cannot be done.
         """
-        rule = self.config.reselect.rule(share.database, share.name)
+        rule = self.config.reselect.rule(routed.database, routed.name)
         if rule.mode == "never":
             return None
-        wanted = self._wanted(last, rule)
-        if wanted is None:
+        condition = self._condition(last, rule)
+        if condition is None:
             return None
-        constants = share.constants(self.config.source)
-        if len(self.shares) > 1 and not constants:
+        constants = routed.constants(self.config.source)
+        if len(self.routed_tables) > 1 and not constants:
             return "the lake table does not show which source table a row is from"
-        mine = " AND ".join((wanted, *belongs(constants)))
+        replaced = " AND ".join((condition, *belongs(constants)))
         names = [quoted(name) for name in table.primary_key if name not in constants]
-        keys = last.where(mine).selectExpr(*names).limit(rule.max_keys + 1).toArrow()
+        keys = last.where(replaced).selectExpr(*names).limit(rule.max_keys + 1).toArrow()
         if keys.num_rows == 0:
             return None
         found = self._read(keys, schema, rule)
         if isinstance(found, Reread):
             folder = found.batch.key
             self.written.extend(layout.beside(folder, file.path) for file in found.batch.manifest.files)
-            last, table, found = self._with_added(last, table, share, found)
+            last, table, found = self._with_added(last, table, routed, found)
         if not isinstance(found, Reread):
-            return self._without(last.where(mine), share, rule, found)
+            return self._without(last.where(replaced), routed, rule, found)
         self.say(
-            f"{share.table}: {keys.num_rows} rows re-selected as of {tuple(found.reach.low)}, {found.missing} of them are gone"
+            f"{routed.table}: {keys.num_rows} rows re-selected as of {tuple(found.reach.low)}, {found.missing} of them deleted"
         )
-        row = RowMapping(share.target.keeps, constants)
-        rows = changes(self.session, self.store, share.table, [MergeInput(found.batch, None)], table.columns, row)
-        rows = filtered(rows, share.target.where, table.mode, share.table)
+        row = RowMapping(routed.target.keeps, constants)
+        rows = changes(self.session, self.store, routed.table, [MergeInput(found.batch, None)], table.columns, row)
+        rows = filtered(rows, routed.target.where, table.mode, routed.table)
         if MISSING in last.columns:
             rows = rows.selectExpr("*", f"'' AS {MISSING}")
-        return last.where(f"NOT ({mine})").unionByName(rows, allowMissingColumns=True), found.reach, table
+        return last.where(f"NOT ({replaced})").unionByName(rows, allowMissingColumns=True), found.reach, table
 
     def _with_added(
-        self, last: DataFrame, table: LakeTable, share: RoutedTable, found: Reread
+        self, last: DataFrame, table: LakeTable, routed: RoutedTable, found: Reread
     ) -> tuple[DataFrame, LakeTable, Reread | Refused]:
-        """Give the lake table the columns that were added meanwhile.
+        """Add the columns to the lake table that were added at the source in between.
 
-        The windows that tell of them will find the rows newer, and bring them nothing.
+        The windows that add them will find the rows newer, and not change them.
         """
         [now] = found.batch.manifest.schemas.values()
-        schema = routed_schema(now, share.target)
+        schema = routed_schema(now, routed.target)
         if {one.name.lower() for one in schema.columns} <= {one.name.lower() for one in table.columns}:
             return last, table, found
-        # The plan of the changes may read the lake table, and does not run any more when that has other columns.
+        # The frame's plan may read the lake table, and no longer runs after a change of its columns.
         last = last.localCheckpoint()
         try:
             return last, self.evolve(schema), found
@@ -160,21 +160,21 @@ class ReadBack:
         except ConfigError as error:
             return error
 
-    def _wanted(self, last: DataFrame, rule: ReselectRule) -> str | None:
-        """Return the condition of the rows to look up; None when there is none for certain."""
+    def _condition(self, last: DataFrame, rule: ReselectRule) -> str | None:
+        """Return the condition of the rows to re-select; None if there are certainly none."""
         if reads_all(rule, self.lag):
-            return f"{quoted(OP)} IN ('c', 'u')"  # rows of a snapshot's chunk were read by SELECT as it is
+            return f"{quoted(OP)} IN ('c', 'u')"  # rows of a snapshot chunk were read by SELECT already
         return f"{quoted(OP)} <> 'd' AND {MISSING} <> ''" if MISSING in last.columns else None
 
-    def _without(self, rows: DataFrame, share: RoutedTable, rule: ReselectRule, refused: Refused | ConfigError) -> str:
-        """Go by the log's own images, as far as they are whole.
+    def _without(self, rows: DataFrame, routed: RoutedTable, rule: ReselectRule, refused: Refused | ConfigError) -> str:
+        """Use the row images of the binlog, as far as they are complete.
 
         Raises:
-            ReselectError: they are not, or must not be taken, and trying again may help.
-            ConfigError: the same, and the source file or the environment lacks something.
+            ReselectError: they are incomplete, or must not be used, and a retry may succeed.
+            ConfigError: they are incomplete, or must not be used, because of the source file or the environment.
         """
-        whole = MISSING not in rows.columns or rows.where(f"{MISSING} <> ''").isEmpty()
-        needed = rule.mode == "always" or not whole
+        complete = MISSING not in rows.columns or rows.where(f"{MISSING} <> ''").isEmpty()
+        needed = rule.mode == "always" or not complete
         if isinstance(refused, ConfigError):
             if needed:
                 raise refused
@@ -184,7 +184,7 @@ class ReadBack:
                 f"rows cannot be read back from the source: {refused.why}",
                 hint=f"cdc doctor {self.config.source} asks the source. With reselect.mode: auto whole rows are taken from the log "
                 "meanwhile.",
-                table=share.table,
+                table=routed.table,
             )
-        self.say(f"{share.table}: goes by the log, because rows cannot be read back: {refused.why}")
-        return "" if whole else refused.why
+        self.say(f"{routed.table}: goes by the log, because rows cannot be read back: {refused.why}")
+        return "" if complete else refused.why

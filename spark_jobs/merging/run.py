@@ -1,7 +1,6 @@
-"""One Spark application merges all tables of a plan, several at once, each in one commit; then the cut is published.
+"""Merges all tables of a plan in one Spark application, several at once, each in one commit, and publishes the cut.
 
-A table that cannot be merged stops alone: the others continue, no cut is published, and the job fails at its end naming all
-that failed.
+If a table cannot be merged, the others continue; no cut is published, and the job fails at its end with all failed tables.
 """
 
 from __future__ import annotations
@@ -31,34 +30,36 @@ from cdc_lib.store.failed_tables import keep_stopped
 from cdc_lib.store.foreign import note_commits
 from spark_jobs.changes.frames import load_plan
 from spark_jobs.lake_format import LAKE_FORMAT
-from spark_jobs.merging.foreign_changes import Watch, answered
+from spark_jobs.merging.foreign_changes import Watch, exclude_faulty
 from spark_jobs.merging.reselect import Origin, Say
 from spark_jobs.merging.table_merge import TableMerge
 from spark_jobs.runtime.log_lines import say as say_line
-from spark_jobs.runtime.parallel_tables import side_by_side
+from spark_jobs.runtime.parallel_tables import in_parallel
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.sql import full_name
 
 
 def run(config: SourceConfig, plan: MergePlan, store: ObjectStore, origin: Origin | None = None) -> Cut:
-    """Merge a plan and publish its cut; Spark is started only when a table has something to merge.
+    """Merge a plan and publish its cut; Spark is started only if a table has something to merge.
 
     Args:
         config: the source.
-        plan: what to merge.
-        store: where the batches lie.
-        origin: the way to the source, for rows that are read back; None when none is.
+        plan: the merge plan.
+        store: holds the batches.
+        origin: opens the source to re-select rows; None for no re-selection.
 
     Raises:
-        MergeError: or another error of a table; all failures stand in its text.
+        MergeError: or another error of a table; its text lists all failures.
         StoreError: a manifest cannot be read.
-        MergeConflict: the plan was withdrawn meanwhile; no cut is published.
+        MergeConflict: the plan was withdrawn during the merge; no cut is published.
     """
+    began = time.monotonic()
     batches = load_plan(store, plan)
     if not tables_of(batches):
         before = last_cut(store, config.source)
         tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
-        return _published(store, make_cut(plan, batches, tables, before, datetime.now(UTC)), plan)
+        took = time.monotonic() - began
+        return _published(store, make_cut(plan, batches, tables, before, datetime.now(UTC), took), plan)
     rows = sum(file.rows for batch in batches for file in batch.manifest.files)
     with spark_session(config, rows) as spark:
         return merge(spark, config, plan, store, batches=batches, origin=origin)
@@ -79,12 +80,13 @@ def merge(
     Args:
         spark: a session that :func:`spark_jobs.runtime.session.prepare` has seen.
         config: the source.
-        plan: what to merge.
-        store: where the batches lie.
-        say: takes one line for each table.
-        batches: those of the plan, where they have been read.
-        origin: the way to the source; None when no rows are read back.
+        plan: the merge plan.
+        store: holds the batches.
+        say: receives one line for each table.
+        batches: those of the plan, if already read.
+        origin: opens the source; None for no re-selection.
     """
+    began = time.monotonic()
     batches = load_plan(store, plan) if batches is None else batches
     lakes = lake_merges(config, tables_of(batches))
     before = last_cut(store, config.source)
@@ -98,36 +100,39 @@ def merge(
     try:
         merged = merge_all(spark, job, lakes, say, stopped)
     except ForeignChange as error:
-        _do_without(config, store, watch, error, {one.lake_table for one in stopped})
+        _plan_again_without(config, store, watch, error, {one.lake_table for one in stopped})
         raise
     finally:
         keep_stopped(store, Stopped(config.source, plan.merge_id, datetime.now(UTC), tuple(stopped)))
         _report(store, watch, say)
     touched = {(cut.table, cut.lake_table) for cut in merged}
     untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
-    standing = job.standing(spark, untouched)
-    _keep_found(store, plan, watch, say)
-    if done := answered(config, store, watch.refused):
+    current = job.unchanged(spark, untouched)
+    _keep_faults(store, plan, watch, say)
+    if done := exclude_faulty(config, store, watch.refused):
         say(f"tables that somebody else changed are {done}")
-    return _published(store, make_cut(plan, batches, (*merged, *standing), before, datetime.now(UTC)), plan)
+    took = time.monotonic() - began
+    return _published(store, make_cut(plan, batches, (*merged, *current), before, datetime.now(UTC), took), plan)
 
 
 def _report(store: ObjectStore, watch: Watch, say: Say) -> None:
-    """Say which foreign commits were found, and keep them."""
+    """Report the foreign commits that were found, and store them."""
     for one in watch.noticed:
         say(f"{one}. cdc verify {watch.source} finds rows that differ from the source.")
     note_commits(store, watch.source, watch.noticed)
 
 
-def _do_without(config: SourceConfig, store: ObjectStore, watch: Watch, error: CdcError, stopped: set[str]) -> None:
-    """Let the source continue without tables that others changed, where its file says so.
+def _plan_again_without(
+    config: SourceConfig, store: ObjectStore, watch: Watch, error: CdcError, stopped: set[str]
+) -> None:
+    """Exclude tables that others changed, if the source file says so.
 
     Raises:
         MergeConflict: the merge can be planned again without them.
     """
     if not stopped <= set(watch.refused):
-        return  # others stop for reasons of their own
-    if done := answered(config, store, watch.refused):
+        return  # other tables failed for other reasons
+    if done := exclude_faulty(config, store, watch.refused):
         raise MergeConflict(
             f"tables that somebody else changed are {done}: {error.message}",
             hint="The next merge is planned without them.",
@@ -136,8 +141,8 @@ def _do_without(config: SourceConfig, store: ObjectStore, watch: Watch, error: C
         ) from error
 
 
-def _keep_found(store: ObjectStore, plan: MergePlan, watch: Watch, say: Say) -> None:
-    """Keep what is wrong with tables that the merge had nothing for."""
+def _keep_faults(store: ObjectStore, plan: MergePlan, watch: Watch, say: Say) -> None:
+    """Store and report the faults of tables that the merge did not change."""
     _report(store, watch, lambda _: None)
     for lake_table, (_, error) in watch.refused.items():
         error.fill(source=watch.source, lake_table=lake_table)
@@ -153,10 +158,10 @@ def _stopped(tables: tuple[TableName, ...], lake_table: str, error: CdcError) ->
 
 
 def _published(store: ObjectStore, cut: Cut, plan: MergePlan) -> Cut:
-    """Publish a cut, unless its plan was withdrawn meanwhile; return the one that is published."""
-    state = cut_of(store, plan.source, plan.merge_id)
-    if state is not None:
-        return state
+    """Publish a cut, unless its plan was withdrawn; return the published one."""
+    existing = cut_of(store, plan.source, plan.merge_id)
+    if existing is not None:
+        return existing
     refuse_withdrawn(ObjectCursorStore(store), plan)
     published = publish(store, cut)
     thin_cuts(store, plan.source, datetime.now(UTC))
@@ -170,17 +175,17 @@ def merge_all(
     say: Say,
     stopped: list[StoppedTable] | None = None,
 ) -> list[TableCut]:
-    """Merge lake tables side by side; returns how they stand afterwards.
+    """Merge lake tables in parallel; returns their state afterwards.
 
     Args:
         spark: a session.
-        job: what all tables have in common.
+        job: merges one table.
         lakes: the tables.
-        say: takes one line for each table.
-        stopped: takes those that could not be merged, for reasons that do not pass.
+        say: receives one line for each table.
+        stopped: receives the tables with permanent failures.
 
     Raises:
-        MergeError: or another error of a table; all failures stand in its text.
+        MergeError: or another error of a table; its text lists all failures.
     """
 
     def work(session: SparkSession, lake: LakeMerge) -> list[TableCut]:
@@ -198,11 +203,11 @@ def merge_all(
 
     hint = "The other tables are merged; the cut is published when these are as well."
     named = {_label(lake): lake for lake in lakes}
-    merged = side_by_side(spark, job.config, named, work, say, done="merged", hint=hint)
+    merged = in_parallel(spark, job.config, named, work, say, done="merged", hint=hint)
     return [cut for cuts in merged for cut in cuts]
 
 
 def _label(lake: LakeMerge) -> str:
-    """Name a merge for people: by its source tables, and by the lake table where those do not say it."""
+    """Return a display name: the source tables, and the lake table if it is routed."""
     tables = ", ".join(lake.tables)
-    return f"{tables} into {lake.name}" if any(share.target.routed for share in lake.shares) else tables
+    return f"{tables} into {lake.name}" if any(one.target.routed for one in lake.routed_tables) else tables

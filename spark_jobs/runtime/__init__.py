@@ -1,1 +1,1 @@
-"""The Spark session: its jars, its JVM, its start-up; tables side by side, and what a job prints."""
+"""The Spark session: its jars, JVM and start-up; parallel tables, and output of jobs."""

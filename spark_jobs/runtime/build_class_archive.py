@@ -1,6 +1,6 @@
-"""Make the archive of Java classes that Spark jobs start from: ``python -m spark_jobs.runtime.build_class_archive [JARS]``, once an installation.
+"""Build the class data sharing archive of Spark jobs: ``python -m spark_jobs.runtime.build_class_archive [JARS]``, once per installation.
 
-The classes are those that a lake in a temporary folder loads, which does, in SQL, what merges and maintenance do.
+It holds the classes that are loaded when the SQL of merges and maintenance runs on a lake in a temporary folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STATEMENTS = Path(__file__).with_name("class_archive.sql")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the archive for a set of jars, unless it is there."""
+    """Build the archive for a set of jars, unless it exists."""
     parser = argparse.ArgumentParser(
         prog="python -m spark_jobs.runtime.build_class_archive", description="Let Spark jobs start sooner."
     )
@@ -47,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make(archive: Path | None, command: Sequence[str]) -> None:
-    """Run a command whose Java writes the archive, which gets its name when it is whole.
+    """Run a command whose JVM writes the archive; the file gets its name when it is complete.
 
     Raises:
-        ConfigError: there is no Java, or the file could not be written.
+        ConfigError: Java is missing, or the file could not be written.
     """
     if archive is None:
         raise ConfigError("there is no java on PATH, and no JAVA_HOME", hint="Install Java 17 or 21.")
@@ -78,7 +78,7 @@ def _work(jars: Sequence[Path]) -> None:
 
 
 def _lake(folder: str, jars: Sequence[Path]) -> SourceConfig:
-    """Return a lake in a folder; the jars stand on the class path whether it needs them or not."""
+    """Return the configuration of a lake in a folder, with all jars on the class path."""
     return SourceConfig.model_validate(
         {
             "source": "warm",

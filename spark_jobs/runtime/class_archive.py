@@ -1,7 +1,7 @@
-"""The file of loaded Java classes that each Spark job maps, so that it need not load them from Spark's jars.
+"""The class data sharing archive that Spark jobs map into memory instead of loading the classes from Spark's jars.
 
-``python -m spark_jobs.runtime.build_class_archive`` makes it. It is of use to one Java and one class path: where either is another, or nobody made
-it, Java starts without.
+``python -m spark_jobs.runtime.build_class_archive`` builds it. It is valid for one Java and one class path: with another one,
+or without the file, Java starts without it.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from importlib.metadata import version
 from pathlib import Path
 
 MADE_BY = "CDC_SPARK_ARCHIVE"
-"""Environment: the file that Java is to write when it ends; only while the archive is made."""
+"""Environment variable: the file that Java writes when it exits; set only while the archive is built."""
 
 _QUIET = ("-Xlog:cds*=off", "-Xlog:class+path=off")
 
 
 def java_path() -> str | None:
-    """Return the Java that Spark starts, symbolic links followed; None where there is none."""
+    """Return the Java that Spark starts, with symbolic links resolved; None without Java."""
     home = os.environ.get("JAVA_HOME")
-    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    return os.path.realpath(found) if found else None
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    return os.path.realpath(java) if java else None
 
 
 def archive_of(jars: Sequence[Path]) -> Path | None:
-    """Return where the archive for a class path lies, or would lie: in this environment; None without a Java.
+    """Return the path of the archive for a class path in this environment, which may not exist; None without Java.
 
     Args:
-        jars: what is on the class path before Spark's own jars.
+        jars: class path before Spark's own jars.
     """
     java = java_path()
     if java is None:
         return None
-    told = "\n".join((java, version("pyspark"), *map(str, jars)))
-    return Path(sys.prefix) / "spark-classes" / f"{hashlib.sha256(told.encode()).hexdigest()[:16]}.jsa"
+    identity = "\n".join((java, version("pyspark"), *map(str, jars)))
+    return Path(sys.prefix) / "spark-classes" / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
 
 def archive_options(jars: Sequence[Path]) -> list[str]:
-    """Return the options with which Java uses the archive, or writes it; none where there is no archive."""
+    """Return the options with which Java uses the archive, or writes it; empty without an archive."""
     if target := os.environ.get(MADE_BY):
         return [f"-XX:ArchiveClassesAtExit={target}", *_QUIET]
     archive = archive_of(jars)

@@ -1,7 +1,7 @@
-"""The Java process in which Spark runs: what it writes on its error stream comes to ours, without the line that says nothing.
+"""Starts Spark's Java process and forwards its standard error, without one meaningless warning.
 
-Spark starts Java with a module of its vector mathematics, which nothing here uses, and Java warns of it in each run. No option of
-Java or Spark keeps that line back.
+Spark starts Java with the incubating vector module, which nothing here uses, and Java warns about it in each run. No option of
+Java or Spark turns the warning off.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
-from spark_jobs.runtime.java_view import use_remembering_view
+from spark_jobs.runtime.java_view import use_caching_view
 
-LEFT_OUT = b"WARNING: Using incubator modules: jdk.incubator.vector"
+DROPPED_LINE = b"WARNING: Using incubator modules: jdk.incubator.vector"
 
 _END = b"\0\n"
-"""Written after the lines of Java when this process ends: what is before it is passed on first."""
+"""Written after Java's lines when this process ends: all lines before it are forwarded first."""
 
-_PATIENCE = 10
-"""Seconds for the lines that are on their way."""
+_FLUSH_TIMEOUT = 10
+"""Seconds to wait for Java's last lines."""
 
 
 def start_java(settings: Mapping[str, str]) -> None:
-    """Start Java for the Spark session that is made next; one that this process has already is taken as it is.
+    """Start Java for the next Spark session; a running Java process is used as it is.
 
     Args:
         settings: of the session.
@@ -35,25 +35,25 @@ def start_java(settings: Mapping[str, str]) -> None:
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001 - no public way to it
         return
     read, write = os.pipe()
-    lines = threading.Thread(target=pass_on, args=(read, 2), name="lines-of-java", daemon=True)
+    lines = threading.Thread(target=forward_lines, args=(read, 2), name="lines-of-java", daemon=True)
     lines.start()
     launch: Any = launch_gateway
     try:
         gateway = launch(SparkConf(loadDefaults=False).setAll(list(settings.items())), {"stderr": write})
     except BaseException:
-        _end(write, lines)  # they say why
+        _end(write, lines)  # the lines explain the failure
         raise
-    use_remembering_view(gateway)
-    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - what it does itself with a gateway that it starts
+    use_caching_view(gateway)
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as it does with a gateway that it starts itself
     atexit.register(_end, write, lines)
 
 
-def pass_on(source: int, target: int) -> None:
-    """Copy lines from one file descriptor to another, up to the mark of the end."""
+def forward_lines(source: int, target: int) -> None:
+    """Copy lines from one file descriptor to another, up to the end mark."""
     with os.fdopen(source, "rb") as stream:
         for line in stream:
             ended = line.endswith(_END)
-            if line.rstrip() != LEFT_OUT:
+            if line.rstrip() != DROPPED_LINE:
                 rest = memoryview(line.removesuffix(_END))
                 while rest:
                     rest = rest[os.write(target, rest) :]
@@ -62,7 +62,7 @@ def pass_on(source: int, target: int) -> None:
 
 
 def _end(write: int, lines: threading.Thread) -> None:
-    """Wait until what Java has written is passed on."""
+    """Wait until all of Java's lines are forwarded."""
     os.write(write, _END)
-    lines.join(_PATIENCE)
+    lines.join(_FLUSH_TIMEOUT)
     os.close(write)

@@ -1,4 +1,4 @@
-"""A line every few seconds about tables that are worked on side by side; work that ends sooner says nothing."""
+"""Reports the progress of parallel tables every few seconds; shorter work reports nothing."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SHOWN = 4
 
 @dataclass(slots=True)
 class Heartbeat:
-    """Tells how many tables are done, which are worked on, and since when.
+    """Reports the number of finished tables, and the running ones with their times.
 
     Args:
-        done: what is done with them: "merged".
-        total: how many there are.
-        say: takes a line.
+        done: what is done with the tables: "merged".
+        total: number of tables.
+        say: receives a line.
         every: seconds between two lines.
     """
 
@@ -37,20 +37,20 @@ class Heartbeat:
     _thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        """Begin to tell."""
+        """Start reporting."""
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Tell no more."""
+        """Stop reporting."""
         self._end.set()
         if self._thread is not None:
             self._thread.join()
 
     @contextmanager
     def on(self, table: str) -> Iterator[None]:
-        """Count a table that is worked on in the block."""
+        """Count a table as running in the block."""
         with self._lock:
             self._running[table] = time.monotonic()
         try:
@@ -61,7 +61,7 @@ class Heartbeat:
                 self._finished += 1
 
     def line(self, now: float) -> str:
-        """Return how far it is."""
+        """Return the progress line."""
         with self._lock:
             running, finished = dict(self._running), self._finished
         pace = Pace(self.done, "tables", self.total, self._began, finished)

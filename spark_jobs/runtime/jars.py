@@ -1,7 +1,7 @@
-"""The jars that Spark needs beside its own, pinned by hash in ``jars.lock`` and fetched once into the download cache.
+"""Additional jars for Spark, pinned by hash in ``jars.lock`` and fetched once into the download cache.
 
 Fetching is done by the Ivy that pyspark ships, so Maven is not needed. Each line of the lock reads
-``name group:artifact:version sha256``; a name may stand on several lines and means all of them.
+``name group:artifact:version sha256``; a name may be on several lines and means all of them.
 
 Environment: ``CDC_CACHE`` is the folder of downloads (default ``~/.cache/lakecdc``); ``CDC_JARS`` names a folder that
 already holds the jars under Maven's file names, for machines that fetch nothing.
@@ -63,7 +63,7 @@ def cache_dir() -> Path:
 
 
 def jar_paths(names: Iterable[str]) -> list[Path]:
-    """Return the files of the named jars, fetching what is not there yet.
+    """Return the files of the named jars; missing ones are fetched.
 
     Args:
         names: names of the lock, such as ``iceberg``, ``sqlite`` and ``s3``.
@@ -94,7 +94,7 @@ def _find(jar: Jar) -> Path | None:
 
 
 def _fetch(jar: Jar) -> Path:
-    """Fetch into a folder of its own, check, then move into place: what is in the cache is whole and right."""
+    """Fetch into a temporary folder, check, then move into place: files in the cache are complete and verified."""
     folder = cache_dir() / "jars"
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / jar.file_name

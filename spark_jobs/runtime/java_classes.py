@@ -1,8 +1,8 @@
-"""Java's classes and static methods by their full names, each asked for once.
+"""Cache of Java classes and static methods by full name.
 
-py4j asks Java about each part of a dotted name, each time that it is written: ``jvm.java.util.ArrayList`` are three questions.
-Java answers each by a search through all of Spark's jars, once for every package that is imported. A class that is named in one
-piece is one question, and what was found is kept here. `tests/integration/spark/test_java_classes.py` counts the questions.
+py4j sends one request for each part of a dotted name, at each use: ``jvm.java.util.ArrayList`` is three requests. Java answers
+each by a search through all of Spark's jars, once for every imported package. A full class name is one request, and its result
+is kept here. `tests/integration/spark/test_java_classes.py` counts the requests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JavaClasses:
-    """The classes of one Java process; all threads may share it.
+    """The classes of one Java process; thread-safe.
 
     Args:
         jvm: py4j's view of the process.
@@ -28,7 +28,7 @@ class JavaClasses:
     _found: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False)
 
     def named(self, name: str) -> Any:
-        """Return a class, for example ``java.util.ArrayList``. A call of it makes an object.
+        """Return a class, for example ``java.util.ArrayList``; calling it creates an object.
 
         Raises:
             Py4JError: there is no such class.
@@ -41,7 +41,7 @@ class JavaClasses:
         return self._found[name,]
 
     def static(self, name: str, method: str) -> Any:
-        """Return a static method of a class, to be called.
+        """Return a static method of a class.
 
         Raises:
             Py4JError: there is no such class or no such method.
@@ -55,7 +55,7 @@ class JavaClasses:
 
 
 def java_classes(session: SparkSession) -> JavaClasses:
-    """Return the classes of the Java process in which a session runs; all its sessions share what was found."""
+    """Return the classes of the Java process of a session; all its sessions share the cache."""
     spark: Any = session
     return _of(spark._jvm)  # noqa: SLF001 - pyspark has no public way to Java's classes
 

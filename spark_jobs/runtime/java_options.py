@@ -1,29 +1,29 @@
-"""How Java runs a job that ends soon: compiled by the quick compiler alone, and with one thread that collects garbage."""
+"""Java options for short jobs: only the C1 compiler, and the serial garbage collector."""
 
 from __future__ import annotations
 
 from cdc_lib.config.work import MergeConfig
 
 QUICK_ROWS = 1_500_000
-"""Up to so many rows only the quick compiler (C1) runs: the optimizing one (C2) needs CPU time before its code is of use.
+"""Up to this row count only C1 compiles: the optimizing compiler (C2) costs more CPU time than its code saves.
 ``./dev bench lake end-to-end`` prints the CPU seconds."""
 
 SMALL_HEAP_MIB = 4096
-"""Up to this heap one thread collects garbage (``-XX:+UseSerialGC``)."""
+"""Up to this heap size the serial garbage collector is used (``-XX:+UseSerialGC``)."""
 
 CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
-"""As much room for compiled code as Java gives both compilers. For one alone it has 48 MB (Oracle's guide of the ``java`` command,
-``-XX:ReservedCodeCacheSize``); when that is full, nothing is compiled any more. It is address space until it is used."""
+"""Java's default code cache for both compilers. With C1 alone the default is 48 MB (Oracle's guide of the ``java`` command,
+``-XX:ReservedCodeCacheSize``); when it is full, compilation stops. Only address space is reserved until it is used."""
 
 _MIB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 
 def java_options(merge: MergeConfig, rows: int) -> list[str]:
-    """Return the options of the Java process in which Spark runs; none where it is only the driver of a cluster.
+    """Return the options of Spark's Java process; empty for the driver of a cluster.
 
     Args:
         merge: the source's settings.
-        rows: how many rows the job goes through.
+        rows: number of rows that the job reads.
     """
     if not merge.spark_master.startswith("local"):
         return []
@@ -32,5 +32,5 @@ def java_options(merge: MergeConfig, rows: int) -> list[str]:
 
 
 def _mib(memory: str) -> float:
-    """Return a size as the source file has it, a number and a unit, in MiB."""
+    """Return a size in MiB from a number with a unit, as in the source file."""
     return int(memory[:-1]) * _MIB[memory[-1].lower()]

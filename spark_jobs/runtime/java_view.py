@@ -1,7 +1,7 @@
-"""Java as pyspark sees it, with the names that were looked up once.
+"""A py4j view of Java that caches names.
 
-pyspark names Java's classes and static methods in nearly every call, and py4j asks Java about a name each time. Java searches all
-of Spark's jars for it, once for every package that is imported. The view here is handed to Spark in the place of py4j's own.
+pyspark names Java's classes and static methods in nearly every call, and py4j sends a request for a name each time. Java searches
+all of Spark's jars for it, once for every imported package. This view replaces py4j's own in Spark.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from py4j.java_gateway import JavaClass, JavaGateway, JavaMember, JavaPackage, J
 from py4j.protocol import DEFAULT_JVM_ID, DEFAULT_JVM_NAME
 
 
-def use_remembering_view(gateway: JavaGateway) -> None:
-    """Let all that names Java's classes through a gateway remember them.
+def use_caching_view(gateway: JavaGateway) -> None:
+    """Replace a gateway's view with a caching one.
 
     Args:
-        gateway: after its imports. A package that is imported later does not change what a remembered name means.
+        gateway: after its imports. A package that is imported later does not change a cached name.
     """
-    gateway.jvm = RememberingView(gateway.jvm._gateway_client, DEFAULT_JVM_NAME, id=DEFAULT_JVM_ID)  # noqa: SLF001 - no public name
+    gateway.jvm = CachingView(gateway.jvm._gateway_client, DEFAULT_JVM_NAME, id=DEFAULT_JVM_ID)  # noqa: SLF001 - no public name
 
 
-class RememberingView(JVMView):  # type: ignore[misc] # py4j has no types
-    """All of Java."""
+class CachingView(JVMView):  # type: ignore[misc] # py4j has no types
+    """The root of Java's names."""
 
     def __getattr__(self, name: str) -> Any:
-        return _remembered(self, name, super().__getattr__(name))
+        return _cached(self, name, super().__getattr__(name))
 
 
 class _Package(JavaPackage):  # type: ignore[misc]
     def __getattr__(self, name: str) -> Any:
-        return _remembered(self, name, super().__getattr__(name))
+        return _cached(self, name, super().__getattr__(name))
 
 
 class _Class(JavaClass):  # type: ignore[misc]
     def __getattr__(self, name: str) -> Any:
-        return _remembered(self, name, super().__getattr__(name))
+        return _cached(self, name, super().__getattr__(name))
 
 
-def _remembered(holder: Any, name: str, found: Any) -> Any:
-    """Keep packages, classes and methods where Python looks before it asks ``__getattr__``; the value of a field may change."""
-    client = holder._gateway_client  # noqa: SLF001 - its subclasses stand above
+def _cached(holder: Any, name: str, found: Any) -> Any:
+    """Cache packages, classes and methods as attributes, which Python finds before ``__getattr__``; a field may change."""
+    client = holder._gateway_client  # noqa: SLF001 - an attribute of the base classes
     if isinstance(found, JavaPackage):
         found = _Package(found._fqn, client, jvm_id=found._jvm_id)  # noqa: SLF001
     elif isinstance(found, JavaClass):

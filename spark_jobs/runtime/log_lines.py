@@ -1,4 +1,4 @@
-"""What a job says, in whole lines: several tables are worked on at once, and Python writes a line and its end by themselves."""
+"""Writes a job's output in whole lines: tables run in parallel, and Python writes a line and its newline separately."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import sys
 import threading
 from typing import TextIO
 
-_ONE = threading.Lock()
+_LOCK = threading.Lock()
 
 
 def say(line: str, stream: TextIO | None = None) -> None:
-    """Write one line at once."""
+    """Write one line in one piece."""
     out = sys.stdout if stream is None else stream
-    with _ONE:
+    with _LOCK:
         out.write(line.replace("\n", "\n  ") + "\n")
         out.flush()
 
 
 class Lines(logging.Handler):
-    """Writes what the library logs as whole lines on the error stream."""
+    """Writes the library's log records as whole lines to standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
@@ -27,7 +27,7 @@ class Lines(logging.Handler):
 
 
 def log_to_stderr() -> None:
-    """Let the library's progress and warnings be seen."""
+    """Show the library's progress and warnings."""
     log = logging.getLogger("cdc_lib")
     if not any(isinstance(handler, Lines) for handler in log.handlers):
         log.addHandler(Lines())

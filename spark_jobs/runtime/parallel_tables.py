@@ -1,4 +1,4 @@
-"""Lake tables worked on side by side in one Spark application; every one is tried before any failure is raised."""
+"""Runs work on several lake tables in parallel in one Spark application; all are tried before a failure is raised."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 Result = TypeVar("Result")
 
 
-def side_by_side(
+def in_parallel(
     spark: SparkSession,
     config: SourceConfig,
     tables: Mapping[str, T],
@@ -28,31 +28,31 @@ def side_by_side(
     done: str,
     hint: str,
 ) -> list[Result]:
-    """Do the same with several tables, as many at once as ``merge.parallelism`` says.
+    """Run work on several tables, ``merge.parallelism`` at once.
 
     Args:
         spark: the application.
         config: the source.
-        tables: what is worked on, by its name for people.
-        work: takes a session that no other thread uses meanwhile.
-        say: takes a line for each table that fails.
-        done: what was to be done with them: "merged".
-        hint: what is said with several failures.
+        tables: by display name.
+        work: gets a session that no other thread uses, and a table.
+        say: receives a line for each table that fails.
+        done: what is done with the tables: "merged".
+        hint: hint of an error of several failures.
 
     Returns:
-        What ``work`` returned, in the order of the tables.
+        The results of ``work``, in the order of the tables.
 
     Raises:
-        CdcError: of a table; all failures stand in its text.
+        CdcError: of a table; its text lists all failures.
     """
-    own = threading.local()
+    local = threading.local()
 
     def attempt(name: str) -> Result | CdcError:
-        if not hasattr(own, "session"):
-            own.session = table_session(spark, config)
+        if not hasattr(local, "session"):
+            local.session = table_session(spark, config)
         try:
             with beat.on(name):
-                return work(own.session, tables[name])
+                return work(local.session, tables[name])
         except CdcError as error:
             say(f"{name}: could not be {done}: {error.message}")
             return error
@@ -63,7 +63,7 @@ def side_by_side(
         with beat:
             results = list(pool.map(attempt, tables))
     finally:
-        # All is done unless the job is told to end; then it must not wait for tables that have not begun.
+        # All tables are done unless the job is interrupted; then it must not wait for tables that have not started.
         pool.shutdown(wait=False, cancel_futures=True)
     failed = {name: result for name, result in zip(tables, results, strict=True) if isinstance(result, CdcError)}
     if failed:
@@ -72,12 +72,12 @@ def side_by_side(
 
 
 def all_failures(failed: Mapping[str, CdcError], tables: int, done: str, hint: str) -> CdcError:
-    """Make one error of many; it can be tried again only when each of them can."""
+    """Return one error for several; it is retryable only if all of them are."""
     errors = list(failed.values())
     if len(errors) == 1:
         return errors[0]
-    stuck = [error for error in errors if not error.retryable]
-    kinds = {type(error) for error in stuck or errors}
-    kind = kinds.pop() if len(kinds) == 1 else (MergeError if stuck else type(errors[0]))
+    permanent = [error for error in errors if not error.retryable]
+    kinds = {type(error) for error in permanent or errors}
+    kind = kinds.pop() if len(kinds) == 1 else (MergeError if permanent else type(errors[0]))
     texts = "; ".join(f"{table}: {error}" for table, error in failed.items())
     return kind(f"{len(failed)} of {tables} tables could not be {done}: {texts}", hint=hint, tables=", ".join(failed))

@@ -1,7 +1,7 @@
 """The Spark session of a merge: the lake's catalog, object storage, and Spark's settings.
 
-What may be a secret (keys, catalog properties) is set in the running session: on the command line of the Java process
-every user of the machine could read it.
+Possible secrets (keys, catalog properties) are set in the running session: every user of the machine can read the command line
+of the Java process.
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ DEFAULTS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
 }
-"""Spark's settings; ``merge.conf`` of the source file goes over them."""
+"""Default Spark settings; ``merge.conf`` of the source file overrides them."""
 
 FIXED = {
-    # Spark puts variables of the environment into every statement, where names and values of the source stand too: a table
-    # called ${env:AWS_SECRET_ACCESS_KEY} would come into the lake under the secret.
+    # Spark substitutes environment variables in every statement, also in names and values of the source: a table named
+    # ${env:AWS_SECRET_ACCESS_KEY} would get the secret as its name in the lake.
     "spark.sql.variable.substitute": "false",
 }
-"""Settings that nothing goes over."""
+"""Settings that cannot be overridden."""
 
 
 @contextmanager
 def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]:
-    """Start Spark for one source and stop it whatever happens.
+    """Start Spark for one source, and stop it at the end of the block.
 
     Args:
         config: the source.
-        rows: how many rows the job goes through, where that is known: from many on Java takes more time to compile.
+        rows: number of rows that the job reads, 0 if unknown; see :mod:`spark_jobs.runtime.java_options`.
     """
     make_catalog_folder(config.lake)
     try:
         spark = _started(config, rows)
     except Exception:
-        java_of()  # a wrong or missing Java is the cause: forty lines of its traceback say so to nobody
+        java_of()  # raises a clear error if Java is wrong or missing, instead of a long traceback
         raise
     try:
         prepare(spark, config)
@@ -91,10 +91,10 @@ def _started(config: SourceConfig, rows: int) -> SparkSession:
 
 
 def make_catalog_folder(lake: LakeConfig) -> None:
-    """Make the folder of a SQLite catalog, which SQLite itself does not.
+    """Create the folder of a SQLite catalog, which SQLite itself does not.
 
     Raises:
-        ConfigError: it cannot be made.
+        ConfigError: it cannot be created.
     """
     if not (lake.uri or "").startswith("jdbc:sqlite:"):
         return
@@ -109,7 +109,7 @@ def make_catalog_folder(lake: LakeConfig) -> None:
 
 
 def prepare(spark: SparkSession, config: SourceConfig) -> None:
-    """Make the store and the catalog known to a running session."""
+    """Set up the store and the catalog in a running session."""
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - no public way to set it late
     for name, value in hadoop_settings(config.store).items():
         hadoop.set(name, value)
@@ -117,7 +117,7 @@ def prepare(spark: SparkSession, config: SourceConfig) -> None:
 
 
 def table_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
-    """Return a session of the same application whose settings and views are its own."""
+    """Return a session of the same application with separate settings and views."""
     session = spark.newSession()
     connect_catalog(session, config)
     return session
@@ -125,28 +125,28 @@ def table_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
 
 @contextmanager
 def set_for(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Let settings hold in a block, in a session that no other thread uses meanwhile."""
+    """Apply settings in a block, in a session that no other thread uses."""
     before = {name: session.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         session.conf.set(name, value)
     try:
         yield
     finally:
-        for name, found in before.items():
-            if found is None:
+        for name, value_before in before.items():
+            if value_before is None:
                 session.conf.unset(name)
             else:
-                session.conf.set(name, found)
+                session.conf.set(name, value_before)
 
 
 def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
-    """Set the catalog in one session and open it; the session becomes that of the thread.
+    """Configure and open the catalog in a session; the session becomes the thread's active one.
 
-    A call that goes past Spark SQL, to Iceberg's own objects, finds only a catalog that is open.
+    Calls of Iceberg's Java API, outside Spark SQL, find only an open catalog.
     """
     for name, value in catalog_settings(config).items():
         session.conf.set(name, value)
-    # A thread that has no session of its own parses by Spark's defaults, not by this session's settings: see FIXED.
+    # A thread without an active session parses with Spark's defaults, not with this session's settings: see FIXED.
     spark: Any = session
     set_active = java_classes(session).static("org.apache.spark.sql.SparkSession", "setActiveSession")
     set_active(spark._jsparkSession)  # noqa: SLF001 - no public way to it
@@ -155,18 +155,18 @@ def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
 
 
 def spark_settings(config: SourceConfig, rows: int = 0) -> dict[str, str]:
-    """Return the settings that must be known before the Java process starts; no secret is among them."""
+    """Return the settings that Java needs at its start; they contain no secret."""
     paths = session_jars(config)
     jars = [str(path) for path in paths]
     local = config.merge.spark_master.startswith("local")
-    # In one process the class path will do; a cluster has the jars sent to its executors.
+    # In one process the class path is enough; a cluster sends the jars to its executors.
     classes = {"spark.driver.extraClassPath": ":".join(jars)} if local else {"spark.jars": ",".join(jars)}
     java = java_options(config.merge, rows)
     if local:
         java += archive_options(paths)
     if JAVA_OPTIONS in config.merge.conf:
         java = [config.merge.conf[JAVA_OPTIONS]]
-    # Of two values of a property Java takes the later one.
+    # Java uses the last value of a property.
     java.insert(0, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}")
     return {
         "spark.master": config.merge.spark_master,
@@ -180,7 +180,7 @@ def spark_settings(config: SourceConfig, rows: int = 0) -> dict[str, str]:
 
 
 def session_jars(config: SourceConfig) -> list[Path]:
-    """Return the jars that a source's jobs need beside Spark's own."""
+    """Return the additional jars of a source's jobs."""
     names = ["iceberg"]
     if (config.lake.uri or "").startswith("jdbc:sqlite:"):
         names.append("sqlite")
@@ -202,13 +202,13 @@ def catalog_settings(config: SourceConfig) -> dict[str, str]:
     if _on_s3(config):
         properties |= _file_io(config.store)
     root = f"spark.sql.catalog.{lake.catalog}"
-    # A catalog that caches tables would show this job a table as it was before another job's commit.
+    # With a cache, this job would see a table without another job's commit.
     properties = {"cache-enabled": "false", **properties, **lake.properties}
     return {root: "org.apache.iceberg.spark.SparkCatalog", **{f"{root}.{k}": v for k, v in properties.items()}}
 
 
 def hadoop_settings(store: StoreConfig) -> Mapping[str, str]:
-    """Return the settings by which Spark reads batches from S3; empty for a local folder."""
+    """Return Spark's settings to read batches from S3; empty for a local folder."""
     if store.scheme != "s3":
         return {}
     settings = {
@@ -227,7 +227,7 @@ def hadoop_settings(store: StoreConfig) -> Mapping[str, str]:
 
 
 def _file_io(store: StoreConfig) -> dict[str, str]:
-    """Return how Iceberg reaches S3: as the store does, unless ``lake.properties`` says otherwise."""
+    """Return Iceberg's S3 properties: those of the store; ``lake.properties`` override them."""
     properties = {
         "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         "client.region": store.region or "us-east-1",

@@ -28,21 +28,21 @@ from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
 GOAL = 10.0
 """CPU seconds of plan and drain together, for the most tables."""
 SESSIONS = 50
-"""Statements that one session sends before the next one begins."""
+"""Tables whose statements one session sends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
-    """What one size took.
+class Run:
+    """The cost of one size.
 
     Args:
         metadata: binlog_row_metadata.
-        tables: how many.
+        tables: number of tables.
         plan: CPU seconds of the plan.
         drain: CPU seconds of the drain of its one window.
         dumps: how often the window was read.
-        connections: log-ins of plan and drain.
-        left_out: tables that are read again, because a statement gave their rows values that it does not show.
+        connections: connections of plan and drain.
+        left_out: tables that need a new snapshot, because the binlog does not have the values that a DDL statement set.
     """
 
     metadata: str
@@ -71,30 +71,30 @@ def main() -> int:
     sizes = [max(1, options.tables // part) for part in (8, 4, 2, 1)]
     load = round(os.getloadavg()[0], 2)
     with (MySqlServer if options.server == "mysql" else MariaDbServer)() as server:
-        found = list(_all(server, sizes))
+        runs = list(_all(server, sizes))
         version = f"{server.flavor} {server.version}"
-    _show(found, version)
+    _show(runs, version)
     about = {
         "tables": options.tables,
         "load_before": load,
         "runs": "1 of each size",
         "warm_up": "a window of 20 tables with the same metadata is planned and drained first, and not counted",
     }
-    save(list(_figures(found)), version, about, options.output)
+    save(list(_figures(runs)), version, about, options.output)
     return 0
 
 
-def _all(server: SqlServer, sizes: list[int]) -> Iterator[Took]:
+def _all(server: SqlServer, sizes: list[int]) -> Iterator[Run]:
     for metadata in ("FULL", "MINIMAL"):
         with row_metadata(server, metadata):
-            _one(server, metadata, 20)  # kernels and connections are warm after it
+            _one(server, metadata, 20)  # warms up kernels and connections
             for size in sizes:
-                found = _one(server, metadata, size)
-                print(f"{metadata}, {size} tables: {found.cpu:.2f} CPU s, {found.dumps} readings", flush=True)
-                yield found
+                run = _one(server, metadata, size)
+                print(f"{metadata}, {size} tables: {run.cpu:.2f} CPU s, {run.dumps} readings", flush=True)
+                yield run
 
 
-def _one(server: SqlServer, metadata: str, tables: int) -> Took:
+def _one(server: SqlServer, metadata: str, tables: int) -> Run:
     database = f"ddl_{metadata.lower()}_{tables}"
     server.execute(f"CREATE DATABASE {database}")
     with tempfile.TemporaryDirectory() as folder, _counted() as count:
@@ -110,11 +110,11 @@ def _one(server: SqlServer, metadata: str, tables: int) -> Took:
         left_out = sum(len(result.quarantined) for result in results)
         dumps, connections = count.get("binlog_dump", 0) - before, count.get("connect", 0)
     server.execute(f"DROP DATABASE {database}")
-    return Took(metadata, tables, plan, drain, dumps, connections, left_out)
+    return Run(metadata, tables, plan, drain, dumps, connections, left_out)
 
 
 def _write(server: SqlServer, database: str, tables: int) -> None:
-    """Create, fill, alter and drop tables; every other one by a statement after which it must be read again."""
+    """Create, fill, alter and drop tables; every other one by a statement after which it needs a new snapshot."""
     for first in range(0, tables, SESSIONS):
         with server.connect(database=database) as session, session.cursor() as sql:
             for n in range(first, min(tables, first + SESSIONS)):
@@ -129,13 +129,13 @@ def _write(server: SqlServer, database: str, tables: int) -> None:
 
 def _cpu(work: Callable[[], Any]) -> tuple[float, Any]:
     began = time.process_time()
-    found = work()
-    return time.process_time() - began, found
+    result = work()
+    return time.process_time() - began, result
 
 
 @contextmanager
 def _counted() -> Iterator[dict[str, int]]:
-    """Count dumps and log-ins of what is measured."""
+    """Count the dumps and connections of the product."""
     count: dict[str, int] = {}
 
     def counting(name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,21 +158,21 @@ def _counted() -> Iterator[dict[str, int]]:
             patch.stop()
 
 
-def _show(found: list[Took], version: str) -> None:
+def _show(runs: list[Run], version: str) -> None:
     console = Console(width=None if sys.stdout.isatty() else 120)
     table = Table(title=f"tables created, altered and dropped in one window, {version}")
     for heading in ("metadata", "tables", "left out", "readings", "log-ins", "plan CPU s", "drain CPU s", "ms a table"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for one in found:
-        each = f"{1000 * one.cpu / one.tables:.2f}"
-        numbers = (one.tables, one.left_out, one.dumps, one.connections)
-        table.add_row(one.metadata, *map(str, numbers), f"{one.plan:.2f}", f"{one.drain:.2f}", each)
+    for run in runs:
+        each = f"{1000 * run.cpu / run.tables:.2f}"
+        numbers = (run.tables, run.left_out, run.dumps, run.connections)
+        table.add_row(run.metadata, *map(str, numbers), f"{run.plan:.2f}", f"{run.drain:.2f}", each)
     console.print(table)
 
 
-def _figures(found: list[Took]) -> Iterator[Figure]:
+def _figures(runs: list[Run]) -> Iterator[Figure]:
     for metadata in ("FULL", "MINIMAL"):
-        mine = [one for one in found if one.metadata == metadata]
+        mine = [run for run in runs if run.metadata == metadata]
         most, half = mine[-1], mine[-2]
         name = f"{metadata}: {most.tables} tables"
         yield Figure(f"{name}, CPU", round(most.cpu, 3), "s", goal=GOAL, met=most.cpu <= GOAL)

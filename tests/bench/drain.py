@@ -1,4 +1,4 @@
-"""How fast the binlog becomes batches, beside other projects' readers and a raw copy: ``./dev bench drain``."""
+"""Speed of the drain, compared with other projects' readers and a raw copy: ``./dev bench drain``."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
 SERVERS = {"mysql": MySqlServer, "mariadb": MariaDbServer}
 SETTINGS = {"max-binlog-size": "1G"}
 WITHOUT_TLS = {"mysql": {"tls-version": ""}, "mariadb": {"ssl": "OFF", "ssl-cert": None, "ssl-key": None}}
-"""Every reader encrypts automatically when the server can: it is the server that must not."""
+"""Disables TLS at the server: every reader would use it if the server offers it."""
 READERS = {"mysqlbinlog": RAW, **{peer: peer for peer in PEERS}}
-"""What the drain can be compared with, by the names of the option."""
+"""The peers, by their names in the option."""
 _WHY = 300
-"""Characters of the reason why a reader was not measured."""
+"""Most characters of the reason why a reader was not measured."""
 
 Read = Callable[[Job], Measured]
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the command found.
+    """The results of the command.
 
     Args:
         readings: one for each workload and reader.
@@ -71,11 +71,11 @@ class Results:
 
 
 def main() -> int:
-    """Write the workloads, run the readers, print and save what they took."""
+    """Write the workloads, run the readers, print and save the results."""
     options = _options()
     console = Console(width=None if sys.stdout.isatty() else 120)
     began = time.monotonic()
-    wanted = [workload for workload in WORKLOADS if workload.name in options.workloads]
+    workloads = [workload for workload in WORKLOADS if workload.name in options.workloads]
     results = Results()
     readers = _readers(options.server, [READERS[name] for name in options.readers], results)
     load = os.getloadavg()[0]
@@ -84,14 +84,14 @@ def main() -> int:
         name = f"{server.flavor} {server.version}"
         prepare(server)
         try:
-            for workload in wanted:
+            for workload in workloads:
                 _workload(server, workload, options, console, readers, results)
         except ReaderFailed as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
     show(results.readings, results.missing, name, console)
     show_stages(results.stages, console)
-    found = [*figures(results.readings), *stage_figures(results.stages)]
+    all_figures = [*figures(results.readings), *stage_figures(results.stages)]
     about = {
         "scale": options.scale,
         "tls": options.tls,
@@ -99,9 +99,9 @@ def main() -> int:
         "runs": f"{options.runs} of each reader, the one with the least CPU counts",
         "warm_up": f"not counted: {WARM_UP}",
         "slices": _slices(results.readings),
-        "not_measured": [asdict(one) for one in results.missing],
+        "not_measured": [asdict(entry) for entry in results.missing],
     }
-    save(found, name, about, options.output, _versions(results.readings))
+    save(all_figures, name, about, options.output, _versions(results.readings))
     console.print(f"{time.monotonic() - began:.0f} s in all, load {load:.1f} before; saved as {options.output}")
     return 0
 
@@ -125,21 +125,21 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _readers(flavor: str, wanted: Sequence[str], results: Results) -> dict[str, Read]:
-    """Return the wanted readers that are on this machine or can be built; enter the others as not measured."""
+def _readers(flavor: str, names: Sequence[str], results: Results) -> dict[str, Read]:
+    """Return the named readers that are on this machine or can be built; record the others as not measured."""
     prepared: dict[str, Callable[[], Read]] = {
         RAW: lambda: partial(copy_raw, raw_program(flavor)),
         PYTHON: lambda: partial(read_in_python, PYTHON),
         GO: lambda: partial(read_with_program, GO, programs.go_mysql()),
         JAVA: lambda: partial(read_with_program, JAVA, programs.binlog_connector()),
     }
-    found: dict[str, Read] = {}
-    for reader in wanted:
+    readers: dict[str, Read] = {}
+    for reader in names:
         try:
-            found[reader] = prepared[reader]()
+            readers[reader] = prepared[reader]()
         except programs.ReaderMissing as error:
             results.missing.append(NotMeasured("all", reader, _one_line(error)))
-    return found
+    return readers
 
 
 def _workload(
@@ -153,7 +153,7 @@ def _workload(
     """Write one workload and let every reader read it.
 
     Raises:
-        ReaderFailed: the drain or the raw copy failed; of a peer it is entered as not measured.
+        ReaderFailed: the drain or the raw copy failed; a peer that fails is recorded as not measured.
     """
     began = time.monotonic()
     written = write(server, workload, options.scale)
@@ -182,23 +182,23 @@ def _one_line(error: Exception) -> str:
 
 def _slices(readings: Sequence[Reading]) -> str:
     """Return which part of each workload mysql-replication read."""
-    slices = [one for one in readings if one.reader == PYTHON]
-    parts = [f"{one.rows:,} of {one.of_rows:,} row changes of {one.workload}" for one in slices]
+    slices = [reading for reading in readings if reading.reader == PYTHON]
+    parts = [f"{part.rows:,} of {part.of_rows:,} row changes of {part.workload}" for part in slices]
     return f"{PYTHON} read {', '.join(parts) or 'nothing'}; every other reader read all"
 
 
 def _versions(readings: Sequence[Reading]) -> dict[str, str]:
-    """Return the versions of the peers that were measured and are no Python."""
+    """Return the versions of the measured peers that are not Python packages."""
     known = {GO: programs.go_mysql_version, JAVA: programs.binlog_connector_version}
-    read = {one.reader for one in readings}
+    read = {reading.reader for reading in readings}
     return {peer: version() for peer, version in known.items() if peer in read}
 
 
 def _reading(written: Written, reader: str, runs: Sequence[Measured]) -> Reading:
-    """Put the run with the least CPU, which others on the machine disturbed least, beside what was written.
+    """Make a reading of the run with the least CPU, which other processes disturbed least.
 
     Raises:
-        ReaderFailed: it read other rows than were written: what it took is worth nothing.
+        ReaderFailed: it read other rows than were written, so its times are invalid.
     """
     took = min(runs, key=lambda run: run.cpu)
     rows = written.rows if took.rows is None else took.rows

@@ -1,7 +1,7 @@
-"""What the N-th small merge of a lake table costs, against the first: ``./dev bench growth --runs 600``.
+"""Cost of the N-th small merge of a lake table, compared with the first: ``./dev bench growth --runs 600``.
 
-One table with a key, merged run after run in one Spark, so that what grows is the table's and not Java's start. Half of the changes
-update rows, the rest are new. The clock of files and snapshots is the machine's: runs that follow each other within an hour keep as
+One table with a key, merged in many runs of one Spark, so that no start of Java is measured. Half of the changes
+are updates, the others inserts. Times of files and snapshots are the machine's: runs that follow each other within an hour keep as
 many snapshots as a minute's schedule does.
 """
 
@@ -35,7 +35,7 @@ WIDTH = 60
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run cost, and what it left.
+    """The cost of one run, and the size of the table after it.
 
     Args:
         number: of the run.
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def grown(lake: Lake, folder: Path, count: int) -> list[Run]:
-    """Merge so often, and return what each run cost."""
+    """Run ``count`` merges, and return their costs."""
     schema = table("growth.orders", {"id": BIGINT, "state": TEXT})
     random, runs, java = Random(1), [], java_pid(lake.spark)
     home = folder / "warehouse" / "growth" / "orders"
@@ -135,12 +135,12 @@ def _left(lake: Lake, home: Path, name: str, number: int, seconds: float, cpu: f
 
 
 def java_pid(spark: SparkSession) -> int:
-    """Return the process in which Spark runs."""
+    """Return the id of Spark's Java process."""
     return int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds that a process has taken."""
+    """Return the CPU seconds that a process has used."""
     parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -151,18 +151,18 @@ def lines(runs: Sequence[Run]) -> list[str]:
     parts = [runs[at : at + step] for at in range(0, len(runs) - len(runs) % step, step)]
     names = [field.name for field in fields(Run)][1:]
     means = [{name: sum(getattr(run, name) for run in part) / len(part) for name in names} for part in parts]
-    found = ["| runs | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    text = ["| runs | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     for part, mean in zip(parts, means, strict=True):
         values = " | ".join(f"{mean[name]:,.3f}" if mean[name] < 10 else f"{mean[name]:,.0f}" for name in names)
-        found.append(f"| {part[0].number} to {part[-1].number} | {values} |")
+        text.append(f"| {part[0].number} to {part[-1].number} | {values} |")
     for name in names:
         most = max(mean[name] for mean in means) or 1
-        found += ["", name]
-        found += [
+        text += ["", name]
+        text += [
             f"{part[-1].number:6d} {'#' * max(1, round(WIDTH * mean[name] / most))}"
             for part, mean in zip(parts, means, strict=True)
         ]
-    return found
+    return text
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How much memory a drain takes at most: one huge transaction, and huge values: ``./dev bench memory``."""
+"""Peak memory of a drain, with one huge transaction and with huge values: ``./dev bench memory``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 from cdc_lib.model.position import Position
 from tests.bench.processes import ROOT, job_of, read_in_python
 from tests.bench.report import MEMORY_GOAL, Figure, save
-from tests.bench.workloads import DATABASE, prepare, stretch
+from tests.bench.workloads import DATABASE, binlog_range, prepare
 from tests.harness.servers import MySqlServer, SqlServer
 
 MIB = 1 << 20
@@ -25,7 +25,7 @@ _ROW = 2_000
 
 
 def main() -> int:
-    """Write both, drain each in a process of its own, print and save its peak."""
+    """Write both, drain each in its own process, print and save its peak."""
     parser = argparse.ArgumentParser(prog="./dev bench memory", description=__doc__)
     parser.add_argument("--mib", type=int, default=2048, help="size of the transaction (2048)")
     parser.add_argument(
@@ -33,7 +33,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 120)
-    found: list[Figure] = []
+    figures: list[Figure] = []
     load = round(os.getloadavg()[0], 2)
     table = Table(title="Memory of the drain at most")
     for heading in ("", "binlog MiB", "peak MiB", "goal MiB"):
@@ -48,10 +48,10 @@ def main() -> int:
             ("8 values of 64 MiB", lambda: _values(server), MEMORY_GOAL + 2 * VALUE // MIB),
         ]
         for name, work, goal in cases:
-            start, stop = stretch(server, work, one_transaction=True)
+            start, stop = binlog_range(server, work, one_transaction=True)
             peak, size = _drained(server, start, stop), _size(server, start.file) // MIB
             table.add_row(name, f"{size:,}", f"{peak:,}", f"{goal:,}")
-            found.append(Figure(f"{name}: peak memory", peak, "MiB", goal=goal, met=peak <= goal))
+            figures.append(Figure(f"{name}: peak memory", peak, "MiB", goal=goal, met=peak <= goal))
         version = f"{server.flavor} {server.version}"
     console.print(table)
     about = {
@@ -60,7 +60,7 @@ def main() -> int:
         "runs": "1 of each case",
         "warm_up": "the memory of the start is counted",
     }
-    save(found, version, about, options.output)
+    save(figures, version, about, options.output)
     return 0
 
 
@@ -68,7 +68,7 @@ def _transaction(server: SqlServer, mib: int) -> None:
     with server.connect(database=DATABASE) as session, session.cursor() as cursor:
         cursor.execute("BEGIN")
         for first in range(0, mib * MIB // _ROW, _ROWS):
-            # Random bytes: what compresses well would not fill the encoder's buffers.
+            # Random bytes: values that compress well would not fill the encoder's buffers.
             cursor.execute(
                 f"INSERT INTO big SELECT n + {first}, CONCAT(RANDOM_BYTES(1000), RANDOM_BYTES({_ROW - 1000})) FROM numbers"
             )
@@ -87,7 +87,7 @@ def _size(server: SqlServer, file: str) -> int:
 
 
 def _drained(server: SqlServer, start: Position, stop: Position) -> int:
-    """Drain the stretch and return the process's peak in MiB."""
+    """Drain a range of the binlog and return the process's peak in MiB."""
     return round((read_in_python("drain", job_of(server, start, stop)).peak_rss or 0) / MIB)
 
 

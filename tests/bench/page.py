@@ -1,4 +1,4 @@
-"""Writes ``docs/benchmarks.md`` from what the benchmarks saved under ``build/bench``: ``./dev bench page``."""
+"""Writes ``docs/benchmarks.md`` from the results of the benchmarks in ``build/bench``: ``./dev bench page``."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def page(documents: dict[str, Document]) -> str:
     """Return the page.
 
     Args:
-        documents: what the benchmarks saved, by the stems of their files.
+        documents: results of the benchmarks, by the stems of their files.
     """
     parts = [_HEAD]
     for name, command in (("drain", "./dev bench drain"), ("drain-mariadb", "./dev bench drain --server mariadb")):
@@ -74,13 +74,13 @@ def page(documents: dict[str, Document]) -> str:
     names = ("drain", *_PLAIN, "tables", *(f"lake-{name}" for name in _LAKE), "positions", "growth")
     missing = [f"`./dev bench {name.replace('lake-', 'lake ')}`" for name in names if name not in documents]
     if missing:
-        told = textwrap.fill(f"Nothing is known yet of {', '.join(missing)}.", WIDTH, break_on_hyphens=False)
-        parts.append(f"## Without figures\n\n{told}")
+        missing_text = textwrap.fill(f"Nothing is known yet of {', '.join(missing)}.", WIDTH, break_on_hyphens=False)
+        parts.append(f"## Without figures\n\n{missing_text}")
     return "\n\n".join(parts) + "\n"
 
 
 def measured(document: Document) -> str:
-    """Return how a file's figures were measured; what the file does not hold is said to be not recorded."""
+    """Return how a file's figures were measured; facts that the file lacks are named as not recorded."""
     machine = document.get("machine")
     size = f"{machine['cores']} cores, {machine['memory_gib']} GiB of memory" if machine else NOT_RECORDED
     loads = (
@@ -108,7 +108,7 @@ def _wrapped(line: str) -> str:
 
 
 def growth(document: Document) -> str:
-    """Return the section on what the N-th small merge costs."""
+    """Return the section on the cost of the N-th small merge."""
     listed, _, plots = "\n".join(document["lines"]).partition("\n\n")
     return (
         f"## The cost of the N-th merge: `{document['command']}`\n\n{measured(document)}\n\n"
@@ -166,8 +166,8 @@ def _drain(document: Document, command: str) -> str:
 
 
 def _not_measured(document: Document) -> str:
-    """Return which readers were not measured, and why; an empty line where all were."""
-    lines = [f"{one['workload']}, {one['reader']}: {one['why']}" for one in document.get("not_measured", ())]
+    """Return which readers were not measured, and why; empty if all were measured."""
+    lines = [f"{entry['workload']}, {entry['reader']}: {entry['why']}" for entry in document.get("not_measured", ())]
     return "\n".join(["", "Not measured:", "", *(_wrapped(f"* {line}") for line in lines), ""]) if lines else ""
 
 
@@ -178,8 +178,8 @@ def _row(figures: dict[str, Document], workload: str, reader: str) -> list[str]:
 
     def value(what: str, key: str = "value") -> str:
         figure = figures.get(f"{name}: {what}", {})
-        found = figure.get(key)
-        text = "" if found is None else f"{found:,.2f}" if isinstance(found, float) else f"{found:,}"
+        number = figure.get(key)
+        text = "" if number is None else f"{number:,.2f}" if isinstance(number, float) else f"{number:,}"
         return text + _between(figure, ".2f") if key == "value" else text
 
     per_cpu = "rows per CPU second"
@@ -201,7 +201,7 @@ def _between(figure: Document, form: str = "") -> str:
 
 
 def _chart(figures: dict[str, Document]) -> str:
-    """Return rows per CPU second as a multiple of mysql-replication's, in the notation that code hosts draw."""
+    """Return rows per CPU second as a multiple of mysql-replication's, as a Mermaid chart."""
     names = [w.name for w in WORKLOADS if figures.get(f"{w.name} {DRAIN}: rows per CPU second", {}).get("ratio")]
     if not names:
         return "No workload was read by both."
@@ -251,9 +251,9 @@ def _plain(title: str, command: str, document: Document) -> str:
     for figure in document["figures"]:
         goal = "" if figure["goal"] is None else f"{figure['goal']:g}"
         verdict = "" if figure["met"] is None else "met" if figure["met"] else "not met"
-        beside = f", {figure['ratio']:g} x {figure['compared_to']}" if figure["ratio"] and figure["unit"] != "x" else ""
+        ratio = f", {figure['ratio']:g} x {figure['compared_to']}" if figure["ratio"] and figure["unit"] != "x" else ""
         value = f"{figure['value']:,}{_between(figure)} {figure['unit']}".rstrip()
-        rows.append(f"| {figure['name']} | {value}{beside} | {goal} | {verdict} |")
+        rows.append(f"| {figure['name']} | {value}{ratio} | {goal} | {verdict} |")
     table = f"| | | goal | |\n|---|--:|--:|---|\n{chr(10).join(rows)}"
     return f"## {title}: `{command}`\n\n{measured(document)}\n\n{table}"
 
@@ -288,8 +288,8 @@ def _positions(document: Document) -> str:
         first, *others = columns
         rows = [f"| {heading} | {' | '.join(columns.values())} |", f"|---|{'--:|' * len(columns)}"]
         for what in [name.removesuffix(first) for name in figures if name.startswith(begin) and name.endswith(first)]:
-            found = [figures[what + column] for column in (first, *others)]
-            cells = [f"{figure['value']:,}{_between(figure)}" for figure in found]
+            values = [figures[what + column] for column in (first, *others)]
+            cells = [f"{figure['value']:,}{_between(figure)}" for figure in values]
             rows.append(f"| {what.removeprefix(begin)} | {' | '.join(cells)} |")
         return "\n".join(rows)
 

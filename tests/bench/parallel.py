@@ -1,4 +1,4 @@
-"""A backlog of eight windows drained by one process, and by two side by side: ``./dev bench parallel``."""
+"""A backlog of eight windows, drained by one process and by two processes in parallel: ``./dev bench parallel``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rich.table import Table
 from tests.bench.processes import ROOT, job_of
 from tests.bench.readers import Job, cpu_now, drain_all
 from tests.bench.report import Figure, save
-from tests.bench.workloads import WORKLOADS, prepare, stretch
+from tests.bench.workloads import WORKLOADS, binlog_range, prepare
 from tests.harness.servers import MySqlServer
 
 WINDOWS = 8
 GOAL = 1.7
-"""Speed of two processes as a multiple of one's, where neither the server nor the number of cores is the limit."""
+"""Speed of two processes as a multiple of one's, if neither the server nor the number of cores is the limit."""
 
 
 def main() -> int:
@@ -37,9 +37,9 @@ def main() -> int:
         workload = WORKLOADS[0]
         for statement in workload.tables:
             server.execute(statement, database="bench")
-        warm = stretch(server, lambda: workload.run(server, 1000))
-        stretches = [stretch(server, lambda: workload.run(server, options.rows)) for _ in range(WINDOWS)]
-        jobs = [job_of(server, start, stop, warm) for start, stop in stretches]
+        warm = binlog_range(server, lambda: workload.run(server, 1000))
+        ranges = [binlog_range(server, lambda: workload.run(server, options.rows)) for _ in range(WINDOWS)]
+        jobs = [job_of(server, start, stop, warm) for start, stop in ranges]
         took = {processes: _run(jobs, processes) for processes in (1, 2)}
         version = f"{server.flavor} {server.version}"
     ratio = took[1][0] / took[2][0]
@@ -50,7 +50,7 @@ def main() -> int:
         table.add_row(str(processes), f"{wall:.2f}", f"{cpu:.2f}", f"{cpu / wall:.2f}", f"{took[1][0] / wall:.2f}")
     console.print(table)
     console.print(f"goal: {GOAL} where a core is free for each; one process decodes and encodes on threads of its own.")
-    found = [
+    figures = [
         *(Figure(f"{n} processes: wall", round(wall, 3), "s") for n, (wall, _) in took.items()),
         Figure("speed of two processes", round(ratio, 2), "x", "one process", round(ratio, 2), GOAL, ratio >= GOAL),
     ]
@@ -60,12 +60,12 @@ def main() -> int:
         "runs": "1 each way",
         "warm_up": "each process drains a small window of the same table first, which is not counted",
     }
-    save(found, version, about, options.output)
+    save(figures, version, about, options.output)
     return 0
 
 
 def _run(jobs: list[Job], processes: int) -> tuple[float, float]:
-    """Return seconds on the clock, and of CPU of all processes together, from when all are ready."""
+    """Return wall seconds and CPU seconds of all processes together, from when all are ready."""
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(processes + 1)
     used = context.Queue()

@@ -1,4 +1,4 @@
-"""Finding places over a hundred binlog files, and moving a cursor in each of its homes: ``./dev bench positions``."""
+"""Finding positions in a hundred binlog files, and moving a cursor in each kind of store: ``./dev bench positions``."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.store.periodic import PeriodicCursorStore
 from tests.bench.processes import ROOT, copy_raw, job_of, raw_program
 from tests.bench.report import RAW, Figure, save, spread
-from tests.bench.workloads import DATABASE, WORKLOADS, prepare, stretch
+from tests.bench.workloads import DATABASE, WORKLOADS, binlog_range, prepare
 from tests.harness.memory_cursors import MemoryCursorStore
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.stores import options as s3_options
 
 RUNS = 3
-"""Each search, and the raw copy, is done so often; the fastest counts."""
+"""Runs of each search and of the raw copy; the fastest counts."""
 _WARM_ACKS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One search: what was looked for, and what it cost.
+class SearchRun:
+    """One search and its cost.
 
     Args:
-        what: for people.
-        heads: files of which the first events were read.
+        what: title of the search.
+        heads: files whose first events were read.
         walks: walks over events, headers only.
         bytes: received in both, the protocol's own included.
-        wall: seconds on the clock, connections included.
-        at: the place.
-        runs: seconds on the clock of every run.
+        wall: wall seconds, with connections.
+        at: the position that was found.
+        runs: wall seconds of every run.
     """
 
     what: str
@@ -74,12 +74,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Binlog:
-    """What was written to be searched.
+    """The binlog that is searched.
 
     Args:
-        facts: of the server when all was written.
-        files: how many binlog files.
-        large: both ends of the large one.
+        facts: of the server after all files were written.
+        files: number of binlog files.
+        large: start and end of the large file.
         half_way: GTIDs that were executed when half of the files were written.
         after: a time between the large file's last commit and the next file.
         last: a time before the newest file's only commit.
@@ -89,7 +89,7 @@ class Binlog:
     files: int
     large: tuple[Position, Position]
     half_way: str
-    behind: datetime
+    after: datetime
     last: datetime
 
 
@@ -104,10 +104,10 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 120)
     load = round(os.getloadavg()[0], 2)
     with MySqlServer(settings={"max-binlog-size": "1G", "tls-version": ""}) as server:
-        found, raw, size = _searches(server, options.files, options.rows)
+        searches, raw, size = _searches(server, options.files, options.rows)
         version = f"{server.flavor} {server.version}"
     acks = _acks(options.acks)
-    _show(found, raw, size, acks, console)
+    _show(searches, raw, size, acks, console)
     about = {
         "files": options.files,
         "rows": options.rows,
@@ -116,35 +116,35 @@ def main() -> int:
         "runs": f"{RUNS} of each search and of the raw copy, the fastest counts; of the acks all count",
         "warm_up": f"one search, and {_WARM_ACKS} acks in each home, are not counted",
     }
-    save([*_search_figures(found, raw, size), *_ack_figures(acks)], version, about, options.output)
+    save([*_search_figures(searches, raw, size), *_ack_figures(acks)], version, about, options.output)
     return 0
 
 
 # --- searching
 
 
-def _searches(server: MySqlServer, files: int, rows: int) -> tuple[list[Found], float, int]:
+def _searches(server: MySqlServer, files: int, rows: int) -> tuple[list[SearchRun], float, int]:
     """Return the searches, the seconds of a raw copy of the large file, and its bytes."""
     config = ServerConfig(host=server.host, port=server.port, user=server.cdc_user, password_env="UNUSED")
     credentials = Credentials(server.cdc_user, server.cdc_password)
     written = _write(server, files, rows, config, credentials)
     start, stop = written.large
     flavor = written.facts.identity.flavor
-    wanted: list[tuple[str, Callable[[BinlogSearch], BinlogCheckpoint]]] = [
+    searches: list[tuple[str, Callable[[BinlogSearch], BinlogCheckpoint]]] = [
         ("position, end of the large file", lambda seeker: seeker.at(stop)),
         ("GTIDs, half of the files", lambda seeker: seeker.by_gtid(GtidSet.parse(flavor, written.half_way))),
-        ("time, after the large file", lambda seeker: seeker.by_time(written.behind)),
+        ("time, after the large file", lambda seeker: seeker.by_time(written.after)),
         ("time, newest file", lambda seeker: seeker.by_time(written.last)),
     ]
     _search(written, config, credentials, "warm-up", lambda seeker: seeker.first())
-    found = [_search(written, config, credentials, what, how) for what, how in wanted]
+    runs = [_search(written, config, credentials, what, how) for what, how in searches]
     job = job_of(server, start, stop)
     copies = [copy_raw(raw_program(job.flavor), job) for _ in range(RUNS)]
-    return found, min(copy.wall for copy in copies), stop.offset
+    return runs, min(copy.wall for copy in copies), stop.offset
 
 
 def _write(server: MySqlServer, files: int, rows: int, config: ServerConfig, credentials: Credentials) -> Binlog:
-    """Write half of the files, the large one, and the other half; the newest holds one transaction a while later."""
+    """Write half of the files, the large one, and the other half; the newest has one transaction, some seconds later."""
     prepare(server)
     workload = WORKLOADS[1]
     for statement in workload.tables:
@@ -154,8 +154,8 @@ def _write(server: MySqlServer, files: int, rows: int, config: ServerConfig, cre
     large_at = files // 2
     _small(server, large_at - _files(server))
     half_way = str(server.execute("SELECT @@GLOBAL.gtid_executed")[0][0]).replace("\n", "")
-    large = stretch(server, lambda: workload.run(server, rows))
-    behind = _later(server)
+    large = binlog_range(server, lambda: workload.run(server, rows))
+    after = _later(server)
     _small(server, files - 1 - _files(server))
     last = _later(server)
     _small(server, 1)
@@ -164,7 +164,7 @@ def _write(server: MySqlServer, files: int, rows: int, config: ServerConfig, cre
         facts = read_facts(connection, config)
     finally:
         connection.close()
-    return Binlog(facts, len(facts.files), large, half_way, behind, last)
+    return Binlog(facts, len(facts.files), large, half_way, after, last)
 
 
 def _small(server: MySqlServer, files: int) -> None:
@@ -178,7 +178,7 @@ def _files(server: MySqlServer) -> int:
 
 
 def _later(server: MySqlServer) -> datetime:
-    """Return a whole second that lies after all that is written and before all that follows; heads tell no less."""
+    """Return a whole second between the previous and the next events; the times of file heads have no fractions."""
     time.sleep(2.1)
     at = server.execute("SELECT UNIX_TIMESTAMP()")[0][0]
     time.sleep(1.1)
@@ -191,8 +191,8 @@ def _search(
     credentials: Credentials,
     what: str,
     how: Callable[[BinlogSearch], BinlogCheckpoint],
-) -> Found:
-    """Search a few times, each with nothing remembered, and return the fastest."""
+) -> SearchRun:
+    """Search several times without a cache, and return the fastest run."""
     runs = []
     for _ in range(RUNS):
         dumps: Counter[str] = Counter()
@@ -200,12 +200,12 @@ def _search(
             began = time.perf_counter()
             place = how(BinlogSearch("bench", config, credentials, written.facts))
             wall = time.perf_counter() - began
-        runs.append(Found(what, dumps["header"], dumps["walk"], dumps["bytes"], wall, place.position))
+        runs.append(SearchRun(what, dumps["header"], dumps["walk"], dumps["bytes"], wall, place.position))
     return replace(min(runs, key=lambda run: run.wall), runs=tuple(run.wall for run in runs))
 
 
 def _counted(dumps: Counter[str]) -> Callable[..., ServerStream]:
-    """Return what opens streams and counts them by their purpose, and the bytes that come."""
+    """Return a function that opens streams, and counts them by their purpose and their bytes."""
 
     def opened(*arguments: Any) -> ServerStream:
         dumps[arguments[-1]] += 1
@@ -261,18 +261,18 @@ def _percentiles(seconds: list[float]) -> tuple[float, float]:
     return cuts[49] * 1e3, cuts[98] * 1e3
 
 
-# --- telling
+# --- output
 
 
-def _search_figures(found: list[Found], raw: float, size: int) -> list[Figure]:
+def _search_figures(searches: list[SearchRun], raw: float, size: int) -> list[Figure]:
     figures = []
-    for one in found:
+    for search in searches:
         figures += [
-            Figure(f"{one.what}: file heads read", one.heads, "files"),
-            Figure(f"{one.what}: bytes scanned", round(one.bytes / 1e6, 2), "MB"),
-            Figure(f"{one.what}: wall", round(one.wall, 3), "s", spread=spread(one.runs)),
+            Figure(f"{search.what}: file heads read", search.heads, "files"),
+            Figure(f"{search.what}: bytes scanned", round(search.bytes / 1e6, 2), "MB"),
+            Figure(f"{search.what}: wall", round(search.wall, 3), "s", spread=spread(search.runs)),
         ]
-    rate, raw_rate = size / found[0].wall / 1e6, size / raw / 1e6
+    rate, raw_rate = size / searches[0].wall / 1e6, size / raw / 1e6
     return [
         *figures,
         Figure("the large file", round(size / 1e6, 1), "MB"),
@@ -293,15 +293,21 @@ def _ack_figures(acks: dict[str, list[float]]) -> list[Figure]:
     return figures
 
 
-def _show(found: list[Found], raw: float, size: int, acks: dict[str, list[float]], console: Console) -> None:
+def _show(searches: list[SearchRun], raw: float, size: int, acks: dict[str, list[float]], console: Console) -> None:
     table = Table(title="Searches")
     for heading in ("what", "heads", "walks", "MB", "wall s", "found at"):
         table.add_column(heading, justify="left" if heading == "what" else "right", no_wrap=True)
-    for one in found:
-        cells = (str(one.heads), str(one.walks), f"{one.bytes / 1e6:.2f}", f"{one.wall:.3f}", str(one.at))
-        table.add_row(one.what, *cells)
+    for search in searches:
+        cells = (
+            str(search.heads),
+            str(search.walks),
+            f"{search.bytes / 1e6:.2f}",
+            f"{search.wall:.3f}",
+            str(search.at),
+        )
+        table.add_row(search.what, *cells)
     console.print(table)
-    rate, raw_rate = size / found[0].wall / 1e6, size / raw / 1e6
+    rate, raw_rate = size / searches[0].wall / 1e6, size / raw / 1e6
     console.print(f"large file: {size / 1e6:.1f} MB, walked at {rate:.0f} MB/s, {RAW} {raw_rate:.0f} MB/s")
     table = Table(title="Acks")
     for heading in ("home", "p50 ms", "p99 ms"):

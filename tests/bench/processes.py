@@ -1,4 +1,4 @@
-"""Runs each reader in a process of its own and takes what the operating system says it used."""
+"""Runs each reader in its own process, and measures it with the operating system's figures."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.harness.servers import SqlServer, mysql_packages
 
 ROOT = Path(__file__).parents[2]
 _LONGEST = 1200
-"""Seconds that a reader may take: one that waits for an event that never comes ends too."""
+"""Timeout of a reader in seconds, for one that waits for an event that never comes."""
 
 
 class ReaderFailed(Exception):
-    """A reader ended badly, or read something else than was written."""
+    """A reader failed, or read other rows than were written."""
 
 
 def job_of(
@@ -35,13 +35,13 @@ def job_of(
     *,
     tls: bool = False,
 ) -> Job:
-    """Return what a reader is to read: a stretch of a server's binlog, after a small one to warm up with.
+    """Return the job of a reader: a range of a server's binlog, and a small one to warm up with.
 
     Args:
         server: to read.
-        start: of the stretch.
-        stop: of the stretch.
-        warm: both ends of the small one; nothing is read without it.
+        start: of the range.
+        stop: of the range.
+        warm: start and end of the warm-up; None for no warm-up.
         rows: stop after this many row changes.
         tls: whether the server encrypts.
     """
@@ -66,7 +66,7 @@ def read_in_python(reader: str, job: Job) -> Measured:
     """Run one of ``readers.READERS``.
 
     Raises:
-        ReaderFailed: it did not end well; the message holds what it said.
+        ReaderFailed: it failed; the message has its output.
     """
     return _read(reader, [sys.executable, "-m", "tests.bench.readers", reader, job.text()])
 
@@ -76,11 +76,11 @@ def read_with_program(reader: str, program: Sequence[str], job: Job) -> Measured
 
     Args:
         reader: its name, for messages.
-        program: what starts it.
-        job: what it reads.
+        program: its command.
+        job: the range that it reads.
 
     Raises:
-        ReaderFailed: it did not end well; the message holds what it said.
+        ReaderFailed: it failed; the message has its output.
     """
     options = {
         "flavor": job.flavor,
@@ -109,7 +109,7 @@ def _read(reader: str, command: Sequence[str]) -> Measured:
 
 
 def raw_program(flavor: str) -> list[str]:
-    """Return what copies a binlog file. MySQL's program cannot log in to MariaDB, and MariaDB's is not always there.
+    """Return the program that copies a binlog file. MySQL's cannot log in to MariaDB, and MariaDB's is not always installed.
 
     Raises:
         ReaderMissing: MariaDB's is not on PATH.
@@ -127,10 +127,10 @@ def copy_raw(program: Sequence[str], job: Job) -> Measured:
 
     Args:
         program: what ``raw_program`` returned.
-        job: which file.
+        job: names the file.
 
     Raises:
-        ReaderFailed: it did not end well, or copied less.
+        ReaderFailed: it failed, or copied less.
     """
     with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder:
         command = [
@@ -146,13 +146,13 @@ def copy_raw(program: Sequence[str], job: Job) -> Measured:
             job.file,
         ]
         began = time.perf_counter()
-        with tempfile.TemporaryFile() as said:
-            child = subprocess.Popen(command, stdout=said, stderr=said)
+        with tempfile.TemporaryFile() as output:
+            child = subprocess.Popen(command, stdout=output, stderr=output)
             _, status, usage = os.wait4(child.pid, 0)
             wall = time.perf_counter() - began
             child.returncode = os.waitstatus_to_exitcode(status)
-            said.seek(0)
-            text = said.read().decode(errors="replace").strip()
+            output.seek(0)
+            text = output.read().decode(errors="replace").strip()
         copied = sum(path.stat().st_size for path in Path(folder).iterdir())
     if child.returncode != 0 or copied < job.stop:
         raise ReaderFailed(f"mysqlbinlog copied {copied} of {job.stop} bytes: {text[-2000:]}")

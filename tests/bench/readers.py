@@ -1,8 +1,8 @@
-"""The readers that are measured, each in a process of its own: ``python -m tests.bench.readers drain '{...}'``.
+"""The readers that are measured, each in its own process: ``python -m tests.bench.readers drain '{...}'``.
 
-The process says on its last line what it took. Starting Python and importing are counted apart (``start_cpu``): they are the
+The process prints its figures in its last line. The CPU of Python's start and imports is separate (``start_cpu``): it is the
 same for one row and for a million. The drain first reads a small window of the same table, so that numba's compiled kernels
-are loaded from its cache, or compiled into it on a new machine; that belongs to the start too.
+are loaded from its cache, or compiled on a new machine; that counts as start too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a reader is to read, as it goes to its process.
+    """What a reader reads; sent to its process as JSON.
 
     Args:
         flavor: of the server.
@@ -32,9 +32,9 @@ class Job:
         stop: offset after its last event.
         rows: stop after this many row changes; only mysql-replication does.
         warm_file: binlog file to warm up with.
-        warm_stop: offset after its last event.
-        stop_file: binlog file of ``stop``, when it is not ``file``.
-        tls: whether the server encrypts; the readers in Python look for themselves.
+        warm_stop: offset after the last event of the warm-up.
+        stop_file: binlog file of ``stop``, if it is not ``file``.
+        tls: whether the server offers TLS; the readers in Python detect it.
     """
 
     flavor: str
@@ -58,16 +58,16 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What reading took.
+    """The cost of reading.
 
     Args:
         rows: row changes read; None for a reader that does not look into events.
-        wall: seconds on the clock.
+        wall: wall seconds.
         cpu: seconds of CPU, user and system, of all threads.
-        peak_rss: bytes of memory at most; None where it is not known.
-        start_cpu: seconds of CPU before: Python, imports, warming up.
+        peak_rss: peak memory in bytes; None if it is not known.
+        start_cpu: seconds of CPU before: Python, imports, warm-up.
         written: bytes written; None for a reader that writes nothing.
-        stages: seconds of CPU by stage, when they were asked for.
+        stages: seconds of CPU by stage, if requested.
     """
 
     rows: int | None
@@ -98,7 +98,7 @@ def _measure(work: Callable[[], tuple[int, int | None]]) -> Measured:
 
 
 def _peak_rss() -> int | None:
-    """Return the kernel's high-water mark; ``ru_maxrss`` would begin with the size of the process that started this one."""
+    """Return the kernel's high-water mark; ``ru_maxrss`` would start with the size of the parent process."""
     status = Path("/proc/self/status")
     if not status.exists():
         return None
@@ -153,7 +153,7 @@ def drain_all(jobs: Sequence[Job], warmed: Callable[[], None]) -> Measured:
 
 
 def drain_by_stages(job: Job) -> Measured:
-    """Drain it and tell where the CPU seconds went; looking at the clocks takes a few of them."""
+    """Drain the window and return the CPU seconds of each stage; reading the clocks takes some of them."""
     from tests.bench.stages import REST, Stages
 
     stages = Stages()
@@ -163,7 +163,7 @@ def drain_by_stages(job: Job) -> Measured:
 
 
 def mysql_replication(job: Job) -> Measured:
-    """Read the values of every row with BinLogStreamReader, from the same position, and do nothing with them."""
+    """Read the values of every row with BinLogStreamReader, from the same position, and discard them."""
     from pymysqlreplication import BinLogStreamReader
     from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 

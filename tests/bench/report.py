@@ -1,4 +1,4 @@
-"""What was measured, as a table for people and as ``build/bench/drain.json`` for machines."""
+"""The results as a printed table and as ``build/bench/drain.json``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PEERS = (PYTHON, GO, JAVA)
 GOAL = 55.0
 """Rows per CPU second, as a multiple of mysql-replication's, on the workloads with one table."""
 MEMORY_GOAL = 768
-"""MiB of memory at most."""
+"""Most MiB of memory."""
 ROOT = Path(__file__).parents[2]
 WARM_UP = (
     "the start of each process; the drain and go-mysql read a small window of the same table before, and "
@@ -43,12 +43,12 @@ class Reading:
     Args:
         workload: its name.
         reader: which one.
-        wall_goal: least speed on the clock, as a part of that of a raw copy.
-        rows: row changes that it went over; for mysql-replication those of its slice.
+        wall_goal: least wall speed, as a part of the raw copy's.
+        rows: row changes that it read; for mysql-replication those of its slice.
         of_rows: row changes of the workload.
-        bytes: bytes of binlog that it went over; those of a slice in proportion.
-        took: what the run took that counts.
-        runs: all runs, the one that counts among them.
+        bytes: bytes of binlog that it read; for a slice in proportion.
+        took: cost of the run that counts.
+        runs: costs of all runs, with the one that counts.
     """
 
     workload: str
@@ -67,13 +67,13 @@ class Reading:
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes of binlog a second on the clock."""
+        """Bytes of binlog a wall second."""
         return self.bytes / max(self.took.wall, 1e-6)
 
 
 @dataclass(frozen=True, slots=True)
 class NotMeasured:
-    """A reader that was to be measured, and was not.
+    """A reader that could not be measured.
 
     Args:
         workload: its name; ``all`` for a reader that is not on the machine.
@@ -88,7 +88,7 @@ class NotMeasured:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number, and what it is held against.
+    """One number, and what it is compared with.
 
     Args:
         name: what was measured.
@@ -96,7 +96,7 @@ class Figure:
         unit: of the value.
         compared_to: what the ratio compares with, measured in the same run of the command.
         ratio: the value as a multiple of that.
-        goal: what the project wants, a target of its own.
+        goal: the project's target.
         met: whether the value, or the ratio, reaches the goal.
         spread: the least and the largest value over all runs; None where there was one run.
     """
@@ -112,14 +112,14 @@ class Figure:
 
 
 def spread(values: Iterable[float], digits: int = 3) -> tuple[float, float] | None:
-    """Return the least and the largest of several runs; None of a single one."""
-    found = sorted(values)
-    return (round(found[0], digits or None), round(found[-1], digits or None)) if len(found) > 1 else None
+    """Return the least and the largest of several runs; None for a single run."""
+    ordered = sorted(values)
+    return (round(ordered[0], digits or None), round(ordered[-1], digits or None)) if len(ordered) > 1 else None
 
 
 def figures(readings: Sequence[Reading]) -> list[Figure]:
-    """Return every number of the table, with the goal where there is one."""
-    found: list[Figure] = []
+    """Return every number of the table, with its goal if it has one."""
+    numbers: list[Figure] = []
     for reading in readings:
         peer = _other(readings, reading, PYTHON)
         raw = _other(readings, reading, RAW)
@@ -129,15 +129,15 @@ def figures(readings: Sequence[Reading]) -> list[Figure]:
         if reading.reader != RAW:
             ratio = reading.rows_per_cpu / peer.rows_per_cpu if is_drain and peer else None
             goal = GOAL if ratio is not None and reading.workload in ("W1", "W2", "W3") else None
-            found.append(
+            numbers.append(
                 Figure(
                     f"{name}: rows per CPU second", round(reading.rows_per_cpu), "rows/s",
                     PYTHON if ratio else None, _rounded(ratio), goal, ratio >= GOAL if ratio and goal else None,
                 )
             )  # fmt: skip
         if is_drain:
-            found += _beside_others(readings, reading)
-        found += [
+            numbers += _compared_with_others(readings, reading)
+        numbers += [
             _wall(name, reading, raw if is_drain else None),
             Figure(f"{name}: CPU", round(took.cpu, 3), "s", spread=spread(run.cpu for run in reading.runs)),
             Figure(f"{name}: start-up CPU", round(took.start_cpu, 3), "s"),
@@ -147,8 +147,8 @@ def figures(readings: Sequence[Reading]) -> list[Figure]:
         if took.peak_rss is not None:
             mib = round(took.peak_rss / 2**20)
             goal = MEMORY_GOAL if is_drain else None
-            found.append(Figure(f"{name}: peak memory", mib, "MiB", goal=goal, met=mib <= goal if goal else None))
-    return found
+            numbers.append(Figure(f"{name}: peak memory", mib, "MiB", goal=goal, met=mib <= goal if goal else None))
+    return numbers
 
 
 def comparison(workload: str, peer: str) -> str:
@@ -157,8 +157,8 @@ def comparison(workload: str, peer: str) -> str:
     return name if peer == PYTHON else f"{name}, beside {peer}"
 
 
-def _beside_others(readings: Sequence[Reading], drain: Reading) -> list[Figure]:
-    """Return the drain's rows per CPU second once more for each peer but the one that the goal is about."""
+def _compared_with_others(readings: Sequence[Reading], drain: Reading) -> list[Figure]:
+    """Return the drain's rows per CPU second compared with each peer, except the peer of the goal."""
     value = drain.rows_per_cpu
     return [
         Figure(comparison(drain.workload, peer), round(value), "rows/s", peer, _rounded(value / other.rows_per_cpu))
@@ -177,7 +177,7 @@ def stage_figures(stages: Mapping[str, Mapping[str, float]]) -> list[Figure]:
 
 
 def show_stages(stages: Mapping[str, Mapping[str, float]], console: Console) -> None:
-    """Print where the CPU seconds of the drain go."""
+    """Print the CPU seconds of the drain by stage."""
     table = Table(title="CPU seconds of the drain, by stage")
     table.add_column("", no_wrap=True)
     for stage in STAGES:
@@ -189,7 +189,7 @@ def show_stages(stages: Mapping[str, Mapping[str, float]], console: Console) -> 
 
 
 def _wall(name: str, reading: Reading, raw: Reading | None) -> Figure:
-    """Seconds on the clock; for the drain its speed as a part of the raw copy's."""
+    """Wall seconds; for the drain also its speed as a part of the raw copy's."""
     wall = round(reading.took.wall, 3)
     between = spread(run.wall for run in reading.runs)
     if raw is None:
@@ -232,8 +232,8 @@ def show(readings: Sequence[Reading], missing: Sequence[NotMeasured], server: st
         before = reading.workload
         table.add_row(reading.workload if first else "", *_cells(readings, reading))
     console.print(table)
-    for one in missing:
-        console.print(f"not measured: {one.workload}, {one.reader}: {one.why}", highlight=False, markup=False)
+    for entry in missing:
+        console.print(f"not measured: {entry.workload}, {entry.reader}: {entry.why}", highlight=False, markup=False)
     console.print(_notes(readings), highlight=False)
 
 
@@ -269,14 +269,14 @@ def _notes(readings: Sequence[Reading]) -> str:
 
 
 def command() -> str:
-    """Return the command that runs now, as people type it."""
+    """Return the running command as a user types it."""
     spec = sys.modules["__main__"].__spec__
     module = "" if spec is None else spec.name.removeprefix("tests.bench.").removesuffix(".__main__")
     return " ".join(["./dev bench", module.replace("_", "-"), *sys.argv[1:]])
 
 
 def about_the_run(server: str) -> dict[str, Any]:
-    """Return command, date, commit, machine and versions, which every file of results holds."""
+    """Return command, date, commit, machine and versions, which every file of results has."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "command": command(),
@@ -293,7 +293,7 @@ def about_the_run(server: str) -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """Return the commit of the checkout, with ``-dirty`` where files were changed; None where git does not tell it."""
+    """Return the commit of the checkout, with ``-dirty`` if files were changed; None if git does not know it."""
     asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     try:
         done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -309,15 +309,15 @@ def save(
     path: Path,
     versions: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the file; a folder that is not there is made.
+    """Write the file of results; make its folder if it does not exist.
 
     Args:
         figures: what was measured.
         server: the database server's name and version.
-        about: what else the page says: ``load_before``, and in words ``runs`` (how many, and which of them counts), ``warm_up``
-            (what is done before and not counted) and ``slices`` (what a reader reads only a part of).
+        about: other facts for the page: ``load_before``, and as text ``runs`` (how many, and which of them counts), ``warm_up``
+            (what is not counted) and ``slices`` (the workloads of which a reader reads only a part).
         path: of the file.
-        versions: of what was measured beside Python's packages, by name.
+        versions: of measured programs that are not Python packages, by name.
     """
     run = about_the_run(server)
     document = {

@@ -1,4 +1,4 @@
-"""Rows read back by their keys: how many a second, on the clock and of this process's processor time: ``./dev bench reselect``."""
+"""Speed of re-selecting rows by their keys, in wall seconds and CPU seconds of this process: ``./dev bench reselect``."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _ROW = "a BIGINT, b VARCHAR(40), c DECIMAL(12,2), d DATETIME(6), e TEXT"
 def main() -> int:
     """Fill the tables, look rows up, print and save."""
     parser = argparse.ArgumentParser(prog="./dev bench reselect", description=__doc__)
-    parser.add_argument("--rows", type=int, default=400_000, help="rows of each table; every second one is looked up")
+    parser.add_argument("--rows", type=int, default=400_000, help="rows of each table; every second row is re-selected")
     parser.add_argument("--server", choices=["mysql", "mariadb"], default="mysql")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "reselect.json", help="the file")
     options = parser.parse_args()
     load = round(os.getloadavg()[0], 2)
-    # With GTIDs the low watermark is exact; without them it waits for some seconds first, once a read.
+    # With GTIDs the low watermark is exact; without them each read first waits some seconds.
     gtids = {"gtid-mode": "ON", "enforce-gtid-consistency": "ON"}
     with MySqlServer(settings=gtids) if options.server == "mysql" else MariaDbServer() as server:
         version = f"{server.flavor} {server.version}"
@@ -63,13 +63,13 @@ def _measured(server: SqlServer, name: str, rows: int) -> list[Figure]:
     server.execute("CREATE DATABASE bench")
     server.execute(f"CREATE TABLE t ({_TABLES[name]}, {_ROW})", database="bench")
     key = "id, other" if name == "one integer" else "name, id"
-    own = "n, n" if name == "one integer" else "CONCAT('name ', n), n"
+    values = "n, n" if name == "one integer" else "CONCAT('name ', n), n"
     digit = "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5"
     digit += " UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)"
     numbers = ", ".join(f"{digit} d{i}" for i in range(len(str(rows))))
     number = " + ".join(f"d{i}.d * {10**i}" for i in range(len(str(rows))))
     server.execute(
-        f"INSERT INTO t ({key}, a, b, c, d, e) SELECT {own}, n * 3, CONCAT('b', n), n / 7, NOW(6), REPEAT('x', n % 200)"
+        f"INSERT INTO t ({key}, a, b, c, d, e) SELECT {values}, n * 3, CONCAT('b', n), n / 7, NOW(6), REPEAT('x', n % 200)"
         f" FROM (SELECT {number} AS n FROM {numbers}) AS s WHERE n < {rows}",
         database="bench",
     )
@@ -116,10 +116,10 @@ def _run(server: SqlServer, folder: Path, keys: pa.Table) -> tuple[float, float]
         raise AssertionError("bench.t")
     reader = Reselector(config, credentials, LocalStore(folder / "store"), identity, 1)
     began, used = time.perf_counter(), time.process_time()
-    found = reader.read(schema, keys, Point(1, 0, 0))
+    result = reader.read(schema, keys, Point(1, 0, 0))
     took = time.perf_counter() - began, time.process_time() - used
-    if not isinstance(found, Reread) or (found.rows, found.missing) != (keys.num_rows, 0):
-        raise AssertionError(found)
+    if not isinstance(result, Reread) or (result.rows, result.missing) != (keys.num_rows, 0):
+        raise AssertionError(result)
     return took
 
 

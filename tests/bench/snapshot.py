@@ -1,4 +1,4 @@
-"""Two tables read by SELECT, by one process and by two at once, beside MySQL's client that throws rows away: ``./dev bench snapshot``."""
+"""Snapshots of two tables by one process and by two, compared with MySQL's client, which discards the rows: ``./dev bench snapshot``."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.bench.workloads import DATABASE, WORKLOADS, prepare
 from tests.harness.servers import MySqlServer, SqlServer, mysql_packages
 
 GOAL = 0.7
-"""Part of the rows a second that MySQL's client takes from the server."""
+"""Rows a second, as a part of those of MySQL's client."""
 
 
 def main() -> int:
-    """Fill the tables, read them each way, print and save."""
+    """Fill the tables, read them in each way, print and save."""
     parser = argparse.ArgumentParser(prog="./dev bench snapshot", description=__doc__)
     parser.add_argument("--rows", type=int, default=500_000, help="of each of the two tables (500000)")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "snapshot.json", help="the file")
@@ -65,7 +65,7 @@ def main() -> int:
 def _figure(
     rows: int, who: str, took: Sequence[float], client: float | None = None, goal: float | None = None
 ) -> Figure:
-    """Return the rows a second of the fastest run, beside the client's where its seconds are given."""
+    """Return the rows a second of the fastest run, compared with the client's if its seconds are given."""
     speed, between = round(rows / min(took)), spread((rows / each for each in took), 0)
     name = f"{rows:,} rows, {who}: rows a second"
     if client is None:
@@ -76,7 +76,7 @@ def _figure(
 
 
 def _client(server: SqlServer) -> float:
-    """Return the seconds in which MySQL's client reads both tables, its start counted in."""
+    """Return the seconds in which MySQL's client starts and reads both tables."""
     command = [
         *mysql_packages.command("mysql"),
         *("--no-defaults", "--quick", "--batch", f"--host={server.host}", f"--port={server.port}", "--user=root"),
@@ -94,13 +94,13 @@ def _drain(server: SqlServer, processes: int) -> float:
         folder = Path(name)
         tables = [f"{DATABASE}.mixed", f"{DATABASE}.second"]
         source_file(folder, server, f"{DATABASE}.*", start="snapshot")
-        # The table of numbers is not counted; it makes each process ready.
+        # The table of numbers is not counted; it warms up each process.
         units = _pipeline(folder, server.cdc_user, server.cdc_password).plan(by="bench")
         ready = context.Barrier(processes + 1)
         shares = [tables[number::processes] for number in range(processes)]
         workers = [
-            context.Process(target=_work, args=(folder, server.cdc_user, server.cdc_password, share, ready))
-            for share in shares
+            context.Process(target=_work, args=(folder, server.cdc_user, server.cdc_password, tables, ready))
+            for tables in shares
         ]
         for worker in workers:
             worker.start()

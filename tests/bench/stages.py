@@ -1,4 +1,4 @@
-"""Where the CPU seconds of a drain go: the functions of each stage wrapped, and the clock of the thread that calls them read."""
+"""CPU seconds of a drain by stage: wraps the functions of each stage and reads the clock of the calling thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STAGES = {
 
 
 def staged_functions() -> list[tuple[Any, str, str, str | None]]:
-    """Return the functions whose time is counted: where each is looked up, its name, its stage and the stage around it."""
+    """Return the measured functions: module or class, name, stage, and the enclosing stage."""
     from cdc_lib.binlog import reader
     from cdc_lib.binlog.framing import packets
     from cdc_lib.binlog.framing.receiver import Receiver
@@ -46,7 +46,7 @@ def staged_functions() -> list[tuple[Any, str, str, str | None]]:
 
 
 class Stages:
-    """Counts the CPU seconds of each stage; a stage inside another is taken off it."""
+    """Counts the CPU seconds of each stage, without those of stages inside it."""
 
     def __init__(self) -> None:
         """Wrap the functions of the drain in this process."""
@@ -55,7 +55,7 @@ class Stages:
             self._wrap(where, name, stage, around)
 
     def clear(self) -> None:
-        """Forget what was counted."""
+        """Reset the counts."""
         self.seconds.clear()
 
     def _wrap(self, where: Any, name: str, stage: str, around: str | None) -> None:

@@ -1,8 +1,8 @@
-"""What a step costs with many tables, in seconds of this process's processor time: ``./dev bench tables``.
+"""Cost of each step with many tables, in CPU seconds of this process: ``./dev bench tables``.
 
-The cursors are those of a real store, in a folder; the server is left out, and chunks are manifests without rows. Plan: every
+The cursors are in a real store, in a folder; no server runs, and chunks are manifests without rows. Plan: every
 table is new, and then every table is known. Unit: what each drain task does before it reads. Ack: after one run of Airflow's
-(1,024 units), and when all chunks came at once.
+(1,024 units), and when all chunks are ready at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.bench.report import Figure, save
 
 SIZES = (1_000, 5_000, 20_000)
 GOAL = 2.0
-"""Processor seconds that a step of one Airflow run may take with the most tables."""
+"""Most CPU seconds of a step of one Airflow run with the largest number of tables."""
 HELD = ("plan, all tables new", "plan, all tables known", "unit", "ack of 1,024 units")
 """The steps of one Airflow run."""
 ONE_RUN = 1_024
@@ -52,13 +52,13 @@ def main() -> int:
     least, most = min(measured), max(measured)
     print(f"{'step':32}" + "".join(f"{size:>10,}" for size in measured) + f"   ratio (tables: {most / least:.0f})")
     for step in measured[least]:
-        times = [found[step] for found in measured.values()]
+        times = [seconds[step] for seconds in measured.values()]
         ratio = f"{times[-1] / times[0]:.0f}" if times[0] > 0.001 else "-"
         print(f"{step:32}" + "".join(f"{took:>9.2f}s" for took in times) + f"   {ratio:>5}")
     figures = [
         _figure(size, step, took, GOAL if size == most and step in HELD else None)
-        for size, found in measured.items()
-        for step, took in found.items()
+        for size, seconds in measured.items()
+        for step, took in seconds.items()
     ]
     about = {"load_before": load, "runs": "1 of each size", "warm_up": "none"}
     save(figures, "none", about, options.output)
@@ -72,7 +72,7 @@ def _figure(size: int, step: str, took: float, goal: float | None) -> Figure:
 
 
 def measure(size: int) -> dict[str, float]:
-    """Return the processor seconds of each step with so many tables."""
+    """Return the CPU seconds of each step with ``size`` tables."""
     tables = [("shop", f"table_{number:05d}") for number in range(size)]
     took: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +100,7 @@ def pipeline(folder: Path) -> Pipeline:
 
 
 class _Steps:
-    """The steps of one source, each measured after what it needs was made."""
+    """The steps of one source, which are measured."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
@@ -109,11 +109,11 @@ class _Steps:
     def begin(self) -> None:
         """Make the cursors."""
         for consumer in (DRAIN, LAKE):
-            begun = Cursor("shop", consumer, 0, 1, IDENTITY, HEAD, moves=(Move(NOW, "start", None, HEAD),))
-            self.pipeline.cursors.swap(None, begun)
+            cursor = Cursor("shop", consumer, 0, 1, IDENTITY, HEAD, moves=(Move(NOW, "start", None, HEAD),))
+            self.pipeline.cursors.swap(None, cursor)
 
     def steps(self, tables: list[tuple[str, str]]) -> Iterator[tuple[str, Callable[[], object]]]:
-        """Yield each step by name; what a step needs beforehand is made before it is yielded."""
+        """Yield the name and function of each step, after preparing its input."""
         yield "plan, all tables new", lambda: self.plan(tables)
         yield "plan, all tables known", lambda: self.plan(tables)
         yield "unit", lambda: self.pipeline._is_collected(self.first(), self.cursor())
@@ -125,21 +125,21 @@ class _Steps:
         yield "plan of a merge", lambda: self.pipeline.plan_merge(by="bench")
         yield "plan of a merge, adopted", lambda: self.pipeline.plan_merge(by="bench")
         names = [TableName(database, table) for database, table in tables]
-        yield "new snapshots of all, recorded", lambda: self.anew(names)
+        yield "new snapshots of all, recorded", lambda: self.resnapshot(names)
 
     def cursor(self) -> Cursor:
         """Return the drain cursor as a task loads it."""
-        found = self.pipeline.cursors.load("shop", DRAIN)
-        if found is None:
+        cursor = self.pipeline.cursors.load("shop", DRAIN)
+        if cursor is None:
             raise AssertionError
-        return found
+        return cursor
 
     def first(self) -> SnapshotTask | Window:
-        """Return a unit."""
+        """Return the first unit."""
         return self.cursor().snapshots[0]
 
     def plan(self, tables: list[tuple[str, str]]) -> None:
-        """Do what a plan does of what needs no server."""
+        """Do the part of a plan that needs no server."""
         cursor = self.cursor()
         planned = self.pipeline._enrolled(cursor, self.facts, tables)
         if planned != cursor:
@@ -150,17 +150,17 @@ class _Steps:
         self.pipeline.ack_drain(by="bench")
 
     def ack_nothing(self) -> None:
-        """Count what is durable once more."""
+        """Ack when nothing new is durable."""
         self.pipeline._moved_over_durable(self.cursor(), "bench")
 
-    def anew(self, names: list[TableName]) -> None:
-        """Record that somebody wants all tables again."""
+    def resnapshot(self, names: list[TableName]) -> None:
+        """Record requests for new snapshots of all tables."""
         lake = self.pipeline.cursors.load("shop", LAKE)
         quarantine = self.pipeline._quarantine
         quarantine.with_new_snapshots(self.cursor(), lake, names, ResnapshotRequest("bench", NOW, "bench"))
 
     def write(self, tasks: tuple[SnapshotTask, ...]) -> None:
-        """Write the manifest of an only chunk for each task."""
+        """Write the manifest of a single chunk for each task."""
         for task in tasks:
             chunk = SnapshotChunk(task.snapshot_id, task.name, 0, HEAD, None, None, last=True, high_watermark=HEAD)
             manifest = Manifest(

@@ -1,4 +1,4 @@
-"""The benchmark itself runs: ``pytest -m bench``."""
+"""Runs the benchmark of the drain: ``pytest -m bench``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNREAD = {"mysql": {PYTHON}, "mariadb": {PYTHON, JAVA}}
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("server", ["mysql", "mariadb"])
 def test_the_benchmark_measures_all_readers_and_writes_its_file(tmp_path, server):
-    """A tiny run of the command compares the drain of each workload with the peers and a raw copy, or says why not."""
+    """A tiny run of the command compares the drain of each workload with the peers and a raw copy, or gives the reason why not."""
     file = tmp_path / "bench" / "drain.json"
     command = [sys.executable, "-m", "tests.bench.drain", "--scale", "0.002", "--runs", "2"]
     command += ["--server", server, "--output", str(file)]
@@ -29,7 +29,7 @@ def test_the_benchmark_measures_all_readers_and_writes_its_file(tmp_path, server
     assert document["machine"]["cores"] >= 1
     figures = document["figures"]
     names = {figure["name"]: figure for figure in figures}
-    missing = {(one["workload"], one["reader"]): one["why"] for one in document["not_measured"]}
+    missing = {(entry["workload"], entry["reader"]): entry["why"] for entry in document["not_measured"]}
     for peer in (PYTHON, GO, JAVA):
         beside_peer = {figure["name"] for figure in figures if figure["compared_to"] == peer}
         assert beside_peer == {comparison(name, peer) for name in ALL if (name, peer) not in missing}

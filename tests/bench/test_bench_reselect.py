@@ -1,4 +1,4 @@
-"""The benchmark of look-ups runs: ``pytest -m bench``."""
+"""Runs the benchmark of re-selecting: ``pytest -m bench``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.bench.processes import ROOT
 
 
 def test_the_benchmark_finds_every_key(tmp_path):
-    """It ends badly when one is missing, and has both speeds for each kind of key."""
+    """It fails if a row is missing, and has both speeds for each kind of key."""
     file = tmp_path / "reselect.json"
     small = ["--rows", "2000", "--output", str(file)]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a command costs, all processes that it starts counted in: also those that outlive their parents, as Spark's Java does."""
+"""Measures a command with all its child processes, also those that outlive their parents, as Spark's Java does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Seconds on the clock, CPU seconds of all processes, and the memory of the largest of them in MiB."""
+    """Wall seconds, CPU seconds of all processes, and the memory of the largest process in MiB."""
 
     wall: float
     cpu: float
@@ -27,16 +27,16 @@ class Usage:
 
 
 class CommandFailed(Exception):
-    """A command that was measured ended badly."""
+    """A measured command failed."""
 
 
 def measure(command: Sequence[str], env: Mapping[str, str] | None = None) -> tuple[Usage, str]:
-    """Run a command to its end and return what it took, and what it printed.
+    """Run a command, and return its cost and its output.
 
     Raises:
-        CommandFailed: it ended badly; the message holds the end of what it said.
+        CommandFailed: it failed; the message has the end of its output.
     """
-    # Orphans come to a process of its own, so that the system counts them to it.
+    # A subreaper process adopts orphans, so that the system adds their usage to it.
     around = [sys.executable, "-m", "tests.bench.usage", *command]
     done = subprocess.run(around, cwd=ROOT, env={**os.environ, **(env or {})}, capture_output=True, text=True)
     if done.returncode != 0:
@@ -46,7 +46,7 @@ def measure(command: Sequence[str], env: Mapping[str, str] | None = None) -> tup
 
 
 def main() -> int:
-    """Run the command of the command line, wait for all its processes and print what they took."""
+    """Run the command of the command line, wait for all its processes and print their cost."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.perf_counter()
     status = subprocess.run(sys.argv[1:], check=False).returncode

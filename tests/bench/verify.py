@@ -1,4 +1,4 @@
-"""A table in sync compared with its source, beside the source's own scan for a checksum: ``./dev bench verify``."""
+"""``cdc verify`` of a table in sync, compared with one checksum query at the source: ``./dev bench verify``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.bench.workloads import DATABASE, WORKLOADS, prepare
 from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
 
 GOAL = 1.5
-"""Time as a multiple of the scan's."""
+"""Time as a multiple of the checksum query's."""
 _PIECE = 1_000_000
 
 
 def main() -> int:
-    """Fill the table, bring it to the lake, compare it, print and save."""
+    """Fill the table, merge it into the lake, compare it, print and save."""
     parser = argparse.ArgumentParser(prog="./dev bench verify", description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000, help="of the table (5000000)")
     parser.add_argument("--server", choices=["mysql", "mariadb"], default="mysql")

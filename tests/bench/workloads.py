@@ -1,7 +1,7 @@
-"""What the server is made to write into its binlog: five seeded workloads, each in a file of its own.
+"""Five seeded workloads, each in its own binlog file.
 
-The rows are made inside the server (``INSERT ... SELECT`` over a table of numbers, stored procedures), so that nothing waits for
-rows that Python sends. All values derive from the seed and the row's number.
+The server makes the rows (``INSERT ... SELECT`` over a table of numbers, stored procedures), so that nothing waits for
+Python. All values derive from the seed and the row's number.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Workload:
     """One kind of traffic.
 
     Args:
-        name: short, for the table.
-        title: what it is, for people.
+        name: short name, for tables.
+        title: description for users.
         rows: row changes at scale 1.
-        slice_rows: as many of them are read with mysql-replication, which is slow with more.
-        wall_goal: least speed on the clock, as a part of that of a raw copy.
-        tables: statements that make the tables.
-        load: writes what must be there before; given how many row changes will come. It is not measured.
-        run: writes the row changes, exactly as many as asked for.
+        slice_rows: row changes that mysql-replication reads, which is slow with more.
+        wall_goal: least wall speed, as a part of the raw copy's.
+        tables: CREATE TABLE statements.
+        load: writes the initial rows, given the number of row changes. It is not measured.
+        run: writes exactly the given number of row changes.
     """
 
     name: str
@@ -47,15 +47,15 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The stretch of the binlog that holds a workload, and a small one of the same kind to warm up with.
+    """The binlog range of a workload, and a small range of the same kind to warm up with.
 
     Args:
         workload: which one.
         rows: row changes in it.
         start: where it starts.
         stop: where it ends.
-        warm: start and end of the small stretch.
-        warm_rows: row changes in that.
+        warm: start and end of the small range.
+        warm_rows: row changes in the small range.
     """
 
     workload: Workload
@@ -80,21 +80,23 @@ def prepare(server: SqlServer) -> None:
 
 
 def write(server: SqlServer, workload: Workload, scale: float) -> Written:
-    """Write one workload, the small stretch first."""
+    """Write one workload, the small range first."""
     rows = max(_WRITERS, round(workload.rows * scale))
     warm_rows = min(rows // 2, _WARM_ROWS)
     for statement in workload.tables:
         server.execute(statement, database=DATABASE)
     workload.load(server, warm_rows + rows)
-    warm = stretch(server, lambda: workload.run(server, warm_rows))
-    start, stop = stretch(server, lambda: workload.run(server, rows))
+    warm = binlog_range(server, lambda: workload.run(server, warm_rows))
+    start, stop = binlog_range(server, lambda: workload.run(server, rows))
     return Written(workload, rows, start, stop, warm, warm_rows)
 
 
-def stretch(server: SqlServer, work: Callable[[], None], *, one_transaction: bool = False) -> tuple[Position, Position]:
-    """Do some work in a binlog file of its own; return where it starts and ends.
+def binlog_range(
+    server: SqlServer, work: Callable[[], None], *, one_transaction: bool = False
+) -> tuple[Position, Position]:
+    """Call ``work`` in a new binlog file; return the start and end of its events.
 
-    One transaction stays in one file however large it is, and then the file may end with it.
+    One transaction stays in one file, however large it is; the file may end after it.
     """
     server.execute("FLUSH BINARY LOGS")
     file = _last_file(server)[0]
@@ -144,7 +146,7 @@ CREATE TABLE sbtest (
   id INT NOT NULL PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY k_1 (k)
 )"""
 _RANGE = 100_000_000
-"""Ids of one writer: writers never wait for each other's rows."""
+"""Keys of one writer, so that writers never wait for each other's rows."""
 _TRAFFIC = f"""
 CREATE PROCEDURE traffic(writer INT, transactions INT)
 BEGIN
@@ -175,11 +177,11 @@ def _fill_sbtest(server: SqlServer, _: int) -> None:
 
 
 def _run_traffic(server: SqlServer, rows: int) -> None:
-    shares = [rows // _WRITERS + (writer < rows % _WRITERS) for writer in range(_WRITERS)]
+    counts = [rows // _WRITERS + (writer < rows % _WRITERS) for writer in range(_WRITERS)]
     with ThreadPoolExecutor(_WRITERS) as writers:
         calls = [
-            writers.submit(server.execute, "CALL traffic(%s, %s)", [writer, share], DATABASE)
-            for writer, share in enumerate(shares)
+            writers.submit(server.execute, "CALL traffic(%s, %s)", [writer, count], DATABASE)
+            for writer, count in enumerate(counts)
         ]
         for call in calls:
             call.result()
@@ -213,9 +215,9 @@ def _fill_wide(server: SqlServer, _: int) -> None:
 
 
 def _update_wide(server: SqlServer, rows: int) -> None:
-    """Update a thousand rows a transaction, over and over; every column changes each time.
+    """Update a thousand rows per transaction, repeatedly; every column changes each time.
 
-    The number of rows is part of the seed: the measured updates would change nothing if they were the warm-up's again.
+    The number of rows is part of the seed: the measured updates would change nothing if they were equal to the warm-up's.
     """
     names = [name for name, _ in _WIDE_COLUMNS]
     step = 1_000
@@ -231,7 +233,7 @@ def _update_wide(server: SqlServer, rows: int) -> None:
 
 _TABLES = 200
 _MANY_ROWS = 500
-"""Rows of each table at the beginning: more are never deleted than there are."""
+"""Initial rows of each table; more than the deletes of a run."""
 _MANY_TRAFFIC = f"""
 CREATE PROCEDURE traffic_over_tables(writer INT, first INT, transactions INT)
 BEGIN
@@ -268,14 +270,14 @@ def _fill_many(server: SqlServer, _: int) -> None:
 
 
 def _run_many(server: SqlServer, rows: int) -> None:
-    """Each writer keeps to its own tables. The first number derives from the count: warm-up and measured rows differ."""
-    shares = [rows // _WRITERS + (writer < rows % _WRITERS) for writer in range(_WRITERS)]
+    """Each writer has its own tables. The first number derives from the count, so that warm-up and measured rows differ."""
+    counts = [rows // _WRITERS + (writer < rows % _WRITERS) for writer in range(_WRITERS)]
     with ThreadPoolExecutor(_WRITERS) as writers:
         calls = [
             writers.submit(
-                server.execute, "CALL traffic_over_tables(%s, %s, %s)", [writer, 10 * share, share], DATABASE
+                server.execute, "CALL traffic_over_tables(%s, %s, %s)", [writer, 10 * count, count], DATABASE
             )
-            for writer, share in enumerate(shares)
+            for writer, count in enumerate(counts)
         ]
         for call in calls:
             call.result()
@@ -296,7 +298,7 @@ def _insert_packed(server: SqlServer, rows: int) -> None:
 
 
 def _nothing(_server: SqlServer, _rows: int) -> None:
-    """Bulk inserts begin with an empty table."""
+    """Bulk inserts start with an empty table."""
 
 
 WORKLOADS = (

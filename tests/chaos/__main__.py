@@ -1,4 +1,4 @@
-"""``./dev chaos`` and ``./dev soak``: many kills, or an hour of them, on servers and a store of this run's own."""
+"""``./dev chaos`` and ``./dev soak``: kills steps at random, on the run's own servers and store."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from tests.harness.servers import S3Server
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run until so many steps were killed; the exit status is 1 when a fault was found."""
+    """Run until enough steps were killed; raises, with exit status 1, when a fault is found."""
     parser = argparse.ArgumentParser(prog="./dev chaos", description="Kill steps at random and compare every row.")
-    parser.add_argument("--kills", type=int, default=200, help="how many steps are killed at least (200)")
-    parser.add_argument("--minutes", type=float, default=0, help="how long it continues at least (0)")
-    parser.add_argument("--all", action="store_true", help="all scenarios, whatever the seed says")
+    parser.add_argument("--kills", type=int, default=200, help="minimum number of killed steps (200)")
+    parser.add_argument("--minutes", type=float, default=0, help="minimum duration (0)")
+    parser.add_argument("--all", action="store_true", help="all scenarios, for every seed")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 20), help="random when not given")
     parser.add_argument("--server", choices=("mysql", "mariadb"), default="mysql")
     parser.add_argument("--store", choices=("local", "s3"), default="local")
-    wanted = parser.parse_args(arguments)
-    scenarios = Scenarios.every() if wanted.all else Scenarios.of(wanted.seed)
-    print(f"seed {wanted.seed}; scenarios: {scenarios}", flush=True)
+    options = parser.parse_args(arguments)
+    scenarios = Scenarios.every() if options.all else Scenarios.of(options.seed)
+    print(f"seed {options.seed}; scenarios: {scenarios}", flush=True)
     began = time.monotonic()
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="lakecdc-chaos-"))
-        s3 = stack.enter_context(S3Server()) if wanted.store == "s3" else None
-        kind = "mysql with GTIDs" if wanted.server == "mysql" else "mariadb"
+        s3 = stack.enter_context(S3Server()) if options.store == "s3" else None
+        kind = "mysql with GTIDs" if options.server == "mysql" else "mariadb"
         site = stack.enter_context(Site(kind, apart=scenarios.clocks))
         config = chaos_config(site, "shop", folder, scenarios, s3)
         chaos = stack.enter_context(
@@ -46,18 +46,18 @@ def main(arguments: list[str] | None = None) -> int:
                 config,
                 "shop",
                 folder,
-                wanted.seed,
-                merge_kills=max(1, wanted.kills // 8, int(wanted.minutes)),
+                options.seed,
+                merge_kills=max(1, options.kills // 8, int(options.minutes)),
                 scenarios=scenarios,
                 say=_say,
             )
         )
         try:
-            chaos.run(wanted.kills, wanted.minutes)
+            chaos.run(options.kills, options.minutes)
         except BaseException:
-            again = f"--minutes {wanted.minutes:g}{' --all' * wanted.all}"
-            print(f"\nA FAULT; to run it again: ./dev chaos --kills {wanted.kills} {again} --seed {wanted.seed}"
-                  f" --server {wanted.server} --store {wanted.store}\nits store, lake and logs: {folder}", flush=True)  # fmt: skip
+            again = f"--minutes {options.minutes:g}{' --all' * options.all}"
+            print(f"\nA FAULT; to run it again: ./dev chaos --kills {options.kills} {again} --seed {options.seed}"
+                  f" --server {options.server} --store {options.store}\nits store, lake and logs: {folder}", flush=True)  # fmt: skip
             raise
         finally:
             print(chaos.killed.table())

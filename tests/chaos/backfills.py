@@ -1,4 +1,4 @@
-"""What somebody asks to be merged again, at random: a time that is stored, some tables, the lake tables or tables beside them."""
+"""Random backfill requests: a period with stored batches, some tables, into lake tables or copies."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from cdc_lib.model.backfill import BackfillRequest, Period
 
 
 def any_backfill(random: Random, times: Sequence[datetime], tables: Sequence[str]) -> BackfillRequest:
-    """Draw one.
+    """Draw a backfill request.
 
     Args:
-        random: decides.
+        random: the random generator.
         times: commit times of changes that are stored.
-        tables: that the lake has.
+        tables: source tables that the lake has.
     """
     since = random.choice([None, *times]) if random.random() < 0.8 else None
-    later = [one for one in times if since is None or one > since]
+    later = [time for time in times if since is None or time > since]
     until = random.choice(later) if later and random.random() < 0.5 else None
     chosen = random.sample(tables, min(len(tables), random.randint(1, 3)))
     return BackfillRequest(Period(since, until), tuple(chosen), "copy" if random.random() < 0.25 else "live")
 
 
-def to_text(wanted: BackfillRequest) -> str:
-    """Return it as a job has it."""
-    times = [time.isoformat() if time is not None else None for time in (wanted.period.since, wanted.period.until)]
-    return json.dumps([*times, wanted.tables, wanted.into])
+def to_text(request: BackfillRequest) -> str:
+    """Return a request as the text of :attr:`Job.argument`."""
+    times = [time.isoformat() if time is not None else None for time in (request.period.since, request.period.until)]
+    return json.dumps([*times, request.tables, request.into])
 
 
 def from_text(text: str) -> BackfillRequest:
-    """Read it back."""
+    """Parse the result of :func:`to_text`."""
     since, until, tables, into = json.loads(text)
     period = Period(*(datetime.fromisoformat(time) if time else None for time in (since, until)))
     return BackfillRequest(period, tuple(tables), into)

@@ -1,4 +1,4 @@
-"""What happens to binlog files: one loses its end and gets it back, and a long statement's commit rotates them."""
+"""Faults of binlog files: one is truncated and restored, and the commit of a long statement rotates them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tests.chaos.workload import ChaosWorkload
 
 TRIES = 30
 SECONDS = 2
-"""How long a statement runs; more than the fallback of the source."""
+"""Duration of a statement; longer than the source's ``fallback_interval``."""
 _OVERFLOWS = 8192
-"""Bytes of a binlog file that its rows overflow."""
+"""``max_binlog_size`` that the rows of the statement exceed."""
 
 
 @dataclass
 class Binlogs:
-    """Does it, and what a person then has to do.
+    """Makes the faults, and does the manual steps that follow.
 
     Args:
         site: the servers.
-        steps: starts steps.
-        workload: who write.
+        steps: runs steps.
+        workload: writes to the source.
         drain: returns the drain cursor.
-        say: takes a line for each deed.
+        say: takes a line for each action.
     """
 
     site: Site
@@ -39,7 +39,7 @@ class Binlogs:
     say: Callable[[str], None]
 
     def tear_a_file(self) -> None:
-        """Cut a closed file off between two transactions that were not read: the source stops until it is whole again."""
+        """Truncate a closed file between two unread transactions: the source stops until the file is restored."""
         self.workload.decide()
         self.workload.work()
         end = self._head()
@@ -49,7 +49,7 @@ class Binlogs:
         self.workload.work()
         self.workload.decide()
         self.site.catch_up_now()
-        self.say(f"{end.file} loses what is after {end.offset}")
+        self.say(f"{end.file} is truncated at {end.offset}")
         primary = self.site.primary
         path = Path(primary.data_dir) / end.file
         primary._end(kill=False)
@@ -72,18 +72,18 @@ class Binlogs:
             for unit in cursor.in_flight if cursor else ():
                 outcome = self.steps.one("drain", unit=unit, allowed={"BinlogIncomplete"})
                 if outcome.error == "BinlogIncomplete":
-                    if f"file={end.file}, offset={end.offset}" not in outcome.said:
-                        raise Broken(outcome.said)
+                    if f"file={end.file}, offset={end.offset}" not in outcome.message:
+                        raise Broken(outcome.message)
                     return
             self.steps.one("ack_drain", allowed={"BatchNotDurable"})
             cursor = self.drain()
             if cursor is not None and cursor.position > end:
-                raise Broken(f"{cursor.position} is after {end}, where {end.file} was cut off")
-        raise Broken(f"nothing stopped at {end}, where {end.file} was cut off")
+                raise Broken(f"{cursor.position} is after {end}, where {end.file} was truncated")
+        raise Broken(f"no step failed at {end}, where {end.file} was truncated")
 
     def rotate_in_a_statement(self) -> None:
-        """The shop's changes commit, and some are read, while a statement runs whose commit rotates the file."""
-        self.say("a statement runs long, and its commit rotates the file")
+        """Commit other changes, and read some, while a statement runs whose commit rotates the file."""
+        self.say("a long statement runs, and its commit rotates the file")
         server = self.site.primary
         usual = server.variable("max_binlog_size")
         server.execute(f"SET GLOBAL max_binlog_size = {_OVERFLOWS}")

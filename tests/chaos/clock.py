@@ -1,4 +1,4 @@
-"""A wall clock that is wrong: by hours, and by others in every process."""
+"""A wrong wall clock: by hours, and differently in every process."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import cdc_lib.plan.start
 import spark_jobs.merging.run
 
 CLOCKED = (cdc_lib.drain.window, cdc_lib.merge.planner, cdc_lib.pipeline, cdc_lib.plan.start, spark_jobs.merging.run)
-"""The modules that look at the clock."""
+"""The modules that read the clock."""
 
 
 def jump(seconds: int, put: Callable[[ModuleType, str, Any], None] = setattr) -> None:
-    """Let this process's clock be wrong by so many seconds.
+    """Shift this process's clock.
 
     Args:
-        seconds: more or less than the right time.
-        put: sets an attribute of a module; one that takes it back lets the clock be right again.
+        seconds: shift, positive or negative.
+        put: sets an attribute of a module; a test passes pytest's ``setattr``, which restores the clock.
     """
     shift = timedelta(seconds=seconds)
 

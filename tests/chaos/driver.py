@@ -1,4 +1,4 @@
-"""The random sequence: what happens at the source, the steps and the wrong steps, kills, crashes and a bad network."""
+"""The random sequence of actions: changes at the source, steps, misused steps, kills, crashes and a bad network."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ from tests.chaos.steps import CHANCE_OF_A_KILL, Broken, Steps
 from tests.chaos.workload import ChaosWorkload
 
 KILLS_BETWEEN_COMPARISONS = 25
-GONE = frozenset({"BatchesMissing"})
-"""What ends a backfill whose batches were collected."""
+COLLECTED = frozenset({"BatchesMissing"})
+"""The error of a backfill whose batches were collected."""
 GAVE_UP = frozenset({"MergeError", "IncompatibleSchema", "ForeignChange"})
 INCOMPLETE = "the binlog does not contain all columns of some rows"
-"""What a backfill says of rows that the merge read from the source, where images have not all columns."""
+"""In the error of a backfill, for rows with partial images that the merge re-selected from the source."""
 FORMER_KEY = "A snapshot replaced the rows of the former key. Begin with it: "
-"""What the refusal of a table beside says that would have rows of two keys; a command is after it."""
+"""In the error of a copy that would have rows of two primary keys; a command follows."""
 COMMAND = re.compile(re.escape(FORMER_KEY) + r"cdc backfill shop (\S+) --since (\S+)(?: --until (\S+))? --into copy")
 NO_SNAPSHOT = "No stored snapshot replaced the rows of the former key."
-BACKFILLS_AT_REST = 2
-STRANGERS_AT_REST = 3
+FINAL_BACKFILLS = 2
+FINAL_FOREIGN_WRITES = 3
 REACH = 12
-"""So many windows a rewind goes back at most: all of them are drained and merged again."""
+"""Most windows that a rewind goes back: all of them are drained and merged again."""
 
 
 class Chaos:
-    """One source under fire.
+    """One source, whose steps are killed at random.
 
     Args:
-        site: running servers, which are killed now and then.
+        site: running servers, which are killed sometimes.
         config: the source.
-        database: name of the shop, which is made here.
-        folder: for what the steps leave beside the store.
-        seed: of everything that is random.
-        merge_kills: most merges that are killed; each needs a Spark of its own.
-        scenarios: what else happens.
+        database: name of the shop, which is created here.
+        folder: for files of the steps, outside the store.
+        seed: of the random generator.
+        merge_kills: most merges that are killed; each starts its own Spark.
+        scenarios: the optional faults.
         say: takes a line for each event.
     """
 
@@ -121,60 +121,60 @@ class Chaos:
 
     @property
     def killed(self) -> Killed:
-        """Where steps were killed."""
+        """The points at which steps were killed."""
         return self.steps.killed
 
     @property
     def events(self) -> Counter[str]:
-        """What happened, and how often."""
+        """Counts of actions and errors."""
         return self.steps.events
 
     # --- the sequence
 
     def run(self, kills: int, minutes: float = 0) -> None:
-        """Continue until so many steps were killed and the time is over, and all rows and columns were found equal."""
+        """Run until enough steps were killed and the time is over; all rows and columns must be equal at the end."""
         compared, until = 0, time.monotonic() + minutes * 60
         for label in PLACES["plan"]:
             # The first plan makes both cursors, and passes these points in this order.
             self.steps.one("plan", label=label)
         while self.killed.total < kills or time.monotonic() < until:
-            self._something()
+            self._random_action()
             if self.killed.total - compared >= KILLS_BETWEEN_COMPARISONS:
                 compared = self.killed.total
                 self.settler.compare()
-        for deed in self._weights():
-            if not self.events[_name(deed)]:  # of what is rare, a short run has each thing once
-                self._do(deed)
+        for action in self._weights():
+            if not self.events[_name(action)]:  # a short run has each rare action once
+                self._do(action)
         self.settler.compare()
-        if self.scenarios.foreign:  # once the lake has something for sure
-            for _ in range(STRANGERS_AT_REST):
+        if self.scenarios.foreign:  # the lake certainly has tables now
+            for _ in range(FINAL_FOREIGN_WRITES):
                 self.workload.work()
-                self.workload.mend()
+                self.workload.repair()
                 self.settler.drain()
                 self._do(self._lose_a_batch)
                 self._do(self._foreign)
             self.settler.compare()
-        if self.scenarios.backfills:  # once the lake has something for sure
-            for _ in range(BACKFILLS_AT_REST):
+        if self.scenarios.backfills:  # the lake certainly has tables now
+            for _ in range(FINAL_BACKFILLS):
                 self.workload.work()
-                self.workload.mend()
+                self.workload.repair()
                 self.settler.round()
                 self._do(self._backfill)
             self.settler.compare()
 
-    def _something(self) -> None:
+    def _random_action(self) -> None:
         weights = self._weights()
         self._do(self.random.choices(list(weights), list(weights.values()))[0])
 
-    def _do(self, deed: Callable[[], Any]) -> None:
+    def _do(self, action: Callable[[], Any]) -> None:
         began = time.monotonic()
-        deed()
+        action()
         self.laws.check()
-        self.events[_name(deed)] += 1
-        self.seconds[_name(deed)] += time.monotonic() - began
+        self.events[_name(action)] += 1
+        self.seconds[_name(action)] += time.monotonic() - began
 
     def _weights(self) -> dict[Callable[[], Any], float]:
-        """Return what can be done next, and how likely each is."""
+        """Return the possible actions and their weights."""
         weights: dict[Callable[[], Any], float] = {
             self.workload.work: 26,
             self._plan: 16,
@@ -189,25 +189,30 @@ class Chaos:
             self._crash: 1,
             self._cut_or_silence: 4,
         }
-        take, scenarios, moves = self.failovers, self.scenarios, self.site.can_switch
+        failovers, scenarios, can_switch = self.failovers, self.scenarios, self.site.can_switch
         extra: list[tuple[bool, dict[Callable[[], Any], float]]] = [
             (scenarios.rewinds, {self._rewind: 4, self._undo: 1.5}),
-            (scenarios.quarantine, {self._release: 3}),
-            (scenarios.collections, {self._collect: 3, self._collect_beside_a_drain: 1}),
+            (scenarios.quarantine, {self._resume: 3}),
+            (scenarios.collections, {self._collect: 3, self._collect_during_a_drain: 1}),
             (
-                scenarios.switches and moves,
-                {take.hand_over: 0.8, take.fail_over: 0.5, take.lag: 3 if take.lagging else 1, take.lose: 0.2},
+                scenarios.switches and can_switch,
+                {
+                    failovers.hand_over: 0.8,
+                    failovers.fail_over: 0.5,
+                    failovers.lag: 3 if failovers.lagging else 1,
+                    failovers.lose: 0.2,
+                },
             ),
-            (scenarios.anew, {self._anew: 2}),
+            (scenarios.resnapshots, {self._resnapshot: 2}),
             (scenarios.upkeep, {self._maintain: 1}),
             (scenarios.backfills, {self._backfill: 4}),
-            (scenarios.backfills or scenarios.upkeep, {self._merge_beside_another_writer: 1}),
+            (scenarios.backfills or scenarios.upkeep, {self._merge_with_another_writer: 1}),
             (scenarios.foreign, {self._foreign: 1, self._lose_a_batch: 1.5}),
-            (scenarios.torn and moves, {self._tear_a_file: 0.5}),
-            (scenarios.rotations and moves, {self._rotate_in_a_statement: 0.5}),
-            # What else moves a source's tables goes here: a step in step.py, its places, a weight.
+            (scenarios.torn and can_switch, {self._tear_a_file: 0.5}),
+            (scenarios.rotations and can_switch, {self._rotate_in_a_statement: 0.5}),
+            # A new action needs a step in step.py, its kill points, and a weight here.
         ]
-        return weights | {deed: weight for wanted, deeds in extra if wanted for deed, weight in deeds.items()}
+        return weights | {action: weight for enabled, actions in extra if enabled for action, weight in actions.items()}
 
     def _crash(self) -> None:
         self.say("the server is killed")
@@ -237,7 +242,7 @@ class Chaos:
             self.steps.one("drain", unit=unit, allowed=self._elsewhere())
 
     def _drain_an_old_unit(self) -> None:
-        """A task that was cleared, or a retry that comes too late."""
+        """A cleared task, or a late retry."""
         if self._old_units:
             unit = self.random.choice(self._old_units)
             drain = self.cursors.load(self.config.source, DRAIN)
@@ -247,23 +252,23 @@ class Chaos:
             )
 
     def _drain_twice_at_once(self) -> None:
-        """A task that was given up and still runs, and its retry."""
+        """A task that Airflow gave up but that still runs, and its retry."""
         units = self._units()
         if units:
-            self.steps.drain_beside(self.random.choice(units), "drain", self._elsewhere())
+            self.steps.drain_with(self.random.choice(units), "drain", self._elsewhere())
 
     def _merge(self) -> None:
-        """Merge what the lake cursor has in flight; in the warm Spark, or in one that is killed."""
+        """Merge what the lake cursor has in flight; in the running Spark, or in one that is killed."""
         plan = self._lake_plan()
         if plan is None:
             return
         self.lake.plans.append(plan)
-        elsewhere = {"ReselectError"} if self.failovers.pending else set()
-        elsewhere |= {"MergeConflict"} if self.foreign.changed or self.foreign.dropped else set()
+        allowed = {"ReselectError"} if self.failovers.pending else set()
+        allowed |= {"MergeConflict"} if self.foreign.changed or self.foreign.dropped else set()
         if self._kills_of("merge") < self.merge_kills and self.random.random() < CHANCE_OF_A_KILL:
-            outcome = self.steps.one("merge", plan=plan, sure=True, allowed=elsewhere | GAVE_UP)
-            if outcome.error in GAVE_UP and not self.settler.took_anew(outcome.said):
-                raise Broken(outcome.said)
+            outcome = self.steps.one("merge", plan=plan, sure=True, allowed=allowed | GAVE_UP)
+            if outcome.error in GAVE_UP and not self.settler.resnapshotted(outcome.message):
+                raise Broken(outcome.message)
             return
         try:
             self.lake.merge(plan)
@@ -271,22 +276,22 @@ class Chaos:
             if not self.failovers.pending:
                 raise
         except MergeError as error:
-            if not self.settler.took_anew(str(error)):
+            if not self.settler.resnapshotted(str(error)):
                 raise
 
     def _merge_an_old_plan(self) -> None:
-        """A merge task that is cleared after everything continued; what was collected since cannot be merged again."""
+        """A merge task that is cleared late; a plan whose batches were collected cannot be merged again."""
         plans = [plan for plan in self.lake.plans if all(self.store.get(key) for key in plan.batches)]
         if plans:
-            with suppress(MergeConflict, ForeignChange):  # it was planned again since
+            with suppress(MergeConflict, ForeignChange):  # it was planned again
                 self.lake.merge(self.random.choice(plans))
 
     def _foreign(self) -> None:
-        """Somebody else writes to the lake."""
+        """A foreign writer changes a lake table."""
         self.foreign.change_a_table()
 
     def _lose_a_batch(self) -> None:
-        """Somebody deletes what the lake has not merged."""
+        """Delete a file of a batch that the lake has not merged."""
         if not self.failovers.pending and self.laws.windows:
             self.foreign.lose_a_batch(self.failovers.first_epoch_here())
 
@@ -297,84 +302,86 @@ class Chaos:
         self.steps.over_bad_wire(step, unit, self._waiting() if step == "plan" else self._elsewhere())
 
     def _rewind(self) -> None:
-        """Somebody moves the cursor back; forward would leave changes out."""
+        """Move the drain cursor back; moving it forward would skip changes."""
         drain = self.cursors.load(self.config.source, DRAIN)
         since = self.failovers.first_epoch_here()
-        windows = [one for one in self.laws.windows[-REACH:] if one.epoch >= since]
-        places = [one.start for one in windows if drain and one.start <= drain.position]
+        windows = [window for window in self.laws.windows[-REACH:] if window.epoch >= since]
+        places = [window.start for window in windows if drain and window.start <= drain.position]
         if places and not self.failovers.pending:
-            self.steps.one("rewind", wanted=str(self.random.choice(places)))
+            self.steps.one("rewind", argument=str(self.random.choice(places)))
 
     def _undo(self) -> None:
-        """Somebody takes a rewind back, too late perhaps."""
+        """Undo a rewind, perhaps too late."""
         if self.failovers.pending:
             return
         self.steps.one("rewind", allowed={"ConfigError"})
 
-    def _release(self) -> None:
-        """Somebody releases the table that is quarantined, mended or not."""
+    def _resume(self) -> None:
+        """Resume the quarantined table, repaired or not."""
         drain = self.cursors.load(self.config.source, DRAIN)
         if drain is None or not drain.quarantined_tables:
             return
         if self.random.random() < 0.7:
-            self.workload.mend()
-        self.steps.one("release", wanted=drain.quarantined_tables[0].table, allowed=self._waiting() | self._elsewhere())
+            self.workload.repair()
+        self.steps.one(
+            "resume", argument=drain.quarantined_tables[0].table, allowed=self._waiting() | self._elsewhere()
+        )
 
-    def _anew(self) -> None:
-        """Somebody doubts a table."""
+    def _resnapshot(self) -> None:
+        """Request a new snapshot of a table."""
         drain = self.cursors.load(self.config.source, DRAIN)
-        aside = {one.table for one in drain.quarantined_tables} if drain else set()
-        if drain is not None and (tables := [one for one in self.workload.tables() if one not in aside]):
+        quarantined = {entry.table for entry in drain.quarantined_tables} if drain else set()
+        if drain is not None and (tables := [table for table in self.workload.tables() if table not in quarantined]):
             table = self.random.choice(tables)
-            self.steps.one("again", wanted=table, allowed=self._waiting() | self._elsewhere())
+            self.steps.one("resnapshot", argument=table, allowed=self._waiting() | self._elsewhere())
 
     def _maintain(self) -> None:
-        """Look after some lake tables; in the warm Spark, or in one that is killed."""
+        """Maintain some lake tables; in the running Spark, or in one that is killed."""
         known = sorted(set(self.lake.tables()) - self.foreign.changed)
         if not known:
             return
         tables = self.random.sample(known, min(2, len(known)))
         if self._kills_of("maintain") < self.merge_kills // 3 and self.random.random() < CHANCE_OF_A_KILL:
-            self.steps.one("maintain", wanted=",".join(tables), sure=True, allowed={"MergeConflict"})
+            self.steps.one("maintain", argument=",".join(tables), sure=True, allowed={"MergeConflict"})
         else:
             self.lake.maintain(tables)
 
     def _backfill(self) -> None:
-        """Merge batches of some time again; in the warm Spark, or in one that is killed."""
+        """Merge the batches of a period again; in the running Spark, or in one that is killed."""
         if not (known := self.lake.tables()) or self.foreign.changed:
             return
-        wanted = any_backfill(self.random, self.laws.stored_times(), known)
+        request = any_backfill(self.random, self.laws.stored_times(), known)
         if self._kills_of("backfill") < max(1, self.merge_kills // 3) and self.random.random() < CHANCE_OF_A_KILL:
-            allowed = self._refusals(wanted)
-            outcome = self.steps.one("backfill", wanted=to_text(wanted), sure=True, allowed=allowed)
-            self._check_refusal(outcome.error, outcome.said)
+            allowed = self._refusals(request)
+            outcome = self.steps.one("backfill", argument=to_text(request), sure=True, allowed=allowed)
+            self._check_refusal(outcome.error, outcome.message)
             return
         try:
-            self.lake.backfill(wanted)
+            self.lake.backfill(request)
         except BatchesMissing:
             self.events["backfill: BatchesMissing"] += 1
         except MergeError as error:
-            if type(error).__name__ not in self._refusals(wanted):
+            if type(error).__name__ not in self._refusals(request):
                 raise
             self._check_refusal(type(error).__name__, str(error))
 
-    def _refusals(self, wanted: BackfillRequest) -> frozenset[str]:
-        """Return the errors by which a backfill may refuse what it is asked for, and change nothing."""
+    def _refusals(self, request: BackfillRequest) -> frozenset[str]:
+        """Return the errors with which a backfill may refuse a request, without changing anything."""
         images = {"MergeError"} if self.scenarios.images else set()
-        statements = {"IncompatibleSchema"} if self.scenarios.statements and wanted.into == "copy" else set()
-        return frozenset(GONE | images | statements)
+        statements = {"IncompatibleSchema"} if self.scenarios.statements and request.into == "copy" else set()
+        return frozenset(COLLECTED | images | statements)
 
-    def _check_refusal(self, error: str, said: str) -> None:
-        """A backfill refuses rows of which the binlog does not tell all, and tables beside that would have rows of two keys.
+    def _check_refusal(self, error: str, message: str) -> None:
+        """A backfill may refuse rows with partial images, and copies that would have rows of two primary keys.
 
-        What it says then to ask for is not refused.
+        The command that its message names must succeed.
         """
-        if error == "MergeError" and INCOMPLETE not in said:
-            raise Broken(said)
+        if error == "MergeError" and INCOMPLETE not in message:
+            raise Broken(message)
         if error == "IncompatibleSchema":
-            commands = COMMAND.findall(said)
-            if not commands and NO_SNAPSHOT not in said:
-                raise Broken(said)
+            commands = COMMAND.findall(message)
+            if not commands and NO_SNAPSHOT not in message:
+                raise Broken(message)
             for table, since, until in commands:
                 with suppress(BatchesMissing):
                     self.lake.backfill(BackfillRequest(period_of(since, until or None), (table,), "copy"))
@@ -382,42 +389,44 @@ class Chaos:
         if error in ("MergeError", "IncompatibleSchema"):
             self.events[f"backfill: {error}"] += 1
 
-    def _merge_beside_another_writer(self) -> None:
-        """Merge while a backfill, or the upkeep, writes the same tables."""
+    def _merge_with_another_writer(self) -> None:
+        """Merge while a backfill or the maintenance writes the same tables."""
         plan, known = self._lake_plan(), self.lake.tables()
         if plan is None or not known:
             return
         self.lake.plans.append(plan)
         others = [
-            name for name, on in (("backfill", self.scenarios.backfills), ("maintain", self.scenarios.upkeep)) if on
+            name
+            for name, enabled in (("backfill", self.scenarios.backfills), ("maintain", self.scenarios.upkeep))
+            if enabled
         ]
         other = self.random.choice(others)
-        wanted, refusals = ",".join(known), GONE
+        argument, refusals = ",".join(known), COLLECTED
         if other == "backfill":
-            drawn = any_backfill(self.random, self.laws.stored_times(), known)
-            wanted, refusals = to_text(drawn), self._refusals(drawn)
+            request = any_backfill(self.random, self.laws.stored_times(), known)
+            argument, refusals = to_text(request), self._refusals(request)
         allowed = {
             "merge": GAVE_UP | ({"ReselectError"} if self.failovers.pending else set()),
             "backfill": refusals,
         }
-        merged, beside = self.steps.merge_beside(plan, other, wanted, allowed)
-        if merged.error in GAVE_UP and not self.settler.took_anew(merged.said):
-            raise Broken(merged.said)
+        merged, other_outcome = self.steps.merge_with(plan, other, argument, allowed)
+        if merged.error in GAVE_UP and not self.settler.resnapshotted(merged.message):
+            raise Broken(merged.message)
         if other == "backfill":
-            self._check_refusal(beside.error, beside.said)
-        self.events[f"merge beside {other}"] += 1
+            self._check_refusal(other_outcome.error, other_outcome.message)
+        self.events[f"merge with {other}"] += 1
 
     def _collect(self) -> None:
-        """Remove what nobody needs, by a clock that is wrong."""
+        """Collect batches that no cursor needs, with a wrong clock."""
         self.steps.one("gc")
 
-    def _collect_beside_a_drain(self) -> None:
+    def _collect_during_a_drain(self) -> None:
         units = self._units()
         if units:
-            self.steps.drain_beside(self.random.choice(units), "gc", self._elsewhere())
+            self.steps.drain_with(self.random.choice(units), "gc", self._elsewhere())
 
     def _tear_a_file(self) -> None:
-        """A standby that lags would pass over what is missing."""
+        """Not while the standby lags: it would skip the missing events."""
         if self.cursors.load(self.config.source, DRAIN) and not (self.failovers.pending or self.failovers.lagging):
             self.binlogs.tear_a_file()
 
@@ -426,14 +435,14 @@ class Chaos:
             self.binlogs.rotate_in_a_statement()
 
     def _waiting(self) -> set[str]:
-        """Return what a step may end with that waits for prepared transactions."""
+        """Return the errors of a step that waits for prepared transactions."""
         return {"SourceUnavailable"} if self.workload.undecided else set()
 
     def _elsewhere(self) -> set[str]:
-        """Return what a step may end with that belongs to the server that was left."""
+        """Return the errors of a step whose position is on the former primary."""
         return {"ServerChanged"} if self.failovers.pending else set()
 
-    # --- looking
+    # --- queries
 
     def _kills_of(self, step: str) -> int:
         return sum(count for label, count in self.killed.counts.items() if label.startswith(f"{step}:"))
@@ -449,5 +458,5 @@ class Chaos:
         return plan_of(lake)
 
 
-def _name(deed: Callable[[], Any]) -> str:
-    return deed.__name__.strip("_").replace("_", " ")
+def _name(action: Callable[[], Any]) -> str:
+    return action.__name__.strip("_").replace("_", " ")

@@ -1,4 +1,4 @@
-"""The standby takes over: in good order, after a crash, from after, and without what it never received."""
+"""Failovers to the standby: planned, after a crash, while it lags, and with lost transactions."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ TRIES = 30
 
 @dataclass
 class Failovers:
-    """Lets servers change their parts, and does what a person then has to do.
+    """Exchanges primary and standby, and does the manual steps that follow.
 
     Args:
         site: the servers.
-        steps: starts steps.
-        workload: who write, and follow to the new primary.
+        steps: runs steps.
+        workload: writes to the source, and follows to the new primary.
         drain: returns the drain cursor.
-        random: decides.
-        say: takes a line for each takeover.
+        random: the random generator.
+        say: takes a line for each failover.
 
     Attributes:
-        lagging: whether the standby receives nothing.
-        repeated: whether a server was left while it was read again after a rewind: nobody can tell then what changes of tables
-            without a key stand twice, because the next server has them elsewhere.
+        lagging: whether the standby's replication is stopped.
+        repeated: whether a failover came while a server was read again after a rewind: changes of tables without a key
+            may then be in the lake twice, because they have other positions on the next server.
     """
 
     site: Site
@@ -43,57 +43,58 @@ class Failovers:
 
     @property
     def pending(self) -> bool:
-        """Whether the drain cursor still stands on a former primary."""
+        """Whether the drain cursor is still on a former primary."""
         cursor = self.drain()
         return cursor is not None and str(cursor.identity.server_id) != self.site.primary.variable("server_id")
 
     def first_epoch_here(self) -> int:
-        """Return since which epoch the drain stands on its server."""
+        """Return the first epoch of the drain cursor's server."""
         cursor = self.drain()
-        return max((one.epoch for one in cursor.epoch_changes if one.kind == "failover"), default=1) if cursor else 1
+        changes = cursor.epoch_changes if cursor else ()
+        return max((change.epoch for change in changes if change.kind == "failover"), default=1)
 
     def hand_over(self) -> None:
-        """In good order."""
+        """A planned failover."""
         self._caught_up()
-        self.say("the standby takes over in good order")
-        self._moving(self.site.hand_over)
+        self.say("planned failover")
+        self._switch(self.site.hand_over)
 
     def fail_over(self) -> None:
-        """The primary dies in the middle of a transaction."""
+        """The primary crashes in the middle of a transaction."""
         self._caught_up()
-        self.workload.begin_in_vain()
-        self.say("the primary dies, and the standby takes over")
-        self._moving(self.site.fail_over)
+        self.workload.begin_uncommitted()
+        self.say("the primary crashes, and the standby takes over")
+        self._switch(self.site.fail_over)
 
     def lag(self) -> None:
-        """The standby falls behind; or it catches up, is read from before it has, or takes over as it is."""
+        """Let the standby lag; if it lags already, let it catch up, be read, or take over as it is."""
         if not self.lagging:
             self.site.lag()
             self.lagging = True
             return
-        self.random.choices((self._caught_up, self._read_from_behind, self.lose), (2, 3, 2))[0]()
+        self.random.choices((self._caught_up, self._read_lagging_standby, self.lose), (2, 3, 2))[0]()
 
     def lose(self) -> None:
-        """The primary dies with transactions that the standby never received."""
-        self.say("the primary dies, and the standby takes over without its last transactions")
+        """The primary crashes with transactions that the standby never received."""
+        self.say("the primary crashes, and the standby takes over without its last transactions")
         if not self.lagging:
             self.site.lag()
-        self.workload.begin_in_vain()
+        self.workload.begin_uncommitted()
         self._note()
         self.site.lose(self.workload.follow)
         self.lagging = False
         self._accept_losses()
 
-    def _read_from_behind(self) -> None:
-        """The address leads to the standby before it has everything: what was read is not there yet, and then it is."""
-        self.say("the address leads to a standby that lags")
+    def _read_lagging_standby(self) -> None:
+        """Point the address to the standby before it has the position that was read; then it catches up."""
+        self.say("the address points to a standby that lags")
         self._note()
         self.site.lead_to_standby()
         self.steps.one("plan", allowed={"ServerChanged", "SourceUnavailable"})
         self._caught_up()
-        self._moving(self.site.hand_over)
+        self._switch(self.site.hand_over)
 
-    def _moving(self, move: Callable[[], None]) -> None:
+    def _switch(self, move: Callable[[], None]) -> None:
         self._note()
         move()
         self.workload.follow()
@@ -108,7 +109,7 @@ class Failovers:
             self.lagging = False
 
     def _accept_losses(self) -> None:
-        """What the documentation says after such a failover: continue, and read every table again."""
+        """Follow the documentation after lost transactions: ignore them, and request new snapshots of all tables."""
         if self.drain() is None:
             return
         self.workload.decide()
@@ -119,29 +120,29 @@ class Failovers:
             self._until("plan", allowed={"PositionPurged"})
         finally:
             self.steps.config = config
-        self._until("again")
+        self._until("resnapshot")
 
     def _until(self, step: str, allowed: Collection[str] = ()) -> None:
         for _ in range(TRIES):
-            outcome = self.steps.one(step, wanted=self._tables() if step == "again" else "", allowed=allowed)
-            if outcome.error:  # the new server's binlog begins too late: continue after the gap
+            outcome = self.steps.one(step, argument=self._tables() if step == "resnapshot" else "", allowed=allowed)
+            if outcome.error:  # the new server's binlog starts too late: continue after the gap
                 (oldest, *_), *_ = self.site.primary.execute("SHOW BINARY LOGS")
-                outcome = self.steps.one("rewind", wanted=f"{oldest}:4")
+                outcome = self.steps.one("rewind", argument=f"{oldest}:4")
             if outcome.done:
                 return
-        raise Broken(f"{step} did not end well in {TRIES} tries")
+        raise Broken(f"{step} did not succeed in {TRIES} tries")
 
     def _tables(self) -> str:
-        """Return the tables that can be read again: those that are quarantined have their release."""
+        """Return the tables that can be snapshotted again: all but the quarantined ones."""
         cursor = self.drain()
-        aside = {one.table for one in cursor.quarantined_tables} if cursor else set()
-        return ",".join(table for table in self.workload.tables() if table not in aside)
+        quarantined = {entry.table for entry in cursor.quarantined_tables} if cursor else set()
+        return ",".join(table for table in self.workload.tables() if table not in quarantined)
 
 
 def _is_read_again(cursor: Cursor) -> bool:
-    lefts = []
+    ends = []
     for switch in reversed(cursor.epoch_changes):
         if switch.kind == "failover":
             break
-        lefts.append(switch.previous_end.position)
-    return any(cursor.position < left for left in lefts)
+        ends.append(switch.previous_end.position)
+    return any(cursor.position < end for end in ends)

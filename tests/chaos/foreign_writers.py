@@ -1,4 +1,4 @@
-"""Somebody else at work: other writers change lake tables, and batches are deleted after their ack."""
+"""Foreign writers: they change lake tables, and delete batches after their ack."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from tests.chaos.shapes import MODES
 from tests.chaos.steps import Broken
 
 ASKS_FOR_A_SNAPSHOT = ("does not exist any more", "lacks what was merged")
-"""What merges say of lake tables that others changed, where a new snapshot leads out."""
+"""In errors of merges into changed lake tables, where a new snapshot is the way out."""
 
 
 @dataclass
 class ForeignWriters:
-    """Changes what belongs to one source.
+    """Changes the lake tables and batches of one source.
 
     Args:
         pipeline: of the source.
         lake: its lake.
-        random: decides.
-        say: takes a line for each deed.
+        random: the random generator.
+        say: takes a line for each action.
 
     Attributes:
-        changed: source tables whose lake tables are not as merges left them.
-        dropped: such tables that the source did not have when the others were read again; one may come back.
+        changed: source tables whose lake tables were changed.
+        dropped: changed tables that the source did not have at the last new snapshots; they may come back.
     """
 
     pipeline: Pipeline
@@ -50,8 +50,10 @@ class ForeignWriters:
     def change_a_table(self) -> None:
         """Add, delete or rewrite rows of a lake table, roll it back or drop it."""
         drain = self.pipeline.cursors.load(self.pipeline.config.source, DRAIN)
-        aside = {one.table for one in drain.quarantine if one.is_open} if drain else set()
-        known = [t for t in self.lake.tables() if t.partition(".")[2] not in MODES and t not in aside | self.changed]
+        quarantined = {entry.table for entry in drain.quarantine if entry.is_open} if drain else set()
+        known = [
+            t for t in self.lake.tables() if t.partition(".")[2] not in MODES and t not in quarantined | self.changed
+        ]
         if not known:
             return
         table = self.random.choice(known)
@@ -59,16 +61,16 @@ class ForeignWriters:
         spark = self.lake.spark()
         if not spark.catalog.tableExists(name):
             return
-        deeds = (self._compact, self._delete, self._double, self._roll_back, self._drop)
-        deed = self.random.choice(deeds)
-        self.say(f"a stranger at {table}: {deed.__name__}")
-        deed(name)
-        self.lake.events[f"strangers: {deed.__name__}"] += 1
-        if deed != self._compact:
+        actions = (self._compact, self._delete, self._double, self._roll_back, self._drop)
+        action = self.random.choice(actions)
+        self.say(f"a foreign writer at {table}: {action.__name__}")
+        action(name)
+        self.lake.events[f"foreign writers: {action.__name__}"] += 1
+        if action != self._compact:
             self.changed.add(table)
 
     def lose_a_batch(self, since: int) -> None:
-        """Delete a manifest or a file that the lake needs, and refill it as a person does.
+        """Delete a manifest or a file that the lake needs, and refill it.
 
         Args:
             since: the first epoch whose binlog the server has.
@@ -85,29 +87,29 @@ class ForeignWriters:
         manifest = self._manifest(window.key)
         files = [layout.beside(window.key, file.path) for file in manifest.files]
         lost = self.random.choice([window.key, *files])
-        self.say(f"a stranger deletes {lost}")
+        self.say(f"a foreign writer deletes {lost}")
         pipeline.store.delete([lost])
         if lost == window.key and gap_of(pipeline.store, drain, lake) is None:
-            raise Broken(f"{lost} is missing, and nobody says so")
+            raise Broken(f"{lost} is missing, but is not reported")
         refilling = BatchRefill(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
-        if refilling.refill(told=lambda _: None) != 1 or refilling.missing():
+        if refilling.refill(report=lambda _: None) != 1 or refilling.missing():
             raise Broken(f"{lost} is not refilled")
         if self._manifest(window.key).files != manifest.files:
             raise Broken(f"{window.key} came back with other files")
-        self.lake.events["strangers: a batch was lost"] += 1
+        self.lake.events["foreign writers: a batch was lost"] += 1
 
     def _manifest(self, key: str) -> Manifest:
-        found = self.pipeline.store.get(key)
-        if found is None:
-            raise Broken(f"{key} is not there")
-        return documents.load(Manifest, found.data, key)
+        stored = self.pipeline.store.get(key)
+        if stored is None:
+            raise Broken(f"{key} does not exist")
+        return documents.load(Manifest, stored.data, key)
 
-    def to_take_anew(self, there: Sequence[str]) -> list[str]:
+    def tables_to_resnapshot(self, existing: Sequence[str]) -> list[str]:
         """Return the changed tables that the source still has, and forget them."""
-        found = sorted((self.changed | self.dropped).intersection(there))
-        self.dropped = (self.changed | self.dropped).difference(there)
+        tables = sorted((self.changed | self.dropped).intersection(existing))
+        self.dropped = (self.changed | self.dropped).difference(existing)
         self.changed.clear()
-        return found
+        return tables
 
     def _compact(self, name: str) -> None:
         self._call("rewrite_data_files", name, "options => map('rewrite-all', 'true')")

@@ -1,4 +1,4 @@
-"""A process that has everything imported and forks one for each step: a step then starts in a moment.
+"""A process that has all modules imported and forks one process for each step, so that steps start fast.
 
 ``python -m tests.chaos.fork_server`` reads lines of jobs, each line a list to be run at the same time, and answers each
 with a line of exit statuses.
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class ForkServer:
-    """Starts steps in processes of their own."""
+    """Runs each step in its own process."""
 
     def __enter__(self) -> Self:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
@@ -62,10 +62,10 @@ class ForkServer:
 def _outcome(job: Job, status: int | None) -> Outcome:
     passed, killed_at = points.read(job.log)
     if status == 0:
-        killed_at = None  # it was through before the signal came
-    found = json.loads(job.result.read_text()) if job.result.exists() else {}
-    said = found.get("said") or job.output.read_text(errors="replace")[-3000:]
-    return Outcome(status, tuple(passed), killed_at, found.get("error", ""), found.get("retryable", False), said)
+        killed_at = None  # it ended before the signal arrived
+    error = json.loads(job.result.read_text()) if job.result.exists() else {}
+    message = error.get("message") or job.output.read_text(errors="replace")[-3000:]
+    return Outcome(status, tuple(passed), killed_at, error.get("error", ""), error.get("retryable", False), message)
 
 
 def main() -> None:
@@ -73,7 +73,7 @@ def main() -> None:
     from cdc_lib.compile_kernels import warm
 
     answers = os.dup(1)
-    os.dup2(2, 1)  # what is printed here or in a step must not get between the answers
+    os.dup2(2, 1)  # prints of this process and of steps must not mix with the answers
     from tests.chaos.step import run
 
     warm()
@@ -83,7 +83,7 @@ def main() -> None:
         pids = [_fork(job, run) for job in jobs]
         statuses = [_wait(pid, job.timeout) for pid, job in zip(pids, jobs, strict=True)]
         os.write(answers, (json.dumps(statuses) + "\n").encode())
-        # The number of a group that is gone is soon somebody else's.
+        # The id of a group that ended may be used again.
         leaders = [pid for pid in (*leaders, *pids) if _leads(pid)]
     for pid in leaders:  # a Spark whose Python was killed alone
         with suppress(ProcessLookupError, PermissionError):
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def _leads(pid: int) -> bool:
-    """Return whether a process of the group that a step began still runs."""
+    """Return whether a process of a step's group still runs."""
     try:
         os.killpg(pid, 0)
     except (ProcessLookupError, PermissionError):

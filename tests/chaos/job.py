@@ -1,4 +1,4 @@
-"""What a step's process is told, and what became of it."""
+"""The job of a step's process, and its outcome."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 STEPS = (
-    "plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake", "rewind", "release", "again", "gc", "maintain", "backfill",
+    "plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake", "rewind", "resume", "resnapshot", "gc", "maintain", "backfill",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Job:
-    """One step in a process of its own.
+    """One step in its own process.
 
     Args:
         step: one of :data:`STEPS`.
@@ -24,15 +24,15 @@ class Job:
         folder: where its log, its output and its result go.
         unit: what to drain, as plain JSON.
         plan: what to merge, as plain JSON.
-        wanted: where to rewind to, or the tables, with commas between them, that are released, read again or looked after;
-            what is merged again, as JSON.
-        label: point at which to die, and at which of its occurrences.
-        nth: see label.
-        after: seconds after which to die instead.
-        group: whether its children die with it.
+        argument: position of a rewind; tables, separated by commas, to resume, snapshot again or maintain;
+            request of a backfill, as JSON.
+        label: point at which the process is killed.
+        nth: at which occurrence of the label, from 1.
+        after: seconds after which it is killed instead.
+        group: whether its children are killed too.
         clock: seconds by which its clock is wrong.
-        silence: seconds after which a silent server counts as gone.
-        patience: seconds for which prepared transactions are waited for.
+        silence: read timeout of the server's connection, in seconds.
+        patience: seconds to wait for prepared transactions.
         timeout: seconds after which it counts as hanging.
     """
 
@@ -43,7 +43,7 @@ class Job:
     folder: str
     unit: dict[str, Any] | None = None
     plan: dict[str, Any] | None = None
-    wanted: str = ""
+    argument: str = ""
     label: str | None = None
     nth: int = 1
     after: float | None = None
@@ -59,7 +59,7 @@ class Job:
 
     @classmethod
     def from_json(cls, text: str) -> Job:
-        """Return what :meth:`to_json` was given."""
+        """Parse the result of :meth:`to_json`."""
         return cls(**json.loads(text))
 
     @property
@@ -74,7 +74,7 @@ class Job:
 
     @property
     def result(self) -> Path:
-        """File with the error, when there was one of this project's."""
+        """File with the error, if it was a ``CdcError``."""
         return Path(self.folder) / "error.json"
 
 
@@ -84,11 +84,11 @@ class Outcome:
 
     Args:
         status: exit status; negative for a signal, None when it hung.
-        passed: labels of the points that it passed.
+        passed: labels of the points before its end.
         killed_at: label of the point at which it was killed.
-        error: name of the project's error that ended it; empty without one.
-        retryable: whether that error says that trying again may help.
-        said: the error's text, or the end of the output.
+        error: class name of the ``CdcError`` that ended it; empty without one.
+        retryable: whether that error is retryable.
+        message: the error's text, or the end of the output.
     """
 
     status: int | None
@@ -96,9 +96,9 @@ class Outcome:
     killed_at: str | None
     error: str = ""
     retryable: bool = False
-    said: str = ""
+    message: str = ""
 
     @property
     def done(self) -> bool:
-        """Whether it ended well."""
+        """Whether it succeeded."""
         return self.status == 0

@@ -1,4 +1,4 @@
-"""Compares every row of source and lake, also where changes of tables without a key were read more than once."""
+"""Compares every row of source and lake, also if changes of tables without a key were read more than once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from demo.shop.source_rows import exact, read, table_names
 PLACE = ("_binlog", "_offset", "_row")
 TOO_MANY = " is too many"
 ServerOf = Callable[[int], int]
-"""Returns the number of the server that an epoch's positions belong to."""
+"""Returns the number of the server of an epoch."""
 
 
 def compare_all(
@@ -27,15 +27,16 @@ def compare_all(
 
     Args:
         options: pymysql's connection options.
-        database: schema at the source; nobody may write to it meanwhile.
+        database: schema at the source; it must not change meanwhile.
         catalog: the lake's.
-        server_of: by which positions of several servers are told apart.
-        repeated: whether a server's binlog was read more than once: then a change that a table without a key has several
-            times counts once, by its place.
+        server_of: distinguishes positions of different servers.
+        repeated: whether a server's binlog was read more than once: then equal changes of a table without a key
+            at one position count once.
     """
-    found = _compared(options, database, catalog, server_of, repeated=repeated)
+    tables = _compared(options, database, catalog, server_of, repeated=repeated)
     return [
-        replace(one, wrong_columns=tuple(w for w in one.wrong_columns if not w.endswith(TOO_MANY))) for one in found
+        replace(table, wrong_columns=tuple(name for name in table.wrong_columns if not name.endswith(TOO_MANY)))
+        for table in tables
     ]
 
 
@@ -47,15 +48,17 @@ def _compared(
     with connect(**exact(options)) as connection:
         tables = {name: read(connection, database, name) for name in table_names(connection, database)}
     keyed = [name for name, table in tables.items() if table.key]
-    found = compare_database(options, database, catalog, tables=keyed)
+    comparisons = compare_database(options, database, catalog, tables=keyed)
     for name, table in tables.items():
         if not table.key:
-            found.append(compare(table, each_once(catalog.load_table((database, name)).scan().to_arrow(), server_of)))
-    return found
+            comparisons.append(
+                compare(table, each_once(catalog.load_table((database, name)).scan().to_arrow(), server_of))
+            )
+    return comparisons
 
 
 def each_once(lake: pa.Table, server_of: ServerOf) -> pa.Table:
-    """Return the rows of a snapshot, and each change after it once."""
+    """Return the rows of the last snapshot, and each later change once."""
     lake = since_emptied(lake)
     rows, seen, snapshot = lake.select(["_op", "_epoch", *PLACE]).to_pylist(), set(), (0, 0, 0)
     for row in rows:

@@ -1,4 +1,4 @@
-"""Which labelled points a step has, and which of them is next: the one where the fewest were killed so far."""
+"""The kill points of each step; the next kill goes to a point with the fewest kills so far."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from random import Random
 from tests.chaos.labelled_merge import CHORES, COMMITS, TIDYING
 
 
-def _around(step: str, *deeds: str) -> list[str]:
-    return [f"{step}: {when} {deed}" for deed in deeds for when in ("before", "after")]
+def _around(step: str, *actions: str) -> list[str]:
+    return [f"{step}: {when} {action}" for action in actions for when in ("before", "after")]
 
 
 PLACES: dict[str, list[str]] = {
@@ -28,17 +28,20 @@ PLACES: dict[str, list[str]] = {
     "merge": [*_around("merge", *COMMITS, *TIDYING, "the cut"), "merge: at any moment"],
     "ack_lake": _around("ack_lake", "the swap of the lake cursor"),
     "rewind": _around("rewind", "the swap of the drain cursor"),
-    "release": _around("release", "the swap of the drain cursor"),
-    "again": _around("again", "the swap of the drain cursor"),
+    "resume": _around("resume", "the swap of the drain cursor"),
+    "resnapshot": _around("resnapshot", "the swap of the drain cursor"),
     "maintain": [*_around("maintain", *CHORES), "maintain: at any moment"],
-    "backfill": [*_around("backfill", *(deed for deed in COMMITS if "columns" not in deed)), "backfill: at any moment"],
+    "backfill": [
+        *_around("backfill", *(action for action in COMMITS if "columns" not in action)),
+        "backfill: at any moment",
+    ],
     "gc": _around("gc", "the removal of a manifest", "the removal of what no manifest names"),
 }
 """All points, by step."""
 
 
 class Killed:
-    """Counts where steps were killed."""
+    """Counts the kills at each point."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -50,13 +53,13 @@ class Killed:
         return self.counts.total()
 
     def next(self, step: str, random: Random, without: Iterable[str] = ()) -> str:
-        """Choose a point of a step; one that was aimed at and never reached becomes as unlikely as one that was hit."""
-        left = [label for label in PLACES[step] if not any(word in label for word in without)]
-        least = min(self.counts[label] + self._missed[label] for label in left)
-        return random.choice([label for label in left if self.counts[label] + self._missed[label] <= least + 1])
+        """Choose a point of a step; a point that was chosen but not reached counts like a kill."""
+        labels = [label for label in PLACES[step] if not any(word in label for word in without)]
+        least = min(self.counts[label] + self._missed[label] for label in labels)
+        return random.choice([label for label in labels if self.counts[label] + self._missed[label] <= least + 1])
 
     def note(self, aimed: str, hit: str | None) -> None:
-        """Count what came of an aim."""
+        """Count a kill, or a chosen point that was not reached."""
         if hit is None:
             self._missed[aimed] += 1
         else:

@@ -1,4 +1,4 @@
-"""An object store that passes a labelled point before and after each write that decides something."""
+"""An object store with a kill point before and after each write that matters."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from cdc_lib.store import layout
 from tests.chaos.points import Points
 
 
-def deed_of(key: str) -> str | None:
-    """Return what a write to a key is, in words; None for what decides nothing."""
+def action_of(key: str) -> str | None:
+    """Return the label of a write to a key; None for keys without a kill point."""
     parts = key.split("/")
     kind = parts[1] if len(parts) > 1 else ""
     if kind == "cursors":
         return f"the swap of the {parts[-1].removesuffix('.json')} cursor"
     what = "the manifest" if parts[-1] == layout.MANIFEST else "a part"
-    deeds = {
+    actions = {
         "batches": f"{what} of a window",
         "snapshots": f"{what} of a chunk",
         "cuts": "the cut",
         "schemas": "a schema version",
     }
-    return deeds.get(kind)
+    return actions.get(kind)
 
 
 class LabelledStore:
-    """Passes everything on.
+    """Forwards every call to a store.
 
     Args:
-        store: the store itself.
-        points: what is told of each write.
-        step: name of the step, which begins every label.
-        jumps: whether the store's clock, by which listings tell times, runs as it likes.
+        store: the real store.
+        points: gets a label before and after each write.
+        step: name of the step, the prefix of every label.
+        jumps: whether the times in listings are wrong.
     """
 
     def __init__(self, store: ObjectStore, points: Points, step: str, *, jumps: bool = False) -> None:
@@ -48,13 +48,13 @@ class LabelledStore:
 
     @contextmanager
     def _around(self, key: str) -> Iterator[None]:
-        deed = deed_of(key)
-        if deed is None:
+        action = action_of(key)
+        if action is None:
             yield
             return
-        self._points.at(f"{self._step}: before {deed}")
+        self._points.at(f"{self._step}: before {action}")
         yield
-        self._points.at(f"{self._step}: after {deed}")
+        self._points.at(f"{self._step}: after {action}")
 
     def get(self, key: str) -> StoredObject | None:
         return self._store.get(key)
@@ -75,7 +75,7 @@ class LabelledStore:
     def open_write(self, key: str) -> Iterator[BinaryIO]:
         with self._around(key), self._store.open_write(key) as file:
             yield file
-            self._points.at(f"{self._step}: in the middle of {deed_of(key)}")
+            self._points.at(f"{self._step}: in the middle of {action_of(key)}")
 
     def open_read(self, key: str) -> BinaryIO:
         return self._store.open_read(key)
@@ -86,10 +86,10 @@ class LabelledStore:
             yield replace(info, modified=info.modified + shift)
 
     def delete(self, keys: Iterable[str]) -> None:
-        gone = list(keys)
-        what = "a manifest" if any(key.endswith(f"/{layout.MANIFEST}") for key in gone) else "what no manifest names"
+        deleted = list(keys)
+        what = "a manifest" if any(key.endswith(f"/{layout.MANIFEST}") for key in deleted) else "what no manifest names"
         self._points.at(f"{self._step}: before the removal of {what}")
-        self._store.delete(gone)
+        self._store.delete(deleted)
         self._points.at(f"{self._step}: after the removal of {what}")
 
     def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:

@@ -1,4 +1,4 @@
-"""What a Spark does that stays warm: merges, upkeep and comparisons that nobody kills."""
+"""The lake in a Spark that keeps running: merges, maintenance and comparisons that are not killed."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class LakeSide:
 
     Args:
         pipeline: of the source.
-        stack: ends the Spark.
+        stack: stops the Spark.
         events: counts what happens.
 
     Attributes:
-        plans: every plan that was merged, or was to be.
+        plans: every plan that a merge was started for.
     """
 
     pipeline: Pipeline
@@ -48,7 +48,7 @@ class LakeSide:
     _spark: SparkSession | None = None
 
     def merge(self, plan: MergePlan) -> None:
-        """Merge a plan; one without changes needs no Spark."""
+        """Merge a plan; a plan without changes needs no Spark."""
         config, store = self.pipeline.config, self.pipeline.store
         batches = load_plan(store, plan)
         if tables_of(batches):
@@ -63,35 +63,35 @@ class LakeSide:
         return sorted({one.table for one in cut.tables}) if cut is not None else []
 
     def maintain(self, tables: Sequence[str]) -> None:
-        """Look after the lake tables of some source tables."""
+        """Maintain the lake tables of some source tables."""
         config, store = self.pipeline.config, self.pipeline.store
         names = lake_tables(config, last_cut(store, config.source), tables)
         maintain(self.spark(), config, store, names, lambda _: None)
 
-    def backfill(self, wanted: BackfillRequest) -> None:
-        """Merge archived batches again; rows beside a table that are of the same changes as its own are the same.
+    def backfill(self, request: BackfillRequest) -> None:
+        """Merge archived batches again; rows of a copy must equal the table's rows of the same changes.
 
-        All rows that a snapshot's chunk read bear one place: of these nothing is said.
+        Rows of snapshot chunks are not compared: all rows of a chunk have one position.
         """
         pipeline, spark = self.pipeline, self.spark()
-        backfill(spark, pipeline.config, pipeline, wanted, lambda _: None)
-        for table in wanted.tables if wanted.into == "copy" else ():
+        backfill(spark, pipeline.config, pipeline, request, lambda _: None)
+        for table in request.tables if request.into == "copy" else ():
             lake = lake_merges(pipeline.config, [table])[0].name
-            live, side = full_name(lake), full_name(replace(lake, name=lake.name + wanted.suffix))
+            live, side = full_name(lake), full_name(replace(lake, name=lake.name + request.suffix))
             if not spark.catalog.tableExists(side):
                 continue
-            # Of those that change their shape, columns and ends of versions are as of the time that was asked for.
+            # Tables with DDL are not compared: their copies have the columns and versions as of the requested time.
             if table.partition(".")[2] not in TABLES:
-                self._compare_beside(live, side)
+                self._compare_copy(live, side)
             spark.sql(f"DROP TABLE {side} PURGE")
 
-    def _compare_beside(self, live: str, side: str) -> None:
+    def _compare_copy(self, live: str, side: str) -> None:
         spark, order = self.spark(), ", ".join(ORDER)
         known = f"SELECT * FROM {side} WHERE _row >= 0 AND ({order}) IN (SELECT {order} FROM {live})"
         columns = ", ".join(map(quoted, spark.table(side).columns))
         wrong = spark.sql(f"({known}) EXCEPT ALL (SELECT {columns} FROM {live})").collect()
         assert not wrong, f"{side}: {wrong[:5]}"
-        self.events["rows beside compared"] += spark.table(side).count()
+        self.events["rows of copies compared"] += spark.table(side).count()
 
     def verify(self, tables: Sequence[str]) -> Report:
         """Let the product compare tables with their source."""
@@ -101,12 +101,12 @@ class LakeSide:
         return verifying.run(tables, pipeline.config.verify, lambda _: None)
 
     def _noted(self, line: str) -> None:
-        """Count the tables of which rows were read back."""
+        """Count the tables with re-selected rows."""
         if "re-selected" in line:
-            self.events["merges of a table with rows that were read back"] += 1
+            self.events["merges of a table with re-selected rows"] += 1
 
     def spark(self) -> SparkSession:
-        """Return the Spark, which is started once."""
+        """Return the Spark session, which is started once."""
         if self._spark is None:
             self._spark = self.stack.enter_context(spark_session(self.pipeline.config))
         return self._spark

@@ -1,4 +1,4 @@
-"""The laws that hold after every step, whatever was killed; looked at in the store itself."""
+"""The laws that hold after every step and every kill, checked in the store itself."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from cdc_lib.store.objects.local import LocalStore
 
 
 class Laws:
-    """Remembers where the cursors stood and what the documents held.
+    """Remembers the cursors and the hashes of the documents.
 
     Args:
-        store: the source's store, reached past all faults.
+        store: the source's store, without injected faults.
         source: its name.
     """
 
@@ -38,7 +38,7 @@ class Laws:
         self.windows: list[Window] = []
 
     def check(self) -> None:
-        """Look at both cursors; to be called after every step.
+        """Check both cursors; to be called after every step.
 
         Raises:
             AssertionError: a law is broken.
@@ -64,28 +64,30 @@ class Laws:
 
     def stored_times(self) -> list[datetime]:
         """Return the times of the first and last changes of the windows that are still stored."""
-        found = [manifest for window in self.windows if (manifest := self._manifest(window)) is not None]
-        times = {time for manifest in found for time in (manifest.first_time, manifest.last_time) if time is not None}
+        manifests = [manifest for window in self.windows if (manifest := self._manifest(window)) is not None]
+        times = {
+            time for manifest in manifests for time in (manifest.first_time, manifest.last_time) if time is not None
+        }
         return sorted(times)
 
     def check_documents(self) -> int:
-        """Look at every manifest and cut and at the files that manifests name; returns how many documents there are."""
+        """Check every manifest and cut, and the files of the manifests; returns the number of documents."""
         for info in self._store.list(f"{self._source}/"):
             manifest = info.key.endswith(f"/{layout.MANIFEST}")
             if not manifest and not info.key.startswith(layout.cuts_prefix(self._source)):
                 continue
-            found = self._store.get(info.key)
-            assert found is not None
-            digest = hashlib.sha256(found.data).hexdigest()
+            stored = self._store.get(info.key)
+            assert stored is not None
+            digest = hashlib.sha256(stored.data).hexdigest()
             assert self._documents.setdefault(info.key, digest) == digest, f"{info.key} has changed"
             if manifest:
-                self._files(documents.load(Manifest, found.data, info.key), info.key)
+                self._files(documents.load(Manifest, stored.data, info.key), info.key)
         return len(self._documents)
 
     def drains_to_the_same(
         self, window: Window, config: SourceConfig, credentials: Credentials, cursor: Cursor, empty: Path
     ) -> None:
-        """Drain a window once more into an empty folder and compare."""
+        """Drain a window again into an empty folder and compare."""
         state = self._manifest(window)
         assert state is not None
         drainer = Drainer(config, credentials, LocalStore(empty))
@@ -93,10 +95,10 @@ class Laws:
         drainer.window(window, cursor.identity, leaving=without)
         again = find_manifest(drainer.store, layout.manifest_key(window))
         assert again is not None
-        assert contents_of(again) == contents_of(state), f"{window.id} gives other bytes the second time"
+        assert contents_of(again) == contents_of(state), f"{window.id} has other bytes after a second drain"
 
     def _moved(self, cursor: Cursor, drain: Cursor) -> None:
-        """The cursor went over windows that follow each other and have their manifests, or into the epoch that is recorded."""
+        """Check that the cursor moved over adjacent windows with manifests, or into the recorded epoch."""
         before = self._before.get(cursor.consumer)
         if before is not None:
             assert cursor.generation >= before.generation
@@ -107,11 +109,11 @@ class Laws:
                     assert move.start is not None
                     at = self._over(cursor, epoch, at, move.start, move.stop)
                 elif move.kind == "rollback":
-                    assert move.start == move.stop == at, f"{cursor.consumer} moved as it let go of what was in flight"
+                    assert move.start == move.stop == at, f"{cursor.consumer} moved in a rollback"
                 else:
                     epoch, at = self._into(cursor, drain, epoch, at)
             assert (epoch, at) == (cursor.epoch, cursor.position), (
-                f"{cursor.consumer} left {before.position} by no move"
+                f"{cursor.consumer} left {before.position} without a recorded move"
             )
         at = cursor.position
         for window in cursor.in_flight:
@@ -128,8 +130,8 @@ class Laws:
         return stop
 
     def _into(self, cursor: Cursor, drain: Cursor, epoch: int, at: Position) -> tuple[int, Position]:
-        """One epoch ends where the cursor is, and the next begins, as the drain cursor has recorded it."""
-        (switch,) = [one for one in drain.epoch_changes if one.epoch == epoch + 1]
+        """Check that the epoch ends at the cursor, and return the start of the next, as the drain cursor records it."""
+        (switch,) = [change for change in drain.epoch_changes if change.epoch == epoch + 1]
         assert switch.previous_end.position == at, (
             f"{cursor.consumer} left epoch {epoch} at {at}, not at {switch.previous_end.position}"
         )
@@ -141,23 +143,23 @@ class Laws:
 
     def _manifest(self, window: Window) -> Manifest | None:
         key = layout.manifest_key(window)
-        found = self._store.get(key)
-        return None if found is None else documents.load(Manifest, found.data, key)
+        stored = self._store.get(key)
+        return None if stored is None else documents.load(Manifest, stored.data, key)
 
     def _durable_chunks(self, tasks: Iterable[SnapshotTask]) -> None:
         for task in tasks:
             key = layout.chunk_manifest_key(task, max(task.chunks - 1, 0))
-            assert task.chunks == 0 or self._store.get(key) is not None, f"{key} is not there"
+            assert task.chunks == 0 or self._store.get(key) is not None, f"{key} does not exist"
 
     def _files(self, manifest: Manifest, key: str) -> None:
         for file in (*manifest.files, *manifest.prepared_files):
-            found = self._store.get(layout.beside(key, file.path))
-            assert found is not None, f"{key} names {file.path}, which is not there"
-            assert hashlib.sha256(found.data).hexdigest() == file.sha256, f"{file.path} of {key} has other bytes"
+            stored = self._store.get(layout.beside(key, file.path))
+            assert stored is not None, f"{key} names {file.path}, which does not exist"
+            assert hashlib.sha256(stored.data).hexdigest() == file.sha256, f"{file.path} of {key} has other bytes"
 
 
 def _new_moves(before: Cursor, after: Cursor) -> tuple[Move, ...]:
-    """Return the moves that a cursor made in between; it remembers the last hundred."""
+    """Return the moves between two states of a cursor, which keeps its last hundred moves."""
     for count in range(len(after.moves) + 1):
         known = after.moves[: len(after.moves) - count]
         if known == before.moves[len(before.moves) - len(known) :]:

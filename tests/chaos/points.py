@@ -1,4 +1,4 @@
-"""The points of a step at which a kill matters: each is noted in a log, and at the chosen one the process dies."""
+"""The kill points of a step: each is written to a log, and at the chosen one the process is killed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 KILLED = "KILLED "
-"""Begins the log's last line when the step was killed."""
+"""Prefix of the log's last line if the step was killed."""
 
 
 class Points:
@@ -16,9 +16,9 @@ class Points:
 
     Args:
         log: file that gets a line for each point.
-        label: point at which to die; None to pass them all.
-        nth: at which of its occurrences, from 1.
-        group: whether the whole process group dies, children too, as with a machine; else this process alone.
+        label: point at which the process is killed; None for none.
+        nth: at which occurrence of the label, from 1.
+        group: whether the whole process group is killed; else only this process.
     """
 
     def __init__(self, log: Path, label: str | None = None, nth: int = 1, *, group: bool = True) -> None:
@@ -38,7 +38,7 @@ class Points:
             self._note(label)
 
     def after(self, seconds: float, label: str) -> None:
-        """Die in a while, wherever the step is then."""
+        """Kill the process after some seconds."""
         timer = threading.Timer(seconds, self._die, (label,))
         timer.daemon = True
         timer.start()
@@ -54,7 +54,7 @@ class Points:
 
 
 def read(log: Path) -> tuple[list[str], str | None]:
-    """Return the points that were passed, and the one at which the process was killed."""
+    """Return the labels in a log, and the one at which the process was killed."""
     lines = log.read_text().splitlines() if log.exists() else []
     killed = [line.removeprefix(KILLED) for line in lines if line.startswith(KILLED)]
     return [line for line in lines if not line.startswith(KILLED)], killed[0] if killed else None

@@ -1,4 +1,4 @@
-"""What else happens in a run, beside kills, crashes, cut connections and repeated tasks; a seed has some of it."""
+"""The optional faults of a run, besides kills, crashes, cut connections and repeated tasks; the seed chooses."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Scenarios:
-    """Which of the further scenarios a run has.
+    """The optional scenarios of a run.
 
     Args:
         prepared: XA transactions, which are prepared in one window and decided in another.
-        rewinds: the drain cursor is moved back now and then.
-        quarantine: tables at fault are quarantined, and released.
-        collections: batches are removed as soon as nobody needs them.
-        switches: the standby takes over: in good order, after a crash, and without what it never received.
+        rewinds: the drain cursor is moved back sometimes.
+        quarantine: faulty tables are quarantined, and resumed.
+        collections: batches are removed as soon as no cursor needs them.
+        switches: failovers: planned, after a crash, and with lost transactions.
         reselects: merges that lag read the source's current rows.
-        again: somebody asks for new snapshots of single tables.
-        upkeep: lake tables are looked after, and their old snapshots go.
+        resnapshots: new snapshots of single tables are requested.
+        upkeep: lake tables are maintained, and their old snapshots expire.
         statements: columns are dropped and renamed, tables emptied, swapped, dropped and made again.
-        images: rows in the binlog have not all columns.
+        images: row images in the binlog are partial.
         backfills: archived batches are merged again.
-        foreign: others change lake tables and delete batches.
-        torn: closed binlog files lose their end, and get it back.
-        rotations: statements run long, and their commits rotate binlog files.
+        foreign: foreign writers change lake tables and delete batches.
+        torn: closed binlog files are truncated, and restored.
+        rotations: the commits of long statements rotate binlog files.
         clocks: the servers' clocks are minutes apart.
     """
 
@@ -34,7 +34,7 @@ class Scenarios:
     collections: bool
     switches: bool
     reselects: bool
-    anew: bool
+    resnapshots: bool
     upkeep: bool
     statements: bool
     images: bool
@@ -46,7 +46,7 @@ class Scenarios:
 
     @classmethod
     def of(cls, seed: int) -> Self:
-        """Return those of a seed: its last fifteen bits say no to one each, so that 0 has all of them."""
+        """Return the scenarios of a seed: each of its last fifteen bits switches one off, so that 0 has all."""
         return cls(*(not seed >> bit & 1 for bit in range(len(fields(cls)))))
 
     @classmethod
@@ -55,4 +55,4 @@ class Scenarios:
         return cls.of(0)
 
     def __str__(self) -> str:
-        return ", ".join(one.name for one in fields(self) if getattr(self, one.name)) or "none"
+        return ", ".join(field.name for field in fields(self) if getattr(self, field.name)) or "none"

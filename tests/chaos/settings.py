@@ -1,4 +1,4 @@
-"""The source under fire: small chunks and windows, so that there are many of each."""
+"""The source file of a run: small chunks and windows, so that there are many of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACCESS, SECRET = "CDC_CHAOS_ACCESS_KEY", "CDC_CHAOS_SECRET_KEY"
 def chaos_config(
     site: Site, database: str, folder: Path, scenarios: Scenarios, s3: S3Server | None = None
 ) -> SourceConfig:
-    """Return a source over one database; its batches lie in a folder or on S3, its lake in a folder."""
+    """Return a source of one database, with its batches in a folder or on S3, and its lake in a folder."""
     store: dict[str, str] = {"url": f"file://{folder}/store"}
     if s3 is not None:
         os.environ[ACCESS], os.environ[SECRET] = s3.access_key, s3.secret_key

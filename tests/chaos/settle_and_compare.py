@@ -1,4 +1,4 @@
-"""Settler: every step ends well until the lake has everything; then all rows, columns and documents are compared."""
+"""Runs all steps without faults until the lake has caught up, then compares all rows, columns and documents."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from tests.chaos.workload import ChaosWorkload
 
 ROUNDS = 10
 WITHOUT_KEY = ("page_views", "ledger")
-A_SNAPSHOT_MENDS = ("it is unknown which names", "the primary key changed from", *ASKS_FOR_A_SNAPSHOT)
-"""Tables that stop for these continue with a new snapshot, as they say themselves."""
+SNAPSHOT_HELPS = ("it is unknown which names", "the primary key changed from", *ASKS_FOR_A_SNAPSHOT)
+"""In errors of merges whose tables need a new snapshot."""
 
 
 @dataclass
 class Settler:
-    """Brings one source to rest and compares it.
+    """Lets the lake of one source catch up, and compares it.
 
     Args:
         pipeline: of the source.
-        lake: where it is merged.
-        laws: that hold meanwhile.
-        workload: who are quiet now.
-        failovers: that there were.
+        lake: the lake of the source.
+        laws: checked meanwhile.
+        workload: writes nothing meanwhile.
+        failovers: the failovers of the run.
         random: chooses the windows that are drained again.
-        folder: for what that leaves.
+        folder: for the batches of repeated drains.
         repeated: whether a server's binlog may have been read more than once.
-        say: takes a line about what was compared.
-        foreign: who changed lake tables.
+        say: takes a line with the counts of each comparison.
+        foreign: the foreign writers of the run.
     """
 
     pipeline: Pipeline
@@ -56,16 +56,16 @@ class Settler:
     _again: int = 0
 
     def compare(self) -> None:
-        """Let the lake have everything, and compare.
+        """Let the lake catch up, and compare.
 
         Raises:
             Broken: something differs.
         """
-        self.workload.mend()
+        self.workload.repair()
         if self.failovers.repeated:
             self.round()
             names = [f"{self.workload.database}.{table}" for table in WITHOUT_KEY]
-            self.pipeline.resnapshot(names, by="quiet", why="changes stand in it twice")
+            self.pipeline.resnapshot(names, by="quiet", why="it may have changes twice")
             self.failovers.repeated = False
         self._replace_changed()
         for _ in range(ROUNDS):
@@ -73,25 +73,25 @@ class Settler:
             if self._caught_up():
                 break
         else:
-            raise Broken(f"{ROUNDS} undisturbed rounds do not bring the lake to the end of the binlog")
+            raise Broken(f"the lake is not at the end of the binlog after {ROUNDS} rounds without faults")
         documents, again = self.laws.check_documents(), self._drain_again()
         tables, rows = self._compare()
         self.say(f"compared {rows} rows of {len(tables)} tables, {documents} documents, {again} windows drained again")
         self._verify(tables)
 
     def _replace_changed(self) -> None:
-        """Take new snapshots of tables that strangers changed, as the page of operations says."""
-        strangers = self.foreign
-        if not strangers.changed and strangers.dropped.isdisjoint(self.workload.tables()):
+        """Request new snapshots of tables that foreign writers changed, as the operations page says."""
+        foreign = self.foreign
+        if not foreign.changed and foreign.dropped.isdisjoint(self.workload.tables()):
             return
         self.round()
-        aside = {one.table for one in self._drain.quarantined_tables}
-        tables = [one for one in strangers.to_take_anew(self.workload.tables()) if one not in aside]
+        quarantined = {entry.table for entry in self._drain.quarantined_tables}
+        tables = [table for table in foreign.tables_to_resnapshot(self.workload.tables()) if table not in quarantined]
         if tables:
-            self.pipeline.resnapshot(tables, by="quiet", why="a stranger changed them")
+            self.pipeline.resnapshot(tables, by="quiet", why="a foreign writer changed them")
 
     def round(self) -> None:
-        """What runs of the DAG do that merge when all is drained, and a person who releases what is quarantined."""
+        """Drain, merge until nothing is left, and resume quarantined tables."""
         pipeline = self.pipeline
         self.drain()
         while (plan := pipeline.plan_merge(by="quiet")) is not None:
@@ -99,17 +99,17 @@ class Settler:
             try:
                 self.lake.merge(plan)
             except MergeError as error:
-                if not self.took_anew(str(error)):
+                if not self.resnapshotted(str(error)):
                     raise
-                break  # the next round reads the table
+                break  # the next round takes the snapshot
             pipeline.ack_lake(by="quiet")
             self.laws.check()
         drain = self._drain
-        for one in drain.quarantined_tables if drain.position == pipeline.status().binlog_end else ():
-            pipeline.resume_table(one.table, by="quiet")
+        for entry in drain.quarantined_tables if drain.position == pipeline.status().binlog_end else ():
+            pipeline.resume_table(entry.table, by="quiet")
 
     def drain(self) -> None:
-        """Drain up to the end of the binlog, and merge nothing."""
+        """Drain up to the end of the binlog, without merges."""
         while units := self.pipeline.plan(by="quiet"):
             for unit in units:
                 self.pipeline.drain(unit)
@@ -117,32 +117,35 @@ class Settler:
             self.pipeline.ack_drain(by="quiet")
             self.laws.check()
 
-    def took_anew(self, said: str) -> bool:
-        """Take new snapshots, as a person does, of tables that stopped and ask for them."""
+    def resnapshotted(self, message: str) -> bool:
+        """Request new snapshots of the tables in a merge's error, if it asks for them; returns whether it does."""
         database = self.workload.database
-        there = {
+        existing = {
             f"{database}.{name}" for (name,) in self.workload.site.primary.execute(f"SHOW TABLES FROM `{database}`")
         }
-        if "that somebody else changed are quarantined" in said:
-            self.lake.events["merge: tables of strangers that are quarantined"] += 1
+        if "that somebody else changed are quarantined" in message:
+            self.lake.events["merge: changed tables that are quarantined"] += 1
             return True
-        tables = sorted(there.intersection(re.findall(r"table=([\w.]+)", said)))
-        if not tables or not any(one in said for one in A_SNAPSHOT_MENDS):
+        tables = sorted(existing.intersection(re.findall(r"table=([\w.]+)", message)))
+        if not tables or not any(text in message for text in SNAPSHOT_HELPS):
             return False
         self.lake.events["merge: tables that ask for a snapshot"] += 1
+        if self.failovers.pending:
+            return True  # the next merge asks again, when the source speaks to the new server
+        self.workload.decide()  # a snapshot waits for prepared transactions
         self.pipeline.resnapshot(tables, by="quiet", why="they ask for it")
         return True
 
     def _caught_up(self) -> bool:
         drain, lake = self._drain, self._cursor(LAKE)
         done = {task.id: task.chunks for task in lake.snapshots}
-        # One that was given up for a later one may have been merged at that moment.
+        # A snapshot that a later one replaced may have been merged before.
         merged = all(done.get(task.id, 0) >= task.chunks for task in drain.snapshots)
-        there = lake.epoch == drain.epoch and drain.position == lake.position == self.pipeline.status().binlog_end
-        return there and merged and not drain.open_snapshots and not drain.quarantined_tables
+        at_end = lake.epoch == drain.epoch and drain.position == lake.position == self.pipeline.status().binlog_end
+        return at_end and merged and not drain.open_snapshots and not drain.quarantined_tables
 
     def _drain_again(self) -> int:
-        """Drain a few windows of the past once more, elsewhere; those of other servers nobody can."""
+        """Drain a few old windows of this server again, into another folder."""
         since = self.failovers.first_epoch_here()
         stored = [window for window in self.laws.stored_windows() if window.epoch >= since]
         chosen = self.random.sample(stored, min(3, len(stored)))
@@ -153,27 +156,27 @@ class Settler:
         return len(chosen)
 
     def _compare(self) -> tuple[list[str], int]:
-        """Compare by the tests' own means; returns the tables and how many rows they have."""
+        """Compare with the tests' code; returns the tables and their number of rows."""
         lake, database = self.pipeline.config.lake, self.workload.database
         assert lake.uri is not None
         assert lake.warehouse is not None
         catalog = open_lake(lake.uri, lake.warehouse)
         try:
             options = self.workload.options()
-            found = compare_all(options, database, catalog, self._server_of, repeated=self.repeated)
+            tables = compare_all(options, database, catalog, self._server_of, repeated=self.repeated)
         finally:
             catalog.engine.dispose()
-        if wrong := [table for table in found if table.differences]:
+        if wrong := [table for table in tables if table.differences]:
             raise Broken("\n".join(map(str, wrong)))
-        rows = sum(table.source_rows for table in found)
+        rows = sum(table.source_rows for table in tables)
         self.lake.events["rows compared"] += rows
-        return [one.table for one in found], rows
+        return [table.table for table in tables], rows
 
     def _server_of(self, epoch: int) -> int:
-        return sum(one.kind == "failover" and one.epoch <= epoch for one in self._drain.epoch_changes)
+        return sum(change.kind == "failover" and change.epoch <= epoch for change in self._drain.epoch_changes)
 
     def _verify(self, tables: list[str]) -> None:
-        """Let the product compare; of tables without a key changes may stand twice after a rewind."""
+        """Compare with ``cdc verify``; after a rewind, tables without a key may have changes twice and are skipped."""
         known = [table for table in tables if not (self.repeated and table in WITHOUT_KEY)]
         report = self.lake.verify([f"{self.workload.database}.{table}" for table in known])
         if wrong := [one for one in report.tables if one.drift or one.in_flight or one.skipped]:

@@ -1,4 +1,4 @@
-"""Tables whose shape changes: columns come, go and get other names, rows go all at once, other tables take their names."""
+"""Tables with DDL: columns are added, dropped and renamed, tables truncated, swapped and re-created."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ TYPES = {
     "d": ("DECIMAL(9,3)", ("NULL", "NULL DEFAULT 1.5"), "id + 0.125"),
     "t": ("DATETIME(3)", ("NULL",), "'2026-01-02 03:04:05.678'"),
 }
-"""Types of columns, how they are declared, and a value; columns of one type have names of their own, which are used again."""
+"""For each kind of column: type, constraints and a value; the kind is part of a column's name, and names are reused."""
 NAMES = 3
 
 
 class Shapes:
-    """Writes to tables and changes them.
+    """Writes to tables and alters them.
 
     Args:
         site: the servers.
-        database: where the tables are made.
-        random: decides.
+        database: where the tables are created.
+        random: the random generator.
     """
 
     def __init__(self, site: Site, database: str, random: Random) -> None:
@@ -36,7 +36,7 @@ class Shapes:
             self._execute(f"CREATE TABLE {table} {FIRST}")
 
     def work(self, *, statements: bool) -> None:
-        """Change some rows, and now and then the table."""
+        """Change some rows, and sometimes alter the table."""
         table = self._random.choice(TABLES)
         for _ in range(self._random.randrange(1, 5)):
             key, value = self._random.randrange(40), self._random.randrange(1000)
@@ -52,7 +52,7 @@ class Shapes:
             self._random.choice(changes)(table)
 
     def forget(self) -> None:
-        """Continue with what another server has: nothing of the former one is remembered but the names that were used."""
+        """Continue on another server, whose tables may differ."""
         for table in TABLES:
             self._execute(f"CREATE TABLE IF NOT EXISTS {table} {FIRST}")
             self._execute(f"DROP TABLE IF EXISTS {table}_next, {table}_gone")
@@ -62,7 +62,7 @@ class Shapes:
         if name := self._free(table, kind):
             spelled, ways, value = TYPES[kind]
             self._execute(f"ALTER TABLE {table} ADD COLUMN {name} {spelled} {self._random.choice(ways)}")
-            # A lake table gets a column with the first row that has it; of one that stays as it is the binlog does not tell.
+            # A lake table gets a column with the first row event that has it; unchanged rows have no event.
             self._execute(f"REPLACE INTO {table} (id, v) VALUES (41, 'with it {self._random.randrange(10**9)}')")
             self._execute(f"UPDATE {table} SET {name} = {value} WHERE id < 20")
 
@@ -77,13 +77,13 @@ class Shapes:
 
     def _exchange(self, table: str) -> None:
         more = self._more(table)
-        pairs = [(one, other) for one in more for other in more if one < other and kind_of(one) == kind_of(other)]
+        pairs = [(a, b) for a in more for b in more if a < b and kind_of(a) == kind_of(b)]
         if pairs:
-            one, other = self._random.choice(pairs)
-            self._execute(f"ALTER TABLE {table} RENAME COLUMN {one} TO {other}, RENAME COLUMN {other} TO {one}")
+            a, b = self._random.choice(pairs)
+            self._execute(f"ALTER TABLE {table} RENAME COLUMN {a} TO {b}, RENAME COLUMN {b} TO {a}")
 
     def _round(self, table: str) -> None:
-        """Take fractions of seconds from all rows, of which no event tells."""
+        """Drop the fractions of seconds of a column in all rows, without row events."""
         if more := [name for name in self._more(table) if kind_of(name) == "t"]:
             self._execute(f"ALTER TABLE {table} MODIFY {self._random.choice(more)} DATETIME NULL")
 
@@ -112,7 +112,7 @@ class Shapes:
         return [row[0] for row in rows if row[0].startswith("c_")]
 
     def _free(self, table: str, kind: str) -> str:
-        """Return a name for a column of a kind that the table has not now; it may have had it before."""
+        """Return a column name of a kind that the table does not have now; it may have had it before."""
         names = {f"c_{kind}{number}" for number in range(NAMES)} - {*self._more(table)}
         return self._random.choice(sorted(names)) if names else ""
 

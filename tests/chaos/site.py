@@ -1,4 +1,4 @@
-"""The servers of a source: one is written to, another follows it, and one address leads to whichever is the primary."""
+"""The servers of a source: a primary, a standby, and one address that points to the current primary."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.harness.servers import SqlServer
 from tests.harness.servers.skew import can_be_wrong
 
 MARKS = "beside.seen"
-"""A table that nobody captures: it tells how far the standby is."""
+"""A table that is not captured; it shows how far the standby is."""
 _SKEWS = (0, 300, -300, 40, -700)
-"""By how many seconds the clock of each server is wrong, one after the other."""
+"""Error of the clock of each server, in seconds, in the order of their start."""
 
 
 class Site:
@@ -23,12 +23,12 @@ class Site:
 
     Args:
         kind: see :data:`tests.harness.replication.KINDS`.
-        alone: a running server that nobody follows; None: two are started.
+        alone: a running server without a standby; None to start two.
         apart: whether the clocks of the servers are minutes apart.
 
     Attributes:
-        primary: takes what is written.
-        wire: the one address at which the source is read.
+        primary: the server that takes writes.
+        wire: the proxy through which the source is read.
     """
 
     def __init__(self, kind: str, alone: SqlServer | None = None, *, apart: bool = False) -> None:
@@ -60,14 +60,14 @@ class Site:
         return self._alone is None
 
     def hand_over(self) -> None:
-        """Let the standby take over in good order, and the primary follow it."""
+        """Do a planned failover; the former primary becomes the standby."""
         pair = self._pair
         pair.wait(MARKS)
         pair.release()
         self._follow_back(pair)
 
     def fail_over(self) -> None:
-        """Kill the primary, let the standby apply all that it received, and take over; the dead one comes back as its standby."""
+        """Kill the primary and promote the standby, which has everything; the killed server becomes the standby."""
         pair = self._pair
         pair.wait(MARKS)
         pair.promote()
@@ -75,27 +75,27 @@ class Site:
         self._follow_back(pair)
 
     def lag(self) -> None:
-        """Let the standby receive nothing more."""
+        """Stop the standby's replication."""
         self._pair.cut_off()
 
     def catch_up(self) -> None:
-        """Let a standby that lagged continue."""
-        self._pair.standby.execute(self._pair.standby.in_its_words("START REPLICA"))
+        """Start the standby's replication again."""
+        self._pair.standby.execute(self._pair.standby.in_server_syntax("START REPLICA"))
 
     def catch_up_now(self) -> None:
-        """Wait until the standby, if there is one, has all that the primary wrote."""
+        """Wait until the standby, if one exists, has everything."""
         if self._standby is not None:
             self._pair.wait(MARKS)
 
     def lead_to_standby(self) -> None:
-        """Let the address lead to the standby while the primary still takes writes."""
+        """Point the address to the standby while the primary still takes writes."""
         self.wire.lead_to(self._pair.standby)
 
     def lose(self, between: Callable[[], None]) -> None:
-        """Kill the primary with what only it has; the standby takes over, and a new server follows that.
+        """Kill the primary with transactions that only it has; promote the standby, and start a new one.
 
         Args:
-            between: is done when the new primary takes writes; the new standby is made after it.
+            between: called when the new primary takes writes, before the new standby starts.
         """
         pair = self._pair
         pair.promote()

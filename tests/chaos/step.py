@@ -1,4 +1,4 @@
-"""One step of the pipeline in this process, with labelled ports."""
+"""Runs one step of the pipeline in this process, with kill points in its ports."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.chaos.labelled_store import LabelledStore
 from tests.chaos.points import Points
 
 FAILED, BROKEN = 3, 4
-"""Exit statuses: an error of this project's, which is written down; any other."""
+"""Exit statuses: a ``CdcError``, which is written to the result file; any other error."""
 
 
 def run(job: Job) -> int:
-    """Do the step; returns the exit status of its process."""
+    """Run the step; returns the exit status of its process."""
     points = Points(job.log, job.label, job.nth, group=job.group)
     if job.clock:
         clock.jump(job.clock)
@@ -46,10 +46,10 @@ def run(job: Job) -> int:
     try:
         _do(job, points)
     except CdcError as error:
-        found = {"error": type(error).__name__, "retryable": error.retryable, "said": str(error)}
-        job.result.write_text(json.dumps(found))
+        failure = {"error": type(error).__name__, "retryable": error.retryable, "message": str(error)}
+        job.result.write_text(json.dumps(failure))
         return FAILED
-    except Exception:  # noqa: BLE001 - whoever started this reads it
+    except Exception:  # noqa: BLE001 - the driver reads it
         traceback.print_exc()
         return BROKEN
     return 0
@@ -75,12 +75,12 @@ def _do(job: Job, points: Points) -> None:
         case "ack_lake":
             pipeline.ack_lake(by="chaos")
         case "rewind":
-            place = StartAt(position=job.wanted) if job.wanted else None
-            pipeline.rewind(place, by="chaos", why="to see what comes of it")
-        case "release":
-            pipeline.resume_table(job.wanted, by="chaos")
-        case "again":
-            pipeline.resnapshot(job.wanted.split(","), by="chaos", why="to see what comes of it")
+            place = StartAt(position=job.argument) if job.argument else None
+            pipeline.rewind(place, by="chaos", why="chaos test")
+        case "resume":
+            pipeline.resume_table(job.argument, by="chaos")
+        case "resnapshot":
+            pipeline.resnapshot(job.argument.split(","), by="chaos", why="chaos test")
         case "gc":
             now = datetime.now(UTC) + timedelta(seconds=job.clock)
             carry_out(store, plan_collection(store, pipeline.cursors, config.source, timedelta(), now))
@@ -89,7 +89,7 @@ def _do(job: Job, points: Points) -> None:
 
 
 def _in_spark(job: Job, pipeline: Pipeline) -> None:
-    """Do a step that needs a Spark of its own."""
+    """Run a step that starts its own Spark."""
     config, store = pipeline.config, pipeline.store
     if job.step == "merge":
         plan = documents.load(MergePlan, json.dumps(job.plan).encode(), "the job")
@@ -97,6 +97,6 @@ def _in_spark(job: Job, pipeline: Pipeline) -> None:
         return
     with spark_session(config) as spark:
         if job.step == "backfill":
-            backfill(spark, config, pipeline, from_text(job.wanted))
+            backfill(spark, config, pipeline, from_text(job.argument))
         else:
-            maintain(spark, config, store, lake_tables(config, last_cut(store, config.source), job.wanted.split(",")))
+            maintain(spark, config, store, lake_tables(config, last_cut(store, config.source), job.argument.split(",")))

@@ -1,4 +1,4 @@
-"""Steps of a source in processes of their own: most are killed at a labelled point, and what ends one is judged."""
+"""Runs the steps of a source in their own processes, kills most of them at a kill point, and checks their errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.chaos.kill_points import Killed
 from tests.chaos.wire import Wire
 
 SILENCE = 1.5
-"""Seconds after which a step gives up on a server that says nothing."""
+"""Read timeout of a step's connection to its server, in seconds."""
 CHANCE_OF_A_KILL = 0.8
 
 
@@ -29,20 +29,20 @@ class Broken(AssertionError):
 
 @dataclass
 class Steps:
-    """Starts steps.
+    """Runs steps.
 
     Args:
         config: the source.
         credentials: its log-in.
-        folder: for what the steps leave.
-        random: decides who is killed, and where.
-        fork_server: what forks the processes.
-        wire: the network that breaks, before whichever server is the primary.
+        folder: for files of the steps.
+        random: decides which steps are killed, and where.
+        fork_server: forks the processes.
+        wire: the proxy in front of the primary.
         say: takes a line for each kill.
 
     Attributes:
-        killed: where steps were killed.
-        events: how often which error ended a step.
+        killed: the points at which steps were killed.
+        events: counts of the errors that ended steps.
     """
 
     config: SourceConfig
@@ -62,27 +62,27 @@ class Steps:
         *,
         unit: DrainUnit | None = None,
         plan: MergePlan | None = None,
-        wanted: str = "",
+        argument: str = "",
         sure: bool = False,
         label: str = "",
         allowed: Collection[str] = (),
     ) -> Outcome:
-        """Do a step; most often it is killed.
+        """Run a step; in most cases it is killed.
 
         Args:
             step: its name.
             unit: what to drain.
             plan: what to merge.
-            wanted: where to rewind to, or what to release.
-            sure: whether it is killed for sure.
-            label: where it is killed; chosen when empty.
-            allowed: errors that may end it at this moment.
+            argument: see :class:`tests.chaos.job.Job`.
+            sure: whether it is always killed.
+            label: where it is killed; chosen at random when empty.
+            allowed: errors that may end it now.
         """
         job = self._job(
             step,
             unit=None if unit is None else documents.to_plain(unit),
             plan=None if plan is None else documents.to_plain(plan),
-            wanted=wanted,
+            argument=argument,
         )
         aimed = label or None
         if label:
@@ -96,50 +96,51 @@ class Steps:
             self.killed.note(aimed, outcome.killed_at)
         if outcome.killed_at is not None:
             assert outcome.status == -9, outcome
-            self.say(f"kill {self.killed.total}: {outcome.killed_at}{'' if job.group else ' (its children live on)'}")
+            self.say(f"kill {self.killed.total}: {outcome.killed_at}{'' if job.group else ' (its children still run)'}")
         else:
             self._judge(step, outcome, allowed)
         return outcome
 
-    def drain_beside(self, unit: DrainUnit, other: str, allowed: Collection[str] = ()) -> None:
+    def drain_with(self, unit: DrainUnit, other: str, allowed: Collection[str] = ()) -> None:
         """Drain while another step runs: the same drain, or a collection."""
         plain = documents.to_plain(unit)
         jobs = [self._job("drain", unit=plain), self._job(other, unit=plain if other == "drain" else None)]
         if other == "gc":
-            jobs = [replace(job, clock=0) for job in jobs]  # a store has one clock, by which what is young stays
+            # A store has one clock, by which the collection spares new objects.
+            jobs = [replace(job, clock=0) for job in jobs]
         # The server ends the older of two dumps that ask for the same window.
         may = {*allowed, "SourceUnavailable"} if other == "drain" else allowed
         for job, outcome in zip(jobs, self.fork_server.run(*jobs), strict=True):
             self._judge(job.step, outcome, may)
 
-    def merge_beside(
-        self, plan: MergePlan, other: str, wanted: str, allowed: Mapping[str, Collection[str]]
+    def merge_with(
+        self, plan: MergePlan, other: str, argument: str, allowed: Mapping[str, Collection[str]]
     ) -> tuple[Outcome, Outcome]:
-        """Merge while a backfill or the upkeep works on the same lake tables, each in a Spark of its own; nobody is killed.
+        """Merge while a backfill or the maintenance writes the same lake tables, each in its own Spark; none is killed.
 
         Args:
             plan: what to merge.
             other: name of the other step.
-            wanted: what it is asked for.
-            allowed: errors that may end each step at this moment.
+            argument: of the other step.
+            allowed: errors that may end each step now.
         """
-        jobs = [self._job("merge", plan=documents.to_plain(plan)), self._job(other, wanted=wanted)]
+        jobs = [self._job("merge", plan=documents.to_plain(plan)), self._job(other, argument=argument)]
         outcomes = self.fork_server.run(*jobs)
         for job, outcome in zip(jobs, outcomes, strict=True):
-            # Whoever comes second every time says so, and may be started again.
+            # A writer that loses every race fails with a conflict, and may be started again.
             self._judge(job.step, outcome, {"MergeConflict", *allowed.get(job.step, ())})
         first, second = outcomes
         return first, second
 
     def over_bad_wire(self, step: str, unit: DrainUnit | None, allowed: Collection[str] = ()) -> None:
-        """Do a step whose connection breaks in the middle, or says no more."""
+        """Run a step whose connection breaks or stalls in the middle."""
         fault = self.random.choice(("cut", "cut", "half-open"))
         plain = None if unit is None else documents.to_plain(unit)
         self.wire.fail(fault, int(10 ** self.random.uniform(1, 4.7)))
         try:
             (outcome,) = self.fork_server.run(self._job(step, unit=plain, silence=SILENCE))
         finally:
-            failed = self.wire.mend()
+            failed = self.wire.restore()
         self.events[f"{fault} connection" if failed else "connection that was not cut"] += 1
         self._judge(step, outcome, {*allowed, "SourceUnavailable"} if failed else allowed)
 
@@ -157,7 +158,7 @@ class Steps:
         *,
         unit: dict[str, Any] | None = None,
         plan: dict[str, Any] | None = None,
-        wanted: str = "",
+        argument: str = "",
         silence: float = 30.0,
     ) -> Job:
         self._jobs += 1
@@ -169,16 +170,16 @@ class Steps:
             folder=str(self.folder / "jobs" / f"{self._jobs:05d}-{step}"),
             unit=unit,
             plan=plan,
-            wanted=wanted,
+            argument=argument,
             clock=self.random.randrange(-100_000, 100_000),
             silence=silence,
         )
 
     def _judge(self, step: str, outcome: Outcome, allowed: Collection[str]) -> None:
-        """Only what the faults of this moment explain may have ended a step."""
+        """Raise if a step ended with an error that the current faults do not explain."""
         if not outcome.done and outcome.error not in allowed:
-            raise Broken(f"{step} ended with {outcome.status} {outcome.error}: {outcome.said}")
+            raise Broken(f"{step} ended with {outcome.status} {outcome.error}: {outcome.message}")
         if outcome.error:
             self.events[f"{step}: {outcome.error}"] += 1
             if outcome.error == "SourceUnavailable" and not outcome.retryable:
-                raise Broken(f"{outcome.error} cannot be tried again")
+                raise Broken(f"{outcome.error} is not retryable")

@@ -1,4 +1,4 @@
-"""XA transactions at the source: prepared now, committed or rolled back later, under ids that are used again and again."""
+"""XA transactions at the source: prepared now, committed or rolled back later, with reused ids."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.chaos.site import Site
 from tests.harness import xa
 
 XIDS = ("x0", "x1", "x2", "x3")
-SHARE = 10
-"""Each id has rows of its own, so many: what a prepared transaction holds locked nobody else waits for."""
+KEYS_PER_XID = 10
+"""Each xid has its own keys, so that no statement waits for the locks of a prepared transaction."""
 PATIENT = ("SET SESSION innodb_lock_wait_timeout = 3", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
 
@@ -21,8 +21,8 @@ class Transfers:
 
     Args:
         site: the servers.
-        database: where the two tables are made.
-        random: decides.
+        database: where the two tables are created.
+        random: the random generator.
     """
 
     def __init__(self, site: Site, database: str, random: Random) -> None:
@@ -34,13 +34,13 @@ class Transfers:
 
     @property
     def prepared(self) -> set[str]:
-        """Ids of the transactions that are prepared, as the primary has them: a standby that took over may lack some."""
+        """The xids of the primary's prepared transactions; a promoted standby may lack some."""
         return {
             data if isinstance(data, str) else data.decode() for *_, data in self._site.primary.execute("XA RECOVER")
         }
 
     def work(self, *others: str) -> None:
-        """Prepare, decide, or change rows as everybody does.
+        """Prepare or decide an XA transaction, or change rows without one.
 
         Args:
             *others: statements that may go into a transaction that is prepared.
@@ -49,7 +49,7 @@ class Transfers:
         if xid in self.prepared:
             self._decide(xid, commit=self._random.random() < 0.7)
         elif self._random.random() < 0.7:
-            more = [one for one in others if self._random.random() < 0.3]
+            more = [other for other in others if self._random.random() < 0.3]
             with suppress(pymysql.MySQLError):
                 xa.prepare(self._site.primary, self._database, f"'{xid}'", *self._changes(xid), *more)
         else:
@@ -58,7 +58,7 @@ class Transfers:
                     session.cursor().execute(statement)
 
     def decide_all(self) -> None:
-        """Leave nothing prepared."""
+        """Decide all prepared transactions."""
         for xid in sorted(self.prepared):
             self._decide(xid, commit=self._random.random() < 0.7)
 
@@ -66,12 +66,12 @@ class Transfers:
         (xa.commit if commit else xa.rollback)(self._site.primary, f"'{xid}'")
 
     def _changes(self, xid: str) -> list[str]:
-        random, first = self._random, XIDS.index(xid) * SHARE
+        random, first = self._random, XIDS.index(xid) * KEYS_PER_XID
 
         def key() -> int:
-            return first + random.randrange(SHARE)
+            return first + random.randrange(KEYS_PER_XID)
 
-        first_one = f"REPLACE INTO transfers VALUES ({key()}, '{xid}', {random.randrange(10**6)})"
+        change = f"REPLACE INTO transfers VALUES ({key()}, '{xid}', {random.randrange(10**6)})"
         more = (
             lambda: f"REPLACE INTO transfers VALUES ({key()}, '{xid} again', {random.randrange(10**6)})",
             lambda: f"UPDATE transfers SET n = n + 1, v = '{xid} more' WHERE id = {key()}",
@@ -79,7 +79,7 @@ class Transfers:
             lambda: f"UPDATE IGNORE transfers SET id = {key()} WHERE id = {key()}",
             lambda: f"INSERT INTO ledger VALUES ('{xid}', {random.randrange(3)})",
         )
-        return [*PATIENT, first_one, *(random.choice(more)() for _ in range(random.randrange(4)))]
+        return [*PATIENT, change, *(random.choice(more)() for _ in range(random.randrange(4)))]
 
     def _execute(self, statement: str) -> None:
         self._site.primary.execute(statement, database=self._database)

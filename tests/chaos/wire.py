@@ -1,4 +1,4 @@
-"""The network between the steps and their server: it breaks, or goes silent, in the middle of an answer."""
+"""The network between the steps and their server: it can break or stall in the middle of an answer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Fault = Literal["cut", "half-open"]
 
 
 class Wire(Proxy):
-    """A TCP proxy on loopback that passes everything on, encrypted or not, until it is told to fail once.
+    """A TCP proxy that forwards everything, encrypted or not, and fails once on request.
 
     Args:
-        server: where it leads.
+        server: where it connects to.
 
     Attributes:
         passed: bytes of the server's answers.
-        failed: whether it failed since it was told to.
+        failed: whether the requested fault has occurred.
     """
 
     def __init__(self, server: SqlServer) -> None:
@@ -34,24 +34,24 @@ class Wire(Proxy):
         self.passed = 0
 
     def lead_to(self, server: SqlServer) -> None:
-        """Lead new connections to another server."""
+        """Connect new clients to another server."""
         self.host, self.port = server.host, server.port
 
     def fail(self, fault: Fault, after: int) -> None:
-        """Let one connection fail, once so many bytes of the server's answers have passed."""
+        """Let one connection fail after some bytes of the server's answers."""
         with self._lock:
             self._fault, self._left, self.failed = fault, after, False
             self._released = threading.Event()
 
-    def mend(self) -> bool:
-        """Pass everything on again; tells whether it failed since it was told to."""
+    def restore(self) -> bool:
+        """Forward everything again; returns whether the requested fault has occurred."""
         with self._lock:
             self._fault = None
             self._released.set()
             return self.failed
 
     def __exit__(self, *caught: object) -> None:
-        self.mend()
+        self.restore()
         super().__exit__(*caught)
 
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
@@ -72,7 +72,7 @@ class Wire(Proxy):
             client.shutdown(socket.SHUT_RDWR)
 
     def _passing(self, size: int) -> int:
-        """Return how many bytes may pass; fewer than there are when it fails here, at once or after a silence."""
+        """Return how many bytes may pass; fewer than ``size`` if the connection fails here."""
         with self._lock:
             self.passed += size
             if self._fault is None or self.failed:
@@ -81,7 +81,7 @@ class Wire(Proxy):
             if self._left > 0:
                 return size
             self.failed = True
-            fault, released, left = self._fault, self._released, self._left
+            fault, released, excess = self._fault, self._released, self._left
         if fault == "half-open":
             released.wait(60)
-        return min(size - 1, size + left)
+        return min(size - 1, size + excess)

@@ -1,4 +1,4 @@
-"""What continues at the source while steps are killed: the shop's transactions, new columns, new tables, crashes."""
+"""The changes at the source while steps are killed: the shop's transactions, new columns, new tables, crashes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.chaos.transfers import Transfers
 
 COLUMNS = ("INT NULL", "VARCHAR(40) NULL FIRST", "DECIMAL(20,6) NULL", "DATETIME(3) NULL", "BLOB NULL")
 GROWING = ("customers", "products", "orders", "payments")
-"""Tables that get new columns: the workload names the columns of its INSERTs there."""
+"""Tables that get new columns: the INSERTs of the workload name their columns."""
 
 
 class ChaosWorkload:
-    """Writes to a shop, through crashes of its server and on whichever server is the primary.
+    """Writes to a shop on the current primary, through crashes and failovers.
 
     Args:
         site: the servers.
-        database: the shop's, which is made here.
-        random: decides.
-        rows: how many the shop begins with.
+        database: the shop's, which is created here.
+        random: the random generator.
+        rows: number of rows of the shop at the start.
         scenarios: what else is written.
     """
 
@@ -53,11 +53,11 @@ class ChaosWorkload:
         self._connection.cursor().execute(f"SET SESSION binlog_row_image = '{image}'")
         self._workload = workload = Workload(self._connection, self.database, self._random.randrange(1 << 30), {})
         if image != "FULL" and self.site.can_switch and self.site.primary.flavor == "mariadb":
-            # MariaDB's own standby has other rows then than its primary, and no lake can equal both.
+            # MariaDB's standby then differs from its primary, so the lake could not equal both.
             workload.steps = [(weight, step) for weight, step in workload.steps if step != workload.replace]
 
     def work(self) -> None:
-        """Some transactions; now and then a new column, a new table with rows, or a new binlog file."""
+        """Run some transactions; sometimes add a column, a table with rows, or a binlog file."""
         self._workload.run(self._random.randrange(1, 12))
         self._encoding_faults.work(faults=self._scenarios.quarantine)
         self._shapes.work(statements=self._scenarios.statements)
@@ -86,33 +86,33 @@ class ChaosWorkload:
         return bool(self._transfers.prepared)
 
     def decide(self) -> None:
-        """Leave no transaction prepared."""
+        """Decide all prepared transactions."""
         self._transfers.decide_all()
 
-    def mend(self) -> None:
-        """Leave nothing that a snapshot waits for or cannot read."""
+    def repair(self) -> None:
+        """Decide prepared transactions and delete invalid text, so that snapshots can be read."""
         self.decide()
-        self._encoding_faults.mend()
+        self._encoding_faults.repair()
 
     def crash(self) -> None:
         """Kill the server in the middle of a transaction, and start it again."""
-        self.begin_in_vain()
+        self.begin_uncommitted()
         self.site.primary.restart(kill=True)
         self.follow()
 
-    def begin_in_vain(self) -> None:
-        """Begin a transaction that nobody will commit."""
+    def begin_uncommitted(self) -> None:
+        """Start a transaction that is never committed."""
         with suppress(pymysql.MySQLError):
             self._connection.cursor().execute("UPDATE customers SET balance = -1 LIMIT 5")
 
     def follow(self) -> None:
-        """Continue at the server that is the primary now, with what it has."""
+        """Continue on the current primary."""
         self.close()
         self._shapes.forget()
         self._begin()
 
     def tables(self) -> list[str]:
-        """Return the names of the tables that there are, as ``database.table``."""
+        """Return the names of all tables, as ``database.table``."""
         rows = self.site.primary.execute(
             "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_type = 'BASE TABLE' "
             "ORDER BY table_name",
@@ -121,12 +121,12 @@ class ChaosWorkload:
         return [f"{self.database}.{name}" for (name,) in rows]
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         with suppress(pymysql.MySQLError, OSError):
             self._connection.close()
 
     def options(self) -> dict[str, Any]:
-        """Return how to read the shop."""
+        """Return pymysql's options for reading the shop."""
         server = self.site.primary
         return {"host": server.host, "port": server.port, "user": "root", "password": ""}
 

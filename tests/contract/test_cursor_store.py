@@ -177,7 +177,7 @@ def test_swaps_without_turns_lose_no_generation(cursors):
     assert wins >= 5
 
 
-def test_a_cursor_that_is_removed_is_gone_and_its_holder_is_fenced(cursors):
+def test_a_removed_cursor_no_longer_exists_and_its_holder_is_fenced(cursors):
     """A later one of its name begins again, and is not the one that was loaded before."""
     first = cursors.swap(None, FRESH)
     second = cursors.swap(first, first)

@@ -23,7 +23,7 @@ from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import Replaced
 from spark_jobs.lake_format import LAKE_FORMATS
-from tests.harness.batches import BIGINT, DAWN, INT, TEXT, Row, table
+from tests.harness.batches import BIGINT, INT, START_TIME, TEXT, Row, table
 from tests.harness.lake import empty_catalog
 from tests.harness.merge_targets import FormatTable, HeldWrite, marker_at
 
@@ -37,7 +37,7 @@ CURRENT = {"soft_delete": "NOT _is_deleted", "scd2": "_is_current AND _op <> 'd'
 SCHEMA = table("shop.orders", {"id": BIGINT, "v": INT})
 WIDER = table("shop.orders", {"id": BIGINT, "note": TEXT, "v": BIGINT})
 LISTED = table("shop.orders", {"id": BIGINT, "v": INT}, key=())
-BEFORE_50 = Superseded(Point(1, 1, 50), {}, reads=True, at=DAWN + timedelta(seconds=50))
+BEFORE_50 = Superseded(Point(1, 1, 50), {}, reads=True, at=START_TIME + timedelta(seconds=50))
 
 
 @pytest.fixture(params=LAKE_FORMATS)
@@ -83,7 +83,7 @@ def seen(found):
 
 def local_time(offset):
     """Return the time of a change as Spark gives times to Python."""
-    return (DAWN + timedelta(seconds=offset)).astimezone().replace(tzinfo=None)
+    return (START_TIME + timedelta(seconds=offset)).astimezone().replace(tzinfo=None)
 
 
 def added_to(schema, **columns):
@@ -95,13 +95,13 @@ def added_to(schema, **columns):
 # --- a table and its columns
 
 
-def test_a_table_that_is_not_there_is_none(orders):
+def test_a_missing_table_loads_as_none(orders):
     assert orders.writer().target.load() is None
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_table_that_was_made_has_its_columns_key_and_mode_and_holds_nothing(orders, mode):
-    """What is returned is what is loaded."""
+def test_a_new_table_has_its_columns_key_and_mode_and_no_rows(orders, mode):
+    """The returned state equals the loaded one."""
     made = orders.writer().target.create(SCHEMA, mode)
     assert made == orders.state()
     assert made.columns == lake_columns(SCHEMA, mode)
@@ -113,13 +113,13 @@ def test_a_table_that_was_made_has_its_columns_key_and_mode_and_holds_nothing(or
     assert orders.everything() == []
 
 
-def test_a_table_without_a_key_is_a_list_of_changes_whatever_is_wanted(orders):
+def test_a_table_without_a_key_is_always_in_append_mode(orders):
     made = orders.writer().target.create(LISTED, "mirror")
     assert (made.mode, made.primary_key) == ("append", ())
 
 
-def test_a_table_is_made_once(orders):
-    """The second one to make it is in conflict, and the table is the first one's."""
+def test_a_table_is_created_once(orders):
+    """The second creation is a conflict, and the table is unchanged."""
     late = orders.writer()
     made = orders.writer().target.create(SCHEMA)
     with pytest.raises(MergeConflict):
@@ -127,20 +127,20 @@ def test_a_table_is_made_once(orders):
     assert orders.state() == made
 
 
-def test_a_table_that_would_take_a_name_of_the_lake_is_not_made(orders):
+def test_a_table_with_a_reserved_column_name_is_not_created(orders):
     with pytest.raises(IncompatibleSchema, match="_offset"):
         orders.writer().target.create(added_to(SCHEMA, _offset=INT))
     assert orders.writer().target.load() is None
 
 
-def test_a_new_table_remembers_the_renames_that_its_columns_have_followed(orders):
+def test_a_new_table_records_the_renames_of_its_columns(orders):
     renames = (ColumnRename(SCHEMA.name, Point(1, 1, 5), (("old", "v"),), "", 1),)
     assert orders.writer().target.create(SCHEMA, renames=renames).renames == renames
     assert orders.state().renames == renames
 
 
-def test_columns_are_added_where_the_source_has_them_and_widened(begun):
-    """Rows keep their values, and have none in a new column."""
+def test_columns_are_added_in_the_sources_order_and_widened(begun):
+    """Rows keep their values, and are null in a new column."""
     found = begun()
     grown = found.writer().target.evolve(WIDER)
     assert grown == found.state()
@@ -151,7 +151,7 @@ def test_columns_are_added_where_the_source_has_them_and_widened(begun):
 
 
 def test_a_column_that_the_source_dropped_stays(begun):
-    """Rows of before keep its values, later ones have none."""
+    """Older rows keep its values, later ones are null."""
     found = begun()
     kept = found.writer().target.evolve(table("shop.orders", {"id": BIGINT}))
     assert kept.columns == lake_columns(SCHEMA, "mirror")
@@ -159,7 +159,7 @@ def test_a_column_that_the_source_dropped_stays(begun):
     assert found.rows("id", "v") == [(1, 1), (2, 1), (3, None)]
 
 
-def test_columns_that_fit_are_left_alone(begun):
+def test_columns_that_fit_are_unchanged(begun):
     found = begun()
     before = found.state()
     assert found.writer().target.evolve(SCHEMA) == before
@@ -174,8 +174,8 @@ def test_columns_that_fit_are_left_alone(begun):
         (table("shop.orders", {"id": BIGINT, "more": INT, "_row": INT}), "_row"),
     ],
 )
-def test_columns_that_cannot_hold_the_rows_stop_it_before_any_is_changed(begun, schema, told):
-    """A type that loses values, another key, a name of the lake; the new column is not added either."""
+def test_incompatible_columns_are_refused_before_any_change(begun, schema, told):
+    """A type that loses values, another key, a reserved name; the new column is not added either."""
     found = begun()
     before = found.state()
     with pytest.raises(IncompatibleSchema, match=told):
@@ -183,8 +183,8 @@ def test_columns_that_cannot_hold_the_rows_stop_it_before_any_is_changed(begun, 
     assert found.state() == before
 
 
-def test_columns_exchange_their_names_at_once_and_the_table_remembers_why(orders):
-    """The values follow, and so does the key."""
+def test_columns_exchange_their_names_and_the_renames_are_recorded(orders):
+    """The values and the key follow."""
     writer = orders.writer()
     made = writer.target.create(added_to(SCHEMA, w=INT))
     writer.upsert(Row("c", 10, {"id": 1, "v": 2, "w": 3}))
@@ -198,19 +198,19 @@ def test_columns_exchange_their_names_at_once_and_the_table_remembers_why(orders
     assert orders.rows("key", "w", "v") == [(1, 20, 30)]
 
 
-def test_names_are_not_changed_twice(begun):
-    """Who decided on the names of before is in conflict; nothing of it is seen."""
+def test_renames_are_not_applied_twice(begun):
+    """A job that decided on the old names gets a conflict; nothing of it is visible."""
     found = begun()
     late = found.writer()
     first, second = (ColumnRename(SCHEMA.name, Point(1, 1, at), (("v", f"v{at}"),), "", at) for at in (25, 26))
     found.writer().target.rename(found.state(), {"v": "v25"}, [first])
     with pytest.raises(MergeConflict):
-        late.target.rename(late.found, {"v": "v26"}, [second])
+        late.target.rename(late.loaded, {"v": "v26"}, [second])
     assert found.state().renames == (first,)
     assert found.rows("id", "v25") == [(1, 1), (2, 1)]
 
 
-def test_rows_that_were_put_together_under_other_names_are_not_committed(begun):
+def test_rows_with_old_column_names_are_not_committed(begun):
     found = begun()
     late = found.writer()
     changes = Changes(late.frame([row("u", 30, 1, 9)]), guard=True, at_most=1)
@@ -223,7 +223,7 @@ def test_rows_that_were_put_together_under_other_names_are_not_committed(begun):
 
 
 def test_a_table_continues_with_another_key(begun):
-    """A row of the lake is from then on the one with the same values in the new key's columns."""
+    """A lake row then belongs to the key with its values in the new key columns."""
     found = begun()
     found.writer().upsert(row("u", 30, 2, 7))
     writer = found.writer()
@@ -234,7 +234,7 @@ def test_a_table_continues_with_another_key(begun):
     assert found.rows("id", "v", "w") == [(1, 1, None), (5, 7, 1)]
 
 
-def test_a_table_that_is_to_keep_deleted_rows_keeps_those_deleted_from_then_on(begun):
+def test_a_table_changed_to_soft_delete_keeps_rows_deleted_later(begun):
     found = begun()
     state = found.writer().target.become("soft_delete")
     assert state == found.state()
@@ -243,8 +243,8 @@ def test_a_table_that_is_to_keep_deleted_rows_keeps_those_deleted_from_then_on(b
     assert found.rows("id", "_is_deleted") == [(1, True), (2, None)]
 
 
-def test_a_table_that_is_to_keep_no_deleted_rows_loses_those_it_has(begun):
-    """The marker is that of before."""
+def test_a_table_changed_to_mirror_loses_its_deleted_rows(begun):
+    """The marker is unchanged."""
     found = begun("soft_delete")
     found.writer().upsert(row("d", 30, 1))
     state = found.writer().target.become("mirror")
@@ -266,7 +266,7 @@ def test_changes_insert_update_and_delete_rows(begun, mode):
 
 
 @pytest.mark.parametrize("mode", KEYED)
-def test_the_last_change_of_a_key_counts_by_numbers_and_in_any_order(begun, mode):
+def test_the_last_change_of_a_key_wins_by_number_and_in_any_order(begun, mode):
     """As text, 9 would come after 10, in a file and among files."""
     found = begun(mode)
     changes = [row("u", 109, 1, 4), row("u", 95, 1, 3), row("u", 50, 2, 6, file=10), row("u", 60, 2, 5, file=9)]
@@ -274,15 +274,15 @@ def test_the_last_change_of_a_key_counts_by_numbers_and_in_any_order(begun, mode
     assert current(found) == [(1, 4), (2, 6)]
 
 
-def test_a_mirror_has_the_place_of_each_rows_last_change(begun):
+def test_a_mirror_has_the_order_key_of_each_rows_last_change(begun):
     found = begun()
     found.writer().upsert(row("u", 30, 1, 2, row=4))
     places = ("_epoch", "_binlog", "_offset", "_row", "_ts")
     assert found.rows("id", *places) == [(1, 1, 1, 30, 4, local_time(30)), (2, 1, 1, 20, 0, local_time(20))]
 
 
-def test_a_row_that_is_deleted_stays_where_it_is_to_stay(begun):
-    """It is marked, and has the place of its delete; a row of the same key that comes later takes its place."""
+def test_soft_delete_keeps_deleted_rows(begun):
+    """Marked, with the order key of the delete; a later row with the same key replaces it."""
     found = begun("soft_delete")
     found.writer().upsert(row("d", 30, 1, 1))
     assert found.rows("id", "v", "_is_deleted", "_offset") == [(1, 1, True, 30), (2, 1, False, 20)]
@@ -290,8 +290,8 @@ def test_a_row_that_is_deleted_stays_where_it_is_to_stay(begun):
     assert found.rows("id", "v", "_is_deleted", "_offset") == [(1, 8, False, 40), (2, 1, False, 20)]
 
 
-def test_every_version_stays_where_versions_are_kept(begun):
-    """Also those that come and go within one commit; each has the place up to which it was."""
+def test_scd2_keeps_every_version(begun):
+    """Also versions that begin and end within one commit; each has the order key of its end."""
     found = begun("scd2")
     assert found.writer().upsert(row("u", 30, 1, 2), row("u", 31, 1, 3), row("d", 32, 2, 1)) == 3
     versions = found.rows("id", "v", "_offset", "_to_offset", "_is_current", where="_op <> 'd'")
@@ -301,7 +301,7 @@ def test_every_version_stays_where_versions_are_kept(begun):
 @pytest.mark.parametrize("mode", KEYED)
 @pytest.mark.parametrize("times", [1, 2])
 def test_the_same_changes_again_change_no_row(begun, mode, times):
-    """At once, and when others have come after them."""
+    """At once, and after later changes."""
     found = begun(mode)
     changes = [row("u", 30, 1, 2), row("d", 31, 2), row("c", 32, 3, 2), row("u", 33, 3, 3)]
     later = [row("u", 40, 1, 5), row("c", 41, 4, 5)]
@@ -313,8 +313,8 @@ def test_the_same_changes_again_change_no_row(begun, mode, times):
 
 
 @pytest.mark.parametrize("mode", KEYED)
-def test_changes_that_come_late_leave_newer_rows_alone(begun, mode):
-    """An older update and an older delete, where the table may hold newer ones."""
+def test_late_changes_do_not_overwrite_newer_rows(begun, mode):
+    """An older update and an older delete, with the guard."""
     found = begun(mode)
     found.writer().upsert(row("u", 60, 1, 6), row("u", 61, 2, 6))
     found.writer().upsert(row("u", 30, 1, 3), row("d", 31, 2), row("c", 32, 3, 3), guard=True, to=70)
@@ -323,8 +323,8 @@ def test_changes_that_come_late_leave_newer_rows_alone(begun, mode):
 
 @pytest.mark.parametrize("at_most", [0, 5, 1_000, 1_000_000])
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
-def test_how_many_changes_are_announced_changes_no_row(orders, mode, at_most):
-    """Into a table without rows, and into one with some."""
+def test_the_announced_number_of_changes_does_not_change_the_rows(orders, mode, at_most):
+    """In an empty table and in one with rows."""
     writer = orders.writer()
     writer.target.create(SCHEMA, mode)
     first = [row("c", 10, 1, 1), row("u", 11, 1, 2), row("c", 12, 2, 1), row("d", 13, 2), row("c", 14, 3, 1)]
@@ -335,8 +335,8 @@ def test_how_many_changes_are_announced_changes_no_row(orders, mode, at_most):
 
 
 @pytest.mark.parametrize("mode", KEYED)
-def test_cells_that_changes_lack_come_from_before(begun, mode):
-    """From an earlier change of the same commit, else from the row of the lake."""
+def test_missing_cells_are_completed_from_earlier_rows(begun, mode):
+    """From an earlier change of the same commit, else from the lake's row."""
     found = begun(mode)
     found.writer().target.evolve(added_to(SCHEMA, w=INT))
     changes = [
@@ -351,7 +351,7 @@ def test_cells_that_changes_lack_come_from_before(begun, mode):
 
 @pytest.mark.parametrize("mode", KEYED)
 def test_a_row_that_cannot_be_completed_stops_the_commit(begun, mode):
-    """Nothing of it is seen, the rows that are whole included; where a snapshot is to come, it is left out instead."""
+    """Complete rows are not committed either; if a snapshot is to come, the row is left out instead."""
     found = begun(mode)
     before = seen(found)
     changes = [row("u", 30, 1, 2), Row("u", 31, {"id": 9}, absent=frozenset({"v"}))]
@@ -362,7 +362,7 @@ def test_a_row_that_cannot_be_completed_stops_the_commit(begun, mode):
     assert current(found) == [(1, 2), (2, 1)]
 
 
-def test_a_list_has_every_change_as_a_row_also_one_that_it_has(begun):
+def test_append_keeps_every_change_as_a_row_also_repeated_ones(begun):
     found = begun("append")
     changes = [row("u", 30, 1, 2), row("d", 31, 1, 2)]
     assert found.writer().append(*changes) == 2
@@ -371,7 +371,7 @@ def test_a_list_has_every_change_as_a_row_also_one_that_it_has(begun):
     assert found.rows("_op", "id", "v") == [("c", 1, 1), ("c", 2, 1), *twice]
 
 
-def test_a_list_takes_no_change_that_lacks_cells(begun):
+def test_append_refuses_incomplete_changes(begun):
     found = begun("append")
     with pytest.raises(MergeError, match="does not contain all columns"):
         found.writer().append(Row("u", 30, {"id": 1}, absent=frozenset({"v"})))
@@ -382,8 +382,8 @@ def test_a_list_takes_no_change_that_lacks_cells(begun):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_rows_before_a_statement_go_as_the_mode_has_it_and_the_commits_own_rows_stay(begun, mode):
-    """Taken out, marked, or ended when the statement was, in the commit of the rows."""
+def test_a_reset_removes_earlier_rows_by_mode_and_keeps_the_commits_rows(begun, mode):
+    """Deleted, marked, or closed at the statement, in the commit of the rows."""
     found = begun(mode)
     before = found.state()
     found.writer().write(row("c", 60, 3, 3), supersedes=[BEFORE_50])
@@ -398,8 +398,8 @@ def test_rows_before_a_statement_go_as_the_mode_has_it_and_the_commits_own_rows_
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_statement_takes_the_rows_of_its_own_table_alone(orders, mode):
-    """Tables that share a lake table differ in columns that a route adds."""
+def test_a_reset_affects_only_the_rows_of_its_source_table(orders, mode):
+    """Tables that share a lake table differ in the columns of their route."""
     shared = table("shop.orders", {"id": BIGINT, "v": INT, "who's": TEXT}, () if mode == "append" else ("id", "who's"))
     writer = orders.writer()
     writer.target.create(shared, mode)
@@ -411,8 +411,8 @@ def test_a_statement_takes_the_rows_of_its_own_table_alone(orders, mode):
 
 
 @pytest.mark.parametrize("mode", ["mirror", "append"])
-def test_rows_between_two_points_are_taken_out(begun, mode):
-    """They are merged again; a list keeps what a snapshot read there, unless that is meant as well."""
+def test_rows_between_two_points_are_removed(begun, mode):
+    """They are merged again; append keeps rows that a snapshot read there, unless the rule includes them."""
     found = begun(mode)
     found.writer().write(row("c", 30, 3, 3), row("r", 31, 4, 4), row("c", 60, 5, 5))
     rule = Superseded(Point(1, 1, 50), {}, since=Point(1, 1, 15))
@@ -424,8 +424,8 @@ def test_rows_between_two_points_are_taken_out(begun, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_rows_before_a_column_get_its_default(begun, mode):
-    """Not those after it; a column that the table does not have is left out, and no value is one too."""
+def test_rows_older_than_a_column_get_its_default(begun, mode):
+    """Later rows do not; a column that the table does not have is skipped, and NULL is a default too."""
     found = begun(mode)
     schema = added_to(LISTED if mode == "append" else SCHEMA, w=TEXT)
     found.writer().target.evolve(schema)
@@ -452,8 +452,8 @@ class FromSource:
 
 
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
-def test_rows_that_are_read_back_take_the_place_of_changes(begun, mode):
-    """The marker says how far they reach; a column that they brought along is written."""
+def test_reselected_rows_replace_changes(begun, mode):
+    """The marker has their watermark; a column that they add is written."""
     found, reach = begun(mode), Reselected(Point(1, 1, 120), Point(1, 1, 130))
     writer = found.writer()
 
@@ -467,7 +467,7 @@ def test_rows_that_are_read_back_take_the_place_of_changes(begun, mode):
     assert found.state().marker == marker_at(31).with_reselected(reach)
 
 
-def test_rows_that_cannot_be_read_back_leave_the_table_as_it_is(begun):
+def test_a_failed_reselection_leaves_the_table_unchanged(begun):
     found = begun()
     before = seen(found)
 
@@ -483,8 +483,8 @@ def test_rows_that_cannot_be_read_back_leave_the_table_as_it_is(begun):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_marker_comes_with_the_rows(begun, mode):
-    """Of rows, of deletes alone, and of no rows at all."""
+def test_the_marker_is_in_the_commit_of_the_rows(begun, mode):
+    """Of rows, of deletes alone, and of an empty commit."""
     found = begun(mode)
     full = replace(marker_at(21), dropped=Point(1, 1, 99))
     assert found.state().marker == marker_at(21)
@@ -502,7 +502,7 @@ def test_the_marker_comes_with_the_rows(begun, mode):
 
 
 def test_each_source_table_has_a_marker_of_its_own(formatted):
-    """Tables that routes send into one lake table, of one source and of two; every commit repeats the others' markers."""
+    """Routed tables of one source and of two; every commit repeats the others' markers."""
     one, two = TableName("shop", "a"), TableName("shop", "b")
     mine = replace(formatted(), tables={one: True, two: True})
     others = replace(mine, tables={one: True}, source="second")
@@ -521,8 +521,8 @@ def test_each_source_table_has_a_marker_of_its_own(formatted):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nothing_is_seen_before_everything_is(begun, mode, tmp_path):
-    """A reader beside a write sees the rows and the marker of before, whichever steps are done by then."""
+def test_a_write_becomes_visible_at_once(begun, mode, tmp_path):
+    """A concurrent reader sees the old rows and the old marker until the commit."""
     found, held = begun(mode), HeldWrite(tmp_path)
     before = seen(found)
 
@@ -540,8 +540,8 @@ def test_nothing_is_seen_before_everything_is(begun, mode, tmp_path):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_write_that_fails_in_the_middle_leaves_nothing(begun, mode):
-    """Its last rows cannot be computed; the next one is as if it had never been."""
+def test_a_failed_write_leaves_no_rows(begun, mode):
+    """Its last rows cannot be computed; the next write succeeds as if it had not run."""
     found = begun(mode)
     before = seen(found)
 
@@ -559,8 +559,8 @@ def test_a_write_that_fails_in_the_middle_leaves_nothing(begun, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("other", ["a merge", "somebody else"])
-def test_rows_are_not_committed_upon_a_table_that_was_changed_since_it_was_read(begun, mode, other):
-    """Nothing of them is seen; who reads the table again may commit."""
+def test_rows_are_not_committed_if_the_table_changed_since_it_was_read(begun, mode, other):
+    """None of them is visible; after reading the table again, the commit succeeds."""
     found = begun(mode)
     late = found.writer()
     if other == "a merge":
@@ -578,8 +578,8 @@ def test_rows_are_not_committed_upon_a_table_that_was_changed_since_it_was_read(
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("other", ["a merge", "somebody else"])
-def test_rows_are_not_committed_upon_a_table_that_was_changed_while_they_were_written(begun, mode, other, tmp_path):
-    """The first commit counts, whoever began first."""
+def test_rows_are_not_committed_if_the_table_changed_while_they_were_written(begun, mode, other, tmp_path):
+    """The first commit wins, whichever write began first."""
     found, held = begun(mode), HeldWrite(tmp_path)
 
     def write():
@@ -596,8 +596,8 @@ def test_rows_are_not_committed_upon_a_table_that_was_changed_while_they_were_wr
     assert seen(found) == before
 
 
-def test_who_has_committed_rows_may_commit_more(begun):
-    """What it left is what it has read."""
+def test_a_job_may_commit_again_after_its_own_commit(begun):
+    """Its commit is the table state that it has read."""
     found = begun()
     writer = found.writer()
     for i in range(3):
@@ -605,8 +605,8 @@ def test_who_has_committed_rows_may_commit_more(begun):
     assert found.rows("id", "v") == [(1, 4), (2, 1)]
 
 
-def test_the_place_of_a_marker_among_the_commits_only_grows(begun):
-    """By it the next merge knows the table again: another one's commit is no marker's, and a new table is another one."""
+def test_the_sequence_number_of_a_marker_only_grows(begun):
+    """The next merge recognizes the table by it: other commits do not change it, and a new table has another UUID."""
     found = begun()
     states = [found.state()]
     for i in range(2):
@@ -622,8 +622,8 @@ def test_the_place_of_a_marker_among_the_commits_only_grows(begun):
     assert after.last_sequence > states[-1].last_sequence
 
 
-def test_the_past_tells_commits_of_merges_from_those_of_others(begun):
-    """The newest first, with the rows that they brought and took."""
+def test_the_history_distinguishes_commits_of_merges_from_others(begun):
+    """The newest first, with the numbers of added and deleted rows."""
     found = begun()
     state = found.state()
     assert found.writer().target.past(state.snapshot_id, state.schema_id).commits == ()
@@ -636,8 +636,8 @@ def test_the_past_tells_commits_of_merges_from_those_of_others(begun):
     assert foreign.at <= merged.at
 
 
-def test_the_past_tells_which_columns_are_the_same_ones(begun):
-    """A column keeps its number under another name; one of the same name is another one."""
+def test_the_history_identifies_columns_by_field_id(begun):
+    """A renamed column keeps its id; a new column with the same name has another one."""
     found = begun()
     state = found.state()
     rename = ColumnRename(SCHEMA.name, Point(1, 1, 25), (("v", "w"),), "", 1)
@@ -657,8 +657,8 @@ NAMES = ("a.b", "`t`.`", 'it\'s "q"', "${env:HOME}", "%s {} \\n", "Straße 表",
 
 
 @pytest.mark.parametrize(("mode", "name"), list(zip(cycle(MODES), NAMES, strict=False)))
-def test_names_mean_nothing_but_themselves(formatted, name, mode):
-    """Of a namespace, a table, a key and a column; in texts, defaults and rules as well."""
+def test_names_with_special_characters_have_no_effect(formatted, name, mode):
+    """Of a namespace, a table, a key and a column; in texts, defaults and rules too."""
     found = formatted(called=name, database=name)
     key, column, whose, late = (f"{name}{part}" for part in ("k", "", "w", "l"))
     columns = {key: TEXT, column: INT, whose: TEXT}
@@ -703,15 +703,15 @@ def test_tables_whose_names_differ_by_a_dot_are_two(formatted):
 # --- what the format does beside merges
 
 
-def test_a_namespace_that_is_there_is_left_alone(begun):
+def test_an_existing_namespace_is_unchanged(begun):
     found = begun()
     found.lake_format.ensure_namespaces(found.spark, [found.name, found.name])
     assert found.rows("id", "v") == [(1, 1), (2, 1)]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_looking_after_a_table_changes_neither_rows_nor_markers(begun, mode):
-    """After a merge, and in the maintenance; who reads it then may commit."""
+def test_maintenance_changes_neither_rows_nor_markers(begun, mode):
+    """After a merge, and in the daily maintenance; a later reader may commit."""
     found = begun(mode)
     for i in range(3):
         found.writer().write(row("u", 30 + i, 1, 2 + i), row("d", 40 + i, 2))
@@ -726,7 +726,7 @@ def test_looking_after_a_table_changes_neither_rows_nor_markers(begun, mode):
     assert (9, 9) in current(found)
 
 
-def test_a_table_that_is_not_there_needs_no_maintenance(orders):
+def test_a_missing_table_needs_no_maintenance(orders):
     settings = MaintenanceConfig()
     maintain = orders.lake_format.maintenance(orders.spark, [orders.name], settings)
     assert maintain(orders.writer().session, orders.name, (), datetime.now(UTC)).missing

@@ -42,7 +42,7 @@ def test_an_object_comes_back_as_it_was_put(store):
         assert store.get("shop/a.bin") == type(store.get("shop/a.bin"))(data, etag)
 
 
-def test_an_object_that_is_not_there_is_none(store):
+def test_a_missing_object_is_none(store):
     """Neither a name of nothing nor a name of a folder is an object."""
     store.put("shop/batches/x/manifest.json", b"{}")
     assert store.get("shop/none") is None
@@ -90,7 +90,7 @@ def test_put_if_match_refuses_an_old_etag(store):
     assert store.get("c").data == b"2"
 
 
-def test_put_if_match_refuses_an_object_that_is_gone(store):
+def test_put_if_match_refuses_a_deleted_object(store):
     """A deleted object has no etag any more."""
     etag = store.put("c", b"1")
     store.delete(["c"])
@@ -176,7 +176,7 @@ def test_an_aborted_stream_leaves_nothing(store):
         assert keys(store) == []
 
 
-def test_what_a_writer_that_died_left_behind_is_found_and_discarded(store):
+def test_unfinished_writes_of_a_crashed_process_are_found_and_discarded(store):
     """By when it was touched last and by where its object would be; what others write continues."""
     now = datetime.now(UTC)
     died = store.open_write("shop/big/file")
@@ -222,7 +222,7 @@ def test_a_parquet_file_is_written_and_read_as_a_stream(store):
         assert parquet.read() == table
 
 
-def test_reading_starts_wherever_it_is_told(store):
+def test_reading_starts_at_any_offset(store):
     """Seek from the beginning, from here and from the end, and read past the end."""
     data = os.urandom(1_000_000)
     store.put("x", data)
@@ -274,7 +274,7 @@ def test_a_listing_of_more_than_one_page_is_whole(store):
     assert keys(store) == names[:1]
 
 
-def test_a_listing_tells_size_and_time(store):
+def test_a_listing_has_size_and_time(store):
     """Bytes, and a time in UTC."""
     store.put("a", b"12345")
     (info,) = store.list("")

@@ -68,7 +68,7 @@ def test_a_write_whose_every_answer_was_lost_is_ones_own(store, proxy):
     assert proxy.lost == ATTEMPTS
 
 
-def test_a_creation_that_somebody_else_won_is_not_ones_own(store, direct, proxy):
+def test_a_creation_that_another_writer_won_is_recognized(store, direct, proxy):
     """Also when the answer that says so is lost once."""
     direct.put("m.json", b"theirs")
     proxy.lose_answers("PUT", 1)
@@ -76,7 +76,7 @@ def test_a_creation_that_somebody_else_won_is_not_ones_own(store, direct, proxy)
     assert direct.get("m.json").data == b"theirs"
 
 
-def test_a_swap_that_somebody_else_won_is_not_ones_own(store, direct, proxy):
+def test_a_swap_that_another_writer_won_is_recognized(store, direct, proxy):
     """The same for etags."""
     etag = direct.put("c", b"1")
     direct.put("c", b"2")

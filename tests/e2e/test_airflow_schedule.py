@@ -1,4 +1,4 @@
-"""The whole way as users run it: Airflow's own scheduler, one run a minute, a source that is written to all the while."""
+"""End to end as users run it: Airflow's scheduler, one run a minute, a source with continuous writes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def source(mysql_server: MySqlServer, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 class Customers(threading.Thread):
-    """Writes until it is told to stop: inserts, updates of all sorts, deletes and a key that changes."""
+    """Writes until it is stopped: inserts, updates, deletes and changed keys."""
 
     def __init__(self, source: AirflowSource) -> None:
         super().__init__(daemon=True)
@@ -60,8 +60,8 @@ class Customers(threading.Thread):
         self.join(30)
 
 
-def test_three_scheduled_runs_carry_a_busy_source_into_the_lake(source: AirflowSource, tmp_path: Path):
-    """Three runs beside the writing, a last one after it, and every row of every table is equal."""
+def test_three_scheduled_runs_merge_a_busy_source_into_the_lake(source: AirflowSource, tmp_path: Path):
+    """Three runs during the writes and one after them; then every row of every table is equal."""
     env = {
         "CDC_SOURCES": str(source.sources),
         PASSWORD_VARIABLE: source.server.cdc_password,
@@ -82,6 +82,6 @@ def test_three_scheduled_runs_carry_a_busy_source_into_the_lake(source: AirflowS
         customers.stop()
         last = air.trigger(source.dag)
         assert air.wait_for_run(source.dag, last)["state"] == "success"
-        air.pause(source.dag)  # only now: a paused DAG's run in progress stays where it is
+        air.pause(source.dag)  # not earlier: pausing a DAG stops its run in progress
     assert customers.rounds > 100
     assert source.differences() == []

@@ -1,4 +1,4 @@
-"""Nothing is lost and nothing comes twice, wherever a step is killed; ``./dev chaos`` and ``./dev soak`` do this at length."""
+"""No change is lost or applied twice, wherever a step is killed; ``./dev chaos`` and ``./dev soak`` run longer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.harness.servers import S3Server
 
 pytestmark = [
     pytest.mark.timeout(1200),
-    # py4j leaves its sockets to the Java process for the collector to close.
+    # py4j leaves its sockets for the garbage collector to close.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
@@ -28,14 +28,14 @@ def twenty_kills(site, folder, s3=None):
     assert chaos.events["rows verified"] > 200
 
 
-def test_twenty_kills_at_random_points_lose_nothing_and_double_nothing(tmp_path):
-    """Steps of all sorts die; servers crash and take over, tables change and are read again, and verify finds nothing."""
+def test_twenty_kills_at_random_points_lose_and_duplicate_nothing(tmp_path):
+    """Steps of all kinds are killed; servers crash and fail over, tables change and are snapshotted again, and verify finds no drift."""
     with Site("mysql with GTIDs", apart=True) as site:
         twenty_kills(site, tmp_path)
 
 
 @pytest.mark.slow
 def test_the_same_on_mariadb_and_s3(tmp_path):
-    """The same sequence of what is done, at other servers and another store."""
+    """The same sequence of actions, with other servers and another store."""
     with Site("mariadb", apart=True) as site, S3Server() as s3:
         twenty_kills(site, tmp_path, s3)

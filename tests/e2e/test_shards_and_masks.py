@@ -1,4 +1,4 @@
-"""Three shards of a server in one lake table, columns masked on the way: real server, real batches, real Spark."""
+"""Three shards of a server in one lake table with masked columns: real server, real batches, real Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.harness.servers import SqlServer
 
 pytestmark = [
     pytest.mark.timeout(600),
-    # py4j leaves its sockets to the Java process for the collector to close.
+    # py4j leaves its sockets for the garbage collector to close.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
@@ -33,7 +33,7 @@ ROWS = 300
 
 @pytest.fixture
 def prefix(any_server: SqlServer):
-    """What the names of the shards begin with; shards 1 and 2 are there, and a table that nobody wants."""
+    """The prefix of the shards' names; shards 1 and 2 exist, and a table that is not captured."""
     name = f"shop{secrets.token_hex(3)}"
     for number in (1, 2):
         make_shard(any_server, name, number)
@@ -45,7 +45,7 @@ def prefix(any_server: SqlServer):
 
 
 def make_shard(server: SqlServer, prefix: str, number: int) -> None:
-    """Make a database whose orders have the keys of every other shard's, and whose items have keys of their own."""
+    """Make a database whose orders have the same keys as those of other shards, and whose items have different keys."""
     database = f"{prefix}_{number}"
     server.execute(f"CREATE DATABASE {database}")
     server.execute(
@@ -100,7 +100,7 @@ def sources(any_server: SqlServer, prefix: str, tmp_path: Path, monkeypatch: pyt
 
 
 def one_round(pipeline: Pipeline) -> None:
-    """Do what one run of the DAG does, and the merge twice."""
+    """Do what one run of the DAG does, with the merge twice."""
     for unit in pipeline.plan(by="test"):
         pipeline.drain(unit)
     pipeline.ack_drain(by="test")
@@ -113,23 +113,23 @@ def one_round(pipeline: Pipeline) -> None:
 
 def rows(catalog: Catalog, prefix: str, table: str, *columns: str) -> list[tuple]:
     """Return columns of all rows of a lake table, sorted."""
-    found = catalog.load_table((prefix, table)).scan(selected_fields=columns).to_arrow().to_pylist()
-    return sorted(tuple(row[column] for column in columns) for row in found)
+    records = catalog.load_table((prefix, table)).scan(selected_fields=columns).to_arrow().to_pylist()
+    return sorted(tuple(row[column] for column in columns) for row in records)
 
 
 def expected_orders(server: SqlServer, prefix: str, shards: range) -> list[tuple]:
-    """Return what the lake must hold, made from the source by other means than the library's."""
-    found = []
+    """Return the expected rows of the lake, computed from the source without the library."""
+    expected = []
     for number in shards:
         for key, mail, card, state in server.execute(f"SELECT id, mail, card, state FROM {prefix}_{number}.orders"):
             if state != "test":
                 digest = hmac.new(KEY.encode(), mail.encode(), hashlib.sha256).hexdigest()
-                found.append((f"{prefix}_{number}", key, digest, f"******{card % 100:02d}", state))
-    return sorted(found)
+                expected.append((f"{prefix}_{number}", key, digest, f"******{card % 100:02d}", state))
+    return sorted(expected)
 
 
 def everything(catalog: Catalog, prefix: str, folder: Path) -> str:
-    """Return all that lies in the store and in the lake as text: Parquet by its values, the rest byte by byte."""
+    """Return all objects of store and lake as text: Parquet by its values, other files byte by byte."""
     texts = [str(folder)]
     for path in folder.rglob("*"):
         texts.append(path.name)
@@ -142,10 +142,10 @@ def everything(catalog: Catalog, prefix: str, folder: Path) -> str:
     return "\n".join(texts)
 
 
-def test_shards_meet_in_one_lake_table_and_masked_values_are_nowhere(
+def test_shards_share_one_lake_table_and_masked_values_are_stored_nowhere(
     any_server: SqlServer, prefix: str, sources: Path, tmp_path: Path
 ) -> None:
-    """Each merge is run twice; the third shard comes later, by a snapshot of its own."""
+    """Each merge runs twice; the third shard is added later, with its own snapshot."""
     config = load_source(sources / "shards.yaml")
     pipeline = Pipeline.open(config, Credentials(any_server.cdc_user, any_server.cdc_password, KEY))
     one_round(pipeline)
@@ -171,17 +171,17 @@ def test_shards_meet_in_one_lake_table_and_masked_values_are_nowhere(
     assert "shown" in text
     for secret in ("secret.example", "49290", "1987-01", "1987, 1", "secret remark", "leads", KEY):
         assert secret not in text
-    # The rows have the default, as at the source; the statement that told it is nowhere.
+    # The rows have the default, as at the source; the statement that set it is stored nowhere.
     documents = [path.read_text() for path in (tmp_path / "batches").rglob("*.json")]
     assert not [document for document in documents if "secret default" in document]
     _doctor_shows_the_routes(sources, prefix)
 
 
 def _doctor_shows_the_routes(sources: Path, prefix: str) -> None:
-    said = CliRunner().invoke(app, ["--sources", str(sources), "doctor", "--json"])
-    lines = [(line["level"], line["what"]) for line in json.loads(said.stdout)]
+    result = CliRunner().invoke(app, ["--sources", str(sources), "doctor", "--json"])
+    lines = [(line["level"], line["what"]) for line in json.loads(result.stdout)]
     orders = ", ".join(f"{prefix}_{n}.orders" for n in (1, 2, 3))
     assert ("ok", f"{orders} → {prefix}.orders, by _source_schema, id") in lines
     assert ("ok", f"{prefix}_1.orders: masks on born, card, mail") in lines
     assert any(level == "warning" and f"3 tables share {prefix}.items" in what for level, what in lines)
-    assert said.exit_code == 0, said.output
+    assert result.exit_code == 0, result.output

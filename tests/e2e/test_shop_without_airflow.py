@@ -1,4 +1,4 @@
-"""The main job without Airflow, from a real server through real batches and real Spark into a real lake."""
+"""The pipeline without Airflow, from a real server through real batches and real Spark into a real lake."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.harness.servers import SqlServer
 
 pytestmark = [
     pytest.mark.timeout(600),
-    # py4j leaves its sockets to the Java process for the collector to close.
+    # py4j leaves its sockets for the garbage collector to close.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
@@ -37,7 +37,7 @@ ALTERS = {
 
 @pytest.fixture
 def shop(any_server: SqlServer) -> Iterator[str]:
-    """Name of a seeded shop of its own on ``any_server``."""
+    """Name of a new, seeded shop on ``any_server``."""
     name = f"shop_{secrets.token_hex(4)}"
     with any_server.connect() as connection:
         seed.create(connection, name)
@@ -83,32 +83,32 @@ def one_round(pipeline: Pipeline) -> None:
 def differences(
     server: SqlServer, shop: str, config: SourceConfig, tables: int = len(seed.TABLES)
 ) -> list[TableComparison]:
-    """Compare every row and column of so many tables; nobody writes to the shop meanwhile."""
+    """Compare every row and column of all tables; the shop must not change meanwhile."""
     assert config.lake.uri is not None
     assert config.lake.warehouse is not None
     options = {"host": server.host, "port": server.port, "user": "root", "password": ""}
-    found = compare_database(options, shop, open_lake(config.lake.uri, config.lake.warehouse))
-    assert len(found) == tables
-    return [table for table in found if table.differences]
+    comparisons = compare_database(options, shop, open_lake(config.lake.uri, config.lake.warehouse))
+    assert len(comparisons) == tables
+    return [table for table in comparisons if table.differences]
 
 
 def test_the_lake_equals_the_shop_in_every_row_and_column(
     any_server: SqlServer, shop: str, config: SourceConfig, pipeline: Pipeline
 ) -> None:
-    """Snapshot, changes while it runs, two ADD COLUMN, changed primary keys, rows without all columns, a table without a key, maintenance."""
+    """Snapshot, concurrent changes, two ADD COLUMN, changed primary keys, partial row images, a table without a key, maintenance."""
     with any_server.connect() as connection:
         workload = Workload(connection, shop, alters=ALTERS)
         workload.run(50)
         for unit in pipeline.plan(by="test"):
             pipeline.drain(unit)
-            workload.run(10)  # while the snapshot of the next table has not begun
+            workload.run(10)  # while the snapshot of the next table has not started
         pipeline.ack_drain(by="test")
         one_round(pipeline)
-        connection.cursor().execute("SET SESSION binlog_row_image = 'NOBLOB'")  # as any session may
+        connection.cursor().execute("SET SESSION binlog_row_image = 'NOBLOB'")  # a session may set it
         workload.run(150)
         one_round(pipeline)
         connection.cursor().execute("SET SESSION binlog_row_image = 'FULL'")
-        any_server.execute("FLUSH BINARY LOGS")  # a window over the end of a file
+        any_server.execute("FLUSH BINARY LOGS")  # a window over the end of a binlog file
         workload.run(200)
     one_round(pipeline)
 
@@ -125,7 +125,7 @@ def test_the_lake_equals_the_shop_in_every_row_and_column(
     names = lake_tables(small, last_cut(pipeline.store, small.source), [])
     with spark_session(small) as spark:
         kept = maintain(spark, small, pipeline.store, names)
-    assert any(one.rewritten > one.added for one in kept)
+    assert any(table.rewritten > table.added for table in kept)
     assert differences(any_server, shop, config) == []
     with any_server.connect() as connection:
         Workload(connection, shop, seed=2).run(50)
@@ -180,10 +180,8 @@ IN_ONE_WINDOW = (
 )
 
 
-def test_the_lake_follows_tables_that_are_changed(
-    any_server: SqlServer, shop: str, config: SourceConfig, pipeline: Pipeline
-) -> None:
-    """While they are read for the first time, and many at once in one window."""
+def test_the_lake_follows_ddl(any_server: SqlServer, shop: str, config: SourceConfig, pipeline: Pipeline) -> None:
+    """During the first snapshots, and many statements in one window."""
 
     def run_all(statements: tuple[str, ...]) -> None:
         for statement in statements:
@@ -199,7 +197,7 @@ def test_the_lake_follows_tables_that_are_changed(
     assert differences(any_server, shop, config, len(seed.TABLES) + 1) == []
 
     run_all(IN_ONE_WINDOW)
-    for _ in range(4):  # the new snapshots are asked for, read, and merged when the windows up to their ends are there
+    for _ in range(4):  # new snapshots are requested, read, and merged after the windows before their ends
         one_round(pipeline)
     any_server.execute("UPDATE payments SET id = id + 1000000 ORDER BY id DESC LIMIT 3", database=shop)
     one_round(pipeline)

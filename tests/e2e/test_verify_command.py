@@ -1,4 +1,4 @@
-"""Commands over Spark in processes of their own: exit status, JSON and page of ``cdc verify``, and all that is printed."""
+"""Commands that start Spark, in their own processes: exit status, JSON and page of ``cdc verify``, and all output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OURS = re.compile(
 
 @pytest.fixture
 def cdc(mariadb_server, mariadb_database, tmp_path):
-    """Run the command in a process of its own, with its source file."""
+    """Run the command in its own process, with its source file."""
     (tmp_path / "sources").mkdir()
     settings = {
         "server": {
@@ -52,7 +52,7 @@ def cdc(mariadb_server, mariadb_database, tmp_path):
 
 
 def test_drift_is_an_exit_status_a_report_and_a_line_of_the_status(cdc, mariadb_server, mariadb_database, tmp_path):
-    """A row that no binlog told of is named; the page holds the same."""
+    """A row that is not in the binlog is reported; the page has the same report."""
     mariadb_server.execute(f"CREATE TABLE {mariadb_database}.a (id INT PRIMARY KEY, v VARCHAR(9))")
     mariadb_server.execute(f"INSERT INTO {mariadb_database}.a VALUES (1, 'x'), (2, 'y'), (3, 'z')")
     assert cdc("run", "shop").returncode == 0
@@ -62,9 +62,9 @@ def test_drift_is_an_exit_status_a_report_and_a_line_of_the_status(cdc, mariadb_
         connection.commit()
     done = cdc("verify", "shop", f"{mariadb_database}.a", "--json", "--html", str(tmp_path / "report.html"))
     assert done.returncode == 1, done.stderr
-    found = json.loads(done.stdout)
-    (table,) = found["tables"]
-    assert not found["clean"]
+    report = json.loads(done.stdout)
+    (table,) = report["tables"]
+    assert not report["clean"]
     assert (table["source_rows"], table["different"], table["ranges"], table["unequal_ranges"]) == (3, 1, 2, 1)
     assert table["rows"][0]["cells"] == [{"column": "v", "source": "other", "lake": "y"}]
     assert "<code>other</code>" in (tmp_path / "report.html").read_text()
@@ -72,8 +72,8 @@ def test_drift_is_an_exit_status_a_report_and_a_line_of_the_status(cdc, mariadb_
     assert f"{mariadb_database}.a has drift: 1 different" in status.stdout
 
 
-def test_a_run_prints_its_own_lines_and_warnings_of_spark_alone(cdc, mariadb_server, mariadb_database, tmp_path):
-    """Neither Java nor Spark greets; one error is printed once; what the source file says about the log wins."""
+def test_a_run_prints_only_its_own_lines_and_warnings_of_spark(cdc, mariadb_server, mariadb_database, tmp_path):
+    """Java and Spark print no banner; an error is printed once; the source file's log settings win."""
     mariadb_server.execute(f"CREATE TABLE {mariadb_database}.a (id INT PRIMARY KEY, v VARCHAR(9))")
     mariadb_server.execute(f"INSERT INTO {mariadb_database}.a VALUES (1, 'x'), (2, 'y'), (3, 'z')")
     done = cdc("run", "shop")

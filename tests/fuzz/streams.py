@@ -103,7 +103,7 @@ def outcome(
     chosen: random.Random,
     *,
     options: ReadOptions | None = None,
-    untold: frozenset[str] = frozenset(),
+    omittable: frozenset[str] = frozenset(),
     side: int = 8 << 20,
     most: int = 1 << 20,
 ) -> Outcome:
@@ -113,7 +113,7 @@ def outcome(
         stream: to read.
         chosen: for the portions.
         options: of the reader.
-        untold: columns whose changes the server may leave out.
+        omittable: columns whose changes the server may leave out.
         side: bytes of the side buffer.
         most: bytes of a portion.
     """
@@ -121,7 +121,7 @@ def outcome(
     reader = WindowReader(
         stream.window,
         Portions(stream.wire, chosen, most),
-        replace(stream.facts, untold=lambda *_: untold),
+        replace(stream.facts, omittable=lambda *_: omittable),
         CapturedTables(lambda *_: True),
         WindowSinks(found.plain, found.prepared),
         options,

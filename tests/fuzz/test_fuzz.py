@@ -27,7 +27,7 @@ def test_broken_bytes_end_in_rows_or_in_an_error_with_a_place(target):
     assert main(["--only", target, "--seed", "1", "--cases", str(cases)]) == 0
 
 
-def test_a_byte_behind_a_buffer_shows():
+def test_a_read_after_the_end_of_a_buffer_is_detected():
     """Otherwise the runs above would prove nothing."""
     command = [sys.executable, "-c", _READS_ONE_BYTE_MORE]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment()}, capture_output=True, text=True)
@@ -35,7 +35,7 @@ def test_a_byte_behind_a_buffer_shows():
     assert "IndexError" in done.stderr
 
 
-def test_a_process_that_dies_is_told(monkeypatch, capfd):
+def test_a_process_that_dies_is_reported(monkeypatch, capfd):
     """With the way to run its case again."""
     monkeypatch.setattr("tests.fuzz.__main__.environment", lambda: {"PYTHONHASHSEED": "wrong"})
     assert main(["--only", "numbers", "--seed", "1", "--cases", "1"]) == 1

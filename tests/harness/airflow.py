@@ -1,4 +1,4 @@
-"""A whole Airflow of one's own for a test or the demo: `airflow standalone` on SQLite with the LocalExecutor."""
+"""A private Airflow for a test or the demo: `airflow standalone` on SQLite with the LocalExecutor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.harness.servers.process import ServerProcess, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Standalone ends its components when it is interrupted, and leaves them after when it is terminated: so SIGTERM
+# Standalone ends its components when it is interrupted, and leaves them running when it is terminated: so SIGTERM
 # becomes an interrupt here.
 STANDALONE = """
 import signal, sys
@@ -34,19 +34,21 @@ Json = dict[str, Any]
 
 
 class AirflowStandalone:
-    """Scheduler, DAG processor, triggerer and API server, ready when the ``with`` block begins, gone when it ends.
+    """Scheduler, DAG processor, triggerer and API server: ready when the ``with`` block begins, stopped when it ends.
 
     Args:
         home: folder for the database, logs and passwords; may be used again by a later instance.
         dags_folder: where DAG files are looked for.
-        plugins_folder: what is put on the path as Airflow's plugins.
-        env: further variables, ``AIRFLOW__...`` ones included; they win over the settings made here.
+        plugins_folder: Airflow's plugins folder, added to PYTHONPATH.
+        env: more variables, also ``AIRFLOW__...``; they override the settings made here.
         port: of the API server and its pages; a free one when None.
-        users: names and roles (admin, op, user, viewer) beside ``admin``; all have the same password.
-        ready_seconds: how long the start may take on a busy machine.
+        users: names and roles (admin, op, user, viewer) in addition to ``admin``; all have the same password.
+        ready_seconds: timeout of the start.
     """
 
     user = "admin"
+    program: tuple[str, ...] = (sys.executable, "-c", STANDALONE)
+    components: tuple[str, ...] = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class AirflowStandalone:
         self.env = {
             **self._settings(dags_folder, plugins_folder),
             **(env or {}),
-            **self._places(plugins_folder, env or {}),
+            **self._paths(plugins_folder, env or {}),
         }
         self._process: ServerProcess | None = None
         self._client: httpx.Client | None = None
@@ -101,8 +103,8 @@ class AirflowStandalone:
         }
         return {f"AIRFLOW__{name}": str(value) for name, value in settings.items()}
 
-    def _places(self, plugins_folder: Path, env: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables that are no wish of the caller: where things are found."""
+    def _paths(self, plugins_folder: Path, env: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables that ``env`` cannot replace: home, paths and time zone."""
         path = env.get("PATH") or os.environ["PATH"]
         modules = filter(None, (env.get("PYTHONPATH"), str(ROOT), str(plugins_folder)))
         return {
@@ -115,11 +117,11 @@ class AirflowStandalone:
 
     @property
     def log(self) -> Path:
-        """What all components print; the logs of tasks are under ``logs/`` beside it."""
+        """The output of all components; task logs are under ``logs/`` in the same folder."""
         return self.home / "standalone.log"
 
     def start(self) -> Self:
-        """Start everything and wait until all components are healthy and somebody can log in.
+        """Start everything and wait until all components are healthy and a user can log in.
 
         Raises:
             ServerDidNotStart: it ended or was not ready in time; the message shows the end of its log.
@@ -127,7 +129,7 @@ class AirflowStandalone:
         self.home.mkdir(parents=True, exist_ok=True)
         self.password_file.write_text(json.dumps(dict.fromkeys(self.users, self.password)))
         self.password_file.chmod(0o600)
-        self._process = ServerProcess("airflow", [sys.executable, "-c", STANDALONE], self.log, self.env)
+        self._process = ServerProcess("airflow", [*self.program], self.log, self.env)
         try:
             self._process.wait_until_ready(self._healthy, self.ready_seconds)
             self._client = self._log_in()
@@ -143,8 +145,9 @@ class AirflowStandalone:
             time.sleep(0.5)
             return False
         components = answer.json() if answer.status_code == httpx.codes.OK else {}
-        wanted = ("metadatabase", "scheduler", "dag_processor", "triggerer")
-        return all((components.get(name) or {}).get("status") == "healthy" for name in wanted) or bool(time.sleep(0.5))
+        return all((components.get(name) or {}).get("status") == "healthy" for name in self.components) or bool(
+            time.sleep(0.5)
+        )
 
     def token(self, user: str | None = None) -> str:
         """Return a fresh API token of the simple auth manager."""
@@ -158,7 +161,7 @@ class AirflowStandalone:
         return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
     def stop(self) -> None:
-        """End all components and whatever tasks they run; a second call does nothing."""
+        """Stop all components and their tasks; a second call does nothing."""
         if self._client:
             self._client.close()
             self._client = None
@@ -179,7 +182,7 @@ class AirflowStandalone:
         """Send one request and return the JSON of its answer; ``path`` starts with ``/``.
 
         Raises:
-            httpx.HTTPStatusError: the answer is not a good one; its text is a note of the error.
+            httpx.HTTPStatusError: the status is an error; the answer's text is added as a note.
         """
         if self._client is None:
             msg = "Airflow is not running"
@@ -193,11 +196,11 @@ class AirflowStandalone:
         return answer.json() if answer.content else None
 
     def get(self, path: str) -> Any:
-        """GET below ``/api/v2`` (``/dags``), or any other path of the server when it starts with ``/`` + its name."""
+        """GET ``/dags`` and the like below ``/api/v2``; paths with ``/api/``, ``/auth/`` or ``/cdc`` are taken as they are."""
         return self.request("GET", path if path.startswith(("/api/", "/auth/", "/cdc")) else f"/api/v2{path}")
 
     def wait(self, what: str, question: Callable[[], Any], seconds: float = 180) -> Any:
-        """Ask until the answer is true, and return it; the error after ``seconds`` shows the end of the log."""
+        """Poll until the answer is true, and return it; the error after ``seconds`` shows the end of the log."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -213,13 +216,13 @@ class AirflowStandalone:
             time.sleep(0.5)
 
     def wait_for_dag(self, dag: str, seconds: float = 120) -> Json:
-        """Wait until the DAG processor has read a DAG. Airflow adds it as a stale one, which no run can be made of, at first."""
+        """Wait until the DAG processor has read a DAG. At first it is stale and cannot be triggered."""
 
         def read() -> Json | None:
-            found = self.get(f"/dags/{dag}")
-            return found if found and not found["is_stale"] else None
+            found_dag = self.get(f"/dags/{dag}")
+            return found_dag if found_dag and not found_dag["is_stale"] else None
 
-        return self.wait(f"DAG {dag} is there", read, seconds)
+        return self.wait(f"DAG {dag} is listed", read, seconds)
 
     def import_errors(self) -> list[Json]:
         """Return what the DAG processor could not read: filename and stack_trace."""
@@ -233,16 +236,17 @@ class AirflowStandalone:
         """Let the scheduler make no more runs of a DAG."""
         self.request("PATCH", f"/api/v2/dags/{dag}", {"is_paused": True})
 
-    def trigger(self, dag: str) -> str:
-        """Start a run by hand and return its run id."""
-        return str(self.request("POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None})["dag_run_id"])
+    def trigger(self, dag: str, **params: Any) -> str:
+        """Start a run by hand, with the values of its form, and return its run id."""
+        body = {"logical_date": None, "conf": params}
+        return str(self.request("POST", f"/api/v2/dags/{dag}/dagRuns", body)["dag_run_id"])
 
     def dag_runs(self, dag: str) -> list[Json]:
         """Return the runs of a DAG, oldest first."""
         return list(self.get(f"/dags/{dag}/dagRuns?order_by=run_after&limit=100")["dag_runs"])
 
     def wait_for_run(self, dag: str, run_id: str, seconds: float = 300) -> Json:
-        """Wait until a run has ended, well or not, and return it."""
+        """Wait until a run has succeeded or failed, and return it."""
 
         def ended() -> Json | None:
             run = self.get(f"/dags/{dag}/dagRuns/{run_id}")
@@ -277,7 +281,7 @@ class AirflowStandalone:
 
 
 def _text(line: str | Json) -> str:
-    """Return a line of a task's log, with the error that it tells of."""
+    """Return a line of a task's log, with the error that it reports."""
     if isinstance(line, str):
         return line
     errors = [f"{error['exc_type']}: {error['exc_value']}" for error in line.get("error_detail") or ()]
@@ -285,7 +289,7 @@ def _text(line: str | Json) -> str:
 
 
 def kill_session(session: int) -> None:
-    """Kill what is left of a session: tasks run in process groups of their own and outlive their scheduler."""
+    """Kill the processes that remain in a session: tasks run in process groups of their own and outlive their scheduler."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
             fields = stat.read_text().rpartition(")")[2].split()

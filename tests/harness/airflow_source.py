@@ -1,4 +1,4 @@
-"""A source of its own for a test of the DAGs: its file, its database, and what became of it in store and lake."""
+"""One source for tests of the DAGs: its file, its database, its store and lake."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONNECTION = "cdc_test_server"
 
 
 def log_ins(server: SqlServer) -> dict[str, str]:
-    """Return the variables that make the server's user known both ways: as a password and as an Airflow connection."""
+    """Return the variables that give the server's login as a password and as an Airflow connection."""
     connection = {"conn_type": "mysql", "login": server.cdc_user, "password": server.cdc_password}
     return {
         PASSWORD_VARIABLE: server.cdc_password,
@@ -32,14 +32,14 @@ def log_ins(server: SqlServer) -> dict[str, str]:
 
 @dataclass
 class AirflowSource:
-    """One source file and what belongs to it.
+    """One source file with its database, store and lake.
 
     Args:
         name: of the source, and of its database on the server.
         server: where it is read from.
         sources: folder of the source files, which Airflow reads.
         folder: where the store and the lake lie.
-        changed: top-level values of the file that are not the defaults made here.
+        changed: top-level keys of the file that replace the defaults made here.
     """
 
     name: str
@@ -64,7 +64,7 @@ class AirflowSource:
         return load_source(self.file)
 
     def write(self, **changed: Any) -> AirflowSource:
-        """Write the file, with the values given beside those of before; None takes one back."""
+        """Write the file with some keys changed; None restores the default."""
         self.changed = {key: value for key, value in {**self.changed, **changed}.items() if value is not None}
         server = {"host": self.server.host, "port": self.server.port, "user": self.server.cdc_user}
         plain = {
@@ -96,24 +96,25 @@ class AirflowSource:
         """Load a cursor."""
         return ObjectCursorStore(open_store(self.config.store)).load(self.name, consumer)
 
-    def standing(self) -> dict[str, str]:
-        """Return where the cursors stand and every other object, by hash: what doing again must not change.
+    def state_hashes(self) -> dict[str, str]:
+        """Return the cursors' positions and a hash of every other object: what a repeated task must not change.
 
-        Left out is the report of when the source was last read to its end, which each plan renews.
+        Excludes when the source was last read to its end, and what was observed: each plan and ack renews that.
         """
         store = open_store(self.config.store)
         objects = {
-            info.key: hashlib.sha256(found.data).hexdigest()
+            info.key: hashlib.sha256(stored.data).hexdigest()
             for info in store.list(f"{self.name}/")
             if "/cursors/" not in info.key
+            and "/observed/" not in info.key
             and not info.key.endswith("/complete.json")
-            and (found := store.get(info.key)) is not None
+            and (stored := store.get(info.key)) is not None
         }
         return objects | {consumer: str((c := self.cursor(consumer)) and c.position) for consumer in (DRAIN, LAKE)}
 
     def differences(self) -> list[str]:
-        """Compare every table with the lake; nobody may write to the source meanwhile."""
+        """Compare every table with the lake; the source must not change meanwhile."""
         options = {"host": self.server.host, "port": self.server.port, "user": "root"}
         lake = open_lake(str(self.config.lake.uri), str(self.config.lake.warehouse))
-        found = compare_database(options, self.name, lake)
-        return [str(table) for table in found if table.differences]
+        tables = compare_database(options, self.name, lake)
+        return [str(table) for table in tables if table.differences]

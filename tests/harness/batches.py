@@ -1,4 +1,4 @@
-"""Batches as a drain leaves them, written from plain rows: for the tests of what reads them."""
+"""Batches in the form that a drain writes, made from plain rows, for tests of their readers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
 IDENTITY = ServerIdentity("mysql", "6f9619ff-8b86-d011-b42d-00cf4fc964ff", 1)
-DAWN = datetime(2026, 1, 1, tzinfo=UTC)
+START_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 _ARROW = {
     "int": pa.int32(),
@@ -53,7 +53,7 @@ _CHANGE_TYPES = (
 
 @dataclass(frozen=True)
 class Row:
-    """One change; the table's column values in ``values``, and the names of those that are not in it in ``absent``."""
+    """One change: ``values`` has the column values, ``absent`` the names of the columns that the change lacks."""
 
     op: Op
     offset: int
@@ -107,8 +107,8 @@ class BatchWriter:
             rows: changes of each table.
             epoch: its epoch.
             file: number of the binlog file.
-            prepared: by xid, where an XA transaction began, and its rows; prepared ten bytes further.
-            decided: by xid, where an XA transaction is decided, and whether it commits.
+            prepared: by xid, start offset and rows of an XA transaction; it is prepared ten bytes later.
+            decided: by xid, offset of the decision, and whether it commits.
             statements: kind, table and offset of each.
         """
         window = Window(self.source, epoch, at(start, file), at(stop, file))
@@ -131,7 +131,7 @@ class BatchWriter:
                 for xid, (began, tables) in (prepared or {}).items()
             ),
             "xa_decisions": tuple(
-                Decision(xid, at(offset, file), DAWN + timedelta(seconds=offset), f"gtid:{offset}", committed)
+                Decision(xid, at(offset, file), START_TIME + timedelta(seconds=offset), f"gtid:{offset}", committed)
                 for xid, (offset, committed) in (decided or {}).items()
             ),
             "prepared_files": tuple(apart),
@@ -167,7 +167,7 @@ class BatchWriter:
         return key
 
     def window_of(self, start: int, stop: int, schema: TableSchema, changes: pa.Table) -> str:
-        """Write a window of one table's changes that are columns already, and return its manifest's key."""
+        """Write a window with one Arrow table of changes, and return its manifest's key."""
         window = Window(self.source, 1, at(start), at(stop))
         key = layout.manifest_key(window)
         self._manifest(
@@ -176,7 +176,7 @@ class BatchWriter:
         return key
 
     def plan(self, stop: int, *keys: str, epoch: int = 1, file: int = 1) -> MergePlan:
-        """Return a plan over manifests, with a merge id of its own."""
+        """Return a plan over manifests, with a new merge id."""
         self.plans += 1
         return MergePlan(self.source, epoch, f"merge-{self.plans:06d}", at(4), at(stop, file), keys)
 
@@ -208,11 +208,11 @@ class BatchWriter:
         chunk: SnapshotChunk | None = None,
         xa: Mapping[str, Any] | None = None,
     ) -> None:
-        last = DAWN + timedelta(seconds=window.stop.offset) if window is not None else DAWN
+        last = START_TIME + timedelta(seconds=window.stop.offset) if window is not None else START_TIME
         rows = sum(file.rows for file in files)
         manifest = Manifest(
             source=self.source, epoch=epoch, identity=IDENTITY, window=window, chunk=chunk, gtid_first="", gtid_last="",
-            first_time=DAWN, last_time=last, transactions=rows, events=rows, files=tuple(files),
+            first_time=START_TIME, last_time=last, transactions=rows, events=rows, files=tuple(files),
             schemas={schema.id: schema for schema in schemas}, **(xa or {}),
         )  # fmt: skip
         self.store.put_if_absent(key, documents.dump(manifest))
@@ -222,17 +222,17 @@ def _arrow(schema: TableSchema, rows: list[Row], epoch: int) -> pa.Table:
     change = list(zip(CHANGE_COLUMNS, _CHANGE_TYPES, strict=True))
     marked = any(row.absent for row in rows)
     change += [(ABSENT, pa.string())] if marked else []
-    own = [(column.name, _arrow_type(column.type.lake_type)) for column in schema.columns]
+    cells = [(column.name, _arrow_type(column.type.lake_type)) for column in schema.columns]
     values = [
         (
-            *(r.op, epoch, r.file, r.offset, r.row, DAWN + timedelta(seconds=r.offset), None),
+            *(r.op, epoch, r.file, r.offset, r.row, START_TIME + timedelta(seconds=r.offset), None),
             *([_marks(schema, r)] if marked else []),
-            *own_values(schema, r),
+            *cell_values(schema, r),
         )
         for r in rows
     ]
-    fields = [pa.field(name, kind) for name, kind in change + own]
-    arrays = [pa.array([value[i] for value in values], type=kind) for i, (_, kind) in enumerate(change + own)]
+    fields = [pa.field(name, kind) for name, kind in change + cells]
+    arrays = [pa.array([value[i] for value in values], type=kind) for i, (_, kind) in enumerate(change + cells)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -241,8 +241,8 @@ def _marks(schema: TableSchema, row: Row) -> str | None:
     return "".join(marks) if row.absent else None
 
 
-def own_values(schema: TableSchema, row: Row) -> list[Any]:
-    """Return the values of the table's own columns; null where the row has none."""
+def cell_values(schema: TableSchema, row: Row) -> list[Any]:
+    """Return the values of the source table's columns; None where the row has no value."""
     return [row.values.get(column.name) for column in schema.columns]
 
 

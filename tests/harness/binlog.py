@@ -30,7 +30,7 @@ class Binlog:
 
     Args:
         checksum: whether events end in a CRC32.
-        bare: events stand one after the other without packets, as in a compressed transaction.
+        bare: events follow each other without packets, as in a compressed transaction.
     """
 
     def __init__(self, *, checksum: bool = True, bare: bool = False) -> None:
@@ -55,9 +55,9 @@ class Binlog:
 
     def packet(self, payload: bytes) -> Binlog:
         while True:
-            piece, payload = payload[:0xFFFFFF], payload[0xFFFFFF:]
-            self.wire += struct.pack("<I", len(piece))[:3] + b"\0" + piece
-            if len(piece) < 0xFFFFFF:
+            chunk, payload = payload[:0xFFFFFF], payload[0xFFFFFF:]
+            self.wire += struct.pack("<I", len(chunk))[:3] + b"\0" + chunk
+            if len(chunk) < 0xFFFFFF:
                 return self
 
     def gtid(self, number: int) -> Binlog:
@@ -73,12 +73,12 @@ class Binlog:
         return self.event(2, struct.pack("<IIBHH", 1, 0, 2, 0, 0) + b"db\0" + text)
 
     def payload(self, inner: bytes, *, compress: bool = True, size: int | None = None) -> Binlog:
-        """Add a compressed transaction; ``size`` is what it says of its inflated length."""
+        """Add a compressed transaction; ``size`` replaces its uncompressed length."""
         packed = zstandard.compress(inner) if compress else inner
-        told = packed_integer(len(inner) if size is None else size)
-        front = b"\2\1\0" + b"\3" + bytes([len(told)]) + told if compress else b"\2\3\xfc\xff\0"
-        told = packed_integer(len(packed))
-        return self.event(40, front + b"\1" + bytes([len(told)]) + told + b"\0" + packed)
+        inflated = packed_integer(len(inner) if size is None else size)
+        front = b"\2\1\0" + b"\3" + bytes([len(inflated)]) + inflated if compress else b"\2\3\xfc\xff\0"
+        size_field = packed_integer(len(packed))
+        return self.event(40, front + b"\1" + bytes([len(size_field)]) + size_field + b"\0" + packed)
 
     def table_map(self, table_id: int = 7) -> Binlog:
         names = b"\2id\1v"
@@ -94,7 +94,7 @@ class Binlog:
         return self.event(162, struct.pack("<QIB", number, 0, flags) + more.ljust(6, b"\0"))
 
     def deflated_insert(self, *rows: tuple[int, bytes], size: int | None = None, more: bytes = b"") -> Binlog:
-        """Add the compressed rows of MariaDB; ``size`` is what they say of their length, ``more`` is after them."""
+        """Add the compressed rows of MariaDB; ``size`` replaces their uncompressed length, ``more`` is appended."""
         images = b"".join(b"\0" + struct.pack("<IH", key, len(value)) + value for key, value in rows)
         front = (7).to_bytes(6, "little") + b"\1\0" + b"\2" + b"\3"
         return self.event(166, front + deflated(images, size) + more)
@@ -113,7 +113,7 @@ class Binlog:
 
 
 class Wire:
-    """A stream that gives its bytes in portions and then ends."""
+    """A stream that returns its bytes in portions and then ends."""
 
     def __init__(self, data: bytes, portion: int = 1 << 20) -> None:
         self._data = data
@@ -121,14 +121,14 @@ class Wire:
         self._portion = portion
 
     def read_into(self, view: memoryview) -> int:
-        piece = self._data[self._at : self._at + min(self._portion, len(view))]
-        view[: len(piece)] = piece
-        self._at += len(piece)
-        return len(piece)
+        chunk = self._data[self._at : self._at + min(self._portion, len(view))]
+        view[: len(chunk)] = chunk
+        self._at += len(chunk)
+        return len(chunk)
 
 
 class Rows:
-    """A sink that keeps what it is given."""
+    """A sink that collects its rows."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -146,18 +146,18 @@ def read(
     portion: int = 1 << 20,
     data: bytes | None = None,
     flavor: Flavor = "mysql",
-    wanted: Callable[[str, str], bool] = lambda *_: True,
+    captured: Callable[[str, str], bool] = lambda *_: True,
     options: ReadOptions | None = None,
     group: list[int] | None = None,
     rolled_back: RolledBackRows | None = None,
 ) -> tuple[list[dict[str, Any]], WindowSummary]:
-    """Read a whole stream; returns rows and summary. ``group`` takes the number of rows of each row group."""
+    """Read a whole stream; returns rows and summary. The size of each row group is appended to ``group``."""
     window = Window("shop", 1, Position(FILE, 4), Position(FILE, stop or binlog.offset))
     sink = Rows()
     wire = Wire(bytes(binlog.wire) if data is None else data, portion)
     facts = StreamFacts(flavor, binlog.checksum, {63: "binary", 255: "utf8mb4"})
     summary = WindowReader(
-        window, wire, facts, CapturedTables(wanted), WindowSinks(sink, sink), options, rolled_back
+        window, wire, facts, CapturedTables(captured), WindowSinks(sink, sink), options, rolled_back
     ).run()
     if group is not None:
         group.extend(sink.groups)
@@ -179,7 +179,7 @@ def integer(value: int) -> bytes:
 
 
 def message(fields: bytes, must_know: int = 0) -> bytes:
-    """Return a message of MySQL's serialization library with its front, whose size counts itself."""
+    """Return a message of MySQL's serialization library with its header, whose size includes itself."""
     for size in range(len(fields), len(fields) + 16):
         whole = integer(1) + integer(size) + integer(must_know) + fields
         if len(whole) == size:

@@ -18,10 +18,10 @@ class Transaction:
     """One transaction; times in seconds since 1970.
 
     Args:
-        origin: number of the server that committed it first.
+        origin: server id of the first server that committed it.
         time: when this server committed it, by its clock.
         original: when the first server did, by its clock.
-        number: of its GTID; 0 without one.
+        number: of its GTID; 0 for an anonymous transaction.
     """
 
     origin: int
@@ -32,18 +32,18 @@ class Transaction:
 
 @dataclass
 class BinlogFiles:
-    """Files with transactions of MySQL without rows: the places of transactions are looked for, not what is in them.
+    """MySQL binlog files whose transactions have no rows: only their positions matter.
 
     Args:
         events: of each file (offset, bytes) of its events.
-        transactions: where each begins, and itself, in order.
+        transactions: start position of each and the transaction, in order.
     """
 
     events: list[list[tuple[int, bytes]]] = field(default_factory=list)
     transactions: list[tuple[Position, Transaction]] = field(default_factory=list)
 
     def new_file(self, time: int, *, at_start: bool, close: bool = True, before: bytes = bytes(8)) -> Self:
-        """Begin a file; ``time`` is what its FORMAT_DESCRIPTION says, ``before`` the body of its PREVIOUS_GTIDS."""
+        """Start a file; ``time`` is the time of its FORMAT_DESCRIPTION, ``before`` the body of its PREVIOUS_GTIDS."""
         if self.events and close:
             if at_start:
                 self._event(3, b"", time)
@@ -56,16 +56,16 @@ class BinlogFiles:
         self._event(35, before, time)
         return self
 
-    def write(self, one: Transaction) -> Self:
+    def write(self, transaction: Transaction) -> Self:
         """Add a transaction."""
-        self.transactions.append((self.head, one))
-        gtid = b"\1" + bytes(15) + b"\1" + struct.pack("<Q", one.number) + b"\2" + bytes(16)
-        gtid += (one.time * 1_000_000 | 1 << 55).to_bytes(7, "little") + (one.original * 1_000_000).to_bytes(
-            7, "little"
-        )
-        self._event(33 if one.number else 34, gtid, one.original, one.origin)
-        self._event(2, struct.pack("<IIBHH", 1, 0, 2, 0, 0) + b"db\0BEGIN", one.original, one.origin)
-        self._event(16, bytes(8), one.original, one.origin)
+        self.transactions.append((self.head, transaction))
+        gtid = b"\1" + bytes(15) + b"\1" + struct.pack("<Q", transaction.number) + b"\2" + bytes(16)
+        gtid += (transaction.time * 1_000_000 | 1 << 55).to_bytes(7, "little") + (
+            transaction.original * 1_000_000
+        ).to_bytes(7, "little")
+        self._event(33 if transaction.number else 34, gtid, transaction.original, transaction.origin)
+        self._event(2, struct.pack("<IIBHH", 1, 0, 2, 0, 0) + b"db\0BEGIN", transaction.original, transaction.origin)
+        self._event(16, bytes(8), transaction.original, transaction.origin)
         return self
 
     @property
@@ -76,10 +76,10 @@ class BinlogFiles:
     @property
     def sizes(self) -> tuple[tuple[str, int], ...]:
         """Names and sizes of the files."""
-        return tuple((self.name(number), self._size(one)) for number, one in enumerate(self.events, 1))
+        return tuple((self.name(number), self._size(events)) for number, events in enumerate(self.events, 1))
 
     def sent(self, start: Position) -> Wire:
-        """What the server sends from a position on."""
+        """The stream that the server sends from a position."""
         wire = bytearray()
         for number in range(start.file_number, len(self.events) + 1):
             offset = start.offset if number == start.file_number else 4

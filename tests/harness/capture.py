@@ -1,4 +1,4 @@
-"""One captured server for the tests of the drain: its pipeline, its positions, and what a batch holds."""
+"""One captured database for tests of the drain: its pipeline, its positions, and the rows of its batches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SOURCE = "shop"
 
 @contextmanager
 def row_metadata(server: SqlServer, value: str) -> Iterator[None]:
-    """Let the server's new rows come with this much metadata; skips what the flavor does not have."""
+    """Set ``binlog_row_metadata`` while the block runs; skips values that the flavor does not have."""
     if value == "NO_LOG" and server.flavor == "mysql":
         pytest.skip("only MariaDB can leave everything out")
     server.execute(f"SET GLOBAL binlog_row_metadata = '{value}'")
@@ -51,7 +51,7 @@ class Capture:
         server: a running one.
         database: whose tables are captured.
         folder: for the store.
-        **settings: sections of the source file beside or instead of the defaults.
+        **settings: sections of the source file; they replace the defaults.
     """
 
     def __init__(self, server: SqlServer, database: str, folder: Path, **settings: Any) -> None:
@@ -74,7 +74,7 @@ class Capture:
 
     @property
     def reader(self) -> SnapshotReader:
-        """What reads snapshots, where the drainer reads windows."""
+        """The snapshot reader of the pipeline."""
         return SnapshotReader(self.drainer.config, self.drainer.credentials, self.drainer.store)
 
     def manifest(self, key: str) -> Manifest | None:
@@ -90,7 +90,7 @@ class Capture:
         return self.server.execute(sql, arguments, database=self.database)
 
     def facts(self) -> ServerFacts:
-        """Return what the server says of itself now."""
+        """Read the server's facts now."""
         connection = connect(self.config.server, self.credentials)
         try:
             return read_facts(connection, self.config.server)
@@ -125,7 +125,7 @@ class Capture:
         return SnapshotTask(SOURCE, 1, "000001-test", self.database, table)
 
     def run_snapshot(self, table: str) -> DrainResult:
-        """Read what is missing of a table's snapshot."""
+        """Read the chunks of a table's snapshot that are missing."""
         return self.reader.read(self.task(table), self.facts().identity)
 
     def tables(self, manifest: Manifest, table: str) -> list[pa.Table]:
@@ -139,12 +139,12 @@ class Capture:
 
     def _read(self, manifest: Manifest, files: Iterable[DataFile], table: str) -> list[pa.Table]:
         key = layout.key_of(manifest)
-        found = []
+        tables = []
         for file in files:
             if file.table == f"{self.database}.{table}":
                 with self.store.open_read(layout.beside(key, file.path)) as data:
-                    found.append(pq.read_table(data))
-        return found
+                    tables.append(pq.read_table(data))
+        return tables
 
     def rows(self, manifest: Manifest, table: str) -> list[dict[str, Any]]:
         """Return a table's changes in their order."""
@@ -161,5 +161,5 @@ class Capture:
 
 
 def first_chunk(reader: SnapshotReader, task: SnapshotTask, identity: ServerIdentity) -> Manifest:
-    """Read the first chunk of a snapshot alone, as a drain that is killed after it does."""
+    """Read only the first chunk of a snapshot, as a drain does that is killed after it."""
     return reader._next_chunk(task, identity, None, 0, Pace("first chunk", "rows", 0, 0.0))

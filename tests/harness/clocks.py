@@ -1,4 +1,4 @@
-"""A clock that is until it is told to go."""
+"""A clock that tests set and move."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class SetClock:
-    """Tells the time that it was set to."""
+    """A clock that moves only by :meth:`go`."""
 
     def __init__(self) -> None:
         self.at = datetime(2026, 1, 1, tzinfo=UTC)
@@ -16,5 +16,5 @@ class SetClock:
         return self.at
 
     def go(self, seconds: float) -> None:
-        """Let time pass."""
+        """Move the clock forward."""
         self.at += timedelta(seconds=seconds)

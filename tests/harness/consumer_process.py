@@ -1,4 +1,4 @@
-"""A consumer in a process of its own, to be killed: it acknowledges one batch, holds the next, and says so."""
+"""A consumer in its own process, to be killed: it acknowledges one batch, holds the next, and prints both ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdc_lib.store.objects.local import LocalStore
 
 
 def main(folder: str, source: str, consumer: str, lease: str) -> None:
-    """Take the subscription and never let it go."""
+    """Take the subscription and keep it until this process is killed."""
     store = LocalStore(Path(folder))
     subscription = subscribe(
         store,

@@ -1,4 +1,4 @@
-"""A captured database and its lake, round by round, for statements that change tables."""
+"""A captured database and its lake, for tests of DDL: one round is one run of the DAG."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.harness.capture import Capture
 
 
 class Followed:
-    """A source whose tables are followed into a running Spark's lake.
+    """A source that is merged into the lake of a running Spark.
 
     Args:
         server: a running one.
@@ -42,7 +42,7 @@ class Followed:
         pipeline.ack_drain(by="test")
 
     def merge(self, *, twice: bool = False) -> bool:
-        """Merge what there is and acknowledge it; with ``twice`` the same plan is merged again before. False for nothing."""
+        """Plan, merge and acknowledge; ``twice`` merges the plan two times before. Returns False if there was no plan."""
         pipeline, config, store = self.capture.pipeline, self.capture.config, self.capture.store
         plan = pipeline.plan_merge(by="test")
         if plan is None:
@@ -62,7 +62,7 @@ class Followed:
             pass
 
     def snapshots(self) -> int:
-        """Return how many snapshots of tables were begun."""
+        """Return how many snapshots were started."""
         return len(self.capture.pipeline.status().drain.snapshots)
 
     def columns(self, table: str) -> list[str]:
@@ -70,11 +70,11 @@ class Followed:
         return [row[0] for row in self.capture.execute(f"SHOW COLUMNS FROM {table}")]
 
     def source_rows(self, table: str) -> list[tuple[Any, ...]]:
-        """Return the rows that SELECT shows."""
+        """Return the rows of a source table."""
         return sorted((tuple(row) for row in self.capture.execute(f"SELECT * FROM {table}")), key=repr)
 
     def lake_rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
-        """Return the lake's rows, by the columns that the source has."""
+        """Return the rows of a lake table, by default with the source's columns."""
         return self.lake.rows(f"{self.capture.database}.{table}", *(columns or self.columns(table)))
 
     def assert_equal(self, *tables: str) -> None:

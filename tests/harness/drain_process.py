@@ -1,4 +1,4 @@
-"""A drain in a process of its own, so that it can be killed."""
+"""A drain in its own process, so that it can be killed."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SINCE: dict[str, dict[str, tuple[int, ...]]] = {
     "UUID and INET4 columns": {"mysql": NEVER, "mariadb": (10, 10)},
     "timestamps after 2038": {"mysql": NEVER, "mariadb": (11, 5)},
 }
-"""Feature to the first version that has it, for each kind of server that some versions lack it of. Source: the release notes."""
+"""The first version that has each feature, for flavors with versions that lack it. Source: the release notes."""
 
 
 def has(server: SqlServer, feature: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a table holds after its changes, row by row, beside what SELECT shows of it."""
+"""The rows of a table after its changes, to compare with the rows that SELECT shows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ UTC = "SET time_zone = '+00:00'"
 
 
 def folded(table: Table, changes: Iterable[Row]) -> Counter[str]:
-    """Return the rows that changes in their order leave, and how many times each is there.
+    """Apply changes in their order and return the rows that result, with the count of each.
 
-    Only the columns that the table has in the end count; one that was added later is NULL in the changes before.
+    Only the table's final columns count; a column that was added later is NULL in earlier changes.
     """
     by_key: dict[tuple[str, ...], str] = {}
     bag: Counter[str] = Counter()
@@ -26,13 +26,13 @@ def folded(table: Table, changes: Iterable[Row]) -> Counter[str]:
         if not table.key:
             bag[text] += -1 if change["_op"] == "d" else 1
         elif change["_op"] == "d":
-            assert by_key.pop(key, None) is not None, f"a delete of {key}, which is not there"
+            assert by_key.pop(key, None) is not None, f"delete of missing key {key}"
         else:
-            assert change["_op"] == "u" or key not in by_key, f"an insert of {key}, which is there"
+            assert change["_op"] == "u" or key not in by_key, f"insert of existing key {key}"
             by_key[key] = text
     if table.key:
         return Counter(by_key.values())
-    assert min(bag.values(), default=0) >= 0, "a delete of a row that is not there"
+    assert min(bag.values(), default=0) >= 0, "delete of a missing row"
     return +bag
 
 
@@ -46,7 +46,7 @@ def selected(server, database: str, table: Table) -> Counter[str]:
 
 
 def plain(value: Any) -> Any:
-    """A value in the one form that both sides have: whole numbers as int, instants without their zone."""
+    """Return a value in a form that both sides share: whole decimals as int, times without time zone."""
     if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
         return int(value)
     return value.replace(tzinfo=None) if getattr(value, "tzinfo", None) else value

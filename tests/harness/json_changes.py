@@ -1,4 +1,4 @@
-"""Differences of JSON documents made at random, and what becomes of the document, worked out on Python values."""
+"""Random JSON diffs, and the documents that result, computed on Python values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Path = tuple[str | int, ...]
 
 
 def changes(chosen: random.Random, before: Document) -> tuple[bytes, Document]:
-    """Return the differences as MySQL writes them (``sql/json_diff.h``), and the document that they lead to."""
+    """Return JSON diffs as MySQL writes them (``sql/json_diff.h``), and the document after them."""
     whole = [copy.deepcopy(before)]
     data = b""
     for _ in range(chosen.choice([0, 1, 1, 2, 5])):
@@ -39,13 +39,13 @@ def changes(chosen: random.Random, before: Document) -> tuple[bytes, Document]:
 
 
 def difference(operation: int, path: bytes, value: bytes | None) -> bytes:
-    """Return one difference."""
+    """Return one JSON diff."""
     head = bytes([operation]) + packed_integer(len(path)) + path
     return head if value is None else head + packed_integer(len(value)) + value
 
 
 def path_text(path: Path) -> bytes:
-    """Return a path as it is written: names that are no identifiers are quoted."""
+    """Return a JSON path as text: names that are not identifiers are quoted."""
     legs = (
         f"[{leg}]"
         if isinstance(leg, int)
@@ -58,7 +58,7 @@ def path_text(path: Path) -> bytes:
 
 
 def _possible(chosen: random.Random, whole: Document) -> tuple[int, Path]:
-    """Return an operation that the document has a place for."""
+    """Return an operation and a path that are valid for the document."""
     places = list(_paths(whole))
     containers = [(path, place) for path, place in places if isinstance(place, (dict, list))]
     operation = chosen.choice([REPLACE, INSERT, INSERT, REMOVE])
@@ -83,7 +83,7 @@ def _paths(value: Document, path: Path = ()) -> Iterator[tuple[Path, Document]]:
 
 
 def _place(whole: Document, path: Path) -> Document:
-    """Return what holds the last leg of a path."""
+    """Return the container that the last leg of a path refers to."""
     for leg in path[:-1]:
         whole = whole[leg]
     return whole

@@ -1,4 +1,4 @@
-"""Partial updates of JSON documents as a stream made by hand."""
+"""PARTIAL_UPDATE_ROWS events in a generated stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def partial_updates(
 
     Args:
         chosen: for the documents.
-        more: is after the differences of a row.
+        more: bytes that are appended to the diffs of a row.
     """
     like = Event(struct.pack("<IBIIIH", 1_700_000_000, 0, 1, 19, 1, 0))
     gtid = b"\0" + SID + struct.pack("<Q", 1) + b"\2" + bytes(16)
@@ -41,7 +41,7 @@ def partial_updates(
 
 
 def _update(chosen: random.Random, key: int, more: bytes) -> tuple[bytes, Document]:
-    """Return the two images of a row, and its document after; one in three comes whole."""
+    """Return the two images of a row, and its new document; one document in three is stored in full."""
     before = document(chosen)
     differs = chosen.random() < 0.67
     data, after = changes(chosen, before)

@@ -1,6 +1,6 @@
 """JSON documents as Python values, as the server prints them and as MySQL stores them, each made without the decoder.
 
-Binary form: MySQL ``sql-common/json_binary.h``. ``bytes`` stand for an opaque value of the column type 252.
+Binary form: MySQL ``sql-common/json_binary.h``. ``bytes`` represent an opaque value of column type 252.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _DOUBLES = [
 ]
 _TEXTS = ["", "x", "é€😀", '"\\/\b\f\n\r\t\x01\x1f', "w" * 127, "w" * 128, "日" * 100, "null", "0"]
 _FIXED = 15
-"""Places after the point that are zeros, or before it, up to which the server prints no exponent."""
+"""Number of zeros after or before the decimal point up to which the server prints no exponent."""
 
 
 def document(chosen: random.Random, depth: int = 0) -> Document:
-    """Return a random value; at the top mostly an object or an array."""
+    """Return a random value; at depth 0 mostly an object or an array."""
     kind = chosen.random()
     if depth > 3 or kind < (0.45 if depth else 0.1):
         return scalar(chosen)
@@ -51,7 +51,7 @@ def document(chosen: random.Random, depth: int = 0) -> Document:
 
 
 def scalar(chosen: random.Random) -> Document:
-    """Return a random value that holds no others."""
+    """Return a random scalar."""
     return chosen.choice(_SCALARS)(chosen)
 
 
@@ -87,7 +87,7 @@ def text(value: Document) -> str:
 
 
 def _double(value: float) -> str:
-    """Shortest digits; an exponent where fixed places would be too many, or zeros that are not known stood before the point."""
+    """Return the shortest digits; with an exponent where fixed notation would need too many zeros."""
     shortest = Decimal(repr(value))
     sign, digits, _ = shortest.normalize().as_tuple()
     point = shortest.adjusted() + 1
@@ -100,7 +100,7 @@ def _double(value: float) -> str:
 
 
 def encode(value: Document, chosen: random.Random) -> bytes:
-    """Return the binary form; containers are of either width, numbers as narrow as they can be."""
+    """Return the binary form; containers have a random offset width, numbers the smallest type."""
     kind, body = _encoded(value, chosen)
     return bytes([kind]) + body
 
@@ -134,7 +134,7 @@ def _integer(value: int) -> tuple[int, bytes]:
 
 
 def _counted(data: bytes) -> bytes:
-    """Return bytes after their number, seven bits a byte."""
+    """Return bytes with their length before them, seven bits a byte."""
     left, head = len(data), bytearray()
     while left > 127:
         head.append(left & 127 | 128)
@@ -143,7 +143,7 @@ def _counted(data: bytes) -> bytes:
 
 
 def _container(value: dict[str, Document] | list[Document], wide: int, chosen: random.Random) -> bytes | None:
-    """Return the bytes of an object or an array with offsets of a width; None when they do not fit it."""
+    """Return the bytes of an object or an array with offsets of a width; None if they do not fit."""
     names = sorted((name.encode() for name in value), key=lambda n: (len(n), n)) if isinstance(value, dict) else []
     members = [value[name.decode()] for name in names] if isinstance(value, dict) else value
     at = 2 * wide + len(names) * (wide + 2) + len(members) * (1 + wide)

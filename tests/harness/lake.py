@@ -1,4 +1,4 @@
-"""A lake to merge into and to look at, on a Spark that runs already."""
+"""A lake on a running Spark, to merge plans into and to read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.harness.batches import BatchWriter
 
 
 def lake_config(folder: Path, **changed: Any) -> SourceConfig:
-    """Return a source whose store and lake lie in a folder."""
+    """Return a source whose store and lake are in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     plain = {
         "source": "shop",
@@ -44,7 +44,7 @@ def lake_config(folder: Path, **changed: Any) -> SourceConfig:
 
 
 def empty_catalog(config: SourceConfig) -> None:
-    """Take all tables out of the catalog of :func:`lake_config`; their files stay."""
+    """Remove all tables from the catalog of :func:`lake_config`; their files stay."""
     file = str(config.lake.uri).removeprefix("jdbc:sqlite:").partition("?")[0]
     with closing(sqlite3.connect(file, timeout=30)) as catalog, catalog:
         catalog.execute("DELETE FROM iceberg_tables")
@@ -64,7 +64,7 @@ class Lake:
         self.origin: Origin | None = None
 
     def merge(self, plan: MergePlan) -> Cut:
-        """Merge a plan in the running Spark; one without changes needs none."""
+        """Merge a plan in the running Spark; a plan without changes needs no Spark."""
         if not tables_of(load_plan(self.store, plan)):
             return run(self.config, plan, self.store)
         cut = merge(self.spark, self.config, plan, self.store, self.said.append, origin=self.origin)
@@ -78,13 +78,13 @@ class Lake:
     def target(self, table: str) -> IcebergTable:
         """Return the lake table of a source table."""
         lake = lake_merges(self.config, [table])[0]
-        return IcebergTable(self.spark, lake.name, self.config.source, {table: lake.shares[0].target.routed})
+        return IcebergTable(self.spark, lake.name, self.config.source, {table: lake.routed_tables[0].target.routed})
 
     def state(self, table: str) -> LakeTable:
         """Return the lake table's facts."""
-        found = self.target(table).load()
-        assert found is not None
-        return found
+        state = self.target(table).load()
+        assert state is not None
+        return state
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """Return columns of all rows, sorted."""

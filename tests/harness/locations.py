@@ -1,13 +1,10 @@
-"""What tests ask of the locations of lake tables."""
+"""Locations of lake tables, for tests."""
 
 from __future__ import annotations
 
 from cdc_lib.lake.location import paths_of
 
 
-def overlap(one: str, other: str) -> bool:
-    """Whether one of two locations is the other or lies in it, as far as is known: in doubt it does."""
-    return any(
-        first.startswith(second) or second.startswith(first)
-        for first, second in zip(paths_of(one), paths_of(other), strict=True)
-    )
+def overlap(first: str, second: str) -> bool:
+    """Whether one of two locations is equal to or inside the other; True if it is not known."""
+    return any(a.startswith(b) or b.startswith(a) for a, b in zip(paths_of(first), paths_of(second), strict=True))

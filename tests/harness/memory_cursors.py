@@ -1,4 +1,4 @@
-"""Cursors in this process alone."""
+"""A cursor store in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdc_lib.store.cursors import is_same, moved, successor
 
 
 class MemoryCursorStore:
-    """Cursors of tests."""
+    """A cursor store of one test, in the memory of its process."""
 
     def __init__(self) -> None:
         self._cursors: dict[tuple[str, str], Cursor] = {}
@@ -19,12 +19,12 @@ class MemoryCursorStore:
 
     def load(self, source: str, consumer: str) -> Cursor | None:
         """Return the cursor, or None before its first write."""
-        layout.cursor_key(source, consumer)  # takes the names that the other stores take, and no others
+        layout.cursor_key(source, consumer)  # refuses the names that the other stores refuse
         with self._lock:
             return self._cursors.get((source, consumer))
 
     def swap(self, old: Cursor | None, new: Cursor) -> Cursor:
-        """Put ``new`` in the place of ``old``; see :class:`cdc_lib.ports.CursorStore`."""
+        """Replace ``old`` by ``new``; see :class:`cdc_lib.ports.CursorStore`."""
         mine = successor(old, new)
         name = (mine.source, mine.consumer)
         layout.cursor_key(*name)
@@ -46,6 +46,6 @@ class MemoryCursorStore:
             del self._cursors[name]
 
     def consumers(self, source: str) -> Sequence[str]:
-        """Return the names of all consumers of a source, in the order of the alphabet."""
+        """Return the names of all consumers of a source, sorted."""
         with self._lock:
             return sorted(consumer for held_source, consumer in self._cursors if held_source == source)

@@ -1,4 +1,4 @@
-"""Runs one merge in a process of its own: ``python -m tests.harness.merge_job CONFIG.json PLAN.json``."""
+"""Runs one merge in its own process: ``python -m tests.harness.merge_job CONFIG.json PLAN.json``."""
 
 from __future__ import annotations
 

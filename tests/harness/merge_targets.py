@@ -29,7 +29,7 @@ from cdc_lib.ports import Reselect
 from spark_jobs.lake_format import LakeFormat
 from spark_jobs.runtime.session import table_session
 from spark_jobs.sql import full_name, quoted
-from tests.harness.batches import DAWN, Row
+from tests.harness.batches import START_TIME, Row
 
 _TYPES = {
     "int": IntegerType(),
@@ -39,7 +39,7 @@ _TYPES = {
     "boolean": BooleanType(),
 }
 PATIENCE = 60.0
-"""Seconds that a held write waits, and is waited for."""
+"""Timeout of a held write, and of the test that waits for it, in seconds."""
 
 
 def marker_at(offset: int) -> Marker:
@@ -56,7 +56,7 @@ class FormatTable:
         config: the source.
         lake_format: the format.
         name: the lake table.
-        tables: the source tables, and whether a route sends them.
+        tables: the source tables, and whether a route maps them.
         source: name of the source.
     """
 
@@ -76,7 +76,7 @@ class FormatTable:
         called: str = "orders",
         database: str = "shop",
     ) -> FormatTable:
-        """Return a table in a namespace of its own, which is made."""
+        """Return a table in a new namespace."""
         name = LakeName(config.lake.catalog, (f"{database}_{secrets.token_hex(4)}",), called)
         lake_format.ensure_namespaces(spark, [name])
         return cls(spark, config, lake_format, name, {TableName(database, called): False})
@@ -86,13 +86,13 @@ class FormatTable:
         return Writer(self)
 
     def state(self) -> LakeTable:
-        """Return the table as somebody finds it who comes now."""
-        found = self.writer().target.load()
-        assert found is not None
-        return found
+        """Load the table's current state in a new session."""
+        state = self.writer().target.load()
+        assert state is not None
+        return state
 
     def rows(self, *columns: str, where: str = "true") -> list[tuple[Any, ...]]:
-        """Return columns of all rows that a reader sees now, sorted."""
+        """Return columns of all rows that a new reader sees, sorted."""
         statement = f"SELECT {', '.join(map(quoted, columns))} FROM {full_name(self.name)} WHERE {where}"
         return sorted((tuple(row) for row in self.spark.sql(statement).collect()), key=repr)
 
@@ -101,21 +101,21 @@ class FormatTable:
         return self.rows(*(column.name for column in self.state().columns))
 
     def delete_foreign(self, where: str) -> None:
-        """Delete rows as somebody does who knows nothing of markers."""
+        """Delete rows as a foreign writer does, without a marker."""
         self.spark.sql(f"DELETE FROM {full_name(self.name)} WHERE {where}")
 
 
 class Writer:
-    """A job that writes a table: a session and a target of its own, which has looked at the table."""
+    """A job that writes a table: its own session and target; the target has loaded the table."""
 
     def __init__(self, table: FormatTable) -> None:
         self.table = table
         self.session = table_session(table.spark, table.config)
         self.target = table.lake_format.table(self.session, table.name, table.source, table.tables)
-        self.found = self.target.load()
+        self.loaded = self.target.load()
 
     def frame(self, rows: Sequence[Row]) -> DataFrame:
-        """Return changes in the shape of the table."""
+        """Return changes with the columns of the table."""
         state = self.target.load()
         assert state is not None
         columns = [LakeColumn(OP, "string"), *(column for column in state.columns if column.name != OP)]
@@ -124,7 +124,7 @@ class Writer:
         if any(row.absent for row in rows):
             fields.append(StructField(ABSENT, StringType()))
             marks = [_marks(row, state.columns) for row in rows]
-            values = [(*one, mark) for one, mark in zip(values, marks, strict=True)]
+            values = [(*value, mark) for value, mark in zip(values, marks, strict=True)]
         return self.session.createDataFrame(values, StructType(fields))
 
     def upsert(
@@ -156,7 +156,7 @@ class Writer:
         return self.target.append(through(self.frame(rows)), self.commit(rows, to, supersedes, fills))
 
     def write(self, *rows: Row, **named: Any) -> int:
-        """Write changes as the table's mode wants them."""
+        """Write changes in the way of the table's mode."""
         state = self.target.load()
         assert state is not None
         return self.append(*rows, **named) if state.mode == "append" else self.upsert(*rows, **named)
@@ -164,14 +164,14 @@ class Writer:
     def commit(
         self, rows: Sequence[Row], to: int | None, supersedes: Sequence[Superseded], fills: Sequence[Filled]
     ) -> TableCommit:
-        """Return what is in the commit beside the rows."""
+        """Return the facts that the commit stores besides rows."""
         marker = marker_at(max(row.offset for row in rows) + 1 if to is None else to)
         return TableCommit(dict.fromkeys(self.table.tables, marker), supersedes, fills)
 
 
 def _value(row: Row, name: str) -> Any:
-    time_of = DAWN + timedelta(seconds=row.offset)
-    own = {
+    time_of = START_TIME + timedelta(seconds=row.offset)
+    order = {
         OP: row.op,
         EPOCH: 1,
         LAKE_FILE: row.file,
@@ -180,7 +180,7 @@ def _value(row: Row, name: str) -> Any:
         TS: time_of,
         VALID_FROM: time_of,
     }
-    return own.get(name, row.values.get(name))
+    return order.get(name, row.values.get(name))
 
 
 def _marks(row: Row, columns: Sequence[LakeColumn]) -> str | None:
@@ -189,17 +189,17 @@ def _marks(row: Row, columns: Sequence[LakeColumn]) -> str | None:
 
 
 class HeldWrite:
-    """A write that waits where its rows are computed, until the test has looked at the table.
+    """A write that waits while its rows are computed, until the test has looked at the table.
 
     Args:
-        folder: where the two processes leave each other signs.
+        folder: for the files by which the two processes signal each other.
     """
 
     def __init__(self, folder: Path) -> None:
         self._reached, self._released = folder / "reached", folder / "released"
 
     def through(self, column: str) -> Callable[[DataFrame], DataFrame]:
-        """Return what lets a frame's rows wait where a column of whole numbers is computed."""
+        """Return a function that makes a frame wait while an integer column is computed."""
         reached, released = str(self._reached), str(self._released)
 
         def wait(value: int | None) -> int | None:
@@ -209,7 +209,7 @@ class HeldWrite:
                 time.sleep(0.02)
             return value
 
-        held = udf(wait, IntegerType(), useArrow=False)  # else its kind would be guessed from the hints
+        held = udf(wait, IntegerType(), useArrow=False)  # else Spark infers it from the type hints
 
         def waiting(frame: DataFrame) -> DataFrame:
             frame.sparkSession.sparkContext.pythonExec = sys.executable  # the worker needs what these tests have
@@ -220,9 +220,9 @@ class HeldWrite:
 
     @contextmanager
     def begun(self, write: Callable[[], int]) -> Iterator[Future[int]]:
-        """Let a write run beside the block, from where its rows are computed; it goes on when the block ends."""
-        with ThreadPoolExecutor(1) as beside:
-            future = beside.submit(write)
+        """Run the block while a write waits at its rows; the write continues when the block ends."""
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(write)
             try:
                 self._wait_for(future)
                 yield future
@@ -233,5 +233,5 @@ class HeldWrite:
         until = time.monotonic() + PATIENCE
         while not self._reached.exists():
             assert not future.done(), f"the write ended before its rows were computed: {future.exception()}"
-            assert time.monotonic() < until, "the write never came to its rows"
+            assert time.monotonic() < until, "the write never computed its rows"
             time.sleep(0.02)

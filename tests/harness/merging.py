@@ -1,4 +1,4 @@
-"""The merge as it should be, without Spark: what a lake table holds after the batches that the lake cursor takes."""
+"""The expected merge, without Spark: the rows of a lake table after the batches of the lake cursor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ORDER = ("_epoch", "_file", "_offset", "_row")
 
 
 class Lake:
-    """The rows of one table by key; the change with the greatest order key wins, and absent cells keep what is."""
+    """The rows of one table by key; the change with the greatest order key wins, and absent cells keep their value."""
 
     def __init__(self, table: str, key: str = "id") -> None:
         self.table = table
@@ -25,7 +25,7 @@ class Lake:
         self.changes: list[dict[str, Any]] = []
 
     def merge_all(self, capture: Capture) -> int:
-        """Merge and acknowledge until there is nothing more; returns how many merges there were."""
+        """Merge and acknowledge until no plan is left; returns the number of merges."""
         merges = 0
         while (plan := capture.pipeline.plan_merge(by="test")) is not None:
             manifests = []
@@ -43,15 +43,15 @@ class Lake:
         return merges
 
     def _changes(self, capture: Capture, manifests: list[Manifest]) -> list[dict[str, Any]]:
-        found = []
+        changes = []
         for manifest in manifests:
-            for one in capture.tables(manifest, self.table):
-                names = [name for name in one.column_names if not name.startswith("_")]
-                for row in one.to_pylist():
+            for data in capture.tables(manifest, self.table):
+                names = [name for name in data.column_names if not name.startswith("_")]
+                for row in data.to_pylist():
                     marks = row.pop("_absent", None) or ""
                     left_out = {name for name, mark in zip(names, marks, strict=False) if mark == CELL_ABSENT}
-                    found.append({name: value for name, value in row.items() if name not in left_out})
-        return found
+                    changes.append({name: value for name, value in row.items() if name not in left_out})
+        return changes
 
     def _apply(self, change: dict[str, Any]) -> None:
         key, at = change[self.key], _place(change)
@@ -71,7 +71,7 @@ def _place(change: dict[str, Any]) -> tuple[int, ...]:
 
 
 def drain_all(capture: Capture) -> int:
-    """Plan, drain and acknowledge until there is nothing more; returns how many units there were."""
+    """Plan, drain and acknowledge until no unit is left; returns the number of units."""
     drained = 0
     while units := capture.pipeline.plan(by="test"):
         for unit in units:

@@ -1,7 +1,7 @@
-"""Binlogs of servers that are not at hand, written by hand from the documented format, with none of the decoder's code.
+"""Binlogs of old servers, built from the documented format without code of the decoder.
 
 Sources: MySQL internals manual, "Binary Log Event" pages, and MySQL's ``rows_event.h`` and ``control_events.h``. Every stream
-holds the table ``db.a (id INT PRIMARY KEY, v VARCHAR(20))`` or says what else.
+holds the table ``db.a (id INT PRIMARY KEY, v VARCHAR(20))`` unless its docstring names another.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def row(number: int, text: bytes | None) -> bytes:
 
 
 FULL_METADATA = b"\1\1\0" + b"\2\1\x2d" + b"\4\5\2id\1v" + b"\x08\1\0"
-"""What no server wrote beside v1 rows: signs, character set (45, utf8mb4), names and key, so that the rows can be read."""
+"""Signs, character set (45, utf8mb4), names and key, which the reader needs; no server writes them with v1 rows."""
 
 
 def v1_rows_without_checksums(*, metadata: bytes = FULL_METADATA) -> OldBinlog:

@@ -1,4 +1,4 @@
-"""What the pages of the documentation say: their commands, source files and code, held against the project."""
+"""The commands, source files and code of the documentation, checked against the project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cdc_lib.config import SourceConfig
 
 ROOT = Path(__file__).parents[2]
 USAGE_ERROR: Any = BadParameter.__base__
-"""What the command line raises for every word that it does not take; typer names only its kinds."""
+"""The base class of typer's errors for wrong arguments; typer exports only its subclasses."""
 
 SHELLS = ("sh", "bash", "console", "shell")
 _BLOCK = re.compile(r"^( *)```(\w+)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
@@ -32,29 +32,29 @@ def pages() -> list[Path]:
 
 def blocks(text: str, language: str) -> list[str]:
     """Return the code blocks of a language, without the indentation that tabs give them."""
-    return [inspect.cleandoc("\n" + body) for _, found, body in _BLOCK.findall(text) if found == language]
+    return [inspect.cleandoc("\n" + body) for _, of, body in _BLOCK.findall(text) if of == language]
 
 
 def commands(text: str) -> list[str]:
-    """Return the ``cdc`` commands of a page's shell blocks, without what follows them on the line."""
+    """Return the ``cdc`` commands of a page's shell blocks, without pipes, redirections and comments."""
     lines = (line.strip().removeprefix("./dev ") for block in blocks(text, "sh") for line in block.splitlines())
     return [re.split(r" +#| \| | > | &$", line)[0].strip() for line in lines if line.startswith("cdc ")]
 
 
 def shell_lines(text: str) -> list[str]:
     """Return every line of a page's shell blocks, without the comment after it and without prompts."""
-    found = (line for language in SHELLS for block in blocks(text, language) for line in block.splitlines())
-    lines = (re.split(r"(?:^| +)# ", line)[0].strip().removeprefix("$ ") for line in found)
+    listed = (line for language in SHELLS for block in blocks(text, language) for line in block.splitlines())
+    lines = (re.split(r"(?:^| +)# ", line)[0].strip().removeprefix("$ ") for line in listed)
     return [line for line in lines if line]
 
 
 def languages(text: str) -> set[str]:
-    """Return the languages of a page's code blocks; those without one are pictures."""
+    """Return the languages of a page's code blocks; blocks without one are pictures."""
     return {language for _, language, _ in _BLOCK.findall(text)}
 
 
 def usage_problem(command: str) -> str | None:
-    """Return what the command line says of a whole command as it reads it: options, their values, and how many arguments."""
+    """Parse a whole command and return the usage error: unknown options, wrong values, or too many arguments."""
     at: Any = get_command(app)
     words = shlex.split(command)[1:]
     context = at.make_context("cdc", [], resilient_parsing=True)
@@ -78,13 +78,13 @@ def usage_problem(command: str) -> str | None:
 
 
 def dev_usage() -> dict[str, str]:
-    """Return the commands of ``./dev`` and what its usage shows after them."""
+    """Return the commands of ``./dev``, each with its arguments as the usage shows them."""
     shown = (ROOT / "dev").read_text().partition("usage: ./dev COMMAND")[2].partition("\nenvironment:")[0]
     return dict(re.findall(r"^  ([a-z-]+)(.*?)  ", shown, flags=re.MULTILINE))
 
 
 def dev_problem(line: str) -> str | None:
-    """Return what ``./dev`` does not know of a line; None where its usage shows the command and its options."""
+    """Return why ``./dev`` does not accept a line; None if its usage shows the command and its options."""
     words = shlex.split(line)[1:]
     if not words:
         return None
@@ -99,7 +99,7 @@ def dev_problem(line: str) -> str | None:
 
 
 def problem_of(command: str) -> str | None:
-    """Return what the typer app does not know of a command; None where it takes every word."""
+    """Return the first word of a command that the typer app does not accept; None if it accepts all."""
     at: Any = get_command(app)
     words = shlex.split(command)[1:]
     known = {option for parameter in at.params for option in parameter.opts}
@@ -128,11 +128,11 @@ def problem_of(command: str) -> str | None:
 
 
 def unknown_keys(document: Any, models: list[type[BaseModel]] | None = None, path: str = "") -> Iterator[str]:
-    """Yield the keys of a source file, as YAML gave it, that no model has."""
+    """Yield the keys of a parsed source file that no model has."""
     models = [SourceConfig] if models is None else models
     if isinstance(document, list):
-        for one in document:
-            yield from unknown_keys(one, models, path)
+        for item in document:
+            yield from unknown_keys(item, models, path)
         return
     if not isinstance(document, dict) or not models:
         return
@@ -153,6 +153,6 @@ def models_of(annotation: Any) -> list[type[BaseModel]]:
 
 
 def imports(code: str) -> list[tuple[str, str]]:
-    """Return ``(module, name)`` of each ``from ... import`` of a Python block; it must be Python."""
+    """Return ``(module, name)`` of each ``from ... import`` of a Python block; fails if the block is not valid Python."""
     nodes = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom))
     return [(node.module or "", alias.name) for node in nodes for alias in node.names]

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = {"cdc_airflow": "plugins", "cdc_lib": ".", "demo": ".", "spark_jobs": ".", "tests": "."}
 FOLDERS = ("cdc_lib", "dags", "demo", "docs", "plugins", "spark_jobs", "tests")
 
-_SPAN = re.compile(r"`([^`\s]+)`")
+_QUOTED = re.compile(r"`([^`\s]+)`")
 _FILE = re.compile(r"[\w./-]+\.(?:lock|py|sql)")
 _BELOW = re.compile(rf"(?!dags/sources/)(?:{'|'.join(FOLDERS)})/[\w./-]*")  # a page may name source files as examples
 _MODULE = re.compile(rf"(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
@@ -21,32 +21,32 @@ _IN_CODE = re.compile(r"(?<![\w./*-])[\w-]+(?:/[\w-]+)+\.py\b")
 
 
 def paths_in(page: str) -> list[str]:
-    """Return the files and folders that a page names, as they are between backticks."""
-    return [span for span in sorted(set(_SPAN.findall(page))) if _FILE.fullmatch(span) or _BELOW.fullmatch(span)]
+    """Return the files and folders that a page names in backticks."""
+    return [name for name in sorted(set(_QUOTED.findall(page))) if _FILE.fullmatch(name) or _BELOW.fullmatch(name)]
 
 
 def unknown_in_page(page: str) -> list[str]:
-    """Return what a page names that does not exist: paths from the root, modules and names in them, classes and their parts."""
+    """Return the names in a page that do not exist: paths from the root, modules and their names, classes and their members."""
     paths = paths_in(page)
-    others = sorted(set(_SPAN.findall(page)) - set(paths))
-    modules = [span for span in others if _MODULE.fullmatch(span) and not is_defined(span)]
-    classes = [span for span in others if _CLASS.fullmatch(span) and not _is_class(span)]
-    return [path for path in paths if not _is_there(path)] + modules + classes
+    others = sorted(set(_QUOTED.findall(page)) - set(paths))
+    modules = [name for name in others if _MODULE.fullmatch(name) and not is_defined(name)]
+    classes = [name for name in others if _CLASS.fullmatch(name) and not _is_class(name)]
+    return [path for path in paths if not _exists(path)] + modules + classes
 
 
 def unknown_in_code(code: str) -> list[str]:
-    """Return what comments and docstrings name that does not exist: paths from the root, and targets of references."""
+    """Return the names in comments and docstrings that do not exist: paths from the root, and targets of references."""
     names = [name for name in references_in(code) if not is_defined(name)]
-    return [path for path in sorted(set(_IN_CODE.findall(code))) if not _is_there(path)] + names
+    return [path for path in sorted(set(_IN_CODE.findall(code))) if not _exists(path)] + names
 
 
 def references_in(code: str) -> list[str]:
-    """Return the names of this repository that docstrings refer to, with their roles taken off."""
+    """Return the names of this repository that docstrings refer to, without their roles."""
     return [name for name in _ROLE.findall(code) if name.partition(".")[0] in PACKAGES]
 
 
 def is_defined(dotted: str) -> bool:
-    """Whether a dotted name is a module, or something that a module defines or imports; nothing is imported to find out."""
+    """Whether a dotted name is a module, or a name that a module defines or imports; reads the source, imports nothing."""
     first, *rest = dotted.split(".")
     at = ROOT / PACKAGES[first] / first
     while rest and ((at / rest[0]).is_dir() or (at / f"{rest[0]}.py").is_file()):
@@ -56,7 +56,7 @@ def is_defined(dotted: str) -> bool:
 
 
 def _is_class(name: str) -> bool:
-    """Whether there is a class of a name, or with ``Class.part`` one that has the part."""
+    """Whether a class exists, and with ``Class.member`` whether it has the member."""
     kind, _, part = name.partition(".")
     return any(not part or part in _names(file) for file in _classes().get(kind, ()))
 
@@ -64,28 +64,28 @@ def _is_class(name: str) -> bool:
 @cache
 def _classes() -> dict[str, list[Path]]:
     """Return the files that define each class of the product."""
-    found: dict[str, list[Path]] = {}
+    files: dict[str, list[Path]] = {}
     for package, folder in PACKAGES.items():
         for file in sorted((ROOT / folder / package).rglob("*.py")) if package != "tests" else ():
             for kind in re.findall(r"^class (\w+)", file.read_text(), re.MULTILINE):
-                found.setdefault(kind, []).append(file)
-    return found
+                files.setdefault(kind, []).append(file)
+    return files
 
 
-def _is_there(path: str) -> bool:
-    found = ROOT / path
-    return found.is_dir() if path.endswith("/") else found.exists()
+def _exists(path: str) -> bool:
+    target = ROOT / path
+    return target.is_dir() if path.endswith("/") else target.exists()
 
 
 @cache
 def _names(file: Path) -> set[str]:
     """Return every name that is defined, assigned or imported anywhere in a file."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Name):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).partition(".")[0])
-    return found
+            names.add((node.asname or node.name).partition(".")[0])
+    return names

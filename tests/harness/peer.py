@@ -1,4 +1,4 @@
-"""What mysql-replication reads of the same window: a second opinion, where it is known to be right."""
+"""What mysql-replication reads from the same window, for the types that it is known to read right."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ KNOWN_WRONG = {
     "JSON": "gives objects, whose numbers and order are not those of the server's text",
     "TIME": "takes the fraction of a negative time for one of the second before: -00:00:00.05 is -00:00:00.95",
 }
-"""Types of which it does not tell what SELECT shows."""
+"""Types whose values it shows in another way than SELECT."""
 
 RIGHT_CHARSETS = {"", "utf8mb4", "latin1", "ascii", "cp1251"}
-"""Of the character sets in the random tables, those whose texts it reads as the server does. Of others it gives the bytes, or
-takes those of UTF-16 in this machine's order."""
+"""Of the character sets in the random tables, those whose texts it reads as the server does. For others it returns the bytes, or
+decodes UTF-16 in this machine's byte order."""
 
 
 def comparable(declared: str, value: Any) -> Any:
-    """Return a value of a type in the form that the lake has: it tells the same in another way."""
+    """Convert a value of mysql-replication to the form that the lake has."""
     if value is None:
         return None
     if declared.startswith("BIT"):
         return int(value, 2)
     if declared.startswith(("VARBINARY", "BLOB", "LONGBLOB")):
-        return value or b""  # an empty one comes as text
+        return value or b""  # an empty value is a str
     if declared in LONG_DECIMALS:
         return format(value, "f")
     return plain(value)
 
 
 def is_right(declared: str) -> bool:
-    """Whether it can be believed about a type."""
+    """Whether it reads a type right."""
     charset = declared.partition("CHARACTER SET ")[2]
     return declared.partition("(")[0].partition(" ")[0] not in KNOWN_WRONG and charset in RIGHT_CHARSETS
 
@@ -59,7 +59,7 @@ def changes(server: SqlServer, window: Window, tables: dict[str, Table]) -> Iter
         log_file=window.start.file,
         log_pos=window.start.offset,
         resume_stream=True,
-        ignore_decode_errors=True,  # of character sets that it is not believed in
+        ignore_decode_errors=True,  # of character sets that it reads wrong
         blocking=False,
         only_events=[DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A table that is merged by the decisions of a plan, without Spark: a dict, or what a test makes of it."""
+"""A lake table as a dict, merged by the product's decisions without Spark; tests may subclass it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import STATEMENT_ROW
 from cdc_lib.model.window import Window
 from cdc_lib.store import layout
-from tests.harness.batches import BIGINT, DAWN, IDENTITY, at, table
+from tests.harness.batches import BIGINT, IDENTITY, START_TIME, at, table
 from tests.harness.histories import STEP
 
 SCHEMA = table("db.t", {"id": BIGINT, "v": BIGINT})
@@ -27,12 +27,12 @@ def manifest(*, window=None, chunk=None, rows=1, truncates=()):
     return Manifest(
         source="shop", epoch=1, identity=IDENTITY, window=window, chunk=chunk, gtid_first="", gtid_last="",
         first_time=None, last_time=None, transactions=0, events=0, files=files, schemas={SCHEMA.id: SCHEMA},
-        statements=tuple(TableStatement("truncate", SCHEMA.name, at(n), time=DAWN + timedelta(seconds=n)) for n in truncates),
+        statements=tuple(TableStatement("truncate", SCHEMA.name, at(n), time=START_TIME + timedelta(seconds=n)) for n in truncates),
     )  # fmt: skip
 
 
 class DictTable:
-    """Does what a lake table does, by the same decisions."""
+    """A lake table in memory that applies the same decisions as the real one."""
 
     def __init__(self, history, mode="mirror"):
         self.history, self.mode = history, mode
@@ -42,9 +42,9 @@ class DictTable:
         self.windows = []
         for start, stop, rows in history.windows:
             window = Window("shop", 1, at(start), at(stop))
-            truncates = [one for one in history.truncates if start <= one < stop]
-            told = manifest(window=window, rows=len(rows), truncates=truncates)
-            self.windows.append((Batch(layout.manifest_key(window), told), rows))
+            truncates = [offset for offset in history.truncates if start <= offset < stop]
+            facts = manifest(window=window, rows=len(rows), truncates=truncates)
+            self.windows.append((Batch(layout.manifest_key(window), facts), rows))
         self.chunks = []
         for chunk in history.chunks:
             last = chunk.number == len(history.chunks) - 1
@@ -67,7 +67,7 @@ class DictTable:
         assert has_arrived(self.marker, work)
 
     def again(self, begin, end, *, chunks, side, whole=False):
-        """Merge what lies between two offsets once more, with the snapshot or without."""
+        """Merge the windows between two offsets again, with or without the snapshot."""
         begin, end = Point(1, 1, begin), Point(1, 1, end)
         low = min(filter(None, (begin, self.marker.merged_to)))
         high = max(filter(None, (end, self.marker.merged_to)))
@@ -82,28 +82,28 @@ class DictTable:
             self.apply(work)
 
     def apply(self, work):
-        pieces = list(work.inputs)
+        inputs = list(work.inputs)
         if work.replay is not None:
             known = {batch.key: batch for batch, _ in self.windows}
             of = [batch.manifest.window for batch, _ in self.windows]
             stored = [(layout.manifest_key(w), Point.at(w.epoch, w.start), Point.at(w.epoch, w.stop)) for w in of]
             late = [known[k] for k in replayed_windows(stored, work.replay, SCHEMA.name)]
-            pieces += [MergeInput(batch, work.replay[0]) for batch in late]
+            inputs += [MergeInput(batch, work.replay[0]) for batch in late]
             before = statement_effects(SCHEMA.name, (batch.manifest for batch in late), work.replay[0], Marker())
             floor = max(filter(None, (work.reset_before, before.before)), default=None)
-            work = following(replace(work, inputs=tuple(pieces)), replace(before, before=floor))
-            pieces = list(work.inputs)
-        self.merge(pieces, work)
+            work = following(replace(work, inputs=tuple(inputs)), replace(before, before=floor))
+            inputs = list(work.inputs)
+        self.merge(inputs, work)
         self.marker = work.marker
         self.changed += 1
 
-    def merge(self, pieces, work):
+    def merge(self, inputs, work):
         last = {}
-        for order, op, key, value in sorted(self.changes(pieces), key=lambda c: (c[0], c[1] != "d")):
+        for order, op, key, value in sorted(self.changes(inputs), key=lambda c: (c[0], c[1] != "d")):
             last[key] = (order, op, value)
         for key, (order, op, value) in last.items():
             if key in self.rows and self.rows[key][0] > order:
-                assert work.guard, "a newer row, and nobody looks for one"
+                assert work.guard, "a newer row exists, but the merge is not guarded"
                 continue
             self.rows.pop(key, None)
             if op != "d":
@@ -112,19 +112,19 @@ class DictTable:
                 self.rows[key] = (order, None)
         if work.reset_before is not None:
             self.rows = {key: row for key, row in self.rows.items() if row[0][:3] >= work.reset_before}
-        for gone in work.resets:
-            place = (gone.epoch, gone.file, gone.offset, STATEMENT_ROW)
+        for reset in work.resets:
+            place = (reset.epoch, reset.file, reset.offset, STATEMENT_ROW)
             taken = {key for key, (order, value) in self.rows.items() if order <= place and value is not None}
             self.rows |= dict.fromkeys(taken, (place, None))
 
-    def changes(self, pieces):
+    def changes(self, inputs):
         rows = {batch.key: rows for batch, rows in self.windows}
         chunks = {batch.key: chunk for batch, chunk in self.chunks}
-        for piece in pieces:
-            if piece.batch.key in chunks:
-                chunk = chunks[piece.batch.key]
-                if piece.floor is None or (1, 1, chunk.low) >= piece.floor:
+        for item in inputs:
+            if item.batch.key in chunks:
+                chunk = chunks[item.batch.key]
+                if item.floor is None or (1, 1, chunk.low) >= item.floor:
                     yield from (((1, 1, chunk.low, -1), "r", key, value) for key, value in chunk.rows.items())
-            for row in rows.get(piece.batch.key, ()):
-                if piece.floor is None or (1, row.file, row.offset) >= piece.floor:
+            for row in rows.get(item.batch.key, ()):
+                if item.floor is None or (1, row.file, row.offset) >= item.floor:
                     yield (1, row.file, row.offset, row.row), row.op, row.values["id"], row.values["v"]

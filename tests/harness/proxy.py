@@ -1,4 +1,4 @@
-"""What stands between a client and a server: it listens, and serves each connection in a thread of its own."""
+"""Base of the TCP proxies of tests: listens on a port and serves each connection in its own thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Proxy:
-    """Passes on what a subclass's ``_serve`` passes on, while its block runs.
+    """A proxy that runs while its block runs; the subclass's ``_serve`` forwards the bytes.
 
     Args:
         host: of the server.
@@ -35,7 +35,7 @@ class Proxy:
         self._listener.close()
 
     def _accept(self) -> None:
-        with suppress(OSError):  # the listener is closed in the end
+        with suppress(OSError):  # the listener is closed at the end
             while True:
                 client, _ = self._listener.accept()
                 threading.Thread(target=self._connect, args=(client,), daemon=True).start()
@@ -45,5 +45,5 @@ class Proxy:
             self._serve(client, server)
 
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
-        """Pass on what both say until one of them ends the connection."""
+        """Forward bytes in both directions until one side closes the connection."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""A source with two tables, of which one is going to be quarantined."""
+"""A source with two tables; tests quarantine one of them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from cdc_lib.store import layout
 from tests.harness.capture import SOURCE, Capture
 
 BAD_TEXT = "INSERT INTO bad VALUES (2, _cp1250 X'6181C462')"
-"""0x81 of cp1250 is a byte without a character."""
+"""0x81 is not a character of cp1250."""
 
 LOSSY = "ALTER TABLE bad TRUNCATE PARTITION ALL"
-"""No event tells which rows it takes: the table is read again automatically."""
+"""No event names the deleted rows: the table gets a new snapshot automatically."""
 
-UNTOLD = "INSERT INTO {} VALUES (8, 'secret')"
+STATEMENT_LOGGED = "INSERT INTO {} VALUES (8, 'secret')"
 """To be run by :func:`as_statement`, which leaves rows out of the binlog."""
 
 
 def capturing(server, database, folder, **settings):
-    """Follow two tables from now on: `bad`, of which rows can be broken, and `good`."""
+    """Capture two tables from now on: `bad`, in which tests cause faults, and `good`."""
     capture = Capture(server, database, folder, **{"start": "latest", "on_error": "quarantine", **settings})
     parts = "PARTITION BY HASH (id) PARTITIONS 1"
     capture.execute(f"CREATE TABLE IF NOT EXISTS bad (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp1250) {parts}")
@@ -49,13 +49,13 @@ def planned(capture):
 
 
 def manifest_of(capture, window):
-    found = capture.manifest(layout.manifest_key(window))
-    assert found is not None
-    return found
+    manifest = capture.manifest(layout.manifest_key(window))
+    assert manifest is not None
+    return manifest
 
 
 def rounds(capture, count=1):
-    """Plan, drain and ack so many times; returns the last ack."""
+    """Plan, drain and ack ``count`` times; returns the last ack."""
     for _ in range(count):
         for unit in capture.pipeline.plan(by="test"):
             capture.pipeline.drain(unit)

@@ -1,6 +1,6 @@
 """A model of one table that is drained, acknowledged, merged, quarantined, released and read again, in any order.
 
-It has a window per step. What the source table holds after window ``n`` is the number ``n``; a lake table that has the windows
+Each step is one window. The state of the source table after window ``n`` is the number ``n``; a lake table that has the windows
 up to ``n``, and nothing of later ones, is at ``n``. A snapshot's chunks are read at two moments: it is the state of
 neither, unless the windows up to the second are merged as well.
 """
@@ -44,8 +44,8 @@ class World:
     """One table, the drain cursor, and what the lake has of the table.
 
     Args:
-        faulty: steps at which something is not understood.
-        replaced: steps at which the table is replaced by another, so that its rows before count for nothing.
+        faulty: steps with a fault that quarantines the table.
+        replaced: steps at which the table is replaced by another, so that its earlier rows do not count.
         stuck: steps whose rows no merge can bring.
     """
 
@@ -62,81 +62,83 @@ class World:
         self.given_up: list[Flight] = []  # merges that may still run
         self.state = 0  # what the lake table shows
         self.merged: set[str] = set()  # snapshots that the lake cursor has
-        self.marks: dict[str, tuple[int, int, str]] = {}  # snapshots that the table has, and when they were begun
+        self.marks: dict[str, tuple[int, int, str]] = {}  # snapshots that the table has, and when they started
         self.asked = 0  # snapshots that were asked for
         self.read: dict[str, tuple[int, int]] = {}  # when their first and last chunk were read
-        self.spared: dict[Window, tuple[str, ...]] = {}
+        self.skipped: dict[Window, tuple[str, ...]] = {}
         self.window_of: dict[int, Window] = {}
 
     # --- the drain
 
     def plan(self, most: int) -> None:
-        """Plan windows of up to so many steps, and ask for the snapshots that are wanted."""
+        """Plan windows of up to ``most`` steps, and start the snapshots that were requested."""
         if self.cursor.tables_to_resnapshot:
             self.resume()
         if not self.cursor.in_flight:
             start, stop = self.cursor.position.offset - 4, bounded(self.cursor, at(self.head)).offset - 4
             planned = [Window("shop", 1, at(s), at(min(s + most, stop))) for s in range(start, stop, most)]
             self.cursor = self.cursor.with_windows(tuple(planned))
-            self.window_of |= {step: one for one in planned for step in steps_of(one)}
+            self.window_of |= {step: window for window in planned for step in steps_of(window)}
 
     def look(self) -> None:
-        """What a window spares must be the same whenever it is drained."""
-        for one in self.cursor.in_flight:
-            assert self.spared.setdefault(one, self.cursor.skipped_tables(one)) == self.cursor.skipped_tables(one)
+        """Check that a window skips the same tables whenever it is drained."""
+        for window in self.cursor.in_flight:
+            skipped = self.cursor.skipped_tables(window)
+            assert self.skipped.setdefault(window, skipped) == skipped
 
     def drain_and_ack(self, count: int) -> None:
-        """Move over so many windows and the snapshots that are whole."""
-        found: list[FaultyTable | Position] = []
-        for one in self.cursor.in_flight[:count]:
-            if self.faulty.intersection(steps_of(one)) and not self.cursor.skipped_tables(one):
-                found.append(FaultyTable(TABLE, Fault(one.start, "unknown_event", "why"), one.start, NOW))
-            elif self.replaced.intersection(steps_of(one)):
-                found.append(one.start)
-            self.cursor = self.cursor.acked(one, at=NOW, event_time=NOW)
+        """Acknowledge ``count`` windows and all snapshots that are complete."""
+        requests: list[FaultyTable | Position] = []
+        for window in self.cursor.in_flight[:count]:
+            if self.faulty.intersection(steps_of(window)) and not self.cursor.skipped_tables(window):
+                fault = Fault(window.start, "unknown_event", "why")
+                requests.append(FaultyTable(TABLE, fault, window.start, NOW))
+            elif self.replaced.intersection(steps_of(window)):
+                requests.append(window.start)
+            self.cursor = self.cursor.acked(window, at=NOW, event_time=NOW)
         for task in self.cursor.open_snapshots:
             if len(self.read.get(task.id, ())) == 2:
                 self.cursor = self.cursor.with_snapshot(replace(task, chunks=2, complete=True))
         reached = self.flight.stop if self.flight else self.lake
-        for told in found:
-            if isinstance(told, Position):
-                self.want_anew(told)
+        for request in requests:
+            if isinstance(request, Position):
+                self.request_snapshot(request)
             else:
-                self.cursor = quarantine(self.cursor, told, self.unmerged(), (1, at(reached)), at=NOW, by="test")
+                self.cursor = quarantine(self.cursor, request, self.unmerged(), (1, at(reached)), at=NOW, by="test")
 
     def unmerged(self) -> dict[str, Unmerged]:
-        """Snapshots that the lake does not have and no merge in flight brings."""
-        brought = (
+        """Return the snapshots that neither the lake nor the merge in flight has."""
+        merged = (
             self.merged | {task.id for task in self.flight.lake.in_flight_snapshots} if self.flight else self.merged
         )
-        return self._unmerged(brought)
+        return self._unmerged(merged)
 
-    def _unmerged(self, brought: set[str]) -> dict[str, Unmerged]:
-        found = {}
+    def _unmerged(self, merged: set[str]) -> dict[str, Unmerged]:
+        unmerged = {}
         for task in self.cursor.snapshots:
-            if not (task.complete and (task.chunks == 0 or task.id in brought)):
+            if not (task.complete and (task.chunks == 0 or task.id in merged)):
                 high = at(self.read[task.id][1]) if task.complete else None
-                found[TABLE] = Unmerged(task, high)
-        return found
+                unmerged[TABLE] = Unmerged(task, high)
+        return unmerged
 
     def resume(self) -> None:
-        """Ask for the snapshot of a table that is quarantined or wanted again."""
+        """Start the snapshot of a table that is quarantined or waits for a new snapshot."""
         record = self.cursor.quarantine_record(TABLE)
         if record is not None and record.is_open:
             self.asked += 1
             task = SnapshotTask("shop", 1, f"s{self.asked:03d}", "shop", "orders")
             self.cursor = resume(self.cursor, TABLE, at(self.head), task, at=NOW, by="test")
 
-    def want_anew(self, start: Position | None = None) -> None:
-        """Want a new snapshot, from a window on or of all that the lake does not have."""
+    def request_snapshot(self, start: Position | None = None) -> None:
+        """Request a new snapshot from a window on, or for all that the lake does not have."""
         self.cursor = with_new_snapshot(
             self.cursor, TABLE, self.lake_cursor, self.unmerged(), ResnapshotRequest("because", NOW, "test", start)
         )
 
     def ask(self) -> None:
-        """As the command does: want a new snapshot and ask for it at once; not of a table that is quarantined."""
+        """As the command does: request a new snapshot and start it at once, unless the table is quarantined."""
         if not self.cursor.quarantined_tables:
-            self.want_anew()
+            self.request_snapshot()
             self.resume()
 
     def read_chunk(self) -> None:
@@ -146,15 +148,16 @@ class World:
                 self.read[task.id] = (*self.read.get(task.id, ()), self.head)
 
     def prune(self) -> None:
-        """Forget what has no more to say; no window that the lake has is stored any more."""
+        """Prune the drain cursor, as if the windows that the lake has were removed from the store."""
         self.cursor = pruned_drain(self.cursor, self.lake_cursor, Point.at(1, at(self.lake)))
         self.merged &= {task.id for task in self.cursor.snapshots}
-        assert len(self.cursor.quarantine) <= 1 + sum(one.is_open or self._waits(one) for one in self.cursor.quarantine)
+        assert len(self.cursor.quarantine) <= 1 + sum(map(self._waits, self.cursor.quarantine))
 
-    def _waits(self, one: QuarantineRecord) -> bool:
-        ends = one.released_position is None or Point.at(1, at(self.lake)) < Point.at(1, one.released_position)
-        return ends or any(
-            task.snapshot_id == one.snapshot_id and task.id not in self.merged and not task.given_up
+    def _waits(self, record: QuarantineRecord) -> bool:
+        position = record.released_position
+        waits = record.is_open or position is None or Point.at(1, at(self.lake)) < Point.at(1, position)
+        return waits or any(
+            task.snapshot_id == record.snapshot_id and task.id not in self.merged and not task.given_up
             for task in self.cursor.snapshots
         )
 
@@ -162,7 +165,7 @@ class World:
 
     @property
     def lake_cursor(self) -> Cursor:
-        """As it stands, with what it has in flight."""
+        """The lake cursor, with the merge in flight."""
         if self.flight:
             return self.flight.lake
         merged = tuple(task for task in self.cursor.snapshots if task.id in self.merged)
@@ -173,7 +176,7 @@ class World:
         if self.flight is not None and outdated(self.cursor, self.flight.lake):
             self.roll_back()
         if self.flight is not None or any(
-            one.needs(self.cursor.position) for one in self._unmerged(self.merged).values()
+            snapshot.needs(self.cursor.position) for snapshot in self._unmerged(self.merged).values()
         ):
             return
         drained = self.cursor.position.offset - 4
@@ -186,32 +189,34 @@ class World:
         self.flight = Flight(lake, windows[-1].stop.offset - 4 if windows else self.lake)
 
     def roll_back(self) -> None:
-        """Forget the merge in flight; whoever does it may continue."""
+        """Give up the merge in flight; its job may still run."""
         if self.flight is not None:
             self.given_up.append(self.flight)
             self.flight = None
 
     def late(self) -> None:
-        """A merge that was given up ends."""
+        """Let a merge that was given up end late."""
         if self.given_up and not self._is_stuck(self.given_up[-1]):
             self._apply(self.given_up.pop())
 
     def finish_merge(self) -> None:
-        """End the merge in flight and acknowledge it; one that cannot be done stays."""
+        """Finish the merge in flight and acknowledge it; a stuck merge stays in flight."""
         if self.flight is None or self._is_stuck(self.flight):
             return
         flight, self.flight = self.flight, None
         self._apply(flight)
         self.merged |= {task.id for task in flight.lake.in_flight_snapshots}
         self.lake = flight.stop
-        behind = lagging_tables(
+        lagging = lagging_tables(
             flight.lake.quarantine, {task.snapshot_id for task in self.cursor.snapshots if task.id in self.merged}
         )
-        state = behind[0].position.offset - 4 if behind else self.lake
-        assert self.state == state or (self.state > state and any(one.fault is None for one in self.cursor.quarantine))
+        state = lagging[0].position.offset - 4 if lagging else self.lake
+        assert self.state == state or (
+            self.state > state and any(record.fault is None for record in self.cursor.quarantine)
+        )
 
     def merge(self) -> None:
-        """Plan a merge and end it; each window must continue where the table is."""
+        """Plan a merge and finish it; each window must continue where the table is."""
         self.plan_merge()
         self.finish_merge()
 
@@ -220,17 +225,17 @@ class World:
         return any(step in self.stuck and not self.left_out(step, flight) and step >= self.state for step in steps)
 
     def _apply(self, flight: Flight) -> None:
-        """Bring the table what it does not have of a merge, as its marker and its snapshots tell."""
+        """Apply what the table lacks of a merge, by its marker and its snapshots."""
         for task in flight.lake.in_flight_snapshots:
             first, last = self.read[task.id]
-            # One that was begun before another that the table has is not merged any more.
-            begun = first, len(task.snapshot_id), task.snapshot_id
-            if task.id in self.marks or any(begun < other for other in self.marks.values()):
+            # A snapshot that started before another one that the table has is not merged.
+            started = first, len(task.snapshot_id), task.snapshot_id
+            if task.id in self.marks or any(started < other for other in self.marks.values()):
                 continue
-            self.marks[task.id] = begun
-            # Rows of the first chunk are made those of the last by the windows in between, which all are there.
+            self.marks[task.id] = started
+            # The windows in between, all of which exist, bring the rows of the first chunk to the state of the last.
             assert not [s for s in range(first, last) if self.left_out(s, flight)]
-            # A row that one of these brings may go in one that is left out: it would stay.
+            # A row from one of these may be deleted in a window that is left out: it would stay.
             missing = [s for s in range(self.state, first) if not self.left_out(s, flight)]
             assert not [s for s in range(min(missing, default=first), first) if self.left_out(s, flight)]
             assert last <= flight.stop
@@ -239,11 +244,11 @@ class World:
             for step in steps_of(window):
                 if not self.left_out(step, flight) and step >= self.state:
                     assert step == self.state
-                    assert not self.spared.get(window)
+                    assert not self.skipped.get(window)
                     assert step not in self.faulty
                     assert step not in self.replaced
                     self.state = step + 1
 
     def left_out(self, step: int, flight: Flight) -> bool:
         """Whether a merge takes nothing of the table in a step's window."""
-        return any(one.covers(1, self.window_of[step].start) for one in flight.lake.quarantine)
+        return any(record.covers(1, self.window_of[step].start) for record in flight.lake.quarantine)

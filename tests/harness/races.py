@@ -21,7 +21,7 @@ WRITERS = 16
 
 
 def at_once(work: Callable[[int], T], writers: int = WRITERS) -> list[T]:
-    """Return what each of the writers gave; all begin in the same moment."""
+    """Run a function in many threads that start together, and return their results."""
     gate = threading.Barrier(writers)
 
     def wait_and_work(number: int) -> T:
@@ -48,7 +48,7 @@ def swap_local(root: Path, number: int) -> bool:
 
 
 def swaps(cursors: CursorStore, number: int, consumer: str = "drain") -> bool:
-    """Swap a cursor of ``shop`` as it is when all have loaded it; tell whether it was this one who did."""
+    """Load a cursor of ``shop`` and swap it; returns whether this writer won."""
     old = cursors.load("shop", consumer)
     assert old is not None
     try:
@@ -59,7 +59,7 @@ def swaps(cursors: CursorStore, number: int, consumer: str = "drain") -> bool:
 
 
 def in_processes(work: Callable[..., bool], rounds: list[tuple[Any, ...]], writers: int = WRITERS) -> list[list[bool]]:
-    """Return, round by round, what each of the writers gave, each in a process of its own."""
+    """Run a function in many processes that start each round together; returns the results by round."""
     spawn = multiprocessing.get_context("spawn")
     gate, results = spawn.Barrier(writers), spawn.Queue()
     processes = [spawn.Process(target=_rounds, args=(work, rounds, n, gate, results)) for n in range(writers)]
@@ -76,9 +76,9 @@ def in_processes(work: Callable[..., bool], rounds: list[tuple[Any, ...]], write
 
 
 def _rounds(work: Any, rounds: list[tuple[Any, ...]], number: int, gate: Any, results: Any) -> None:
-    given = []
+    outcomes = []
     for arguments in rounds:
         gate.wait(90)
-        given.append(work(*arguments, number))
+        outcomes.append(work(*arguments, number))
         gate.wait(90)
-    results.put(given)
+    results.put(outcomes)

@@ -14,11 +14,11 @@ COMPRESSION = "binlog_transaction_compression"
 
 @dataclass(frozen=True)
 class Script:
-    """A life of a few tables.
+    """The statements of a few tables.
 
     Args:
         tables: as they are at the end, with the columns that were added.
-        statements: from the first CREATE TABLE on; a server may refuse one (a key twice, say), which changes nothing.
+        statements: from the first CREATE TABLE on; a server may refuse one (a duplicate key, say), which changes nothing.
     """
 
     tables: tuple[Table, ...]
@@ -26,22 +26,22 @@ class Script:
 
     @property
     def compressed(self) -> bool:
-        """Whether a server that can writes compressed transactions."""
+        """Whether a server that supports it writes compressed transactions."""
         return any(COMPRESSION in statement for statement in self.statements)
 
     def columns(self, table: str) -> dict[str, str]:
-        """Return the declared types of the columns that a table has in the end."""
-        (found,) = (one for one in self.tables if one.name == table)
-        return {column.name: column.type.declared for column in found.columns}
+        """Return the declared types of the columns that a table has at the end."""
+        (final,) = (each for each in self.tables if each.name == table)
+        return {column.name: column.type.declared for column in final.columns}
 
     def _repr_pretty_(self, printer, _cycle) -> None:
-        """Let hypothesis print what can be pasted into a client."""
+        """Let hypothesis print statements that can be pasted into a client."""
         printer.text(";\n".join(["", *self.statements, ""]))
 
 
 @st.composite
 def scripts(draw: st.DrawFn, *, most_tables: int = 3, most_statements: int = 25) -> Script:
-    """Draw tables and what happens to them."""
+    """Draw tables, and statements that change them."""
     now = [draw(tables(f"t{i}")) for i in range(draw(st.integers(1, most_tables)))]
     statements = [f"SET SESSION {COMPRESSION} = ON"] if draw(st.integers(0, 3)) == 0 else []
     statements += [table.sql for table in now]
@@ -70,7 +70,7 @@ def _names(table: Table) -> str:
 
 
 def _insert(draw: st.DrawFn, table: Table, verb: str = "INSERT IGNORE") -> str:
-    """IGNORE leaves out the rows whose keys are there already, not the statement."""
+    """IGNORE skips the rows whose keys exist already, not the statement."""
     rows = ", ".join(_row(draw, table) for _ in range(draw(st.integers(1, 5))))
     return f"{verb} INTO {table.name} ({_names(table)}) VALUES {rows}"
 
@@ -121,12 +121,12 @@ _DML = {
 
 
 def _altered(draw: st.DrawFn, table: Table, name: str) -> tuple[Table, str]:
-    """Add a column of a new name at any place, or drop one that is not of the key."""
+    """Add a column with a new name at a random place, or drop one that is not in the key."""
     free = [column for column in table.columns if column not in table.key]
     if len(free) > 1 and draw(st.integers(0, 3)) == 0:
-        gone = draw(st.sampled_from(free))
-        left = tuple(column for column in table.columns if column != gone)
-        return replace(table, columns=left), f"ALTER TABLE {table.name} DROP COLUMN {gone.name}"
+        dropped = draw(st.sampled_from(free))
+        columns = tuple(column for column in table.columns if column != dropped)
+        return replace(table, columns=columns), f"ALTER TABLE {table.name} DROP COLUMN {dropped.name}"
     column = Column(name, draw(st.sampled_from(TYPES)))
     at = draw(st.integers(0, len(table.columns)))
     where = f" AFTER {table.columns[at - 1].name}" if at else " FIRST"
@@ -135,7 +135,7 @@ def _altered(draw: st.DrawFn, table: Table, name: str) -> tuple[Table, str]:
 
 
 def _transaction(draw: st.DrawFn, now: list[Table]) -> list[str]:
-    """Statements of any tables, some taken back to a savepoint."""
+    """Statements on any tables, some rolled back to a savepoint."""
 
     def some() -> list[str]:
         chosen = draw(st.lists(st.tuples(st.sampled_from(sorted(_DML)), st.sampled_from(now)), max_size=4))

@@ -1,4 +1,4 @@
-"""Random tables, and values of every column type that is read, as the SQL that makes them."""
+"""Random tables, and values of every supported column type, as SQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Values = st.SearchStrategy[str]
 
 
 def integers(low: int, high: int) -> Values:
-    """Numbers with a liking for the ends."""
+    """Integers, often the smallest and the largest."""
     return (st.sampled_from([low, high, 0, 1]) | st.integers(low, high)).map(str)
 
 
@@ -27,7 +27,7 @@ def decimals(precision: int, scale: int) -> Values:
 
 
 def texts(alphabet: str, most: int) -> Values:
-    """Texts by their bytes: no quoting stands between a value and the server."""
+    """Texts as hexadecimal literals: no quoting changes a value."""
     return st.text(alphabet, max_size=most).map(lambda text: f"_utf8mb4 x'{text.encode().hex()}'")
 
 
@@ -36,7 +36,7 @@ def binaries(most: int) -> Values:
 
 
 def moments(first: str, last: str, digits: int) -> Values:
-    """Dates with times between two, as quoted text."""
+    """Datetimes between two, as quoted text."""
     low, high = (datetime.fromisoformat(text) for text in (first, last))
     size = len("2024-02-29 12:34:56") + (1 + digits if digits else 0)
     return st.datetimes(low, high).map(lambda at: f"'{at.isoformat(sep=' ', timespec='microseconds')[:size]}'")
@@ -82,13 +82,13 @@ LABELS = ["x", "yé", "日本"]
 
 @dataclass(frozen=True)
 class ColumnType:
-    """A type, the values it takes, and how SELECT has to show it to be compared.
+    """A type, its values, and the SELECT expression by which it is compared.
 
     Args:
         declared: in CREATE TABLE.
         values: SQL of values.
-        key: how it is in a key; empty when it cannot.
-        shown: how SELECT shows it whole; ``{0}`` is the column.
+        key: how it is written in a key; empty if it cannot be in one.
+        shown: SELECT expression of its exact value; ``{0}`` is the column.
     """
 
     declared: str
@@ -98,7 +98,7 @@ class ColumnType:
 
 
 def exact(declared: str, values: Values) -> ColumnType:
-    """A type that may be a key as it is."""
+    """A type that may be a key without a prefix length."""
     return ColumnType(declared, values, key="{0}")
 
 
@@ -186,7 +186,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; without a key, rows are told apart by their values."""
+    """A table; without a key, rows are identified by their values."""
 
     name: str
     columns: tuple[Column, ...]
@@ -202,7 +202,7 @@ class Table:
 
 @st.composite
 def tables(draw: st.DrawFn, name: str) -> Table:
-    """Draw a table with no key, or one of one to three columns at any places."""
+    """Draw a table without a key, or with a key of up to three columns at any places."""
     kinds = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=8))
     keys = draw(st.lists(st.sampled_from(KEY_TYPES), max_size=3))
     columns = [Column(f"c{i}", kind) for i, kind in enumerate(kinds)]

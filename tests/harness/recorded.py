@@ -41,8 +41,8 @@ class Event:
 
     @property
     def in_file(self) -> bool:
-        made_up = self.kind in (ROTATE, FORMAT_DESCRIPTION) and not any(self.whole[13:17])
-        return not (int.from_bytes(self.whole[17:19], "little") & _ARTIFICIAL or made_up)
+        artificial = self.kind in (ROTATE, FORMAT_DESCRIPTION) and not any(self.whole[13:17])
+        return not (int.from_bytes(self.whole[17:19], "little") & _ARTIFICIAL or artificial)
 
     def without_checksum(self) -> Event:
         """Return it as a server with binlog_checksum=NONE writes it; a format description keeps four unused bytes."""
@@ -52,7 +52,7 @@ class Event:
         return Event(self.whole[:9] + size + self.whole[13:-4])
 
     def holding(self, body: bytes, kind: int | None = None) -> Event:
-        """Return it with another body, of another type if one is given."""
+        """Return it with another body, and another type if one is given."""
         size = (19 + len(body)).to_bytes(4, "little")
         kind = self.kind if kind is None else kind
         return Event(self.whole[:4] + bytes([kind]) + self.whole[5:9] + size + self.whole[13:19] + body)
@@ -74,7 +74,7 @@ class Recorded:
 
     @property
     def wire(self) -> bytes:
-        """The packets, as they come off the wire."""
+        """The packets, as the server sends them."""
         return b"".join((1 + len(e.whole)).to_bytes(3, "little") + b"\0\0" + e.whole for e in self.events)
 
     @property
@@ -91,7 +91,7 @@ class Recorded:
         return Window("shop", 1, start, end)
 
     def offsets(self) -> Iterator[Position]:
-        """Yield where each event starts, or where the file stands when an event is made up."""
+        """Yield the start position of each event; for an artificial event, the current position of the file."""
         here = Position("binlog.000001", 4)
         for event in self.events:
             if event.kind == ROTATE and not event.in_file:
@@ -102,13 +102,13 @@ class Recorded:
                 here = Position(here.file, here.offset + len(event.whole))
 
     def laid_out(self) -> Recorded:
-        """Return the same events with the end positions that follow from their lengths now."""
+        """Return the same events with end positions that fit their lengths."""
         places = zip(self.offsets(), self.events, strict=True)
-        told = (e.ending_at(at.offset + len(e.whole)) if e.in_file else e for at, e in places)
-        return Recorded(self.flavor, tuple(told), checksum=self.checksum)
+        events = (e.ending_at(at.offset + len(e.whole)) if e.in_file else e for at, e in places)
+        return Recorded(self.flavor, tuple(events), checksum=self.checksum)
 
     def without_checksums(self) -> Recorded:
-        """Return the same events as a server without checksums sends them: nothing hides a lie then."""
+        """Return the same events as a server without checksums sends them, so that changed bytes reach the decoder."""
         bare, shift = [], 0
         for old in self.events:
             event = old.without_checksum()
@@ -122,7 +122,7 @@ class Recorded:
 
 
 def first_rotate() -> Event:
-    """Return the event that a server makes up before a stream, without a checksum."""
+    """Return the artificial ROTATE event that a server sends first, without a checksum."""
     body = (4).to_bytes(8, "little") + b"binlog.000001"
     return Event(bytes(4) + bytes([ROTATE]) + bytes(8) + bytes(4) + _ARTIFICIAL.to_bytes(2, "little")).holding(body)
 

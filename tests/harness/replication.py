@@ -1,4 +1,4 @@
-"""A primary and its standby on real servers, and what happens to them."""
+"""A primary and its standby on real servers, and their failover."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WAIT_SECONDS = 60
 
 @dataclass(frozen=True)
 class Pair:
-    """Two servers of which the second follows the first."""
+    """A primary and a standby that replicates from it."""
 
     kind: str
     primary: SqlServer
@@ -36,37 +36,39 @@ class Pair:
         self.primary.execute(f"REPLACE INTO {table} VALUES (0, {mark})")
         deadline = time.monotonic() + _WAIT_SECONDS
         while not self._shows(table, mark):
-            assert time.monotonic() < deadline, self.standby.execute(self.standby.in_its_words("SHOW REPLICA STATUS"))
+            assert time.monotonic() < deadline, self.standby.execute(
+                self.standby.in_server_syntax("SHOW REPLICA STATUS")
+            )
             time.sleep(0.05)
 
     def _shows(self, table: str, mark: int) -> bool:
         try:
             return bool(self.standby.execute(f"SELECT v FROM {table} WHERE id = 0 AND v = {mark}"))
-        except pymysql.err.ProgrammingError:  # the table is on its way
+        except pymysql.err.ProgrammingError:  # the table is not replicated yet
             return False
 
     def hold(self) -> None:
-        """Let the standby fall behind: it does not apply what comes."""
-        self.standby.execute(self.standby.in_its_words("STOP REPLICA SQL_THREAD"))
+        """Let the standby lag: it receives events but does not apply them."""
+        self.standby.execute(self.standby.in_server_syntax("STOP REPLICA SQL_THREAD"))
 
     def cut_off(self) -> None:
-        """Let the standby receive nothing more: what is written from now on dies with the primary."""
-        self.standby.execute(self.standby.in_its_words("STOP REPLICA"))
+        """Stop replication: what is written from now on is lost with the primary."""
+        self.standby.execute(self.standby.in_server_syntax("STOP REPLICA"))
 
     def promote(self) -> None:
-        """Kill the primary as a power cut would, and make the standby a primary with what it has received."""
+        """Kill the primary as a power cut would, and promote the standby with the events that it has."""
         self.primary._end(kill=True)
         self.release()
 
     def release(self) -> None:
-        """Let the standby follow nobody any more."""
-        self.standby.execute(self.standby.in_its_words("STOP REPLICA"))
-        self.standby.execute(self.standby.in_its_words("RESET REPLICA ALL"))
+        """Remove the replication settings of the standby."""
+        self.standby.execute(self.standby.in_server_syntax("STOP REPLICA"))
+        self.standby.execute(self.standby.in_server_syntax("RESET REPLICA ALL"))
 
 
 @contextmanager
 def replicated(kind: str, settings: Settings | None = None, skews: tuple[float, float] = (0, 0)) -> Iterator[Pair]:
-    """Start both, the second following the first from its first event on; each clock may be wrong by some seconds."""
+    """Start a primary and a standby that replicates from its first event; each clock may be wrong by some seconds."""
     password = secrets.token_hex(12)
     with ExitStack() as stack:
         primary, standby = (
@@ -78,22 +80,22 @@ def replicated(kind: str, settings: Settings | None = None, skews: tuple[float, 
 
 
 def server_of(kind: str, number: int, password: str, settings: Settings | None = None, skew: float = 0) -> SqlServer:
-    """Return a server that can be a primary or a standby; each has a number of its own, and a clock that is wrong by ``skew``."""
-    given: Settings = {"server-id": number, **(settings or {})}
+    """Return a server that can be a primary or a standby; ``number`` is its server id, ``skew`` the error of its clock."""
+    options: Settings = {"server-id": number, **(settings or {})}
     server: SqlServer
     if kind == "mariadb":
-        server = MariaDbServer(settings={"log-slave-updates": "ON", **given}, cdc_password=password)
+        server = MariaDbServer(settings={"log-slave-updates": "ON", **options}, cdc_password=password)
     else:
         gtids = {"gtid-mode": "OFF", "enforce-gtid-consistency": "OFF"} if kind == "mysql without GTIDs" else {}
-        server = MySqlServer(settings={**gtids, **given}, cdc_password=password)
+        server = MySqlServer(settings={**gtids, **options}, cdc_password=password)
     server.environment = wrong_clock(skew)
     return server
 
 
 def follow(kind: str, primary: SqlServer, standby: SqlServer) -> None:
-    """Let a server follow another from where it is by its GTIDs; without GTIDs from the other's first event on."""
+    """Start replication from the standby's GTIDs; without GTIDs from the primary's first event."""
     if kind == "mariadb":
-        # What a server wrote while it was a primary counts as well.
+        # gtid_current_pos includes what the server wrote while it was a primary.
         standby.execute("SET GLOBAL gtid_slave_pos = @@gtid_current_pos")
         standby.execute(
             f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {primary.port}, MASTER_USER = 'root', "
@@ -108,5 +110,5 @@ def follow(kind: str, primary: SqlServer, standby: SqlServer) -> None:
         f"CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {primary.port}, SOURCE_USER = 'root', "
         f"SOURCE_CONNECT_RETRY = 1, GET_SOURCE_PUBLIC_KEY = 1, {begin}"
     )
-    standby.execute(standby.in_its_words(change))
-    standby.execute(standby.in_its_words("START REPLICA"))
+    standby.execute(standby.in_server_syntax(change))
+    standby.execute(standby.in_server_syntax("START REPLICA"))

@@ -1,4 +1,4 @@
-"""Random changes of a table r under row images of any kind, and whether the lake ends as the source."""
+"""Random changes of a table r with any row image, and a comparison of lake and source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IMAGES = ("MINIMAL", "NOBLOB", "FULL")
 
 
 def one_round(capture: Capture, lake: Lake, meanwhile=lambda: None):
-    """Plan, drain and merge; what runs meanwhile is after the planned windows."""
+    """Plan, drain and merge; ``meanwhile`` runs after the windows are planned."""
     pipeline = capture.pipeline
     units = pipeline.plan(by="test")
     meanwhile()
@@ -38,7 +38,7 @@ def one_round(capture: Capture, lake: Lake, meanwhile=lambda: None):
 
 
 def statement(draw: random.Random, *, named: bool = False) -> str:
-    """A random change of one or several rows of table r; ``named``: also a REPLACE of some columns, which not every log tells whole."""
+    """A random change of one or several rows of table r; ``named``: also a REPLACE of some columns, whose row image may lack defaults."""
     key, other = draw.randrange(8), draw.randrange(8)
     value = {name: "NULL" if draw.random() < 0.25 else make(draw) for name, make in MAKERS.items()}
     kind = draw.random()
@@ -60,14 +60,14 @@ def statement(draw: random.Random, *, named: bool = False) -> str:
 
 def in_session(capture, *statements):
     with capture.server.connect(database=capture.database) as session, session.cursor() as cursor:
-        for one in statements:
-            cursor.execute(one)
+        for sql in statements:
+            cursor.execute(sql)
 
 
 def assert_equal(capture, lake):
     rows = [tuple(map(plain, row)) for row in lake.rows(f"{capture.database}.r", "id", "g", "a", "b", "t", "c")]
-    wanted = [tuple(row) for row in capture.execute("SELECT id, g, a, b, t, c FROM r")]
-    assert sorted(rows, key=repr) == sorted(wanted, key=repr)
+    expected = [tuple(row) for row in capture.execute("SELECT id, g, a, b, t, c FROM r")]
+    assert sorted(rows, key=repr) == sorted(expected, key=repr)
 
 
 def plain(value):

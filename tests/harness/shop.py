@@ -39,7 +39,7 @@ class Shop:
 
     Args:
         server: where its database is.
-        database: name of the database; it is there, and empty.
+        database: name of the database, which exists and is empty.
         folder: for the store and the source file.
         lake: of the tests of the merge.
     """
@@ -86,15 +86,15 @@ class Shop:
         return self.sql(f"CALL lake.system.{procedure}(table => '{table}', {arguments})")
 
     def cdc(self, command: str, code: int = 0) -> str:
-        """Run a command of the page, agreeing to what it asks; ``shop.orders`` is the table of this test.
+        """Run a command of the page and confirm its prompts; ``shop.orders`` is the table of this test.
 
         Returns:
-            What it prints. Fails where its exit status is not ``code``.
+            Its output. Fails if its exit status is not ``code``.
         """
         return command_line(self.folder / "sources", command.replace("shop.orders", f"{self.database}.orders"), code)
 
     def runs(self, count: int = 3) -> None:
-        """Do what some runs of the DAG do."""
+        """Do what ``count`` runs of the DAG do."""
         for _ in range(count):
             self.cdc(f"cdc run {self.name}")
 
@@ -114,14 +114,14 @@ class Shop:
         """Return the windows that wait for the lake."""
         lake = self.cursor("lake")
         start = (lake["epoch"], int(lake["position"]["file"].rpartition(".")[2]), lake["position"]["offset"])
-        return [one for one in stored_windows(self.store, "shop") if tuple(one.start) >= start]
+        return [window for window in stored_windows(self.store, "shop") if tuple(window.start) >= start]
 
     def cursor(self, consumer: str) -> dict[str, Any]:
         """Return a cursor's document."""
         stored = self.store.get(layout.cursor_key("shop", consumer))
         assert stored is not None
-        found: dict[str, Any] = json.loads(stored.data)
-        return found
+        document: dict[str, Any] = json.loads(stored.data)
+        return document
 
     def lose(self, *keys: str) -> None:
         """Delete objects of the store."""
@@ -132,17 +132,17 @@ class Shop:
         return self.lake.rows(f"{self.database}.{table}", "id", "v", "n")
 
     def assert_equal(self) -> None:
-        """Compare every row of both tables, here and by ``cdc verify``, and let ``cdc status`` report nothing."""
+        """Compare every row of both tables, here and by ``cdc verify``; ``cdc status`` must report nothing."""
         for table in ("orders", "lines"):
-            wanted = sorted((tuple(row) for row in self.execute(f"SELECT id, v, n FROM `{table}`")), key=repr)
-            assert self.rows(table) == wanted
+            expected = sorted((tuple(row) for row in self.execute(f"SELECT id, v, n FROM `{table}`")), key=repr)
+            assert self.rows(table) == expected
         self.cdc(f"cdc verify {self.name}")
         (status,) = json.loads(self.cdc(f"cdc status {self.name} --json"))
         assert (status["missing"], status["stopped"], status["lagging"]) == ([], [], [])
 
 
 def command_line(sources: Path, command: str, code: int = 0) -> str:
-    """Run a whole command in this process, agreeing to what it asks, and return what it prints; it must exit with ``code``."""
+    """Run a whole command in this process, confirm its prompts, and return its output; it must exit with ``code``."""
     arguments = shlex.split(command)[1:]
     result = CliRunner().invoke(app, ["--sources", str(sources), *arguments], input="y\n" * 5)
     assert result.exit_code == code, f"{command}\n{result.output}\n{result.exception!r}"
@@ -150,7 +150,7 @@ def command_line(sources: Path, command: str, code: int = 0) -> str:
 
 
 def over_the_running_spark(monkeypatch: pytest.MonkeyPatch, lake: Lake) -> None:
-    """Let commands that start a Spark job run it in this process, in the Spark that runs already."""
+    """Let commands run their Spark job in this process, on the running Spark."""
     for name in SESSIONS:
         monkeypatch.setattr(importlib.import_module(name), "spark_session", _running(lake.spark))
     monkeypatch.setattr(cli_spark, "run_job", _in_process)
@@ -168,16 +168,16 @@ def _running(spark: SparkSession) -> Any:
 def _in_process(
     module: str, config: Path, *arguments: str, good: Sequence[int] = (0,), to_stderr: bool = False
 ) -> None:
-    """Run a job as its own process would; its error comes back as from there."""
+    """Run a job as its own process would, and raise the error that it writes."""
     with tempfile.TemporaryDirectory() as folder:
-        left = Path(folder) / "error.json"
-        code = importlib.import_module(module).main(["--config", str(config), "--error", str(left), *arguments])
+        error = Path(folder) / "error.json"
+        code = importlib.import_module(module).main(["--config", str(config), "--error", str(error), *arguments])
         if code not in good:
-            raise load_error(left.read_bytes())
+            raise load_error(error.read_bytes())
 
 
 def purge(shop: Shop) -> None:
-    """Leave the server the newest file alone."""
+    """Purge all binlog files but the newest."""
     deadline = time.monotonic() + 60
     head = shop.execute("SHOW BINARY LOGS")[-1][0]
     while len(shop.execute("SHOW BINARY LOGS")) > 1:
@@ -187,7 +187,7 @@ def purge(shop: Shop) -> None:
 
 
 def on_the_page(command: str) -> bool:
-    """Whether the page shows the words of a command without what is filled in, on a line with all of its options."""
+    """Whether a line of the page has the words of a command, without placeholders, and all of its options."""
     words = command.split()
     options = [word for word in words if word.startswith("--")]
     begin = " ".join(words[:3]).replace("{", "")

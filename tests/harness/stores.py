@@ -14,7 +14,7 @@ KINDS = ["local", "s3"]
 
 
 def empty_store(kind: str, request: pytest.FixtureRequest, folder: Path) -> LocalStore | S3Store:
-    """Return a store of the kind; the S3 server is started when the first one is asked for."""
+    """Return a store of the kind; the S3 server starts with the first S3 store."""
     if kind == "local":
         return LocalStore(folder / "a store")
     return S3Store(request.getfixturevalue("bucket"), "some/prefix", options(request.getfixturevalue("s3_server")))

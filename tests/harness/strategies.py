@@ -1,4 +1,4 @@
-"""Models of every shape, for hypothesis."""
+"""Hypothesis strategies for the models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tuples(of: st.SearchStrategy, most: int = 3) -> st.SearchStrategy:
 
 
 def positions(base: str = "binlog", files: int = 2**31 - 1, offsets: int = 2**40) -> st.SearchStrategy[Position]:
-    """Positions in the binlog of one server; file numbers go over the six digits that they are padded to."""
+    """Positions in the binlog of one server; file numbers may have more than six digits."""
     return st.builds(lambda n, o: Position(f"{base}.{n:06d}", o), st.integers(1, files), st.integers(4, offsets))
 
 

@@ -1,4 +1,4 @@
-"""Random tables and random changes of them, such that a server accepts each."""
+"""Random tables and random ALTER statements that a server accepts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ CHARSETS = ("utf8mb4", "latin1", "utf8mb3")
 
 
 class RandomTable:
-    """The columns that a table must have by now, so that the next change can name them.
+    """Tracks the columns of a table, so that the next change can name them.
 
     Args:
-        chance: where the randomness comes from.
+        chance: the random generator.
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -71,7 +71,7 @@ class RandomTable:
         return self.chance.choice(("", " FIRST", after))
 
     def _free(self) -> str | None:
-        """A column that is in no key."""
+        """Return a column that is in no key."""
         free = [name for name in self.columns if name not in self.keyed]
         return self.chance.choice(free) if free else None
 

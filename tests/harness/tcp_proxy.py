@@ -1,4 +1,4 @@
-"""A TCP proxy between a drain and its server: slow, in portions of any size, broken after so many bytes, or standing still."""
+"""A TCP proxy between a drain and its server: slow, in small portions, cut off or stalled after some bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLIENT_SSL = 0x0800
 
 
 def _without_tls(greeting: bytes) -> bytes:
-    """Take the offer of TLS out of the server's first packet: what is encrypted cannot be meddled with byte by byte.
+    """Remove TLS from the capabilities in the server's greeting: encrypted bytes could not be changed one by one.
 
     Header 4, protocol 1, version up to a zero byte, thread 4, first part of the challenge 8, a zero byte, capabilities 2
     (MySQL internals, Protocol::HandshakeV10).
@@ -25,16 +25,16 @@ def _without_tls(greeting: bytes) -> bytes:
 
 
 class TcpProxy(Proxy):
-    """Passes everything on; only the answer to COM_BINLOG_DUMP is meddled with.
+    """Forwards everything; only the answer to COM_BINLOG_DUMP is slowed down, cut off or stalled.
 
     Args:
         host: of the server.
         port: of the server.
         portion: most bytes that are sent at once.
         pause: seconds between two portions.
-        cut_after: break the connection after so many bytes of the answer.
-        stall_after: send no more after so many bytes of it, and leave the connection open as long as the server does.
-        stays: leave it open also after that: a server ends its connection when it has sent a whole dump.
+        cut_after: close the connection after this many bytes of the answer.
+        stall_after: send nothing after this many bytes of it, and keep the connection open as long as the server does.
+        stays: keep a stalled connection open even when the server has sent the whole dump and closed its side.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class TcpProxy(Proxy):
                     client.sendall(data)
                     continue
                 for at in range(0, len(data), self.portion):
-                    piece = data[at : at + self.portion]
-                    if self.cut_after is not None and sent + len(piece) >= self.cut_after:
-                        client.sendall(piece[: self.cut_after - sent])
+                    chunk = data[at : at + self.portion]
+                    if self.cut_after is not None and sent + len(chunk) >= self.cut_after:
+                        client.sendall(chunk[: self.cut_after - sent])
                         client.shutdown(socket.SHUT_RDWR)
                         return
-                    if self.stall_after is not None and sent + len(piece) >= self.stall_after:
-                        client.sendall(piece[: self.stall_after - sent])
+                    if self.stall_after is not None and sent + len(chunk) >= self.stall_after:
+                        client.sendall(chunk[: self.stall_after - sent])
                         self.stalled.set()
                         while server.recv(1 << 16):
                             pass
@@ -92,8 +92,8 @@ class TcpProxy(Proxy):
                             return
                         client.shutdown(socket.SHUT_RDWR)
                         return
-                    client.sendall(piece)
-                    sent += len(piece)
+                    client.sendall(chunk)
+                    sent += len(chunk)
                     self.sent = sent
                     if self.pause:
                         time.sleep(self.pause)

@@ -1,4 +1,4 @@
-"""Which files decide by a column's type: they name types where code compares, chooses or makes them."""
+"""Finds the files that decide by a column's type: code in them compares with type names or lists them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ PLAIN_WORDS = {
     "char",
     "enum",
 }
-"""They mean other things too: alone they are no type."""
+"""Words with other meanings: alone they do not count as a type."""
 
 ASKED = {"kind", "form", "lake_type"}
-"""Names of a column's type and its parts; other classes have a ``kind`` too, of which no value is the name of a type alone."""
+"""Names of a column's type and its parts; other classes have a ``kind`` too, but none of its values is only the name of a type."""
 
 ELSEWHERE = {
     "cdc_lib/binlog/ddl/history/words.py": "words of a lexer",
@@ -47,13 +47,15 @@ ELSEWHERE = {
     "cdc_lib/model/lexer.py": "words of a lexer",
     "cdc_lib/snapshot/predicate.py": "words of a lexer",
 }
-"""Files that name types and decide nothing that a new type changes."""
+"""Files that name types but need no change for a new type, and why."""
 
 
 def type_places() -> set[str]:
     """Return the files that decide by a type, from the root of the repository."""
-    found = {str(path.relative_to(ROOT)) for room in ROOMS for path in (ROOT / room).rglob("*.py") if names_types(path)}
-    return found - ELSEWHERE.keys()
+    places = {
+        str(path.relative_to(ROOT)) for room in ROOMS for path in (ROOT / room).rglob("*.py") if names_types(path)
+    }
+    return places - ELSEWHERE.keys()
 
 
 def names_types(path: Path) -> bool:
@@ -62,13 +64,13 @@ def names_types(path: Path) -> bool:
 
 
 def kinds_in(path: str, *functions: str) -> set[str]:
-    """Return the kinds that functions of a file name, and the flags of families that they ask."""
+    """Return the kinds that functions of a file name, and those with the family flags that they read."""
     tree = ast.parse((ROOT / path).read_text())
-    wanted = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in functions]
-    assert len(wanted) == len(functions), path
-    named = {text for node in wanted for text in _texts(node)} & set(FAMILIES)
-    asked = {one.attr for node in wanted for one in ast.walk(node) if isinstance(one, ast.Attribute)}
-    flagged = {kind for kind, family in FAMILIES.items() for flag in asked & FLAGS if getattr(family, flag)}
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in functions]
+    assert len(nodes) == len(functions), path
+    named = {text for node in nodes for text in _texts(node)} & set(FAMILIES)
+    attributes = {one.attr for node in nodes for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+    flagged = {kind for kind, family in FAMILIES.items() for flag in attributes & FLAGS if getattr(family, flag)}
     return named | flagged
 
 
@@ -85,8 +87,8 @@ def _decisions(tree: ast.AST) -> Iterator[ast.AST]:
                     yield node
             case ast.Dict() | ast.Set() | ast.Tuple() | ast.List():
                 keys = node.keys if isinstance(node, ast.Dict) else node.elts
-                own = {key.value for key in keys if isinstance(key, ast.Constant)} & TYPES
-                if len(own) > 1 or own - PLAIN_WORDS:
+                types = {key.value for key in keys if isinstance(key, ast.Constant)} & TYPES
+                if len(types) > 1 or types - PLAIN_WORDS:
                     yield node
             case ast.Call(func=ast.Name(id="SourceType" | "Spelled"), args=[ast.Constant(), *_]):
                 yield node

@@ -1,4 +1,4 @@
-"""A captured database and its lake, compared by the product itself; the source can be changed after the binlog's back."""
+"""A captured database and its lake, compared by the product itself; the source can also be changed without the binlog."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Compared:
         pipeline.ack_lake(by="test")
 
     def unlogged(self, *statements: str) -> None:
-        """Change the source so that no binlog tells of it."""
+        """Change the source without writing to the binlog."""
         with self.server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SET sql_log_bin = 0")
             cursor.execute(f"USE {self.database}")
@@ -67,7 +67,7 @@ class Compared:
     def report(
         self, *patterns: str, sleep: Callable[[float], None] = time.sleep, repair: bool = False, **settings: Any
     ) -> Report:
-        """Compare."""
+        """Compare the tables that match patterns, or all."""
         config, server = self.capture.config, self.server
         lake = SparkLakeSums(self.lake.spark, config.source)
         verifying = Verifying(
@@ -84,5 +84,5 @@ class Compared:
 
     def table(self, name: str, **settings: Any) -> TableReport:
         """Compare one table."""
-        (found,) = self.report(f"{self.database}.{name}", **settings).tables
-        return found
+        (report,) = self.report(f"{self.database}.{name}", **settings).tables
+        return report

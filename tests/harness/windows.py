@@ -1,4 +1,4 @@
-"""What tests ask of windows."""
+"""Windows, for tests."""
 
 from __future__ import annotations
 

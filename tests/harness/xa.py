@@ -6,7 +6,7 @@ from tests.harness.servers import SqlServer
 
 
 def prepare(server: SqlServer, database: str, xid: str, *statements: str) -> None:
-    """Run statements in a transaction of its own and prepare it; the session ends, the transaction stays."""
+    """Run statements in an XA transaction and prepare it; the session ends, the transaction stays."""
     _run(server, database, f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}")
 
 
@@ -21,12 +21,12 @@ def rollback(server: SqlServer, xid: str) -> None:
 
 
 def in_one_phase(server: SqlServer, database: str, xid: str, *statements: str) -> None:
-    """Commit without a prepare before it."""
+    """Commit an XA transaction in one phase."""
     _run(server, database, f"XA START {xid}", *statements, f"XA END {xid}", f"XA COMMIT {xid} ONE PHASE")
 
 
 def rollback_all(server: SqlServer) -> None:
-    """Leave no prepared transaction to the tests after."""
+    """Roll back all prepared transactions, for the next tests."""
     for format_id, gtrid, _, data in server.execute("XA RECOVER"):
         raw = data if isinstance(data, bytes) else data.encode()
         server.execute(f"XA ROLLBACK X'{raw[:gtrid].hex()}',X'{raw[gtrid:].hex()}',{format_id}")

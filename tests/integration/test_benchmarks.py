@@ -1,6 +1,6 @@
-"""Every benchmark runs to its end at its smallest size, and prints its figures beside those that it is compared with.
+"""Every benchmark runs at its smallest size, and prints its figures and the figures that they are compared with.
 
-Nothing is asserted of how long anything takes. Those that need Spark, or more than some seconds, are ``slow``.
+No test asserts a duration. Benchmarks that need Spark, or more than some seconds, are ``slow``.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tests.bench.lake.__main__ import PARTS
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "tests" / "bench"
 NOT_BENCHMARKS = {"page", "readers", "usage", "lake.once"}
-"""Programs that benchmarks start, and the one that writes the page."""
+"""Modules that are not benchmarks: programs that benchmarks start, and the writer of the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Smoke:
-    """A benchmark at its smallest.
+    """A benchmark at its smallest size.
 
     Args:
         name: as ``./dev bench`` takes it.
         arguments: that make it small.
-        printed: texts that it prints; the names of what is compared are among them.
-        peers: what figures in its file are compared with.
-        file: where it writes, when the output is a folder; else it is given the file.
+        printed: texts in its output, with the names of the compared figures.
+        peers: values of ``compared_to`` in its file.
+        file: its file in the output folder; empty if it takes the path of the file.
     """
 
     name: str
@@ -79,7 +79,7 @@ SLOW = [
 
 
 def run(smoke: Smoke, folder: Path) -> tuple[str, dict[str, object]]:
-    """Run the benchmark and return what it printed and saved."""
+    """Run the benchmark and return its output and its saved document."""
     output = folder / (smoke.file or f"{smoke.name}.json")
     command = [sys.executable, "-m", f"tests.bench.{smoke.name}", *smoke.arguments]
     command += ["--output", str(output.parent if smoke.file else output)]
@@ -89,7 +89,7 @@ def run(smoke: Smoke, folder: Path) -> tuple[str, dict[str, object]]:
 
 
 def check(smoke: Smoke, folder: Path) -> None:
-    """Run the benchmark, and look at what it printed and saved."""
+    """Run the benchmark, and check its output and its saved document."""
     printed, document = run(smoke, folder)
     assert [text for text in smoke.printed if text not in printed] == []
     begins = f"./dev bench {smoke.name} {' '.join(smoke.arguments)}"
@@ -118,7 +118,7 @@ def test_a_longer_benchmark_runs_and_prints_its_figures(smoke, tmp_path):
 
 
 def test_every_benchmark_has_a_smoke_run():
-    """A new program in the folder of benchmarks that nobody runs fails here."""
+    """Fails for a new benchmark that no test runs."""
     programs = set()
     for path in BENCH.rglob("*.py"):
         tree = ast.parse(path.read_text())

@@ -1,4 +1,4 @@
-"""Config messages of docs/operations.md: each is brought about at a real server, and the corrected file or command continues."""
+"""Config messages of docs/operations.md: each is caused at a real server, and the corrected file or command works."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 
 
 class Shop:
-    """The source ``shop`` with the tables ``orders`` and ``notes``, of which the latter has no key."""
+    """The source ``shop`` with the tables ``orders`` and ``notes``, the latter without a key."""
 
     def __init__(self, server, database, folder):
         self.server, self.database, self.folder = server, database, folder
@@ -42,7 +42,7 @@ class Shop:
         (self.folder / "sources" / f"{name}.yaml").write_text(text.replace("DB", self.database))
 
     def cdc(self, command):
-        """Run a command; the database of this test stands for DB."""
+        """Run a command; DB is replaced by the database of this test."""
         words = [word.strip("'\"") for word in command.replace("DB", self.database).split()[1:]]
         return CliRunner().invoke(app, ["--sources", str(self.folder / "sources"), *words], input="y\n")
 
@@ -55,7 +55,7 @@ def shop(mariadb_server, mariadb_database, tmp_path, monkeypatch):
 
 
 def _refused(shop, command, message):
-    """The message stands on the page, with its mark, and is printed; the exit status is that of a wrong file or command."""
+    """The message is on the page, with its mark, and is printed; the exit status is that of a wrong file or command."""
     rows = [line.split(" | ")[0] for line in PAGE.splitlines() if line.startswith("| `")]
     assert any(message in row and row.endswith("●") for row in rows)
     result = shop.cdc(command)
@@ -65,8 +65,8 @@ def _refused(shop, command, message):
     assert result.exit_code == 2, printed
 
 
-def _goes_on(shop, **settings):
-    """With a right file the next drain and its ack end well."""
+def _continues(shop, **settings):
+    """With a correct file the next drain and its ack succeed."""
     shop.write(shop.settings(**settings))
     for command in ("cdc step drain shop", "cdc step ack drain shop"):
         result = shop.cdc(command)
@@ -109,27 +109,27 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_wrong_setting_is_named_and_the_right_one_goes_on(shop, name):
-    """No cursor has moved meanwhile."""
+def test_a_wrong_setting_is_reported_and_the_corrected_file_works(shop, name):
+    """No cursor moves meanwhile."""
     changed, message = FILES[name]
     given = shop.settings()
     for key, value in changed.items():
         given[key] = {**given[key], **value} if isinstance(value, dict) else value
     shop.write(yaml.safe_dump(given))
     _refused(shop, "cdc step drain shop", message)
-    _goes_on(shop)
+    _continues(shop)
 
 
-def test_a_predicate_on_no_column_is_named_by_the_doctor_before_a_merge_stops(shop):
-    """The rest of the source is examined all the same."""
+def test_the_doctor_reports_a_predicate_on_an_unknown_column_before_a_merge_fails(shop):
+    """The rest of the source is still checked."""
     assert "| `the predicate … cannot be used: …` ●" in PAGE
     shop.write(shop.settings(filters=[{"tables": "DB.orders", "where": "w = 1"}]))
     result = shop.cdc("cdc doctor --json")
-    found = [one["what"] for one in json.loads(result.stdout) if one["level"] == "error"]
+    errors = [line["what"] for line in json.loads(result.stdout) if line["level"] == "error"]
     assert result.exit_code == 1
-    assert len(found) == 1
-    assert "the predicate 'w = 1' cannot be used:" in found[0]
-    _goes_on(shop)
+    assert len(errors) == 1
+    assert "the predicate 'w = 1' cannot be used:" in errors[0]
+    _continues(shop)
 
 
 TEXTS = {
@@ -146,23 +146,23 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_wrong_text_is_named_and_the_right_one_goes_on(shop, name):
-    """Whatever YAML would have made of it."""
+def test_invalid_yaml_text_is_reported_and_the_corrected_file_works(shop, name):
+    """Texts that YAML would read as another type."""
     text, message = TEXTS[name]
     shop.write(text)
     _refused(shop, "cdc step drain shop", message)
-    _goes_on(shop)
+    _continues(shop)
 
 
-def test_two_sources_with_one_number_at_one_server_are_refused(shop):
-    """Either has to have one of its own, or none."""
+def test_two_sources_with_the_same_server_id_at_one_server_are_refused(shop):
+    """Each needs a different id, or none."""
     numbered = shop.settings()
     numbered["server"]["server_id"] = 4711
     for name in ("shop", "other"):
         shop.write(numbered, name)
     _refused(shop, "cdc step drain shop", "server.server_id is the same in")
     (shop.folder / "sources" / "other.yaml").unlink()
-    _goes_on(shop)
+    _continues(shop)
 
 
 COMMANDS = {
@@ -192,9 +192,9 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_wrong_command_is_named_and_the_source_goes_on(shop, name):
-    """It has changed nothing."""
+def test_a_wrong_command_is_reported_and_the_source_continues(shop, name):
+    """It changes nothing."""
     command, message = COMMANDS[name]
-    _goes_on(shop, start="latest")
+    _continues(shop, start="latest")
     _refused(shop, command.replace("STORE", f"{shop.folder}/store"), message)
-    _goes_on(shop, start="latest")
+    _continues(shop, start="latest")

@@ -1,4 +1,4 @@
-"""What ``docs/comparison.md`` says of mysql-replication is so, in the version that is locked."""
+"""Facts about mysql-replication in ``docs/comparison.md``, checked with the locked version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import WriteRowsEvent
 
-from tests.bench.workloads import stretch
+from tests.bench.workloads import binlog_range
 from tests.harness.capture import row_metadata
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated, use:DeprecationWarning")  # of mysql-replication
@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "comparison.md"
 
 
 def read(server, start, table):
-    """Return the values of the rows that it reads of a table, and the position that it comes to."""
+    """Return the rows that it reads of a table, and its last position."""
     stream = BinLogStreamReader(
         connection_settings={
             "host": server.host, "port": server.port, "user": server.cdc_user, "password": server.cdc_password
@@ -38,11 +38,11 @@ def read(server, start, table):
         stream.close()
 
 
-def test_the_version_on_the_page_is_the_one_that_is_installed():
+def test_the_page_names_the_installed_version():
     assert set(re.findall(r"mysql-replication (\d[\d.]*)", PAGE.read_text())) == {version("mysql-replication")}
 
 
-def test_rows_of_compressed_transactions_are_dropped_while_the_position_moves_on(mysql_server, mysql_database):
+def test_it_drops_the_rows_of_compressed_transactions_while_its_position_advances(mysql_server, mysql_database):
     mysql_server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=mysql_database)
 
     def work():
@@ -51,16 +51,16 @@ def test_rows_of_compressed_transactions_are_dropped_while_the_position_moves_on
             sql.execute("SET binlog_transaction_compression = ON")
             sql.execute("INSERT INTO t VALUES (2)")
 
-    start, stop = stretch(mysql_server, work)
+    start, stop = binlog_range(mysql_server, work)
     rows, came_to = read(mysql_server, start, "t")
     assert rows == [[1]]
     assert came_to == (stop.file, stop.offset)
 
 
-def test_unsigned_integers_are_read_as_signed_ones_with_minimal_metadata(mysql_server, mysql_database):
+def test_it_reads_unsigned_integers_as_signed_with_minimal_metadata(mysql_server, mysql_database):
     mysql_server.execute("CREATE TABLE t (id INT UNSIGNED PRIMARY KEY)", database=mysql_database)
     with row_metadata(mysql_server, "MINIMAL"):
-        start, _ = stretch(
+        start, _ = binlog_range(
             mysql_server, lambda: mysql_server.execute("INSERT INTO t VALUES (4000000000)", database=mysql_database)
         )
         rows, _ = read(mysql_server, start, "t")

@@ -1,4 +1,4 @@
-"""Plan, drain and ack of real servers: what is adopted, what is counted, what continues after a failure."""
+"""Plan, drain and ack with real servers: adopted windows, durable batches, and restarts after a failure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cursor(capture, consumer=DRAIN):
 
 
 def test_planning_again_adopts_the_windows_in_flight(capture):
-    """Also when the binlog has grown meanwhile: their bounds are fixed."""
+    """Even if the binlog has grown meanwhile: their bounds are fixed."""
     first = capture.pipeline.plan(by="one")
     generation = cursor(capture).generation
     capture.execute("INSERT INTO a VALUES (2)")
@@ -45,7 +45,7 @@ def test_nothing_new_plans_nothing(capture):
 
 
 def test_an_ack_without_evidence_moves_nothing(capture):
-    """Whatever the task's state says."""
+    """A successful task state is no evidence."""
     capture.pipeline.plan(by="test")
     before = cursor(capture)
     with pytest.raises(BatchNotDurable):
@@ -53,7 +53,7 @@ def test_an_ack_without_evidence_moves_nothing(capture):
     assert cursor(capture) == before
 
 
-def test_an_ack_counts_what_is_durable_and_stops_at_the_first_gap(any_server, database, tmp_path):
+def test_an_ack_moves_over_durable_batches_and_stops_at_the_first_gap(any_server, database, tmp_path):
     """A later window's batch does not carry the cursor over an earlier one."""
     capture = Capture(any_server, database, tmp_path, start="latest", drain={"max_window_bytes": "1KiB"})
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(2000))")
@@ -86,7 +86,7 @@ def test_an_ack_before_any_plan_is_refused(any_server, database, tmp_path):
         Capture(any_server, database, tmp_path).pipeline.ack_drain(by="test")
 
 
-def test_the_lake_is_acked_only_when_its_cut_is_there(capture):
+def test_the_lake_is_acked_only_when_its_cut_exists(capture):
     """The plan of the merge stays the same until then."""
     for unit in capture.pipeline.plan(by="test"):
         capture.pipeline.drain(unit)
@@ -101,14 +101,14 @@ def test_the_lake_is_acked_only_when_its_cut_is_there(capture):
     assert capture.pipeline.plan_merge(by="other") == plan
 
 
-def test_what_is_not_acknowledged_is_not_merged(capture):
-    """A durable batch alone is no reason."""
+def test_only_acknowledged_batches_are_merged(capture):
+    """A durable batch alone is not enough."""
     for unit in capture.pipeline.plan(by="test"):
         capture.pipeline.drain(unit)
     assert capture.pipeline.plan_merge(by="test") is None
 
 
-def test_each_captured_table_gets_a_snapshot_and_a_new_one_does_too(any_server, database, tmp_path):
+def test_each_captured_table_gets_a_snapshot_and_so_does_a_new_one(any_server, database, tmp_path):
     """Once each; a table that is not captured gets none."""
     capture = Capture(any_server, database, tmp_path, tables={"include": [f"{database}.*"], "exclude": ["*.no_*"]})
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
@@ -135,7 +135,7 @@ def run(capture, units):
 
 
 def test_no_window_is_merged_while_a_snapshot_is_unfinished(any_server, database, tmp_path):
-    """A row that it still brings could come back after its delete."""
+    """Its rows could otherwise restore a deleted row."""
     capture = Capture(any_server, database, tmp_path)
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
     capture.execute("INSERT INTO a VALUES (1), (2)")
@@ -205,15 +205,15 @@ def test_chunks_of_every_kind_of_key_hold_each_row_once(chunked, name):
     chunked.execute(f"CREATE TABLE t_{name} ({columns})")
     chunked.execute(f"INSERT INTO t_{name} {rows}")
     manifests = chunked.snapshot(f"t_{name}")
-    found = sorted(row["v"] for manifest in manifests for row in chunked.rows(manifest, f"t_{name}"))
-    assert found == ([] if name == "empty" else list(range(ROWS)))
+    values = sorted(row["v"] for manifest in manifests for row in chunked.rows(manifest, f"t_{name}"))
+    assert values == ([] if name == "empty" else list(range(ROWS)))
     assert [manifest.chunk.last for manifest in manifests] == [False] * (len(manifests) - 1) + [True]
     assert len(manifests) == {"keyless": 1, "members": 1, "empty": 1}.get(name, 5)
 
 
 @pytest.mark.parametrize("name", ["numbers", "pairs", "strings"])
-def test_a_snapshot_goes_on_behind_its_last_chunk(chunked, name, monkeypatch):
-    """What was read before the failure is not read again; what the cursor counts grows chunk by chunk."""
+def test_a_snapshot_continues_after_its_last_chunk(chunked, name, monkeypatch):
+    """Chunks from before the failure are not read again; the cursor counts each chunk."""
     columns, rows = TABLES[name]
     chunked.execute(f"CREATE TABLE t_{name} ({columns})")
     chunked.execute(f"INSERT INTO t_{name} {rows}")
@@ -239,13 +239,13 @@ def test_a_snapshot_goes_on_behind_its_last_chunk(chunked, name, monkeypatch):
     assert calls == [0, 1, 2, 2, 3, 4]
     result = chunked.pipeline.ack_drain(by="test")
     assert (result.chunks, result.waiting) == (3, 0)
-    found = [row["v"] for manifest in chunked.chunks(task) for row in chunked.rows(manifest, f"t_{name}")]
-    assert set(range(ROWS - 1)) <= set(found) <= set(range(ROWS))
-    assert len(found) == len(set(found))
+    values = [row["v"] for manifest in chunked.chunks(task) for row in chunked.rows(manifest, f"t_{name}")]
+    assert set(range(ROWS - 1)) <= set(values) <= set(range(ROWS))
+    assert len(values) == len(set(values))
 
 
-def test_the_watermarks_of_a_chunk_lie_around_its_select(chunked):
-    """The later of two versions of a row wins, and what was read holds nothing after the high one."""
+def test_the_watermarks_of_a_chunk_enclose_its_select(chunked):
+    """The later of two versions of a row wins, and the chunk has no change after its high watermark."""
     chunked.execute("CREATE TABLE t_a (id INT PRIMARY KEY, v INT)")
     start = chunked.head()
     chunked.execute("INSERT INTO t_a VALUES (1, 1)")
@@ -256,11 +256,11 @@ def test_the_watermarks_of_a_chunk_lie_around_its_select(chunked):
     window = chunked.drain(chunked.window_from(start))
     inserted, updated = chunked.rows(window, "t_a")
     order = ("_epoch", "_file", "_offset", "_row")
-    before, snapshot, behind = ([row[name] for name in order] for row in (inserted, seen, updated))
-    assert before < snapshot < behind
+    before, snapshot, after = ([row[name] for name in order] for row in (inserted, seen, updated))
+    assert before < snapshot < after
 
 
-def test_a_table_that_is_dropped_before_its_snapshot_closes_it(chunked):
+def test_dropping_a_table_closes_its_snapshot(chunked):
     """Its DROP is in the binlog."""
     chunked.execute("CREATE TABLE t_a (id INT PRIMARY KEY)")
     (task,) = [unit for unit in chunked.pipeline.plan(by="test") if isinstance(unit, SnapshotTask)]

@@ -1,4 +1,4 @@
-"""Batches that are merged again, run on a table that is a dict: whatever was asked for, the table shows what the source had."""
+"""Backfills on a table that is a dict: after any request, the table shows the source's rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from cdc_lib.errors import MergeError
 from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.position import SNAPSHOT_ROW
-from tests.harness.histories import STEP, histories
+from tests.harness.batches import Row
+from tests.harness.histories import STEP, Chunk, History, histories
 from tests.harness.planned import DictTable
 
 KEEPING = st.sampled_from(["mirror", "soft_delete"])
@@ -37,8 +38,8 @@ def stretch(draw, history):
 
 @settings(max_examples=300, deadline=None)
 @given(LIVES, KEEPING, st.data())
-def test_merging_any_part_again_at_any_time_leaves_the_table_as_the_source(history, mode, draw):
-    """Between merges, whose work continues as if nothing had been; a snapshot counts once the table has it whole."""
+def test_merging_any_range_again_at_any_time_keeps_the_sources_rows(history, mode, draw):
+    """Between merges; a snapshot is included once it is complete in the table."""
     lake = DictTable(history, mode)
     for step in history.steps:
         lake.step(step)
@@ -56,8 +57,8 @@ def test_merging_any_part_again_at_any_time_leaves_the_table_as_the_source(histo
 
 @settings(max_examples=300, deadline=None)
 @given(LIVES, KEEPING, st.data())
-def test_a_damaged_table_has_all_rows_back_that_the_part_tells_of(history, mode, draw):
-    """Rows that were taken out, changed, or put back after their delete; and a table that is gone altogether."""
+def test_a_backfill_restores_all_damaged_rows_of_its_range(history, mode, draw):
+    """Rows that were deleted, changed, or restored after their delete; and a missing table."""
     lake = DictTable(history, mode)
     for step in history.steps:
         lake.step(step)
@@ -92,8 +93,8 @@ def test_a_damaged_table_has_all_rows_back_that_the_part_tells_of(history, mode,
 
 @settings(max_examples=300, deadline=None)
 @given(LIVES, KEEPING, st.data())
-def test_a_table_beside_is_the_same_whatever_order_its_parts_come_in(history, mode, draw):
-    """And however often each of them does."""
+def test_a_copy_is_the_same_in_any_order_of_backfills(history, mode, draw):
+    """And with any repetitions."""
     side = DictTable(history, mode)
     parts = [stretch(draw, history) for _ in range(draw.draw(st.integers(0, 4)))]
     first, last = bounds(history)[0], bounds(history)[-1]
@@ -104,3 +105,16 @@ def test_a_table_beside_is_the_same_whatever_order_its_parts_come_in(history, mo
     for begin, end, with_chunks in draw.draw(st.permutations(parts)):
         side.again(begin, end, chunks=with_chunks, side=True)
     assert values(side) == history.final
+
+
+def test_a_snapshot_that_begins_within_a_window_ignores_what_was_truncated_before_it():
+    """The row was created and removed in the window before the snapshot was read; the window comes again from that place on."""
+    created = Row("c", 10, {"id": 2, "v": 100})
+    later = Row("c", 60, {"id": 1, "v": 600})
+    chunk = Chunk(0, 30, 30, {})
+    window = (10, 70, (created, later))
+    history = History((window,), (chunk,), (), {1: 600}, (21,), doubtful=False)
+    copy = DictTable(history, "mirror")
+    copy.again(10, 70, chunks=False, side=True)
+    copy.again(30, 30, chunks=True, side=True)
+    assert values(copy) == history.final

@@ -33,7 +33,7 @@ def collapse(rows):
 
 
 @given(changes())
-def test_the_last_change_of_each_key_stands_by_numbers_and_never_by_text(rows):
+def test_the_last_change_of_each_key_wins_by_number_and_not_by_text(rows):
     """An oracle that compares tuples of numbers finds the same rows."""
     last = {}
     for row in rows:
@@ -45,7 +45,7 @@ def test_the_last_change_of_each_key_stands_by_numbers_and_never_by_text(rows):
 
 @given(changes(), st.randoms())
 def test_the_order_in_which_changes_arrive_does_not_matter(rows, random):
-    """Files are read side by side, so that rows come in any order."""
+    """Files are read in parallel, so rows come in any order."""
     shuffled = list(rows)
     random.shuffle(shuffled)
     assert collapse(shuffled) == collapse(rows)
@@ -53,13 +53,13 @@ def test_the_order_in_which_changes_arrive_does_not_matter(rows, random):
 
 @given(changes(), st.integers(0, 30))
 def test_collapsing_a_part_first_changes_nothing(rows, cut):
-    """So that batches may be merged together or one after the other."""
+    """So batches may be merged together or one after the other."""
     head = collapse(rows[:cut]) if rows[:cut] else []
     assert collapse([*head, *rows[cut:]]) == collapse(rows)
 
 
-def test_a_row_that_moves_onto_a_key_freed_by_the_same_event_row_stands():
-    """A delete and an upsert of one key can share an order key; the row is there afterwards."""
+def test_a_row_that_gets_a_key_freed_by_the_same_event_is_kept():
+    """A delete and an upsert of one key can have the same order key; the row exists afterwards."""
     rows = [(1, "a", "d", 1, 1, 10, 0, 0), (1, "a", "u", 1, 1, 10, 0, 1)]
     assert collapse(rows) == [rows[1]]
     assert collapse(rows[::-1]) == [rows[1]]

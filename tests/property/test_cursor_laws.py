@@ -59,7 +59,7 @@ def test_a_position_is_read_as_it_is_printed(position):
 
 
 @given(st.integers(1, 9), positions(), positions(), st.integers(0, 2**31 - 1))
-def test_a_snapshot_row_stands_between_what_it_holds_and_what_it_does_not(epoch, watermark, event, row):
+def test_a_snapshot_row_is_ordered_after_the_changes_it_has_and_before_later_ones(epoch, watermark, event, row):
     """After every change before its low watermark, before every one at or after it."""
     snapshot = (*Point.at(epoch, watermark), SNAPSHOT_ROW)
     change = (*Point.at(epoch, event), row)
@@ -68,7 +68,7 @@ def test_a_snapshot_row_stands_between_what_it_holds_and_what_it_does_not(epoch,
 
 
 @given(positions(), positions(), st.integers(1, 9), st.integers(1, 9))
-def test_a_later_epoch_is_later_whatever_its_files_are_called(one, other, epoch, later):
+def test_a_later_epoch_is_later_with_any_file_names(one, other, epoch, later):
     """A new server may count its files from one."""
     assume(epoch < later)
     assert (*Point.at(epoch, one), 7) < (*Point.at(later, other), 0)

@@ -1,4 +1,4 @@
-"""Whatever snapshots go, what a table holds can still be told."""
+"""After any expiry of snapshots, the newest marker is still found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cdc_lib.lake.expiry import LakeSnapshot, expirable
 
-DAWN = datetime(2026, 1, 1, tzinfo=UTC)
+START_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @st.composite
@@ -19,10 +19,10 @@ def tables(draw):
     found = []
     for number in range(1, count + 1):
         parent = None if number == 1 else draw(st.integers(1, number - 1))
-        found.append(LakeSnapshot(number, parent, DAWN + timedelta(hours=number), draw(st.booleans())))
+        found.append(LakeSnapshot(number, parent, START_TIME + timedelta(hours=number), draw(st.booleans())))
     current = draw(st.sampled_from(found)).id
     wanted = draw(st.sets(st.integers(1, count)))
-    return found, current, wanted, DAWN + timedelta(hours=draw(st.integers(0, count + 1)))
+    return found, current, wanted, START_TIME + timedelta(hours=draw(st.integers(0, count + 1)))
 
 
 def marker_of(snapshots, current):
@@ -36,7 +36,7 @@ def marker_of(snapshots, current):
 
 @given(tables())
 def test_the_newest_marker_is_found_as_before(case):
-    """Without it nobody could tell which batches the table holds."""
+    """Without it, the merged batches of the table are unknown."""
     snapshots, current, wanted, before = case
     gone = expirable(snapshots, current, wanted, before)
     left = [one for one in snapshots if one.id not in gone]
@@ -44,7 +44,7 @@ def test_the_newest_marker_is_found_as_before(case):
 
 
 @given(tables())
-def test_what_is_named_or_young_or_shown_stays_and_nothing_else(case):
+def test_only_referenced_young_and_current_snapshots_are_kept(case):
     """Readers of a cut find its snapshot."""
     snapshots, current, wanted, before = case
     gone = set(expirable(snapshots, current, wanted, before))
@@ -58,6 +58,6 @@ def test_what_is_named_or_young_or_shown_stays_and_nothing_else(case):
     assert gone == set(known) - wanted - young - way
 
 
-def test_a_table_without_snapshots_has_none_to_lose():
-    """A table that was made and never written to."""
-    assert expirable([], None, set(), DAWN) == ()
+def test_a_table_without_snapshots_has_none_to_expire():
+    """A table that was created and never written to."""
+    assert expirable([], None, set(), START_TIME) == ()

@@ -34,7 +34,7 @@ def test_documents_are_printed_as_the_values_that_they_hold(chosen):
 
 @given(_RANDOM)
 def test_differences_lead_to_the_document_that_they_say(chosen):
-    """Whatever stands beside the places that they change."""
+    """With any content next to the paths that they change."""
     before = document(chosen)
     data, after = changes(chosen, before)
     diffs = [(d, None if d.operation == REMOVE else printed(data[d.start : d.start + d.size])[0]) for d in parse(data)]

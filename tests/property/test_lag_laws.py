@@ -19,7 +19,7 @@ KNOWN = st.builds(
     oldest=TIMES,
     merged=TIMES,
     complete=TIMES,
-    begun=TIMES,
+    began=TIMES,
 )
 
 
@@ -31,7 +31,7 @@ def test_the_lag_is_unknown_before_the_first_cut_and_0_only_where_nothing_waits(
         assert lag is None
     elif known.at_head and not known.waiting:
         assert lag == 0
-    elif any((known.oldest, known.merged, known.complete, known.begun)):
+    elif any((known.oldest, known.merged, known.complete, known.began)):
         assert lag is not None
 
 
@@ -47,6 +47,6 @@ def test_while_nothing_moves_the_lag_grows_with_the_clock(known, seconds):
 def test_what_waits_is_never_older_than_the_last_moment_at_which_nothing_did(known, seconds):
     """An idle source whose server dies lags since it was last asked, not since its last change."""
     complete = NOW - timedelta(seconds=seconds)
-    lag = lag_of(Progress(True, known.waiting, None, None, known.merged, complete, known.begun), NOW)
+    lag = lag_of(Progress(True, known.waiting, None, None, known.merged, complete, known.began), NOW)
     assert lag is not None
     assert lag <= seconds

@@ -94,7 +94,7 @@ def test_nothing_of_a_time_or_later_is_left_out_and_the_place_is_at_the_first_of
 
 
 @given(STEPS, st.integers(FIRST + 11, FIRST + 30 * HOUR))
-def test_a_clock_that_is_set_back_by_more_never_gives_a_place_behind_the_end_or_within_a_transaction(steps, wanted):
+def test_a_clock_set_back_by_more_never_gives_a_position_after_the_end_or_within_a_transaction(steps, wanted):
     """What is left out then committed before a transaction that the clock says is old."""
     files = history(steps, 100 * HOUR)
     with seeker(files) as found:
@@ -137,7 +137,7 @@ def failovers(draw):
 
 
 @given(failovers())
-def test_after_a_failover_everything_that_was_not_read_lies_behind_the_place(given_):
+def test_after_a_failover_everything_unread_is_after_the_position(given_):
     """No matter what the clocks of both servers show, and whether or not the standby has what was read last."""
     files, read, unread = given_
     if not read:
@@ -171,7 +171,7 @@ def test_a_file_that_lost_its_end_stops_the_search_and_a_crash_does_not():
     for at_start in (True, False):
         for wanted in (at(FIRST + 5), GtidSet.parse("mysql", f"{name}:1-3")):
             with seeker(files(7, at_start=at_start), "ON") as found, pytest.raises(BinlogIncomplete) as refused:
-                found._place(found._walk("binlog.000001", wanted))
+                found._place(found._scan("binlog.000001", wanted))
             assert f"{name}:4-7" in refused.value.message
             assert refused.value.context["file"] == "binlog.000001"
             assert "cdc cursor rewind shop --position binlog.000002:4" in refused.value.hint

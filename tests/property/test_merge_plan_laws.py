@@ -1,4 +1,4 @@
-"""The decisions of the merge, run on a table that is a dict: random histories must end as the source does."""
+"""The decisions of a merge on a table that is a dict: random histories end with the source's rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.harness.planned import DictTable
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
 @settings(max_examples=300, deadline=None)
 @given(history=histories())
-def test_any_split_of_any_history_ends_as_the_source_does(mode, history):
-    """Whatever the windows, the late chunks and the repeated merges are; rows that are deleted may stay."""
+def test_any_split_of_any_history_ends_with_the_sources_rows(mode, history):
+    """With any windows, late chunks and repeated merges; deleted rows may be kept."""
     lake = DictTable(history, mode)
     for step in history.steps:
         lake.step(step)
@@ -26,7 +26,7 @@ def test_any_split_of_any_history_ends_as_the_source_does(mode, history):
 @settings(max_examples=200, deadline=None)
 @given(histories())
 def test_merging_everything_again_writes_nothing(history):
-    """The marker counts every batch that the table holds."""
+    """The marker counts every merged batch."""
     lake = DictTable(history)
     for step in history.steps:
         lake.step(step)
@@ -41,8 +41,8 @@ marks = st.builds(SnapshotMark, st.text(min_size=1), st.integers(0, 9), st.boole
 
 
 @given(st.none() | points, st.lists(marks, unique_by=lambda m: m.snapshot_id, max_size=3))
-def test_a_marker_reads_back_as_it_was_written(merged_to, snapshots):
-    """It travels as text in a snapshot's summary."""
+def test_a_marker_round_trips_as_json(merged_to, snapshots):
+    """It is text in a snapshot's summary."""
     marker = Marker(merged_to)
     for mark in snapshots:
         marker = marker.with_snapshot(mark)

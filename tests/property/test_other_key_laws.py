@@ -1,4 +1,4 @@
-"""Which batches count for a lake table whose primary key was another one before: whatever the windows and the snapshot are."""
+"""Which batches are merged into a lake table whose primary key was another one before, for any windows and snapshot."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def sort(life, key):
 
 
 @given(lives(), st.none() | KEYS)
-def test_what_counts_has_one_key_or_the_others_are_named(life, key):
-    """So rows of two keys never come into one table in silence."""
+def test_merged_batches_have_one_key_or_the_others_are_named(life, key):
+    """So rows of two keys never get into one table silently."""
     found, keys = sort(life, key), life[3]
     counted = {one for batch in found.batches for one in keys[batch.key]}
     assert counted - {found.key} == found.others
@@ -58,8 +58,8 @@ def test_what_counts_has_one_key_or_the_others_are_named(life, key):
 
 
 @given(lives(), st.none() | KEYS)
-def test_nothing_is_left_out_but_what_a_snapshot_replaced(life, key):
-    """A window that is to be merged counts, unless it ends where the snapshot was begun, or before, and has another key."""
+def test_only_windows_that_a_snapshot_replaced_are_left_out(life, key):
+    """That is, windows with another key that end before the snapshot's low watermark or at it."""
     chunks, windows, taken, keys, low = life
     found = sort(life, key)
     counted = {batch.key for batch in found.batches}
@@ -75,8 +75,8 @@ def test_nothing_is_left_out_but_what_a_snapshot_replaced(life, key):
 
 
 @given(lives(), KEYS)
-def test_the_key_is_the_snapshots_that_is_merged_again_and_else_the_lake_tables(life, key):
-    """A table that is not there has that of its last rows."""
+def test_the_key_is_that_of_the_merged_snapshot_or_else_of_the_lake_table(life, key):
+    """For a missing table it is that of the last rows."""
     chunks, windows, taken, keys, _ = life
     (read,) = keys["c0"] if chunks else (key,)
     assert sort(life, key).key == read

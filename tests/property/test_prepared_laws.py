@@ -15,7 +15,7 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.window import Window
 from cdc_lib.model.xa import Decision, Prepared
 from cdc_lib.model.xa_settlement import check_in_snapshots, opened_before, settle
-from tests.harness.batches import DAWN, IDENTITY, at
+from tests.harness.batches import IDENTITY, START_TIME, at
 
 STEP = 100
 
@@ -48,7 +48,7 @@ def xa_histories(draw):
             decided = place
         committed = decided != place or draw(st.booleans())
         transaction = opened.pop(xid)
-        events.append(Decision(xid, at(decided), DAWN, "", committed))
+        events.append(Decision(xid, at(decided), START_TIME, "", committed))
         if committed and transaction.tables:
             commits.append((decided, transaction.start.offset))
     return History(tuple(events), tuple(commits), tuple(sorted(opened)))
@@ -83,7 +83,7 @@ CUTS = st.lists(st.integers(1, 15).map(lambda n: n * STEP), max_size=6)
 
 @settings(max_examples=300, deadline=None)
 @given(xa_histories(), CUTS, st.integers(1, 4))
-def test_any_cut_into_windows_and_merges_brings_the_same_commits(history, places, together):
+def test_any_cut_into_windows_and_merges_gives_the_same_commits(history, places, together):
     """What is open is carried from merge to merge; a merge that is settled again says the same."""
     windows = cut(history, places)
     opened, found = (), []
@@ -115,7 +115,7 @@ def test_what_is_open_is_found_again_by_looking_back(history, places, data):
 
 @settings(max_examples=500, deadline=None)
 @given(xa_histories(), CUTS, CUTS, st.integers(1, 15), st.integers(1, 15), st.integers(1, 4))
-def test_what_is_read_again_after_a_rewind_brings_no_rows_of_a_later_transaction(
+def test_windows_read_again_after_a_rewind_add_no_rows_of_a_later_transaction(
     history, places, again, one, other, together
 ):
     """Ids are used again: a commit that is read again belongs to the transaction before it, never to one that is still open."""
@@ -149,9 +149,9 @@ def test_who_looks_back_from_what_is_read_again_finds_the_right_transaction(hist
 
 
 @given(st.integers(4, 1000), st.lists(st.integers(4, 1000), max_size=3))
-def test_an_unknown_commit_passes_only_when_every_snapshot_began_behind_it(place, reads):
+def test_an_unknown_commit_passes_only_if_every_snapshot_started_after_it(place, reads):
     """A SELECT at its own position may not have seen it."""
-    unknown = [(1, Decision("x", at(place), DAWN, "", committed=True))]
+    unknown = [(1, Decision("x", at(place), START_TIME, "", committed=True))]
     points = [Point(1, 1, read) for read in reads]
     if reads and all(place < read for read in reads):
         check_in_snapshots(unknown, points, "shop")

@@ -72,8 +72,8 @@ def caught_up(world):
 
 @OFTEN
 @given(FAULTY, steps_of(GROUPS))
-def test_a_table_always_stands_at_a_state_that_was(faulty, steps):
-    """And no window's content depends on when it is drained; the cut names the state."""
+def test_a_lake_table_always_equals_a_state_of_the_source(faulty, steps):
+    """And a window's content does not depend on when it is drained; the cut names the state."""
     world = World(faulty)
     for step in steps:
         act(world, step)
@@ -81,7 +81,7 @@ def test_a_table_always_stands_at_a_state_that_was(faulty, steps):
 
 @given(FAULTY, steps_of(GROUPS))
 def test_a_released_table_catches_up(faulty, steps):
-    """Once nothing is at fault any more, a release and two rounds bring it to the end of the binlog."""
+    """Once all faults are fixed, a release and two rounds bring it to the end of the binlog."""
     world = World(faulty)
     for step in steps:
         act(world, step)
@@ -90,8 +90,8 @@ def test_a_released_table_catches_up(faulty, steps):
 
 @OFTEN
 @given(SOME, SOME, steps_of(ANEW))
-def test_a_table_that_is_read_anew_catches_up_whatever_was_in_flight(faulty, replaced, steps):
-    """Asked for by somebody or because it was replaced, once or again, with merges that were given up and end late."""
+def test_a_resnapshotted_table_catches_up_with_any_work_in_flight(faulty, replaced, steps):
+    """Requested or because it was replaced, once or several times, with abandoned merges that end late."""
     world = World(faulty, frozenset(replaced))
     for step in steps:
         act(world, step)
@@ -103,8 +103,8 @@ def test_a_table_that_is_read_anew_catches_up_whatever_was_in_flight(faulty, rep
 
 @OFTEN
 @given(SOME, SOME, steps_of(ANEW))
-def test_a_new_snapshot_leads_out_of_a_merge_that_cannot_be_done(faulty, stuck, steps):
-    """It is enough to ask for it, after a release where the table was quarantined."""
+def test_a_new_snapshot_replaces_a_merge_that_cannot_succeed(faulty, stuck, steps):
+    """The request is enough, after a release if the table was quarantined."""
     world = World(faulty, stuck=frozenset(stuck))
     for step in steps:
         act(world, step)

@@ -110,7 +110,7 @@ class Table:
             marker = marker.with_reselected(Reselected(point(read.low), point(read.high)))
         for key, (order, op, value) in last.items():
             if key in self.rows and self.rows[key][0] > order:
-                assert work.guard, "a newer row, and nobody looks for one"
+                assert work.guard, "a newer row, without the guard"
                 continue
             self.rows.pop(key, None)
             if op != "d":
@@ -126,8 +126,8 @@ class Table:
 
 @settings(max_examples=600, deadline=None)
 @given(lives(), st.sets(st.integers(0, KEYS - 1)))
-def test_a_table_is_right_whenever_no_row_is_ahead(life, keys):
-    """At each marker after the reads it is the source's state there; ahead of it no row is older than the marker says."""
+def test_a_table_equals_the_source_whenever_no_row_is_ahead(life, keys):
+    """At each marker after the reads it equals the source's state there; before that, no row is older than the marker."""
     lake = Table(life)
     for (start, stop), read, again in zip(pairwise(life.bounds), life.reads, life.again, strict=True):
         lake.merge(start, stop, read, keys)
@@ -147,14 +147,14 @@ def test_a_table_is_right_whenever_no_row_is_ahead(life, keys):
 
 @settings(max_examples=300, deadline=None)
 @given(lives())
-def test_a_row_never_goes_back_behind_its_watermark(life):
-    """Whatever older windows are merged after it."""
+def test_older_windows_do_not_overwrite_a_reselected_row(life):
+    """In any order of merges."""
     lake, newest = Table(life), {}
     for (start, stop), read in zip(pairwise(life.bounds), life.reads, strict=True):
         lake.merge(start, stop, read, set(range(KEYS)))
         for key, (order, _) in lake.rows.items():
             assert order >= newest.get(key, order)
-        # A key that is gone may come back by an older change, until its delete comes.
+        # An older change may insert a deleted key again, until its delete is merged.
         newest = {key: order for key, (order, _) in lake.rows.items()}
 
 
@@ -162,8 +162,8 @@ points = st.builds(Point, st.integers(1, 5), st.integers(1, 10**9), st.integers(
 
 
 @given(st.none() | points, points, points)
-def test_a_marker_with_rows_that_are_ahead_reads_back_as_it_was_written(merged_to, low, high):
-    """And without them once the merges have reached the end of the reading."""
+def test_a_marker_with_reselected_rows_round_trips_as_json(merged_to, low, high):
+    """And without them once the merges have reached the high watermark."""
     marker = Marker(merged_to).with_reselected(Reselected(low, high))
     assert Marker.from_json(marker.to_json(), "db.t") == marker
     ahead = merged_to is None or high > merged_to

@@ -29,7 +29,7 @@ def places(draw):
         "position": Position(name, draw(st.integers(4, size))),
         "files": files,
         "binlog_end": Position(*files[-1]),
-        "keeping": BinlogExpiry(draw(st.none() | SECONDS.map(float)), draw(st.none() | st.integers(1, 10**11))),
+        "expiry": BinlogExpiry(draw(st.none() | SECONDS.map(float)), draw(st.none() | st.integers(1, 10**11))),
         "made": made,
         "ended": ended,
         "rate": draw(st.none() | st.floats(1, 1e9)),
@@ -47,29 +47,36 @@ def test_less_is_left_as_time_goes_by(place, first, second):
     early, late = start + timedelta(seconds=min(first, second)), start + timedelta(seconds=max(first, second))
     before, after = forecast(now=early, **place), forecast(now=late, **place)
     if before.seconds_left is None or after.seconds_left is None:
-        assert place["keeping"].seconds is None
+        assert place["expiry"].seconds is None
         return
     assert after.seconds_left <= before.seconds_left
     if place["ended"] is not None:
-        assert before.expires_at == after.expires_at == place["ended"] + timedelta(seconds=place["keeping"].seconds)
+        assert before.expires_at == after.expires_at == place["ended"] + timedelta(seconds=place["expiry"].seconds)
         assert after.seconds_left == max(0.0, before.seconds_left - (late - early).total_seconds())
 
 
 @given(places(), st.integers(-(10**6), 10**7))
-def test_nothing_that_is_told_is_negative(place, seconds):
+def test_no_forecast_is_negative(place, seconds):
     """Also where a clock was set back."""
     one = forecast(now=place["made"] + timedelta(seconds=seconds), **place)
-    told = (one.seconds_left, one.pending_bytes, one.catch_up_seconds, one.room_bytes, one.room_seconds, one.shortest)
-    assert all(value is None or value >= 0 for value in told)
+    figures = (
+        one.seconds_left,
+        one.pending_bytes,
+        one.catch_up_seconds,
+        one.room_bytes,
+        one.room_seconds,
+        one.shortest,
+    )
+    assert all(value is None or value >= 0 for value in figures)
 
 
 @given(places(), SECONDS, SECONDS)
 def test_a_longer_retention_never_leaves_less(place, seconds, more):
     """And a larger size limit leaves no less room."""
     now = place["made"] + timedelta(seconds=seconds)
-    keeping = BinlogExpiry(float(seconds), 10**9)
-    less = forecast(now=now, **{**place, "keeping": keeping})
-    longer = forecast(now=now, **{**place, "keeping": BinlogExpiry(float(seconds + more), 10**9 + more)})
+    expiry = BinlogExpiry(float(seconds), 10**9)
+    less = forecast(now=now, **{**place, "expiry": expiry})
+    longer = forecast(now=now, **{**place, "expiry": BinlogExpiry(float(seconds + more), 10**9 + more)})
     assert longer.seconds_left >= less.seconds_left
     assert longer.room_bytes >= less.room_bytes
 
@@ -77,24 +84,24 @@ def test_a_longer_retention_never_leaves_less(place, seconds, more):
 @given(places(), SECONDS)
 def test_a_server_that_purges_nothing_leaves_all_time(place, seconds):
     """No end and no warning, however long catching up takes."""
-    one = forecast(now=place["made"] + timedelta(seconds=seconds), **{**place, "keeping": BinlogExpiry(None)})
+    one = forecast(now=place["made"] + timedelta(seconds=seconds), **{**place, "expiry": BinlogExpiry(None)})
     assert (one.expires_at, one.seconds_left, one.room_bytes, one.shortest, one.purged) == (None,) * 4 + (False,)
     assert not one.is_short(timedelta(hours=10**6))
 
 
 @given(places(), SECONDS)
-def test_what_is_not_known_is_not_told(place, seconds):
+def test_unknown_facts_give_no_forecast(place, seconds):
     """Neither a server that hides its retention nor a file whose end nobody knows gets a time."""
     now = place["made"] + timedelta(seconds=seconds)
-    hidden = forecast(now=now, **{**place, "keeping": replace(place["keeping"], unknown="hidden")})
+    hidden = forecast(now=now, **{**place, "expiry": replace(place["expiry"], unknown="hidden")})
     assert (hidden.expires_at, hidden.seconds_left, hidden.unknown) == (None, None, "hidden")
 
 
 @given(places(), SECONDS)
-def test_a_file_that_is_gone_leaves_nothing(place, seconds):
+def test_a_purged_file_leaves_no_time(place, seconds):
     """Whatever the server would keep now."""
-    gone = {**place, "position": Position("binlog.999996", 4)}
-    one = forecast(now=place["made"] + timedelta(seconds=seconds), **gone)
+    purged = {**place, "position": Position("binlog.999996", 4)}
+    one = forecast(now=place["made"] + timedelta(seconds=seconds), **purged)
     assert (one.purged, one.seconds_left) == (True, 0.0)
     assert one.is_short(timedelta(hours=0))
 
@@ -103,7 +110,7 @@ def test_a_file_that_is_gone_leaves_nothing(place, seconds):
 def test_the_size_limit_takes_a_file_when_it_and_what_follows_fill_it(place, seconds):
     """The files before it go first; a file for which there is no room is due now."""
     one = forecast(now=place["made"] + timedelta(seconds=seconds), **place)
-    limit = place["keeping"].total_bytes
+    limit = place["expiry"].total_bytes
     if limit is None:
         assert (one.room_bytes, one.room_seconds) == (None, None)
         return

@@ -20,11 +20,11 @@ from cdc_lib.retention.policy import Facts, ended_snapshots, judge_windows, lagg
 from cdc_lib.retention.pruning import pruned_drain
 from cdc_lib.store import layout
 from cdc_lib.store.windows import StoredWindow
-from tests.harness.batches import DAWN, IDENTITY, at
+from tests.harness.batches import IDENTITY, START_TIME, at
 
 STEP = 100
-OLD, YOUNG = DAWN, DAWN + timedelta(days=9)
-LIMIT = DAWN + timedelta(days=2)
+OLD, YOUNG = START_TIME, START_TIME + timedelta(days=9)
+LIMIT = START_TIME + timedelta(days=2)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def streams(draw) -> Stream:
         if xid == "-":
             continue
         if xid in opened:
-            events.append(Decision(xid, place, DAWN, "", draw(st.booleans())))
+            events.append(Decision(xid, place, START_TIME, "", draw(st.booleans())))
             del opened[xid]
         else:
             opened[xid] = Prepared(xid, place, place, draw(st.sampled_from([(), ("db.t",)])))
@@ -62,7 +62,7 @@ def streams(draw) -> Stream:
             mine = [event for event in events if low <= event.position.offset < high]
             manifests[key] = Manifest(
                 source="shop", epoch=1, identity=IDENTITY, window=window, chunk=None, gtid_first="", gtid_last="",
-                first_time=DAWN, last_time=DAWN, transactions=0, events=0, files=(), schemas={},
+                first_time=START_TIME, last_time=START_TIME, transactions=0, events=0, files=(), schemas={},
                 prepared=tuple(e for e in mine if isinstance(e, Prepared)),
                 xa_decisions=tuple(e for e in mine if isinstance(e, Decision)),
             )  # fmt: skip
@@ -139,7 +139,7 @@ def test_what_all_have_read_goes_when_it_is_old_enough_and_not_before(stream):
 
 
 @given(streams(), st.data())
-def test_windows_behind_the_watermark_of_a_snapshot_that_is_not_merged_stay(stream, data):
+def test_windows_after_the_watermark_of_an_unmerged_snapshot_are_kept(stream, data):
     """A late chunk is merged with them; where its watermark is not known, everything stays."""
     task = SnapshotTask("shop", 1, "s", "db", "t", 3, complete=True)
     merged = data.draw(st.integers(0, 2))

@@ -51,7 +51,7 @@ def schemas(draw, name="d.t"):
     st.dictionaries(NAMES, st.sampled_from([Mask("hash"), Mask("redact"), Mask("truncate", 2)])),
 )
 def test_a_projection_keeps_the_order_and_the_key_or_refuses(schema, left_out, masks):
-    """What is kept stands where it was, a masked column with the type of its mask, and no key is lost or blurred."""
+    """Kept columns keep their order, a masked column has its mask's type, and no key column is lost or made ambiguous."""
     try:
         projection = project(schema, lambda name: name not in left_out, masks.get)
     except ConfigError:
@@ -89,7 +89,7 @@ def test_shortening_shows_no_more_than_it_says(values, most):
 
 @given(st.lists(st.none() | st.sampled_from(["-0", "0", "1.0", "-0.0"]) | st.text(max_size=12), max_size=30))
 def test_a_hash_is_that_of_the_standard_and_follows_from_the_value_alone(values):
-    """Wherever in a row group the value stands; null stays null."""
+    """At any place in a row group; null stays null."""
     hashes = Masker(KEY).apply(pa.array(values, pa.string()), Mask("hash"), TEXT).to_pylist()
     assert hashes == [v if v is None else hmac.new(KEY, v.encode(), hashlib.sha256).hexdigest() for v in values]
 
@@ -113,7 +113,7 @@ def test_a_number_has_one_hash_in_every_type(number):
 
 
 @given(st.datetimes(YEAR_1000))
-def test_a_time_has_one_hash_whatever_its_fraction_holds(moment):
+def test_a_time_has_one_hash_with_any_trailing_zeros(moment):
     """DATETIME and TIMESTAMP, of three digits and of six."""
     moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
     naive, zoned = pa.array([moment], pa.timestamp("us")), pa.array([moment], pa.timestamp("us", tz="UTC"))
@@ -147,12 +147,12 @@ def test_every_lake_table_is_merged_once_with_all_of_its_tables(tables, routes):
     )  # fmt: skip
     merges = lake_merges(config, tables)
     assert len({merge.name for merge in merges}) == len(merges)
-    found = [(share.table, share.target.name) for merge in merges for share in merge.shares]
+    found = [(share.table, share.target.name) for merge in merges for share in merge.routed_tables]
     wanted = {(t, target.name) for t in tables for target in targets_of(config, *t.split("."))}
     assert len(found) == len(set(found))
     assert set(found) == wanted
     for merge in merges:
-        assert {lake_name(config, share.target) for share in merge.shares} == {merge.name}
+        assert {lake_name(config, share.target) for share in merge.routed_tables} == {merge.name}
         assert list(merge.tables) == sorted(merge.tables)
 
 

@@ -26,7 +26,7 @@ STEP = 10
 
 @dataclass
 class Server:
-    """A server as the model has it: transactions by number, in files; what is purged is gone from the files alone.
+    """A model of a server: transactions by number, in files; a purge removes them from the files only.
 
     Args:
         identity: who it is.
@@ -137,7 +137,7 @@ def left_behind(server, decision, cursor, read):
 
 
 @given(cursors(), ACTIONS)
-def test_the_same_server_goes_on_where_the_cursor_stands_unless_that_is_purged(past, later):
+def test_the_same_server_continues_at_the_cursor_unless_its_file_is_purged(past, later):
     """And nothing is left out."""
     server, cursor, read, clock = past
     run(server, later, clock)
@@ -154,7 +154,7 @@ def test_the_same_server_goes_on_where_the_cursor_stands_unless_that_is_purged(p
 
 @given(cursors(), st.booleans(), ACTIONS)
 def test_a_reset_binlog_is_never_read_on_silently(past, data_stays, later):
-    """Whatever stands there now under the same names, and however long it has grown."""
+    """With any content and size of the files that have the same names now."""
     server, cursor, _read, clock = past
     cursor = replace(cursor, file_times=server.cursor(cursor.position.file_number, 0)[0].file_times)
     server.reset(clock + 1, data_stays=data_stays)
@@ -242,7 +242,7 @@ def test_a_binlog_that_is_shorter_younger_or_called_otherwise_is_another_one():
         assert fault in refused.error.message
 
 
-def test_mariadb_is_told_apart_by_server_id_and_domain():
+def test_mariadb_servers_are_distinguished_by_server_id_and_domain():
     """It has no uuid."""
     one = ServerIdentity("mariadb", "", 1, 0)
     cursor = Cursor("shop", DRAIN, 1, 1, one, Position("b.000001", 4), "0-1-7", EPOCH, gtids_known=True)
@@ -255,7 +255,7 @@ def test_mariadb_is_told_apart_by_server_id_and_domain():
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_without_a_time_and_without_gtids_nobody_can_tell_the_place(known):
+def test_without_a_time_and_without_gtids_the_position_is_unknown(known):
     """So it is refused."""
     cursor = Cursor("shop", DRAIN, 1, 1, here(), Position("binlog.000001", 4), gtids_known=known)
     server = Server(here("two"), gtids=True)

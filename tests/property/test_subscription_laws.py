@@ -17,7 +17,7 @@ from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.subscription import Interest
 from cdc_lib.model.window import Window
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import DAWN, IDENTITY, INT, TEXT, BatchWriter, Row, at, table
+from tests.harness.batches import IDENTITY, INT, START_TIME, TEXT, BatchWriter, Row, at, table
 from tests.harness.clocks import SetClock
 from tests.harness.memory_cursors import MemoryCursorStore
 
@@ -88,7 +88,7 @@ class Consuming(RuleBasedStateMachine):
         for _ in range(min(windows, WINDOWS - self.drained)):
             held = self.cursors.load("shop", DRAIN)
             window = Window("shop", 1, held.position, at(held.position.offset + STEP))
-            self.cursors.swap(held, held.acked(window, at=DAWN, event_time=None))
+            self.cursors.swap(held, held.acked(window, at=START_TIME, event_time=None))
             self.drained += 1
 
     @rule(seconds=st.sampled_from([1, 20, 40, 70]))

@@ -1,4 +1,4 @@
-"""However often something runs, the moments that are kept are few, and the newest are among them."""
+"""However often something runs, few points in time are kept, and the newest are among them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.lake.expiry import LakeSnapshot, beside, expirable, thin
+from cdc_lib.lake.expiry import LakeSnapshot, branch_snapshots, expirable, thin
 from cdc_lib.model.thinning import NEWEST, thinned
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -36,8 +36,8 @@ def test_the_newest_stay_and_the_rest_is_bounded_by_hours_and_days(found):
 
 
 @given(moments())
-def test_of_each_day_one_stays_and_of_the_last_day_one_of_each_hour(found):
-    """So whoever looks for a moment finds one that is no further than that."""
+def test_one_of_each_day_and_of_each_hour_of_the_last_day_is_kept(found):
+    """So a kept point is at most that far away."""
     kept = thinned(found, NOW)
     for at in found.values():
         width = timedelta(hours=1) if NOW - at < timedelta(days=1) else timedelta(days=1)
@@ -71,9 +71,9 @@ def lines(draw):
 
 
 @given(lines())
-def test_thinning_takes_nothing_that_the_table_a_branch_or_a_cut_needs(case):
+def test_thinning_keeps_all_that_the_table_a_branch_or_a_cut_needs(case):
     snapshots, current, head, cuts = case
-    wanted = beside(snapshots, current, [head])
+    wanted = branch_snapshots(snapshots, current, [head])
     assert wanted == {1000, 1001, 1002}
     gone = set(thin(snapshots, current, wanted, cuts, NOW))
     assert not gone & ({current} | wanted | cuts)

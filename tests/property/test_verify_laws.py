@@ -1,4 +1,4 @@
-"""A row that merely is on its way is never called wrong, and one that is wrong is called so once nothing moves."""
+"""A row in flight is never reported as wrong, and a wrong row is reported once nothing moves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lib.model.position import Point
-from cdc_lib.verify.checksums import Listed, RangeShare, Sum, of_ranges, suspects, unequal
-from cdc_lib.verify.classify import Look, Seen, Verdict, judge
+from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum, of_ranges, suspects, unequal
+from cdc_lib.verify.classify import Look, RowState, Verdict, judge
 
 NAME = "1"
 END = 40
@@ -24,13 +24,13 @@ def state(history, at):
     changes = [place for place in sorted(history) if place < at]
     if not changes or history[changes[-1]] is None:
         return None
-    return Seen((str(history[changes[-1]]),), 1, Point(1, 1, changes[-1]))
+    return RowState((str(history[changes[-1]]),), 1, Point(1, 1, changes[-1]))
 
 
 def look_at(history, low, read, high, lake_at, damage=lambda row: row):
     """A look whose SELECT sees the row as of ``read``; the lake may be damaged."""
     source, lake = state(history, read), damage(state(history, lake_at))
-    here = {} if source is None else {NAME: Seen(source.cells, source.copies)}
+    here = {} if source is None else {NAME: RowState(source.cells, source.copies)}
     there = {} if lake is None else {NAME: lake}
     return Look(Point(1, 1, low), Point(1, 1, high), Point(1, 1, lake_at), here, there)
 
@@ -45,15 +45,15 @@ def looks(draw):
 
 
 @given(histories, looks())
-def test_a_sound_row_is_wrong_in_no_first_look(history, found):
-    """Whenever it changed, and wherever the lake stood."""
+def test_a_correct_row_is_never_wrong_in_the_first_look(history, found):
+    """For any change and any position of the lake."""
     for one in found:
         assert judge(NAME, look_at(history, *one), None) is not Verdict.WRONG
 
 
 @given(histories, looks())
-def test_a_sound_row_is_wrong_in_two_looks_only_when_it_came_and_went_twice(history, found):
-    """Two times deleted just after a look and inserted again as it was: the one thing that cannot be told."""
+def test_a_correct_row_is_wrong_in_two_looks_only_if_it_was_deleted_and_inserted_twice(history, found):
+    """Both times right after a look, with the same values: the only case that cannot be distinguished."""
     before, look = (look_at(history, *one) for one in found)
     if judge(NAME, look, before) is Verdict.WRONG:
         deletes = [place for place, value in history.items() if value is None]
@@ -64,15 +64,15 @@ def test_a_sound_row_is_wrong_in_two_looks_only_when_it_came_and_went_twice(hist
 damages = st.sampled_from(
     [
         lambda _row: None,
-        lambda row: Seen(("other",), 1, Point(1, 1, 0)) if row is None else Seen(("other",), 1, row.written),
-        lambda row: None if row is None else Seen(row.cells, 2, row.written),
+        lambda row: RowState(("other",), 1, Point(1, 1, 0)) if row is None else RowState(("other",), 1, row.written),
+        lambda row: None if row is None else RowState(row.cells, 2, row.written),
     ]
 )
 
 
 @given(histories, st.integers(2, END), damages)
 def test_a_damaged_row_is_wrong_once_nothing_moves(history, at, damage):
-    """The lake is where the source was read: one look is enough."""
+    """The lake is at the position of the source: one look is enough."""
     look = look_at(history, at, at, at, at, damage)
     same = look.source.get(NAME) is None and look.lake.get(NAME) is None
     assert judge(NAME, look, None) is (Verdict.SAME if same else Verdict.WRONG)
@@ -80,7 +80,7 @@ def test_a_damaged_row_is_wrong_once_nothing_moves(history, at, damage):
 
 @given(histories, damages, st.integers(0, 5))
 def test_a_damaged_row_is_wrong_while_others_change(history, damage, ahead):
-    """The binlog continues for other rows, so that the lake never stands where the source was read."""
+    """Other rows change, so the lake is never at the position of the source."""
     low = END + 1
     before, look = (look_at(history, at, at + 1, at + 2, at + 3 + ahead, damage) for at in (low, low + 20))
     same = look.source.get(NAME) is None and look.lake.get(NAME) is None
@@ -92,26 +92,28 @@ rows = st.dictionaries(st.text("abc", min_size=1, max_size=2), st.integers(0, 2*
 
 
 @given(rows, rows)
-def test_rows_that_differ_are_in_unequal_parts_and_no_part_hides_one(source, lake):
-    """Narrowing by parts finds the rows that comparing all of them finds, but for sums that happen to be the same."""
+def test_different_rows_are_in_unequal_parts(source, lake):
+    """Comparing parts finds the same rows as comparing all rows, except for equal sums by chance."""
 
     def parts(side):
-        found: dict[RangeShare, Sum] = {}
+        found: dict[RangeBucket, Sum] = {}
         for name, hashed in side.items():
-            part = RangeShare(len(name), ord(name[0]) % 2)
+            part = RangeBucket(len(name), ord(name[0]) % 2)
             before = found.get(part, Sum(0, 0))
             found[part] = Sum(before.rows + 1, before.hashes + hashed)
         return found
 
     here, there = parts(source), parts(lake)
-    listed = [[Listed(name, hashed) for name, hashed in side.items()] for side in (source, lake)]
+    listed = [[ListedRow(name, hashed) for name, hashed in side.items()] for side in (source, lake)]
     everything = {name for name in source.keys() | lake.keys() if source.get(name) != lake.get(name)}
     assert set(suspects(*listed)) == everything
     for name in everything:
-        part = RangeShare(len(name), ord(name[0]) % 2)
+        part = RangeBucket(len(name), ord(name[0]) % 2)
         if here.get(part, Sum(0, 0)) != there.get(part, Sum(0, 0)):
             continue
-        sums = [sum(h for n, h in side.items() if RangeShare(len(n), ord(n[0]) % 2) == part) for side in (source, lake)]
+        sums = [
+            sum(h for n, h in side.items() if RangeBucket(len(n), ord(n[0]) % 2) == part) for side in (source, lake)
+        ]
         assert sums[0] == sums[1]  # two changes that cancel each other out
     assert set(unequal(of_ranges(here), of_ranges(there))) <= {len(name) for name in everything}
 

@@ -17,7 +17,7 @@ from cdc_lib.model.table_mode import TableReset
 from tests.harness.histories import histories
 from tests.harness.planned import DictTable
 
-DAWN = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)  # as DuckDB has it
+START_TIME = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)  # as DuckDB has it
 ROW = ("id", "v", "_op", "_epoch", "_binlog", "_offset", "_row", "_gtid", "_valid_from")
 ENDS = ("_valid_to", "_is_current", "_to_epoch", "_to_binlog", "_to_offset", "_to_row", "_to_gtid")
 TYPES = dict.fromkeys((*ROW, *ENDS), "BIGINT")
@@ -90,7 +90,9 @@ class Versions:
         self.engine.execute(f"INSERT INTO lake ({names}) SELECT {names} FROM found WHERE NOT {SAME}")
 
     def _make_anew(self, epochs, cuts, again):
-        self.engine.execute(f"CREATE OR REPLACE TABLE made AS {without_sql('standing', again, ('id', 'v'), quote)}")
+        self.engine.execute(
+            f"CREATE OR REPLACE TABLE made AS {without_sql('standing', again, cuts, ('id', 'v'), quote)}"
+        )
         for epoch in sorted(epochs):
             here = [cut for cut in cuts if cut.reset.epoch == epoch]
             changes = f"(SELECT * FROM changes WHERE _epoch = {epoch}) AS c"
@@ -174,7 +176,7 @@ def _change(draw, state, value, row):
 
 
 def at(seconds):
-    return DAWN + timedelta(seconds=seconds)
+    return START_TIME + timedelta(seconds=seconds)
 
 
 def placed(events, epoch=1, shift=0):
@@ -303,6 +305,39 @@ def test_a_stretch_that_is_made_anew_changes_nothing_and_mends_what_was_damaged_
         if row[3:6] >= since and deed != "none":
             table.damage(row, deed)
     table.merge(changes, cuts, guard=True, again=[stretch])
+    assert table.rows() == before
+
+
+def test_a_range_that_begins_after_a_replayed_change_and_holds_its_truncate_keeps_one_version(engine):
+    """The row ended by the TRUNCATE of the range; without it the replayed change is still known."""
+    table = Versions(engine)
+    create = (1, 1, "c", 1, 1, 10, 0, None, at(0))
+    replayed = (1, 1, "c", 2, 1, 17, 0, None, at(0))
+    truncate = TimeCut(TableReset(2, 1, 27, at(0)))
+    table.merge([create])
+    table.merge([replayed])
+    table.merge([], [truncate])
+    before = table.rows()
+    assert [row[10:13] for row in before] == [(False, 2, 1)]
+    table.merge([replayed], [truncate], guard=True, again=[RewriteRange(Point(2, 1, 17), Point(9, 1, 4))])
+    assert table.rows() == before
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_replayed_truncate_that_ends_no_row_lets_no_change_come_again(engine, split):
+    """The row had ended in the earlier epoch; whether one merge holds the TRUNCATE and the change makes no difference."""
+    table = Versions(engine)
+    end = TimeCut(TableReset(1, 1, 30, at(0)))
+    table.merge([(1, 1, "c", 1, 1, 20, 0, None, at(0))])
+    table.merge([], [end])
+    before = table.rows()
+    replayed = (1, 1, "c", 2, 1, 27, 0, None, at(0))
+    first, last = (TimeCut(TableReset(2, 1, offset, at(0))) for offset in (17, 37))
+    if split:
+        table.merge([], [first])
+        table.merge([replayed], [last])
+    else:
+        table.merge([replayed], [first, last])
     assert table.rows() == before
 
 

@@ -69,8 +69,13 @@ CODES = frozenset(
 WRITERS = {"cdc_lib/doctor/examine.py", "cdc_lib/config/load.py", "cdc_lib/lake/catalog.py"}
 """They put the class of an error that is not of the tree into a message."""
 
-LINES = {"spark_jobs/job.py", "spark_jobs/merging/table_merge.py", "plugins/cdc_airflow/errors.py"}
-"""They print the class of an error into a log."""
+LINES = {
+    "spark_jobs/job.py",
+    "spark_jobs/merging/table_merge.py",
+    "plugins/cdc_airflow/errors.py",
+    "plugins/cdc_airflow/notifications.py",
+}
+"""They show the class of an error in a log or a message."""
 
 
 def classes():

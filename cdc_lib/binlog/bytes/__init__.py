@@ -1,1 +1,1 @@
-"""Bytes and integers: what every kernel of the decoder is made of."""
+"""Bytes and integers: the primitives of all kernels."""

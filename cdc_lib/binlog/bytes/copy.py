@@ -1,4 +1,4 @@
-"""Cells as they are, one after another."""
+"""Copies cells unchanged, one after another."""
 
 from __future__ import annotations
 

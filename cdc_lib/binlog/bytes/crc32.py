@@ -3,7 +3,7 @@
 The server appends the zlib CRC32 (polynomial 0xEDB88320, reflected) of the whole event before it, header included, as four
 bytes, little-endian (MySQL internals manual, "Binlog event checksum"; WL#2540).
 
-Long stretches are folded: 64 bytes a step become one 16-byte remainder with the same CRC, by carry-less products (Gopal and
+Long data is folded: 64 bytes a step become one 16-byte remainder with the same CRC, by carry-less products (Gopal and
 others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009). The rest, and everything on
 a processor without that instruction, goes through tables, eight bytes a step.
 """

@@ -1,4 +1,4 @@
-"""Little- and big-endian integers out of a byte buffer, for the kernels.
+"""Little- and big-endian integers from a byte buffer, for the kernels.
 
 None of these checks a bound: the kernel that calls one has compared the end of what it reads with the end of the event.
 """

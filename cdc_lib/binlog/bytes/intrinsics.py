@@ -1,4 +1,4 @@
-"""Instructions that Python has no word for: unaligned loads, sixteen bytes at once, and products without carries.
+"""CPU instructions without a Python equivalent: unaligned loads, 16-byte vectors, and carry-less products.
 
 Each is one LLVM instruction or two. None checks a bound, and numba's own bounds checking does not see them: the kernel that
 uses one has compared the whole of what it touches with the length of the array.

@@ -1,4 +1,4 @@
-"""Which transcoder reads which character set."""
+"""The registry of transcoders by character set."""
 
 from __future__ import annotations
 
@@ -28,11 +28,16 @@ def transcoder(charset: str) -> Transcoder:
     return gb18030.transcoder() if charset == "gb18030" else japanese.transcoder(charset)
 
 
-def decoded(texts: tuple[bytes, ...], charset: str) -> tuple[str, ...]:
+def decoded(texts: tuple[bytes, ...], charset: str, *, replace: bool = False) -> tuple[str, ...]:
     """Return texts of a character set.
 
+    Args:
+        texts: their bytes.
+        charset: one of :data:`READABLE`.
+        replace: whether what is no text of the set becomes U+FFFD.
+
     Raises:
-        UnicodeError: one of them is no text of it.
+        UnicodeError: one of them is no text of it, and nothing is replaced.
     """
     data = np.frombuffer(b"".join(texts) + b"\0", np.uint8)
     length = np.array([len(text) for text in texts], np.int64)
@@ -41,7 +46,7 @@ def decoded(texts: tuple[bytes, ...], charset: str) -> tuple[str, ...]:
     out = np.zeros(3 * data.shape[0], np.uint8)
     made = transcoder(charset)
     valid = np.zeros(len(texts), np.uint8)
-    bad = made.kernel(data, pos, length, len(texts), offsets, out, valid, 0, False, *made.tables)
+    bad = made.kernel(data, pos, length, len(texts), offsets, out, valid, 0, replace, *made.tables)
     if bad >= 0:
         msg = f"{texts[bad]!r} is no text of the character set {charset}"
         raise UnicodeError(msg)

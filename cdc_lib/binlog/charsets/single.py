@@ -42,7 +42,7 @@ _CODECS = {
 NAMES = frozenset(_CODECS)
 
 _NONE = "\0"
-"""Stands in the differences for a byte without a character."""
+"""Marks a byte without a character in the differences."""
 
 _DIFFERENCES: dict[str, dict[int, str]] = {
     "armscii8": {
@@ -91,7 +91,7 @@ def _table(charset: str) -> npt.NDArray[np.uint8]:
 
 @njit(cache=True, nogil=True)
 def translate(b, pos, length, n, offsets, data, valid, at, replace, table, plain):
-    """Write cells through a table; bytes below ``plain`` stand for themselves."""
+    """Write cells through a table; bytes below ``plain`` are unchanged."""
     o = np.int64(offsets[at])
     for i in range(n):
         size = length[i]

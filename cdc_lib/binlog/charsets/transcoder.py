@@ -1,4 +1,4 @@
-"""What every character set gives: a kernel that writes cells as UTF-8, and the tables that it takes."""
+"""The interface of every character set: a kernel that writes cells as UTF-8, and its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""utf8mb4, utf8mb3 and ascii: copied, and looked at, because a byte that is no UTF-8 must not end up in an Arrow string.
+"""utf8mb4, utf8mb3 and ascii: validated and copied, because invalid UTF-8 must not get into an Arrow string.
 
 Well-formed UTF-8 is that of the Unicode standard, table 3-7: shortest form, no surrogates, up to U+10FFFF. A utf8mb3 column
 is held to the same: a longer character there would be exact too.
@@ -96,7 +96,7 @@ def _well_formed(data, start, end):
 def first_bad(data, offsets, at, n, highest):
     """Index of the first written cell that is not well-formed, or -1; ``highest`` is 0x7F for ASCII, else 0xFF."""
     start, stop = np.int64(offsets[at]), np.int64(offsets[at + n])
-    # Most text is ASCII, which one look over all of it tells.
+    # Most text is ASCII, which one pass over all of it shows.
     if _plain(data, start, stop):
         return -1
     if highest == 0xFF and _well_formed(data, start, stop):

@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from typing import Literal
 
 from cdc_lib.model import lexer
-from cdc_lib.model.lexer import Word
+from cdc_lib.model.lexer import DEFAULT_QUOTING, Quoting, Word
 from cdc_lib.model.table_name import EVERY_TABLE
 
 Effect = Literal[
@@ -64,11 +64,11 @@ class Meaning:
         return replace(self, tables=tuple(map(_lower, self.tables)), renamed=renamed)
 
 
-def bare(statement: str) -> str:
+def bare(statement: str, quoting: Quoting = DEFAULT_QUOTING) -> str:
     """Return the statement after MariaDB's ``SET STATEMENT variable = value, ... FOR``, which is logged with it."""
     keys: list[str] = []
     start = depth = 0
-    for token in lexer.tokens(statement):
+    for token in lexer.tokens(statement, quoting):
         if token.lastgroup in ("space", "comment", "mark"):
             continue
         key = token[0].upper() if token.lastgroup in ("word", "sign") else ""
@@ -82,14 +82,15 @@ def bare(statement: str) -> str:
     return statement[start:].lstrip() if start else statement
 
 
-def meaning(statement: str, database: str) -> Meaning:
+def meaning(statement: str, database: str, quoting: Quoting = DEFAULT_QUOTING) -> Meaning:
     """Return what a statement means.
 
     Args:
         statement: its text.
         database: its default database, for names without one.
+        quoting: of its session.
     """
-    words = lexer.words(statement)
+    words = lexer.words(statement, quoting)
     front = list(islice(words, _FRONT))
     keys = [word.key for word in front]
     head = keys[0] if keys else ""

@@ -1,8 +1,9 @@
-"""Which tables a statement writes that changed rows itself, instead of by row events.
+"""Which tables a statement-based change writes.
 
-Such statements are the daily bread of heartbeats and checksum tools, which switch their sessions to STATEMENT; in tables that
-nobody captures they do no harm. Here only what is plain is named: what is out of the ordinary, or calls a function that
-is none of the server's own (it may write any table), has no answer. No library reads the words: one that takes ``UPDATE LOW_PRIORITY t`` for a table LOW_PRIORITY with the alias t would hide what is written.
+Heartbeat and checksum tools switch their sessions to STATEMENT; changes of tables that are not captured do no harm. Only plain
+statements are understood: for an unusual one, or one that calls a stored function (which may write any table), the result
+is None. No SQL library is used: one that reads ``UPDATE LOW_PRIORITY t`` as a table LOW_PRIORITY with the alias t would
+hide the table that is written.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 from cdc_lib.model import lexer
-from cdc_lib.model.lexer import Word
+from cdc_lib.model.lexer import DEFAULT_QUOTING, Quoting, Word
 
 Table = tuple[str, str]
 
 _MODIFIERS = {"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE"}
-_BEHIND_NAME = {"SET", "WHERE", "ORDER", "LIMIT", "RETURNING"}
+_AFTER_NAME = {"SET", "WHERE", "ORDER", "LIMIT", "RETURNING"}
 _NAMES = (
     # Words of the grammar that a bracket may follow.
     "VALUES VALUE IN ON AND OR NOT XOR AS USING SELECT FROM WHERE HAVING BY SET WHEN THEN ELSE CASE ANY ALL SOME EXISTS "
@@ -38,14 +39,15 @@ _NAMES = (
 _HARMLESS = frozenset(_NAMES.split())
 
 
-def written_tables(statement: str, database: str) -> tuple[Table, ...] | None:
+def written_tables(statement: str, database: str, quoting: Quoting = DEFAULT_QUOTING) -> tuple[Table, ...] | None:
     """Return the tables that a statement writes, or None when they cannot be named for sure.
 
     Args:
         statement: its text.
         database: its default database, for names without one.
+        quoting: of its session.
     """
-    words = list(lexer.words(statement))
+    words = list(lexer.words(statement, quoting))
     while words and words[-1].key == ";":
         words.pop()
     if not words or any(word.key == ";" for word in words):
@@ -92,12 +94,12 @@ def _alone(found: _Found | None, words: list[Word]) -> _Found | None:
     if found is None:
         return None
     size = found[1][0]
-    behind = [word.key for word in words[size : size + 3]]
-    if behind[:1] == ["AS"]:
-        behind = behind[2:]
-    elif behind and behind[0] not in _BEHIND_NAME and behind[0] not in (",", "USING", "JOIN", "."):
-        behind = behind[1:]
-    return found if not behind or behind[0] in _BEHIND_NAME else None
+    following = [word.key for word in words[size : size + 3]]
+    if following[:1] == ["AS"]:
+        following = following[2:]
+    elif following and following[0] not in _AFTER_NAME and following[0] not in (",", "USING", "JOIN", "."):
+        following = following[1:]
+    return found if not following or following[0] in _AFTER_NAME else None
 
 
 def _calls_nothing(words: list[Word], name: tuple[int, list[Word]]) -> bool:

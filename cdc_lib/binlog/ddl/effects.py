@@ -31,14 +31,14 @@ def _as_it_is(_database: str, _table: str, _column: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How statements name tables, and what is to be known of tables that they name.
+    """How statements name tables, and properties of these tables.
 
     Args:
-        fold: names are the same in lower and upper case.
-        swaps: a RENAME with the names of an online schema change tool puts the table's own rows back.
-        kept: how the lake keeps a table; asked for only where a statement does not tell what rows got.
-        shaped: whether columns of a table are left out or masked, so that no value of a statement on it may be kept.
-        stored: how a column, by its name, is stored: as it is, with which mask, or not at all; None for not at all.
+        fold: names are case-insensitive.
+        swaps: a RENAME with the names of an online schema change tool keeps the table's rows.
+        kept: how the lake keeps a table; called only if a statement does not show the new values of rows.
+        shaped: whether columns of a table are left out or masked, so that no value of its statements may be stored.
+        stored: how a column is stored: its mask, empty without one; None if it is not stored.
         shares: whether a table may share its lake table with others.
         dates_as_text: whether the lake keeps dates as the text that SELECT shows.
     """
@@ -64,8 +64,8 @@ def table_statements(
         naming: how it names them.
     """
     if means.effect == "rename":
-        gone, swapped = former_names(means), swapped_in(means, naming)
-        found = _each("drop", [table for table in followed if table in gone], position)
+        removed, swapped = former_names(means), swapped_in(means, naming)
+        found = _each("drop", [table for table in followed if table in removed], position)
         return found + _each("swap", [table for table in followed if table in swapped], position)
     if means.effect == "create":
         kind: TableStatementKind = "create_if_missing" if means.if_missing else "create"
@@ -80,14 +80,14 @@ def _each(kind: TableStatementKind, tables: Collection[Name], position: Position
 
 
 def taken_over(means: Meaning, naming: Naming) -> dict[Name, Name]:
-    """Return the tables that hold the rows of another one after a RENAME, and of which."""
+    """Return the tables that have the rows of another table after a RENAME, with that table."""
     swapped = swapped_in(means, naming)
     found = {table: rows for table, rows in _moved(means).items() if rows is not None and rows != table}
     return {table: rows for table, rows in found.items() if table not in swapped}
 
 
 def swapped_in(means: Meaning, naming: Naming) -> tuple[Name, ...]:
-    """Return the tables whose place another one took that a tool had filled with the same rows, in other columns."""
+    """Return the tables that an online schema change tool replaced by a copy with the same rows and other columns."""
     moved = _moved(means) if naming.swaps else {}
     went = {rows: table for table, rows in moved.items() if rows is not None}
     return tuple(
@@ -100,7 +100,7 @@ def swapped_in(means: Meaning, naming: Naming) -> tuple[Name, ...]:
 
 
 def former_names(means: Meaning) -> tuple[Name, ...]:
-    """Return the tables that were there before a RENAME and are gone after it."""
+    """Return the tables that exist before a RENAME and not after it."""
     # A name that is a target first had no table before.
     first = {table: i for i, pair in reversed(list(enumerate(means.renamed))) for table in pair}
     return tuple(

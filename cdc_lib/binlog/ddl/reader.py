@@ -1,10 +1,10 @@
-"""Reads a stretch of the binlog for its DDL alone: no table is learnt, no row decoded."""
+"""Reads only the DDL of a binlog range: no table maps, no rows."""
 
 from __future__ import annotations
 
 from cdc_lib.binlog.control_events import ControlEvents
 from cdc_lib.binlog.ddl.ddl import meaning
-from cdc_lib.binlog.ddl.statement import Statement, statement_of
+from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.binlog.framing import event_types, packets
 from cdc_lib.binlog.framing.progress import Progress
 from cdc_lib.binlog.reader import WindowReader
@@ -23,16 +23,16 @@ Dated = tuple[Position, Statement]
 
 
 def read_statements(window: Window, stream: BinlogStream, facts: StreamFacts) -> list[Dated]:
-    """Return the DDL of a stretch of the binlog.
+    """Return the DDL of a binlog range.
 
     Args:
-        window: the stretch; it may begin at any event.
-        stream: bytes of the server from there on.
+        window: the range; it may begin at any event.
+        stream: bytes of the server from its start on.
         facts: of the server.
 
     Raises:
-        DecodeError: the bytes do not follow the format, or statements stand in events that are not read.
-        SourceUnavailable: the stream ended before the stretch did.
+        DecodeError: the bytes do not follow the format, or statements are in unsupported events.
+        SourceUnavailable: the stream ended before the range.
     """
     reader = _StatementReader(window, stream, facts)
     reader.run()
@@ -41,7 +41,7 @@ def read_statements(window: Window, stream: BinlogStream, facts: StreamFacts) ->
 
 class _StatementReader(WindowReader):
     def __init__(self, window: Window, stream: BinlogStream, facts: StreamFacts) -> None:
-        super().__init__(window, stream, facts, CapturedTables(lambda *_: False), WindowSinks(_Nowhere(), _Nowhere()))
+        super().__init__(window, stream, facts, CapturedTables(lambda *_: False), WindowSinks(_NoSink(), _NoSink()))
         self.found: list[Dated] = []
         self._rare = _ControlStatements(self._progress, self._tables, self._xa, facts, self.found)
         for kinds in (self._kinds, self._inner_kinds):
@@ -63,9 +63,9 @@ _LOOKED_AT = (
 )
 
 
-class _Nowhere:
+class _NoSink:
     def write(self, key: str, schema: TableSchema, rows: object, renames: int = 0) -> None:
-        """Take nothing: no table is wanted."""
+        """Fail: no table is captured."""
         raise AssertionError((key, schema, rows, renames))
 
 
@@ -78,11 +78,10 @@ class _ControlStatements(ControlEvents):
         super().__init__(progress, tables, xa, facts)
         self._found = found
 
-    def _query(self, body: bytes, text: bytes) -> None:
-        statement = statement_of(body, text, self._facts.charsets)
-        means = meaning(statement.text, statement.database)
+    def _query(self, statement: Statement) -> None:
+        means = meaning(statement.text, statement.database, statement.quotings[0])
         if means.tables:
             self._found.append((self._progress.position, statement))
-        # XA PREPARE is passed over, so that a group which ends in it is taken to end before.
+        # XA PREPARE is ignored, so a group that ends in it counts as ended before.
         if means.effect == "xa" or self._ends_transaction(means.effect, opens=means.opens_transaction):
             packets.end_transaction(self._progress.state)

@@ -1,4 +1,4 @@
-"""A statement of the binlog with what decides about its meaning.
+"""A statement of the binlog with the session settings that affect its meaning.
 
 QUERY: thread 4, seconds 4, schema length 1, error 2, status length 2, status, schema, a zero byte, the statement. The status
 is a row of variables, a code of one byte each (MySQL ``libs/mysql/binlog/event/statement_events.h``, Query_event; MariaDB
@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cdc_lib.binlog.ddl.statement_text import text_of
+from cdc_lib.model.lexer import QUOTINGS, Quoting
+
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
 """Lengths of flags, SQL mode, auto-increment, character sets, month names, database collation, tables, data written."""
 _SQL_MODE, _CHARSET, _TIME_ZONE, _CATALOG, _DATABASE, _COLLATIONS = 1, 4, 5, 6, 8, 131
-_PYTHON = {"latin1": "cp1252", "utf8": "utf-8", "utf8mb3": "utf-8", "utf8mb4": "utf-8", "ascii": "ascii", "gbk": "gbk"}
 
 REAL_AS_FLOAT, ANSI_QUOTES, ORACLE, NO_BACKSLASH_ESCAPES = 1, 4, 512, 1 << 20
 """Bits of the SQL mode that change what a statement says."""
@@ -25,12 +27,13 @@ class Statement:
     """A statement.
 
     Args:
-        text: as it was typed.
+        text: as it was typed; U+FFFD stands for what is not known.
         database: its default database.
         sql_mode: bits of the session's SQL mode.
         server_charset: the server's default character set, for databases that name none; empty when it is not told.
         exact: whether every character of the text is known.
         database_charset: default of the database, where the session saw another one than the server; else empty.
+        mode_known: whether the SQL mode is also that in which the text was read; not where the statement itself sets another.
     """
 
     text: str
@@ -39,15 +42,24 @@ class Statement:
     server_charset: str = ""
     exact: bool = True
     database_charset: str = ""
+    mode_known: bool = True
+
+    @property
+    def quotings(self) -> tuple[Quoting, ...]:
+        """What quotes may mean in the text: one reading, or all where the SQL mode is not known and makes a difference."""
+        if not self.mode_known and ("\\" in self.text or '"' in self.text):
+            return QUOTINGS
+        return (Quoting(bool(self.sql_mode & ANSI_QUOTES), not self.sql_mode & NO_BACKSLASH_ESCAPES),)
 
 
-def statement_of(body: bytes, raw: bytes, charsets: Mapping[int, str]) -> Statement:
+def statement_of(body: bytes, raw: bytes, charsets: Mapping[int, str], *, with_rows: bool = False) -> Statement:
     """Return the statement of a QUERY event.
 
     Args:
         body: after the event's header and without its checksum; what is after the database does not matter.
         raw: the statement itself.
         charsets: character set name of each collation number of the server.
+        with_rows: whether it is in one transaction with rows.
     """
     length = int.from_bytes(body[11:13], "little")
     status = _variables(body[13 : 13 + length])
@@ -55,11 +67,7 @@ def statement_of(body: bytes, raw: bytes, charsets: Mapping[int, str]) -> Statem
     database = body[at : at + body[8]].decode("utf-8", "replace")
     numbers = status.get(_CHARSET, b"")
     client, server = (charsets.get(int.from_bytes(numbers[i : i + 2], "little"), "") for i in (0, 4))
-    codec = _PYTHON.get(client, "utf-8")
-    try:
-        text, exact = raw.decode(codec), client in _PYTHON or raw.isascii()
-    except UnicodeDecodeError:
-        text, exact = raw.decode("utf-8", "replace"), False
+    text, exact = text_of(raw, client, with_rows=with_rows)
     sql_mode = int.from_bytes(status.get(_SQL_MODE, b""), "little")
     own = charsets.get(int.from_bytes(status[_DATABASE], "little"), "") if _DATABASE in status else ""
     return Statement(text, database, sql_mode, server, exact, own)

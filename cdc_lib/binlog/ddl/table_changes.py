@@ -1,4 +1,4 @@
-"""What the statements of a stream do to captured tables, and which of them ask for reading a table again."""
+"""The effects of statements on captured tables, and which statements need a new snapshot of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
 
-_TOLD = 120
+_SHOWN = 120
 """Characters of a statement that an error shows."""
 
 
@@ -31,12 +31,12 @@ def _unknown(_database: str, _table: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """Tells what a statement does.
+    """Determines the effect of a statement on captured tables.
 
     Args:
         naming: how statements name tables.
         mariadb: whether the server is MariaDB.
-        captured: whether a table is.
+        captured: whether a table is captured.
         known: a table as its last rows in the window have it.
     """
 
@@ -58,15 +58,17 @@ class TableChanges:
             place: context of an error there.
 
         Raises:
-            TableReplaced: a table has rows, or values, that the binlog does not hold.
-            UnknownEvent: so it has, and no snapshot can bring them.
+            TableReplaced: a table has rows or values that are not in the binlog.
+            UnknownEvent: the same, and no snapshot can read them.
         """
         if means.effect == "lossy":
             self._refuse_lost(followed, statement, place)
             return ()
         if found := {table: rows for table, rows in taken_over(means, self.naming).items() if table in followed}:
-            told = ", ".join(f"{TableName(*table)} has the rows of {TableName(*rows)}" for table, rows in found.items())
-            raise _replaced(f"a RENAME put another table's rows into a captured table: {told}", found, place)
+            shown = ", ".join(
+                f"{TableName(*table)} has the rows of {TableName(*rows)}" for table, rows in found.items()
+            )
+            raise _replaced(f"a RENAME put another table's rows into a captured table: {shown}", found, place)
         statements = table_statements(means, followed, position, self.naming)
         shadowed = tuple(self._shadowed(means))
         if means.effect == "create":
@@ -84,8 +86,8 @@ class TableChanges:
             TableReplaced: it has.
         """
         if keyed := [table for table in followed if means.rekeys and self.naming.kept(*table) == "rows"]:
-            told = concealed(statement.text)[:_TOLD]
-            raise _replaced(f"a statement gave a captured table another primary key: {told!r}", keyed, place)
+            shown = concealed(statement.text, statement.quotings)[:_SHOWN]
+            raise _replaced(f"a statement gave a captured table another primary key: {shown!r}", keyed, place)
 
     def _of_columns(
         self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, place: Place
@@ -98,9 +100,9 @@ class TableChanges:
                 renamed = tuple(self._renamed(table, statement, position, place) for table in followed)
             added = self._added(statement, followed)
         except CannotFollow as why:
-            if keyed := [table for table in followed if self._is_read_anew(table, loses=renamed is None)]:
-                told = concealed(statement.text)[:_TOLD]
-                message = f"a statement changed values in rows that it does not show ({why}): {told!r}"
+            if keyed := [table for table in followed if self._needs_snapshot(table, loses=renamed is None)]:
+                shown = concealed(statement.text, statement.quotings)[:_SHOWN]
+                message = f"a statement changed values in rows that it does not show ({why}): {shown!r}"
                 raise _replaced(message, keyed, place) from why
             added = ()
         filled = [TableStatement("fill", TableName(*table), position, added) for table in followed if added]
@@ -115,8 +117,8 @@ class TableChanges:
         for table in followed:
             column = self._respelled(statement, table)
             if column and self.naming.kept(*table) == "rows":
-                told = concealed(statement.text)[:_TOLD]
-                message = f"a statement may have changed the values of column {column} in rows that it does not show: {told!r}"
+                shown = concealed(statement.text, statement.quotings)[:_SHOWN]
+                message = f"a statement may have changed the values of column {column} in rows that it does not show: {shown!r}"
                 raise _replaced(message, [table], place)
 
     def _respelled(self, statement: Statement, table: Name) -> str:
@@ -173,17 +175,17 @@ class TableChanges:
             UnknownEvent: no snapshot can replace the rows of these.
         """
         kept = {table: self.naming.kept(*table) for table in followed}
-        told = concealed(statement.text)[:_TOLD]
+        shown = concealed(statement.text, statement.quotings)[:_SHOWN]
         if fixed := [TableName(*table) for table, how in kept.items() if how == "fixed"]:
             raise UnknownEvent(
-                f"a statement whose effect on rows the binlog does not show: {told!r}",
+                f"a statement whose effect on rows the binlog does not show: {shown!r}",
                 hint="No snapshot can replace the rows of this table in the lake. Rewind the "
                 "cursor after the statement.",
                 **place,
                 table=", ".join(fixed),
             )
         if kept:
-            raise _replaced(f"a statement removed or added rows that it does not list: {told!r}", list(kept), place)
+            raise _replaced(f"a statement removed or added rows that it does not list: {shown!r}", list(kept), place)
 
     def _shadowed(self, means: Meaning) -> Iterator[TableName]:
         """Yield the captured tables of which a statement makes or changes the shadow."""
@@ -191,7 +193,7 @@ class TableChanges:
             if name != EVERY_TABLE:
                 yield from (TableName(database, base) for base in bases(name) if self.captured(database, base))
 
-    def _is_read_anew(self, table: Name, *, loses: bool) -> bool:
+    def _needs_snapshot(self, table: Name, *, loses: bool) -> bool:
         """Whether a table must be read; where that cannot be, a column that is added stays null in older rows."""
         kept = self.naming.kept(*table)
         return kept == "rows" or loses

@@ -1,1 +1,1 @@
-"""From packets to events and transactions; which of them count is decided here, before any row is read."""
+"""Packets to events and transactions, before any row is decoded."""

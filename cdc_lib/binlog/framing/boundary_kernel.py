@@ -1,11 +1,11 @@
-"""Walks through binlog files for transaction boundaries alone: headers, and the bodies of GTID events.
+"""Scans binlog files for transaction boundaries only: event headers, and the bodies of GTID events.
 
 Every transaction begins with a GTID event (ANONYMOUS_GTID without GTIDs) since MySQL 5.6.5 and MariaDB 10.0: its start is a
-boundary. What is longer than what is looked at is stepped over without being gathered.
+boundary. The rest of each event is skipped without buffering it.
 
-The walk ends at the first transaction that is wanted: committed at a time or later, or not in a set of GTIDs, or lying around
-an offset. A time may be that of one server's clock: transactions that another server committed first have none by it. They are
-earlier only where a transaction of that server comes after them which is.
+The scan ends at the target: the first transaction committed at a time or later, or outside a GTID set, or containing an offset.
+The time may be by one server's clock, which gives no time for transactions of other servers. Those count as earlier only if a
+later transaction of that server is earlier.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from cdc_lib.binlog.framing.packets import HEADER, SID_SIZE, note_gtid
 from cdc_lib.binlog.framing.tagged_gtid import COMMITTED, FIELDS, NUMBER, read_tagged
 
 NEED_MORE, FOUND, ASK, FULL, END_OF_STREAM, SERVER_ERROR, BAD_CHECKSUM, MALFORMED, NO_GTID = range(9)
-"""Why a walk ended."""
+"""Why a scan ended."""
 
 BY_TIME, BY_GTID, BY_OFFSET = range(3)
-"""What is wanted."""
+"""Kinds of targets."""
 
 (
     OFFSET,  # where in the file the next event starts
     CHECKSUM_BYTES,
-    STOP_OFFSET,  # where the walk ends in this file; -1 when it ends in a later one
+    STOP_OFFSET,  # where the scan ends in this file; -1 when it ends in a later one
     WANTED,  # BY_TIME: microseconds since 1970; BY_OFFSET: the offset in the last file, else -1
     MODE,
-    BEGAN,  # where the transaction began that the events belong to now; 0 before the first
+    BEGAN,  # start of the current transaction; 0 before the first
     TIME,  # of that transaction
     LAST_TIME,  # of the transaction before
     MISSING,  # BY_GTID: how many transactions of the set are not seen yet
-    SKIP,  # bytes of the wire to step over
+    SKIP,  # bytes of the wire to skip
     NEEDED,  # bytes that the next event takes on the wire, when it did not fit
     SID_COUNT,
     INSIDE,  # BY_OFFSET: whether it was found inside of the transaction
-    SID,  # of the transaction's GTID, which is noted when the next one begins; -1 without
+    SID,  # of the transaction's GTID, which is recorded when the next one begins; -1 without
     GNO,
     ORIGINAL,  # when the transaction committed, by the clock of the server that committed it first
     ORIGIN,  # the number of that server
     LAST_ORIGINAL,  # of the transaction before
     LAST_ORIGIN,
-    CLOCK,  # BY_TIME: the server whose clock WANTED is of; -1 for any
+    CLOCK,  # BY_TIME: the server by whose clock WANTED is; -1 for any
     ALLOWED,  # BY_TIME: how much later than its statement began a transaction may have committed, microseconds
     EARLIER,  # BY_TIME: whether any transaction is known to be earlier
     FILE,  # number of the file
@@ -53,7 +53,7 @@ BY_TIME, BY_GTID, BY_OFFSET = range(3)
     RUNS,
     SLOTS,
 ) = range(27)
-"""Slots of the state; runs of GTIDs stand after them, as :func:`cdc_lib.binlog.framing.packets.note_gtid` writes them."""
+"""Slots of the state; runs of GTIDs follow, in the layout of :func:`cdc_lib.binlog.framing.packets.note_gtid`."""
 
 MOST_RUNS = 4096
 STATE_SIZE = SLOTS + 3 * MOST_RUNS
@@ -64,10 +64,10 @@ _SECOND = 1_000_000
 
 @njit(cache=True, nogil=True)
 def times_of(b, h, end, fields):
-    """Return when this server committed a transaction and when the first server did, in microseconds, and whether it is known.
+    """Return this server's and the original server's commit time in microseconds, and whether they are known.
 
-    A standby writes both, each by its own clock. Without them there is the header's second, in which a statement of the
-    transaction began: of a long one that is long before it committed. Layout of GTID events: packets.py and tagged_gtid.py.
+    A standby writes both, each by its own clock. Without them there is only the header's second, in which a statement of the
+    transaction began: possibly long before the commit. Layout of GTID events: packets.py and tagged_gtid.py.
     """
     kind = b[h + 4]
     if kind == 42 and fields[COMMITTED] > 0:
@@ -85,7 +85,7 @@ def times_of(b, h, end, fields):
 
 @njit(cache=True, nogil=True)
 def source_of(b, h, end, sid, fields):
-    """Read source and number of a GTID event; 0 for an anonymous one, -1 when it does not follow the format."""
+    """Read source and number of a GTID event; 0 for an anonymous one, -1 if malformed."""
     kind = b[h + 4]
     p = h + HEADER
     for i in range(SID_SIZE):
@@ -139,7 +139,7 @@ def _is_in(row, number, starts, runs):
 
 @njit(cache=True, nogil=True)
 def _outside(kind):
-    """Whether an event type stands between transactions, or begins one."""
+    """Whether an event type is between transactions, or begins one."""
     return (
         kind == 3 or kind == 4 or kind == 15 or kind == 27 or kind == 33 or kind == 34 or kind == 35 or kind == 41
         or kind == 42 or kind == 161 or kind == 162 or kind == 163 or kind == 164
@@ -148,9 +148,9 @@ def _outside(kind):
 
 @njit(cache=True, nogil=True)
 def _is_late(time, original, known, origin, state):
-    """Whether a transaction may have committed at the wanted time or later, as far as it can be asked by that clock.
+    """Whether a transaction may have committed at the target time or later, by that clock.
 
-    By any clock it is the later of both times. A header's second lasts to its end.
+    Without a given clock, the later of both times counts. A header's second counts to its end.
     """
     if state[CLOCK] >= 0 and origin != state[CLOCK]:
         if state[DOUBT_FILE] == 0:
@@ -169,13 +169,13 @@ def _is_late(time, original, known, origin, state):
 
 @njit(cache=True, nogil=True)
 def _is_wanted(number, time, original, known, origin, state, wanted_sids, starts, runs, sid):
-    """Whether the walk ends before this transaction."""
+    """Whether the scan ends before this transaction."""
     if state[MODE] == BY_TIME:
         return _is_late(time, original, known, origin, state)
     if state[MODE] != BY_GTID:
         return False
     if number == 0:
-        # What has no GTID and comes before the last one of the set was read before that.
+        # A transaction without GTID was read if a transaction of the set follows it.
         return state[MISSING] <= 0
     row = _row_of(sid, wanted_sids, wanted_sids.shape[0])
     if row < 0 or not _is_in(row, number, starts, runs):
@@ -186,7 +186,7 @@ def _is_wanted(number, time, original, known, origin, state, wanted_sids, starts
 
 @njit(cache=True, nogil=True)
 def _begin(b, h, end, state, wanted_sids, starts, runs, sids, scratch, fields):
-    """Take the beginning of a transaction; FOUND, FULL, MALFORMED, or NEED_MORE to continue."""
+    """Handle the start of a transaction; FOUND, FULL, MALFORMED, or NEED_MORE to continue."""
     number = source_of(b, h, end, scratch, fields)
     if number < 0:
         return MALFORMED
@@ -223,13 +223,13 @@ def _begin(b, h, end, state, wanted_sids, starts, runs, sids, scratch, fields):
 
 @njit(cache=True, nogil=True)
 def walk(b, begin, fill, state, wanted_sids, starts, runs, sids, crc_tables, scratch, fields):
-    """Walk the packets in ``b[begin:fill]``; framing as in :func:`cdc_lib.binlog.framing.packets.scan`.
+    """Scan the packets in ``b[begin:fill]``; framing as in :func:`cdc_lib.binlog.framing.packets.scan`.
 
     Args:
         b: bytes off the wire.
-        begin: start of a packet, or of what is to be stepped over.
+        begin: start of a packet, or of bytes to skip.
         fill: end of what was received.
-        state: STATE_SIZE numbers, kept from call to call.
+        state: STATE_SIZE numbers, kept between calls.
         wanted_sids: (n, SID_SIZE) sources of the set.
         starts: n + 1 numbers: where the runs of each source start.
         runs: (m, 2) first and last number.

@@ -1,4 +1,4 @@
-"""From a stream of binlog bytes to one transaction boundary, and what the files say of the place."""
+"""Finds one transaction boundary in a binlog stream, with its time and GTIDs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _LASTS = (
     (walk.LAST_ORIGINAL, walk.ORIGINAL),
     (walk.LAST_ORIGIN, walk.ORIGIN),
 )
-"""What is known of the transaction before, and of that at hand."""
+"""State slots of the previous and of the current transaction."""
 SearchTarget = datetime | Commit | GtidSet | Position
-"""The first transaction of a time or later, by any clock or by that of one server; the first one not in a set; the one around a
-position."""
+"""The first transaction at or after a time, by any clock or by one server's; the first one outside a GTID set; the one that
+contains a position."""
 
 LONGEST_STATEMENT = timedelta(hours=1)
-"""How long a statement may run whose transaction has no commit time in the binlog, so that a search by time still finds it."""
+"""Longest statement that a search by time allows for, in a binlog without commit times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,16 @@ class Boundary:
     """A transaction boundary.
 
     Args:
-        position: of it.
-        time: when the transaction before it committed; None when there is none in the files that were read.
-        file_time: when the file of the position was made.
+        position: its position.
+        time: when the transaction before it committed; None if the scan saw none.
+        file_time: when the file of the position was created.
         gtids: those of all transactions before it.
-        found: whether a wanted transaction begins here; else it is where the walk was told to end.
+        found: whether the target transaction begins here; else the scan reached its end.
         last: commit of the transaction before it; None as for ``time``.
-        earlier: of a time: whether any transaction before it is known to be earlier.
-        doubt: of one server's clock: number of the file and offset of the first transaction after all that are known to be
-            earlier, if another server committed it; nobody knows whether it is earlier.
-        unclosed: files that were walked and end without saying so.
+        earlier: for a time: whether any transaction before it is known to be earlier.
+        doubt: for one server's clock: file number and offset of the first transaction after all that are known to be earlier,
+            if another server committed it; it may be earlier or not.
+        unclosed: scanned files without an end event.
     """
 
     position: Position
@@ -70,32 +70,32 @@ class Boundary:
 
 
 class BoundaryScan:
-    """One walk from the beginning of a file.
+    """One scan from the start of a file.
 
     Args:
         source: name of the source, for messages.
         flavor: of the server.
         file: the file that the stream begins with, at its first event.
-        stop: where the walk ends; the end of the binlog when it began.
-        wanted: what is looked for.
+        stop: where the scan ends: the end of the binlog at its start.
+        target: what to find.
         checksum: whether events end in a CRC32 when the stream begins.
     """
 
     def __init__(
-        self, source: str, flavor: Flavor, file: str, stop: Position, wanted: SearchTarget, *, checksum: bool
+        self, source: str, flavor: Flavor, file: str, stop: Position, target: SearchTarget, *, checksum: bool
     ) -> None:
-        """Stand at the file's first event."""
+        """Start at the file's first event."""
         self._source = source
         self._flavor = flavor
         self._stop = stop
-        self._wanted = wanted
+        self._target = target
         self._state = np.zeros(walk.STATE_SIZE, np.int64)
         self._state[[walk.WANTED, walk.SID, walk.CLOCK]] = -1
         self._state[walk.CHECKSUM_BYTES] = 4 if checksum else 0
         self._sids = np.zeros((walk.MOST_SIDS, SID_SIZE), np.uint8)
         self._scratch = np.zeros(SID_SIZE, np.uint8)
         self._fields = np.zeros(FIELDS, np.int64)
-        self._set = _laid_out(wanted if isinstance(wanted, GtidSet) else GtidSet(flavor, {}))
+        self._set = _as_arrays(target if isinstance(target, GtidSet) else GtidSet(flavor, {}))
         self._gtids: GtidSet | None = None
         self._file_time = _EPOCH
         self._file = file
@@ -105,12 +105,12 @@ class BoundaryScan:
         self._enter(file, FIRST_EVENT_OFFSET)
 
     def run(self, stream: BinlogStream) -> Boundary:
-        """Walk to what is wanted, or to the end.
+        """Scan to the target, or to the end.
 
         Raises:
             DecodeError: the bytes do not follow the format.
-            PositionNotFound: the wanted position is not between two events.
-            SourceError: the server refused, or the stream ended before what is wanted and before the end.
+            PositionNotFound: the target position is not between two events.
+            SourceError: the server refused, or the stream ended before the target and before the end.
         """
         rest: Bytes = np.empty(0, np.uint8)
         with Receiver(stream) as receiver:
@@ -131,21 +131,21 @@ class BoundaryScan:
             "the server ended the binlog stream too early", hint="The task can be tried again.", **self._place()
         )
 
-    # --- the walk
+    # --- scanning
 
     def _begin(self) -> None:
         state = self._state
-        if isinstance(self._wanted, datetime):
+        if isinstance(self._target, datetime):
             state[walk.MODE] = walk.BY_TIME
-            state[walk.WANTED] = (self._wanted - _EPOCH) // timedelta(microseconds=1)
+            state[walk.WANTED] = (self._target - _EPOCH) // timedelta(microseconds=1)
             state[walk.ALLOWED] = LONGEST_STATEMENT // timedelta(microseconds=1)
-        elif isinstance(self._wanted, Commit):
+        elif isinstance(self._target, Commit):
             state[walk.MODE] = walk.BY_TIME
-            state[walk.WANTED] = (self._wanted.time - _EPOCH) // timedelta(microseconds=1)
-            state[walk.CLOCK] = self._wanted.server_id
-        elif isinstance(self._wanted, GtidSet):
+            state[walk.WANTED] = (self._target.time - _EPOCH) // timedelta(microseconds=1)
+            state[walk.CLOCK] = self._target.server_id
+        elif isinstance(self._target, GtidSet):
             state[walk.MODE] = walk.BY_GTID
-            state[walk.MISSING] = self._wanted.count
+            state[walk.MISSING] = self._target.count
         else:
             state[walk.MODE] = walk.BY_OFFSET
 
@@ -159,9 +159,9 @@ class BoundaryScan:
         state[walk.FILE] = file_number(file)
         state[walk.OFFSET] = offset
         state[walk.STOP_OFFSET] = -1
-        if isinstance(self._wanted, Position):
-            here = file_number(file) == self._wanted.file_number
-            state[walk.WANTED] = self._wanted.offset if here else -1
+        if isinstance(self._target, Position):
+            here = file_number(file) == self._target.file_number
+            state[walk.WANTED] = self._target.offset if here else -1
         elif file_number(file) == self._stop.file_number:
             state[walk.STOP_OFFSET] = self._stop.offset
 
@@ -188,7 +188,7 @@ class BoundaryScan:
                 raise self._fault(status, data, event, end)
 
     def _take(self, data: Bytes, event: int, end: int) -> Boundary | None:
-        """Act on an event that tells of its file; a boundary when the wanted position was the end of the file before."""
+        """Handle an event about its file; return a boundary if the target position was the end of the previous file."""
         kind = int(data[event + 4])
         length = int.from_bytes(data[event + 9 : event + 13].tobytes(), "little")
         place = int.from_bytes(data[event + 13 : event + 17].tobytes(), "little")
@@ -203,8 +203,8 @@ class BoundaryScan:
             self._format(data[event : event + length].tobytes())
         elif self._gtids is None:
             self._gtids = gtids_before(self._flavor, kind, body)
-            if self._gtids is not None and isinstance(self._wanted, GtidSet):
-                self._state[walk.MISSING] = self._wanted.minus(self._gtids).count
+            if self._gtids is not None and isinstance(self._target, GtidSet):
+                self._state[walk.MISSING] = self._target.minus(self._gtids).count
         if not made_up:
             self._state[walk.OFFSET] += length
         return None
@@ -215,7 +215,7 @@ class BoundaryScan:
             number = Position(file, offset).file_number
         except (ValueError, ConfigError) as error:
             raise DecodeError(f"a ROTATE event does not follow the format: {error}", hint=LOOK_AT_FILE) from error
-        if isinstance(self._wanted, Position) and number > self._wanted.file_number:
+        if isinstance(self._target, Position) and number > self._target.file_number:
             return self._at_end()
         if number > self._stop.file_number:
             return self._found(found=False)
@@ -249,13 +249,13 @@ class BoundaryScan:
         state = self._state
         offset, before = int(state[walk.OFFSET]), not state[walk.BEGAN]
         gtids = self._seen()
-        if isinstance(self._wanted, Position):
-            if offset != self._wanted.offset:
-                raise self._not_there()
+        if isinstance(self._target, Position):
+            if offset != self._target.offset:
+                raise self._not_found()
             if state[walk.INSIDE]:
                 offset, before = int(state[walk.BEGAN]), True
                 if offset == 0:
-                    raise self._not_there()
+                    raise self._not_found()
         if state[walk.SID] >= 0 and not state[walk.INSIDE]:
             source = gtid_sources(self._sids[: state[walk.SID_COUNT]], self._flavor)[int(state[walk.SID])]
             number = int(state[walk.GNO])
@@ -275,11 +275,11 @@ class BoundaryScan:
         )
 
     def _at_end(self) -> Boundary:
-        """Return the end of the stream, or of the file that was to be walked."""
+        """Return the boundary at the end of the stream or of the target's file."""
         state = self._state
-        if isinstance(self._wanted, Position):
-            if state[walk.OFFSET] != self._wanted.offset or file_number(self._file) != self._wanted.file_number:
-                raise self._not_there()
+        if isinstance(self._target, Position):
+            if state[walk.OFFSET] != self._target.offset or file_number(self._file) != self._target.file_number:
+                raise self._not_found()
             return self._found(found=True)
         raise SourceUnavailable(
             "the server has no binlog up to the end that it reported",
@@ -287,9 +287,9 @@ class BoundaryScan:
             **self._place(),
         )
 
-    def _not_there(self) -> PositionNotFound:
+    def _not_found(self) -> PositionNotFound:
         return PositionNotFound(
-            f"{self._wanted} is not the beginning of an event",
+            f"{self._target} is not the beginning of an event",
             hint="Write a position that SHOW BINLOG EVENTS or mysqlbinlog shows, or seek by time: cdc cursor locate.",
             **self._place(),
         )
@@ -320,8 +320,8 @@ def _at(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
-def _laid_out(gtids: GtidSet) -> tuple[Bytes, Numbers, Numbers]:
-    """Return a set as the kernel takes it: sources, where the runs of each start, and runs."""
+def _as_arrays(gtids: GtidSet) -> tuple[Bytes, Numbers, Numbers]:
+    """Return a set as arrays for the kernel: sources, where the runs of each start, and runs."""
     sids = np.zeros((len(gtids.runs), SID_SIZE), np.uint8)
     starts = np.zeros(len(gtids.runs) + 1, np.int64)
     runs: list[Interval] = []

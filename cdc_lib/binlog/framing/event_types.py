@@ -1,4 +1,4 @@
-"""Names and numbers of binlog events, and what the drain does with each.
+"""Names and numbers of binlog event types, and what the drain does with each.
 
 Numbers: MySQL ``libs/mysql/binlog/event/binlog_event.h`` and MariaDB ``sql/log_event.h``.
 """
@@ -44,23 +44,23 @@ ROWS: Final = (*range(23, 26), *range(30, 33), PARTIAL_UPDATE_ROWS, *range(166, 
 compressed ones of MariaDB."""
 
 ARTIFICIAL: Final = 0x20
-"""Header flag of an event that the server made up for the stream: it takes no bytes in the file."""
+"""Header flag of an artificial event: the server made it for the stream, it is not in the file."""
 
 IGNORABLE: Final = 0x80
-"""Header flag of an event that a reader may pass over when it does not know its type."""
+"""Header flag of an event that a reader may ignore if it does not know its type."""
 
 EE_FILENOTFOUND: Final = 29
-"""Of MariaDB. Else ER_MASTER_FATAL_ERROR_READING_BINLOG (1236) is the number of every fault of a dump."""
+"""MariaDB's error for a missing file; all other dump errors are ER_MASTER_FATAL_ERROR_READING_BINLOG (1236)."""
 
 LOOK_AT_FILE: Final = "Check the file at the source: mysqlbinlog reads it?"
 
 PASSED_OVER: Final = (
-    5,  # INTVAR, before a statement that is looked at itself; RAND and USER_VAR too
-    9,  # APPEND_BLOCK, a piece of the file of a LOAD DATA
+    5,  # INTVAR, before a statement that is handled itself; RAND and USER_VAR too
+    9,  # APPEND_BLOCK, a part of the file of a LOAD DATA
     11,  # DELETE_FILE, of a LOAD DATA that failed
     13,  # RAND
     14,  # USER_VAR
-    17,  # BEGIN_LOAD_QUERY, the first piece of the file of a LOAD DATA
+    17,  # BEGIN_LOAD_QUERY, the first part of the file of a LOAD DATA
     HEARTBEAT,
     28,  # IGNORABLE
     29,  # ROWS_QUERY, the statement after the rows
@@ -71,19 +71,19 @@ PASSED_OVER: Final = (
     161,  # MariaDB BINLOG_CHECKPOINT
     163,  # MariaDB GTID_LIST
 )
-"""Types that tell nothing about rows, schemas or transaction boundaries."""
+"""Types without information about rows, schemas or transaction boundaries."""
 
 LOOKED_AT: Final = (QUERY, XID, TABLE_MAP, GTID, ANONYMOUS_GTID, GTID_TAGGED, ANNOTATE_ROWS, MARIADB_GTID, *ROWS)
-"""Types that the kernels understand, and give to Python only when they are out of the ordinary."""
+"""Types that the kernels handle; they pass only unusual ones to Python."""
 
 NEVER_IGNORED: Final = (INCIDENT, START_ENCRYPTION)
-"""Types that stop the window whatever the flags in their header say: what they announce is never harmless."""
+"""Types that stop the window even if flagged as ignorable: they are never harmless."""
 
 _NOT_INSIDE: Final = (
     *(STOP, ROTATE, FORMAT_DESCRIPTION, INCIDENT, HEARTBEAT, HEARTBEAT_V2),
     *(GTID, ANONYMOUS_GTID, GTID_TAGGED, MARIADB_GTID, TRANSACTION_PAYLOAD, 35),
 )
-"""Types that have no place in a compressed transaction."""
+"""Types that are not valid inside a compressed transaction."""
 
 NAMES: Final[dict[int, str]] = {
     1: "START_V3",
@@ -149,7 +149,7 @@ HINTS: Final[dict[int, str]] = {
 
 
 def name(event_type: int) -> str:
-    """Return the event type's name, or its number when it has none here."""
+    """Return the event type's name, or its number if unnamed."""
     return NAMES.get(event_type, f"type {event_type}")
 
 
@@ -159,7 +159,7 @@ def hint(event_type: int) -> str:
 
 
 def actions() -> npt.NDArray[np.uint8]:
-    """Return what the walk does with each of the 256 event types; what is not known is given to Python."""
+    """Return the action for each of the 256 event types; unknown ones are passed to Python."""
     table = np.full(256, ASK, np.uint8)
     table[list(PASSED_OVER)] = PASS
     table[list(LOOKED_AT)] = LOOK
@@ -167,12 +167,12 @@ def actions() -> npt.NDArray[np.uint8]:
 
 
 def actions_inside() -> npt.NDArray[np.uint8]:
-    """Return the same for the events of a compressed transaction."""
+    """Return the actions inside a compressed transaction."""
     table = actions()
     table[list(_NOT_INSIDE)] = REFUSE
     return table
 
 
 def is_no_file(number: int, text: str) -> bool:
-    """Whether a server ended a dump because it cannot find or open a binlog file; it is MariaDB that says so by a number."""
+    """Whether a server ended a dump because it cannot open a binlog file; only MariaDB has an error number for it."""
     return number == EE_FILENOTFOUND or "log file" in text.lower()

@@ -1,4 +1,4 @@
-"""What is at the beginning of a binlog file: when it was made, which GTIDs the files before it have, its first transaction."""
+"""The header of a binlog file: its creation time, the GTIDs of all earlier files, its first transaction."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from cdc_lib.ports import BinlogStream
 
 _HEADER = 19
 _MAKES_NONE = (4, 27, 41)
-"""ROTATE and heartbeats, which the server makes up in front."""
+"""Artificial ROTATE and heartbeats at the start of a stream."""
 _BEGINS = (33, 34, 42, 162)
-"""GTID, ANONYMOUS_GTID, GTID_TAGGED, and that of MariaDB."""
+"""GTID, ANONYMOUS_GTID, GTID_TAGGED, and MariaDB's GTID."""
 _BEFORE = (3, 161, 164)
-"""STOP, BINLOG_CHECKPOINT and START_ENCRYPTION, which tell nothing here."""
+"""STOP, BINLOG_CHECKPOINT and START_ENCRYPTION, which are ignored here."""
 _VERSION = re.compile(rb"(\d+)\.(\d+)\.(\d+)")
 _CREATED = _HEADER + 52
-"""Where a FORMAT_DESCRIPTION says when its server started, after the version of the binlog and that of the server."""
+"""Offset of the server's start time in a FORMAT_DESCRIPTION, after binlog version and server version."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileHeader:
-    """What the first events of a file tell.
+    """The content of a file's first events.
 
     Args:
-        time: of the header of its FORMAT_DESCRIPTION: when it was made, if the server's start made it; else when the statement
-            began whose commit made it, which may be long before, and on a standby by another server's clock.
-        gtids: of the transactions in the files before it; None where the server writes none.
-        at_start: whether a start of the server made it.
-        first: its first transaction; None without any.
+        time: header time of its FORMAT_DESCRIPTION: when the file was created, if by a server start; else when the statement
+            began whose commit rotated the binlog: possibly long before, and on a standby by another server's clock.
+        gtids: of the transactions in all earlier files; None if the server writes none.
+        at_start: whether a server start created it.
+        first: its first transaction; None if it has none.
     """
 
     time: datetime
@@ -56,9 +56,9 @@ class First:
     """The first transaction of a file.
 
     Args:
-        time: when it committed: the later of this server's time and the first server's.
-        known: whether that is so; else it is when a statement of it began.
-        commit: by the clock of the server that committed it first.
+        time: commit time: the later of this server's and the original server's.
+        known: whether the commit time is known; else ``time`` is when a statement of it began.
+        commit: by the clock of the original server.
     """
 
     time: datetime
@@ -67,11 +67,11 @@ class First:
 
 
 def read_file_header(stream: BinlogStream, flavor: Flavor, file: str) -> FileHeader:
-    """Read the head of a file from a stream that begins at its first event.
+    """Read the header of a file from a stream that begins at its first event.
 
     Raises:
-        SourceUnavailable: the server has no such file any more.
-        SourceError: it refuses, or the stream ends.
+        SourceUnavailable: the server no longer has the file.
+        SourceError: the server refuses, or the stream ends.
         DecodeError: the bytes do not follow the format.
     """
     made: bytes | None = None
@@ -89,13 +89,13 @@ def read_file_header(stream: BinlogStream, flavor: Flavor, file: str) -> FileHea
         elif kind in (35, 163) and gtids is None:
             gtids = gtids_before(flavor, kind, event[_HEADER : len(event) - checksum])
         elif kind not in _BEFORE:
-            return _head(made, gtids, _first(event, len(event) - checksum))
+            return _file_header(made, gtids, _first(event, len(event) - checksum))
     if made is None:
         raise SourceUnavailable("the server ended the binlog stream too early", hint="The task can be tried again.")
-    return _head(made, gtids, None)
+    return _file_header(made, gtids, None)
 
 
-def _head(made: bytes, gtids: GtidSet | None, first: First | None) -> FileHeader:
+def _file_header(made: bytes, gtids: GtidSet | None, first: First | None) -> FileHeader:
     return FileHeader(time_of(made), gtids, made[_CREATED : _CREATED + 4] != bytes(4), first)
 
 
@@ -105,7 +105,7 @@ def _first(event: bytes, end: int) -> First:
     fields = np.zeros(FIELDS, np.int64)
     if event[4] in _BEGINS:
         if source_of(data, 0, end, np.zeros(SID_SIZE, np.uint8), fields) < 0:
-            raise _wrong("GTID", ValueError("its numbers lie"))
+            raise _wrong("GTID", ValueError("its numbers are not valid"))
         time, original, known = times_of(data, 0, end, fields)
     else:
         time = original = int.from_bytes(event[:4], "little") * 1_000_000
@@ -119,13 +119,13 @@ def _at(microseconds: int) -> datetime:
 
 
 def checksum_bytes(event: bytes, **place: str | int) -> int:
-    """Return how many bytes of checksum the events after a FORMAT_DESCRIPTION end in; it ends in the algorithm and four itself.
+    """Return the checksum length of the events after a FORMAT_DESCRIPTION, which itself ends in the algorithm and four bytes.
 
-    Servers before MySQL 5.6.1 and MariaDB 5.3 know no checksums: the lengths of post-headers are its last bytes.
+    Servers before MySQL 5.6.1 and MariaDB 5.3 have no checksums: there it ends in the lengths of post-headers.
     Source: MySQL ``libs/mysql/binlog/event/binlog_event.h``, checksum_version_split_mysql.
 
     Raises:
-        DecodeError: the algorithm is not known, or it does not follow the format.
+        DecodeError: the algorithm is unknown, or the event is malformed.
     """
     version = event[_HEADER + 2 : _HEADER + 52].rstrip(b"\0")
     numbers = _VERSION.match(version)
@@ -140,7 +140,7 @@ def checksum_bytes(event: bytes, **place: str | int) -> int:
 
 
 def _events(stream: BinlogStream, file: str) -> Iterator[bytes]:
-    """Yield the events of a stream, as long as they fit into one packet each."""
+    """Yield the events of a stream; each must fit into one packet."""
     data = bytearray()
     buffer = memoryview(bytearray(1 << 16))
     while True:
@@ -171,7 +171,7 @@ def _refused(payload: bytes, file: str) -> SourceError:
 
 
 def time_of(event: bytes) -> datetime:
-    """Return when an event was made, by its header; of a FORMAT_DESCRIPTION: when its file was."""
+    """Return an event's header time; for a FORMAT_DESCRIPTION, the creation time of its file."""
     return datetime.fromtimestamp(int.from_bytes(event[:4], "little"), UTC)
 
 
@@ -199,9 +199,9 @@ def previous_gtids(body: bytes) -> GtidSet:
             (runs,) = struct.unpack_from("<Q", body, at)
             at += 8
             for _ in range(runs):
-                first, behind = struct.unpack_from("<qq", body, at)
+                first, end = struct.unpack_from("<qq", body, at)
                 at += 16
-                found.append((source, _run(first, behind - 1)))
+                found.append((source, _run(first, end - 1)))
     except (ValueError, IndexError, struct.error) as error:
         raise _wrong("PREVIOUS_GTIDS", error) from error
     return GtidSet.of("mysql", found)
@@ -225,7 +225,7 @@ def gtid_list(body: bytes) -> GtidSet:
 
 
 def gtids_before(flavor: Flavor, kind: int, body: bytes) -> GtidSet | None:
-    """Return the GTIDs that the files before have, if an event of this type tells them."""
+    """Return the GTIDs of all earlier files if the event has them, else None."""
     if flavor == "mysql" and kind == 35:
         return previous_gtids(body)
     return gtid_list(body) if flavor == "mariadb" and kind == 163 else None
@@ -233,7 +233,7 @@ def gtids_before(flavor: Flavor, kind: int, body: bytes) -> GtidSet | None:
 
 def _run(first: int, last: int) -> Interval:
     if not 1 <= first <= last:
-        msg = f"{first} to {last} are no numbers of GTIDs"
+        msg = f"{first} to {last} is not a range of GTID numbers"
         raise ValueError(msg)
     return first, last
 

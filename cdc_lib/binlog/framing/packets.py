@@ -1,12 +1,12 @@
-"""From the bytes on the wire to a list of row events, without a Python object per event.
+"""Scans the bytes on the wire for row events, without a Python object per event.
 
 A packet is three bytes of length, one of sequence and the payload; in a binlog stream the payload is a status byte (0) and
-one event. An event of 2**24 - 2 bytes or more goes over several packets (MySQL internals, "Sending more than 16Mb"); its
-pieces are moved together in place. An event has a header of 19 bytes: time 4, type 1, server id 4, length 4, end position
+one event. An event of 2**24 - 2 bytes or more spans several packets (MySQL internals, "Sending more than 16Mb"); its
+parts are joined in place. An event has a header of 19 bytes: time 4, type 1, server id 4, length 4, end position
 4, flags 2.
 
-Whatever is not one of the frequent events ends the scan with RARE: Python looks at it and scans on after it. What is done
-with one event (:func:`take`) is shared with the walk through compressed transactions (payload_events.py).
+Any other than the frequent events ends the scan with RARE: Python handles it and continues the scan after it. The handling of
+one event (:func:`take`) is shared with the scan of compressed transactions (payload_events.py).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ NEED_MORE, RARE, RECORDS_FULL, END_OF_STREAM, SERVER_ERROR, BAD_CHECKSUM, MALFOR
 """Why a scan ended."""
 
 TAKEN, RECORDED = -1, -2
-"""What else became of one event."""
+"""Other results of one event."""
 
 PASS, LOOK, ASK, REFUSE = range(4)
-"""What to do with an event type: nothing, look at it here, give it to Python, stop: it has no place here."""
+"""What to do with an event type: ignore it, handle it here, pass it to Python, stop because it is not valid here."""
 
 (
     OFFSET,  # where in the binlog file the next event starts
@@ -47,34 +47,34 @@ PASS, LOOK, ASK, REFUSE = range(4)
     FIRST_GNO,
     LAST_SID,
     LAST_GNO,
-    XA,  # where the XA transaction began whose rows come now; 0 outside of one
+    XA,  # start of the current XA transaction; 0 outside of one
     GROUP,  # where the current transaction began
-    ANNOUNCED,  # MariaDB: 1 when the statement of the group is an ALTER that only begins, or failed
-    STATEMENT,  # what is known of the statement whose rows come now
+    ANNOUNCED,  # MariaDB: 1 when the statement of the group is an ALTER that only starts, or failed
+    STATEMENT,  # what is known of the current statement
     ORIGIN,  # number of the server that committed the current transaction first
     ORIGINAL,  # when, by its clock
     LAST_ORIGIN,
     LAST_ORIGINAL,
-    RUNS,  # runs of GTIDs noted after the other slots
+    RUNS,  # runs of GTIDs recorded after the other slots
     SLOTS,
 ) = range(29)
-"""Slots of the state that goes from scan to scan; :data:`MOST_RUNS` runs of three numbers stand after them."""
+"""Slots of the state that is kept between scans; :data:`MOST_RUNS` runs of three numbers follow."""
 
 MOST_RUNS = 256
 STATE_SIZE = SLOTS + 3 * MOST_RUNS
 _RUNS_LOOKED_AT = 8
-"""Newest runs that a GTID may continue: as many sources may take turns without a run for each transaction."""
+"""How many of the newest runs a GTID may extend: so many sources may alternate without a run for each transaction."""
 
-TOLD, UNTOLD, ANNOTATED, ONE_TABLE = range(4)
-"""What is known of a statement: its after images have all that it changed; MariaDB, and nobody knows; MariaDB's ANNOTATE_ROWS shows
-an UPDATE or an INSERT, before its first table map and after it.
+COMPLETE, INCOMPLETE, ANNOTATED, ONE_TABLE = range(4)
+"""What is known of a statement: its after images have all changed columns; unknown (MariaDB); MariaDB's ANNOTATE_ROWS shows an
+UPDATE or an INSERT, before and after its first table map.
 
-MariaDB may make an update of a REPLACE. With less than full images the after image has what the statement named, and not the
-other columns, which got their defaults (seen with 11.4: its own replicas differ then).
+MariaDB may log a REPLACE as an update. Without full images the after image has only the columns that the statement named, not
+the others, which got their defaults (seen with 11.4: its own replicas differ then).
 """
 
 BODY, END, TYPE, SLOT, START, TIME, TXN, SOURCE, FILE, ROW, PACKED, BEGAN, HIDES, RECORD_SIZE = range(14)
-"""Fields of a record: one row event of a wanted table.
+"""Fields of a record: one row event of a captured table.
 
 START, ROW: offset of the event in the file, and number of its first row there: 0, or inside a compressed transaction the
 event's offset in the payload, which leaves room for all of its rows. PACKED: 1 when the rows are compressed (MariaDB). BEGAN: the
@@ -85,7 +85,7 @@ HEADER = 19
 SID_SIZE = 49
 """Bytes of a GTID source: 16 of the UUID, the length of the tag, the tag. MariaDB: domain 4, server id 4."""
 FIRST_SIDS = 64
-"""Room for GTID sources at the beginning; it grows."""
+"""Initial capacity for GTID sources; it grows."""
 UNWANTED = -2
 UNKNOWN = -1
 LONGEST_EVENT = 0x7F000000
@@ -97,7 +97,7 @@ _ASSIGNING = tuple(int.from_bytes(word, "big") for word in (b"UPDATE", b"INSERT"
 
 @njit(cache=True, nogil=True)
 def slot_of(ids, slots, table_id):
-    """Look a table id up in an open-addressed table; UNKNOWN when it is not there."""
+    """Look up a table id in an open-addressed hash table; UNKNOWN if absent."""
     mask = ids.shape[0] - 1
     i = (table_id * 0x9E3779B1) & mask
     while ids[i] != -1:
@@ -109,7 +109,7 @@ def slot_of(ids, slots, table_id):
 
 @njit(cache=True, nogil=True)
 def _join_packets(b, p, wire):
-    """Move the pieces of a long event together after its first packet header; False when one leaves the event."""
+    """Join the parts of a long event after its first packet header; False if one exceeds the event."""
     source = p + 4 + _MAX_PAYLOAD
     target = source
     stop = p + wire
@@ -137,7 +137,7 @@ def _same_sid(sids, row, key):
 
 @njit(cache=True, nogil=True)
 def _is_untagged(sids, row, b, p):
-    """Whether a row of GTID sources is the UUID at ``p`` without a tag: mostly the source is that of the transaction before."""
+    """Whether a row of GTID sources is the untagged UUID at ``p``: mostly the source is that of the previous transaction."""
     if row < 0 or sids[row, 16] != 0:
         return False
     for i in range(16):  # noqa: SIM110 - as above
@@ -148,7 +148,7 @@ def _is_untagged(sids, row, b, p):
 
 @njit(cache=True, nogil=True)
 def _take_sid(key, sids, state):
-    """Set SID to the row of a GTID source, added when new; SIDS_FULL when there is no room for it."""
+    """Set SID to the row of a GTID source, added if new; SIDS_FULL if there is no room."""
     n = state[SID_COUNT]
     for row in range(n):
         if _same_sid(sids, row, key):
@@ -165,9 +165,9 @@ def _take_sid(key, sids, state):
 
 @njit(cache=True, nogil=True)
 def note_gtid(state, base, sid, number):
-    """Note a GTID in the runs whose count is at ``state[base]``: source, first and last number of each after it.
+    """Record a GTID in the runs whose count is at ``state[base]``, followed by source, first and last number of each.
 
-    Returns False when there is no room; nothing is noted then.
+    Returns False if there is no room; nothing is recorded then.
     """
     n = state[base]
     for i in range(n - 1, max(n - 1 - _RUNS_LOOKED_AT, -1), -1):
@@ -187,7 +187,7 @@ def note_gtid(state, base, sid, number):
 
 @njit(cache=True, nogil=True)
 def _note(state):
-    """Note the GTID that a transaction begins with; SIDS_FULL when there is no room, and the event comes again."""
+    """Record the GTID of a new transaction; SIDS_FULL if there is no room, then the event is scanned again."""
     if state[GNO] <= 0:
         return MALFORMED
     if note_gtid(state, RUNS, state[SID], state[GNO]):
@@ -197,7 +197,7 @@ def _note(state):
 
 @njit(cache=True, nogil=True)
 def _take_gtid(key, sids, state):
-    """Set SID to the row of a GTID source, and note the GTID."""
+    """Set SID to the row of a GTID source, and record the GTID."""
     status = _take_sid(key, sids, state)
     if status != TAKEN:
         return status
@@ -206,18 +206,18 @@ def _take_gtid(key, sids, state):
 
 @njit(cache=True, nogil=True)
 def _open(state):
-    """Begin a transaction at the event at hand."""
+    """Begin a transaction at the current event."""
     state[IN_TRANSACTION] = 1
     state[STANDALONE] = 0
     state[XA] = 0
     state[ANNOUNCED] = 0
-    state[STATEMENT] = TOLD
+    state[STATEMENT] = COMPLETE
     state[GROUP] = state[OFFSET]
 
 
 @njit(cache=True, nogil=True)
 def _dated(b, h, state):
-    """Take origin and time of a transaction from the header of its first event; time is when a statement of it began."""
+    """Set origin and time of a transaction from the header of its first event: the time when a statement of it began."""
     state[COMMIT_TIME] = state[ORIGINAL] = u32(b, h) * 1_000_000
     state[ORIGIN] = u32(b, h + 5)
 
@@ -281,7 +281,7 @@ def _begin_mariadb(b, h, end, sids, state, scratch):
     if p + 13 > end:
         return MALFORMED
     _open(state)
-    state[STATEMENT] = UNTOLD
+    state[STATEMENT] = INCOMPLETE
     flags = b[p + 12]
     state[STANDALONE] = flags & 1
     state[XA] = state[OFFSET] if flags & 0x40 else 0
@@ -300,7 +300,7 @@ def _begin_mariadb(b, h, end, sids, state, scratch):
 
 @njit(cache=True, nogil=True)
 def _end(state):
-    """Close the transaction: what follows starts on a boundary."""
+    """End the transaction: the next event starts on a boundary."""
     state[IN_TRANSACTION] = 0
     state[STANDALONE] = 0
     state[XA] = 0
@@ -323,7 +323,7 @@ end_transaction = _end
 
 @njit(cache=True, nogil=True)
 def _plain_query(b, h, end):
-    """1 for BEGIN, 2 for COMMIT, 0 for any other statement, -1 when the lengths lie.
+    """1 for BEGIN, 2 for COMMIT, 0 for any other statement, -1 if malformed.
 
     QUERY: thread 4, seconds 4, schema length 1, error 2, status length 2, status, schema, a zero byte, the statement.
     """
@@ -351,7 +351,7 @@ def _plain_query(b, h, end):
 
 @njit(cache=True, nogil=True, inline="always")
 def take(b, h, end, row, state, ids, slots, kinds, sids, records, n, scratch):
-    """Act on one event.
+    """Handle one event.
 
     Args:
         b: bytes, the event's header at ``h``.
@@ -368,7 +368,7 @@ def take(b, h, end, row, state, ids, slots, kinds, sids, records, n, scratch):
         scratch: SID_SIZE bytes.
 
     Returns:
-        TAKEN; RECORDED: the record is filled; RARE: Python must act; MALFORMED; SIDS_FULL: nothing was done.
+        TAKEN; RECORDED: the record is filled; RARE: Python must handle it; MALFORMED; SIDS_FULL: nothing was done.
     """
     kind = b[h + 4]
     action = kinds[kind]
@@ -390,11 +390,11 @@ def take(b, h, end, row, state, ids, slots, kinds, sids, records, n, scratch):
     if kind == 162:
         return _begin_mariadb(b, h, end, sids, state, scratch)
     if kind == 160:
-        state[STATEMENT] = ANNOTATED if _assigns(b, h + HEADER, end) else UNTOLD
+        state[STATEMENT] = ANNOTATED if _assigns(b, h + HEADER, end) else INCOMPLETE
         return TAKEN
     if h + HEADER + 8 > end:
         return MALFORMED
-    hides = state[STATEMENT] == UNTOLD
+    hides = state[STATEMENT] == INCOMPLETE
     if state[STATEMENT] >= ANNOTATED:
         _go_on(b, h, kind, state)
     slot = slot_of(ids, slots, u48(b, h + HEADER))
@@ -416,7 +416,7 @@ def _assigns(b, p, end):
         if b[p] == 32 or 9 <= b[p] <= 13:
             p += 1
             continue
-        # What is in /*! or /*M! is no comment.
+        # /*! and /*M! are executed, not comments.
         if p + 3 >= end or b[p] != 47 or b[p + 1] != 42 or b[p + 2] == 33 or (b[p + 2] == 77 and b[p + 3] == 33):
             break
         p += 2
@@ -435,12 +435,12 @@ def _assigns(b, p, end):
 def _go_on(b, h, kind, state):
     """Follow an annotated statement over its table maps and rows, up to the event whose flag (bit 0) ends it.
 
-    With a second table it has triggers, perhaps, and what these do nobody says.
+    With a second table it may have triggers, whose statements are unknown.
     """
     if kind == 19:
-        state[STATEMENT] = ONE_TABLE if state[STATEMENT] == ANNOTATED else UNTOLD
+        state[STATEMENT] = ONE_TABLE if state[STATEMENT] == ANNOTATED else INCOMPLETE
     elif u16(b, h + HEADER + 6) & 1:
-        state[STATEMENT] = UNTOLD
+        state[STATEMENT] = INCOMPLETE
 
 
 @njit(cache=True, nogil=True)
@@ -466,7 +466,7 @@ def _take_query(b, h, end, state):
 
 @njit(cache=True, nogil=True)
 def _record(r, h, end, kind, slot, row, state, hides):
-    """Note a row event. The compressed types of MariaDB, 166 to 168 and 169 to 171, stand as 23 to 25 and 30 to 32."""
+    """Record a row event. MariaDB's compressed types, 166 to 168 and 169 to 171, are recorded as 23 to 25 and 30 to 32."""
     packed = kind >= 166
     if packed:
         kind = kind - 143 if kind <= 168 else kind - 139
@@ -487,13 +487,13 @@ def _record(r, h, end, kind, slot, row, state, hides):
 
 @njit(cache=True, nogil=True)
 def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, scratch):
-    """Walk the packets in ``b[begin:fill]``.
+    """Scan the packets in ``b[begin:fill]``.
 
     Args:
         b: bytes off the wire.
         begin: start of a packet.
         fill: end of what was received.
-        state: STATE_SIZE numbers, kept from call to call.
+        state: STATE_SIZE numbers, kept between calls.
         ids: open-addressed table ids (-1 is free), a power of two long.
         slots: slot of each id, or UNWANTED.
         kinds: PASS, LOOK, ASK or REFUSE for each of the 256 event types.
@@ -546,10 +546,10 @@ def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, sc
         kind = b[h + 4]
         flags = u16(b, h + 17)
         end = h + length - state[CHECKSUM_BYTES]
-        # The format description carries the algorithm and is checked where it is parsed.
+        # The format description has the algorithm; its checksum is verified where it is parsed.
         if state[CHECKSUM_BYTES] != 0 and kind != 15 and crc32(b, h, end, crc_tables) != u32(b, end):
             return BAD_CHECKSUM, n, p, h, end, p + wire
-        # MariaDB 11.4 leaves the position of events inside a transaction at 0; what a server makes up has 0 as well.
+        # MariaDB 11.4 leaves the position of events inside a transaction at 0; artificial events have 0 as well.
         place = u32(b, h + 13)
         in_file = flags & 0x20 == 0 and kind != 27 and kind != 41 and (place != 0 or (kind != 15 and kind != 4))
         if in_file and place != 0 and (state[OFFSET] + length) & 0xFFFFFFFF != place:

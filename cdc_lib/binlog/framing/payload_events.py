@@ -1,7 +1,7 @@
-"""The walk over events without packets and checksums, as they lie in a compressed transaction once it is inflated.
+"""Scans the events of an inflated compressed transaction, which have no packets and no checksums.
 
 MySQL ``libs/mysql/binlog/event/control_events.h``, Transaction_payload_event: the events of one transaction after its GTID,
-from BEGIN to its end, one after the other. Their header is the ordinary one of 19 bytes; end positions in it mean nothing.
+from BEGIN to its end, one after the other. They have the ordinary header of 19 bytes, whose end positions are meaningless.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cdc_lib.binlog.framing.packets import (
 
 @njit(cache=True, nogil=True)
 def scan_uncompressed(b, begin, fill, origin, state, ids, slots, kinds, sids, records, scratch):
-    """Walk the events in ``b[begin:fill]``.
+    """Scan the events in ``b[begin:fill]``.
 
     Args:
         b: inflated bytes.
@@ -35,7 +35,7 @@ def scan_uncompressed(b, begin, fill, origin, state, ids, slots, kinds, sids, re
         state: as of :func:`cdc_lib.binlog.framing.packets.scan`, as is all that follows.
         ids: table ids.
         slots: of the tables.
-        kinds: REFUSE for the types that have no place in a transaction.
+        kinds: REFUSE for the types that are not valid in a transaction.
         sids: GTID sources.
         records: to be filled.
         scratch: of frame.scan.
@@ -52,7 +52,7 @@ def scan_uncompressed(b, begin, fill, origin, state, ids, slots, kinds, sids, re
             state[NEEDED] = HEADER
             return NEED_MORE, n, p, p
         length = u32(b, p + 9)
-        # Behind the end of its transaction a payload holds nothing.
+        # A payload has no events after the end of its transaction.
         if length < HEADER or length > LONGEST_EVENT or state[IN_TRANSACTION] == 0:
             return MALFORMED, n, p, p + HEADER
         if p + length > fill:

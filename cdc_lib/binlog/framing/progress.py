@@ -1,4 +1,4 @@
-"""Where a walk through a window stands, and what has gone by."""
+"""The progress of a reading through a window: its position and its summary."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Place = dict[str, str | int]
 
 @dataclass(slots=True)
 class WindowSummary:
-    """What went by: GTIDs are empty and times None when the window holds no transaction.
+    """The summary of a window: without transactions, GTIDs are empty and times None.
 
     ``unclosed`` are the files that end without a ROTATE or STOP.
     """
@@ -52,7 +52,7 @@ class WindowSummary:
 
 
 class Progress:
-    """The state that the kernels keep from call to call, with names for what Python asks of it.
+    """The state of the scan kernels, with named accessors for Python.
 
     Args:
         window: what is read.
@@ -61,7 +61,7 @@ class Progress:
     """
 
     def __init__(self, window: Window, flavor: Flavor, *, checksum: bool) -> None:
-        """Stand at the window's start."""
+        """Start at the window's start."""
         self.window = window
         self.flavor = flavor
         self.file = window.start.file
@@ -125,10 +125,10 @@ class Progress:
         self.state[packets.STOP_OFFSET] = stop.offset if file_number(file) == stop.file_number else -1
 
     def check_stop(self) -> None:
-        """Look whether the window's end was passed over.
+        """Check that the window's end is a transaction boundary.
 
         Raises:
-            PositionNotFound: it was: it lies inside an event or a transaction.
+            PositionNotFound: it lies inside an event or a transaction.
         """
         if 0 <= self.state[packets.STOP_OFFSET] < self.state[packets.OFFSET]:
             raise PositionNotFound(
@@ -138,12 +138,12 @@ class Progress:
             )
 
     def step_over(self, length: int) -> None:
-        """Continue after an event of so many bytes in the file; of none when the server made it up."""
+        """Continue after an event with this length in the file; 0 for an artificial event."""
         self.state[packets.EVENTS] += 1
         self.state[packets.OFFSET] += length
 
     def make_room_for_gtids(self) -> None:
-        """Take up the runs of GTIDs, and let the table of GTID sources hold twice as many if it is full."""
+        """Collect the runs of GTIDs, and double the table of GTID sources if it is full."""
         self._noted = self.gtids
         self.state[packets.RUNS] = 0
         if self.state[packets.SID_COUNT] < self.sids.shape[0]:
@@ -161,7 +161,7 @@ class Progress:
         return self._noted.union(GtidSet.of(self.flavor, found)) if found else self._noted
 
     def gtid_prefixes(self) -> list[bytes]:
-        """Return what is before the number in the GTIDs of each source seen."""
+        """Return the prefix before the number in the GTIDs of each source seen."""
         between = ":" if self.flavor == "mysql" else "-"
         sources = gtid_sources(self.sids[: self.state[packets.SID_COUNT]], self.flavor)
         return [f"{source}{between}".encode() for source in sources]
@@ -188,7 +188,7 @@ class Progress:
 
 
 def gtid_sources(sids: npt.NDArray[np.uint8], flavor: Flavor) -> list[str]:
-    """Return each source of GTIDs as it is written; the tag of one of MySQL is after its UUID."""
+    """Return each GTID source as text; MySQL's tag follows the UUID."""
     if flavor == "mariadb":
         return [f"{domain}-{server}" for domain, server in sids[:, :8].copy().view("<u4").tolist()]
     return [_mysql_source(sid.tobytes()) for sid in sids]

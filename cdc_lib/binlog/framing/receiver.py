@@ -1,4 +1,4 @@
-"""Receiving on a thread of its own, so that the wire, the kernels and the Parquet encoder work at the same time."""
+"""Receives on a separate thread, so that the network, the kernels and the Parquet encoder work in parallel."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from cdc_lib.ports import BinlogStream
 Bytes = npt.NDArray[np.uint8]
 
 HEADROOM = 1 << 20
-"""Free bytes before what is received, into which the tail of the buffer before is copied."""
+"""Free bytes before the received ones, for the tail of the previous buffer."""
 
 
 class Receiver:
-    """Fills buffers from a stream until it ends or somebody stops it.
+    """Fills buffers from a stream until the stream ends or the receiver is closed.
 
     Args:
-        stream: where the bytes come from.
-        size: bytes of one buffer; as many are received before it is handed on, or as the server has at hand.
-        depth: buffers in all; bounds the memory.
-        ends: whether the server closes the connection after what it sends. Where it does not, nobody knows which byte is
-            the last one before it is read: what came is handed on before more is waited for.
+        stream: source of the bytes.
+        size: bytes of one buffer; it is passed on when it is half full or the server has no more at the moment.
+        depth: number of buffers; bounds the memory.
+        ends: whether the server closes the connection at the end. If not, the last byte is not known before it is decoded:
+            received bytes are passed on before waiting for more.
     """
 
     def __init__(self, stream: BinlogStream, size: int = 8 << 20, depth: int = 3, *, ends: bool = True) -> None:
@@ -54,7 +54,7 @@ class Receiver:
                 if filled == HEADROOM:
                     self._full.put(None)
                     break
-        except BaseException as error:  # noqa: BLE001 - handed to the thread that reads, which raises it
+        except BaseException as error:  # noqa: BLE001 - passed to the reading thread, which raises it
             self._full.put(error)
 
     def _fill(self, buffer: Bytes) -> int:
@@ -64,13 +64,13 @@ class Receiver:
         while not self._stopping:
             got = self._stream.read_into(view[end:])
             end += got
-            # A short read says that the server has no more at hand: what is here is handed on.
+            # After a short read the server has no more at the moment: pass on what is here.
             if not self._ends or got < 16 * 1024 or end - HEADROOM >= self._size // 2:
                 break
         return end
 
     def buffers(self) -> Iterator[tuple[Bytes, int]]:
-        """Yield (buffer, end) with the bytes from HEADROOM to the end; give each back with :meth:`release`.
+        """Yield (buffer, end) with the bytes from HEADROOM to the end; return each with :meth:`release`.
 
         Raises:
             SourceUnavailable: as the stream does.
@@ -81,7 +81,7 @@ class Receiver:
             yield item
 
     def release(self, buffer: Bytes) -> None:
-        """Give a buffer back to be filled again."""
+        """Return a buffer for reuse."""
         self._free.put(buffer)
 
     def __enter__(self) -> Self:
@@ -91,13 +91,13 @@ class Receiver:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop; the owner of the stream closes it, which ends a read that still waits."""
+        """Stop; the owner of the stream closes it, which ends a waiting read."""
         self._stopping = True
         self._free.put(None)
 
 
 def extended(rest: Bytes, more: Bytes, needed: int) -> Bytes:
-    """Return both pieces after each other, in an allocation large enough for all that is needed."""
+    """Return both parts joined, in an allocation of at least the needed size."""
     size = rest.shape[0] + more.shape[0]
     base = rest.base if isinstance(rest.base, np.ndarray) else None
     if base is not None and base.shape[0] >= size:

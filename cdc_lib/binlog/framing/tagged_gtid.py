@@ -1,4 +1,4 @@
-"""GTID_TAGGED: a GTID whose source has a name beside its UUID (MySQL 8.3 and newer).
+"""GTID_TAGGED: a GTID whose source has a tag after its UUID (MySQL 8.3 and newer).
 
 Unlike all other events its body is a message of MySQL's serialization library (``libs/mysql/serialization``): a version (1),
 the size of the message, the number of the last field that a reader must know, then fields, each after its number and left
@@ -21,7 +21,7 @@ _LAST_KNOWN = 11
 _LONGEST_TAG = 32
 
 NUMBER, COMMITTED, FIELDS = 2, 6, _LAST_KNOWN + 1
-"""Numbers of the fields that matter, and room for all."""
+"""Numbers of the relevant fields, and the number of all fields."""
 
 
 @njit(cache=True, nogil=True)
@@ -79,7 +79,7 @@ def read_tagged(b, p, end, fields, sid):
         sid: 49 bytes, zero; filled with the UUID, the length of the tag and the tag.
 
     Returns:
-        Whether it follows the format, has a UUID and a number, and tells nothing that must be known and is not.
+        Whether it follows the format, has a UUID and a number, and has no unknown mandatory field.
     """
     start = p
     version, p = read_integer(b, p, end)

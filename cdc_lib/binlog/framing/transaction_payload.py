@@ -1,4 +1,4 @@
-"""TRANSACTION_PAYLOAD: a whole transaction of MySQL in one event, compressed (``binlog_transaction_compression``).
+"""TRANSACTION_PAYLOAD: a whole MySQL transaction compressed in one event (``binlog_transaction_compression``).
 
 Body (MySQL ``libs/mysql/binlog/event/control_events.h``, Transaction_payload_event): fields of a type, a length and a value, all
 as packed integers: 1 size of the payload, 2 compression (0 zstd, 255 none), 3 size when inflated; 0 ends them; then the
@@ -37,21 +37,21 @@ class _Plain:
         self._at = 0
 
     def readinto(self, view: memoryview) -> int:
-        piece = self._data[self._at : self._at + len(view)]
-        view[: piece.shape[0]] = piece.data
-        self._at += piece.shape[0]
-        return int(piece.shape[0])
+        part = self._data[self._at : self._at + len(view)]
+        view[: part.shape[0]] = part.data
+        self._at += part.shape[0]
+        return int(part.shape[0])
 
 
 class Payload:
-    """The inflated bytes of one event, as many at a time as there is room for.
+    """Inflates the payload of one event in portions.
 
     Args:
         data: bytes off the wire.
         at: start of the event's body.
         end: its end.
-        inflater: serves one payload at a time.
-        place: gives the context of an error.
+        inflater: used for one payload at a time.
+        place: returns the context of an error.
 
     Raises:
         DecodeError: it does not follow the format.
@@ -60,7 +60,7 @@ class Payload:
     def __init__(
         self, data: Bytes, at: int, end: int, inflater: zstandard.ZstdDecompressor, place: Callable[[], Place]
     ) -> None:
-        """Look at the front."""
+        """Read the payload's header fields."""
         self._place = place
         compression, start, size = _front(data, at, end)
         if start < 0:
@@ -86,10 +86,10 @@ class Payload:
         self.left = int(size)
 
     def read_into(self, buffer: Bytes) -> int:
-        """Fill the buffer, or as much of it as bytes are left; returns how many.
+        """Fill the buffer as far as bytes remain; return how many.
 
         Raises:
-            DecodeError: the payload is broken, or holds less or more than it says.
+            DecodeError: the payload is broken, or is shorter or longer than declared.
         """
         view = buffer[: self.left].data
         filled = 0
@@ -125,7 +125,7 @@ def _packed(b, p, end):
 
 @njit(cache=True, nogil=True)
 def _front(b, p, end):
-    """Return compression, start of the payload (-1 when something is wrong) and inflated size (-1 when it is not told)."""
+    """Return compression, start of the payload (-1 if malformed) and inflated size (-1 if absent)."""
     wrong = (np.int64(-1), np.int64(-1), np.int64(-1))
     compression, size, inflated = np.int64(-1), np.int64(-1), np.int64(-1)
     while True:
@@ -137,8 +137,8 @@ def _front(b, p, end):
         length, p = _packed(b, p, end)
         if p < 0 or length < 0 or length > end - p:
             return wrong
-        value, behind = _packed(b, p, p + length)
-        if field <= 3 and behind != p + length:
+        value, value_end = _packed(b, p, p + length)
+        if field <= 3 and value_end != p + length:
             return wrong
         if field == 1:
             size = value
@@ -154,7 +154,7 @@ def _front(b, p, end):
 
 @njit(cache=True, nogil=True)
 def _is_whole(b, p, end):
-    """Whether ``b[p:end]`` is zstd frames to the last byte: the inflater does not tell what is after the last one.
+    """Whether ``b[p:end]`` is zstd frames to the last byte: the inflater ignores bytes after the last frame.
 
     Frame (RFC 8878): magic 4; a descriptor, whose bits give the sizes of window, dictionary id and content size after it;
     blocks of 3 bytes (bit 0 last, bits 1-2 type, the rest size) and content; a checksum of 4 bytes if the descriptor says so.

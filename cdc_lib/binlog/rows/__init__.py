@@ -1,1 +1,1 @@
-"""From the events of rows to columns: which table, which columns, which values are there."""
+"""Row events to columns: which table, which columns, which values."""

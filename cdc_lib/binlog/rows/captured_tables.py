@@ -1,4 +1,4 @@
-"""Which tables a reading of a window takes, which of them it leaves out, and for which errors more are left out."""
+"""Which tables a reading of a window captures, which it leaves out, and which it leaves out after an error."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cdc_lib.errors import CdcError, ChecksumMismatch, ConfigError, DecodeError,
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
 from cdc_lib.ports import Wanted
 
-Spare = Callable[[DecodeError | TableUnreadable], Collection[str]]
-"""Returns the tables, ``database.table``, that are left out for an error; none where it stops the reading."""
+SkipTables = Callable[[DecodeError | TableUnreadable], Collection[str]]
+"""Returns the tables, ``database.table``, that are left out because of an error; empty if it stops the reading."""
 
 
-def spare_none(_error: DecodeError | TableUnreadable) -> Collection[str]:
-    """Leave out no table: every error stops the reading."""
+def skip_none(_error: DecodeError | TableUnreadable) -> Collection[str]:
+    """Return no table: every error stops the reading."""
     return ()
 
 
@@ -25,19 +25,19 @@ class CapturedTables:
     """The tables of a reading.
 
     Args:
-        wanted: whether a table is captured; with ``*`` for the table, whether one of the database may be.
-        shape: which columns are decoded, and their masks; all of them as they are without it.
+        captures: whether a table is captured; with ``*`` for the table, whether any of the database may be.
+        shape: which columns are decoded, and their masks; by default all columns unmasked.
         excluded: captured tables whose rows are left out.
-        spare: returns the tables that are left out for an error, which are no longer wanted from then on. All tables at fault
-            are found in one reading, whose row groups count for nothing then.
-        quarantines: whether an error may be recorded as a table's fault: its message has no values then.
-        cascades: collects tables that the server changed without writing it.
+        skip: returns the tables that are left out because of an error; ``captures`` excludes them from then on. One reading
+            finds all tables at fault, and its row groups are then discarded.
+        quarantines: whether an error may be recorded as a table's fault: then its message contains no values.
+        cascades: collects tables that foreign key actions changed unseen by the binlog.
     """
 
-    wanted: Wanted
+    captures: Wanted
     shape: Shape = field(default_factory=Shape)
     excluded: Collection[TableName] = ()
-    spare: Spare = spare_none
+    skip: SkipTables = skip_none
     quarantines: bool = False
     cascades: CascadeWatch = field(default_factory=CascadeWatch)
 
@@ -47,15 +47,15 @@ class CapturedTables:
 
     def takes(self, database: str, table: str) -> bool:
         """Whether rows of a table are decoded."""
-        return self.wanted(database, table) and not self.excludes(database, table)
+        return self.captures(database, table) and not self.excludes(database, table)
 
 
-def tables_at_fault(error: CdcError, wanted: Wanted) -> tuple[TableName, ...]:
-    """Return the captured tables that an error is about, when it is about nothing else.
+def tables_at_fault(error: CdcError, captures: Wanted) -> tuple[TableName, ...]:
+    """Return the captured tables at fault for an error; empty if the error is not only about tables.
 
     Args:
         error: that a window or a snapshot ended in.
-        wanted: whether a table is captured.
+        captures: whether a table is captured.
     """
     named = error.context.get("table")
     about = isinstance(error, DecodeError | TableUnreadable) and not isinstance(error, ChecksumMismatch)
@@ -65,4 +65,4 @@ def tables_at_fault(error: CdcError, wanted: Wanted) -> tuple[TableName, ...]:
         tables = tuple(TableName.listed(named))
     except ConfigError:
         return ()  # the error is about something else than tables
-    return tables if tables and all(table.table != EVERY_TABLE and wanted(*table.pair) for table in tables) else ()
+    return tables if tables and all(table.table != EVERY_TABLE and captures(*table.pair) for table in tables) else ()

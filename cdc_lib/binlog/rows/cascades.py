@@ -1,7 +1,7 @@
-"""Notices changes by which the server changed rows of other tables without writing them to its binlog.
+"""Detects changes whose foreign key actions changed rows of other tables unseen by the binlog.
 
-A delete in a parent, or an update that gives other values to the columns that a foreign key refers to, may have changed its
-children, their children, and so on. All of a window's are collected: which tables these are follows from its bytes and the keys.
+A delete in a parent, or an update of the columns that a foreign key refers to, may have changed its children, their children,
+and so on. All such tables of a window are collected; they follow from its bytes and the keys alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cdc_lib.binlog.rows import locate
 from cdc_lib.binlog.rows.table_map import TableLayout
 from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.cascades import Cascades, OnCascade, TableName
-from cdc_lib.model.lexer import uncommented
+from cdc_lib.model.lexer import DEFAULT_QUOTING, Quoting, uncommented
 
 Records = npt.NDArray[np.int64]
 
@@ -27,7 +27,7 @@ _DELETES = (event_types.DELETE_ROWS_V1, event_types.DELETE_ROWS, 168, 171)
 _UPDATES = (event_types.UPDATE_ROWS_V1, event_types.UPDATE_ROWS, event_types.PARTIAL_UPDATE_ROWS, 167, 170)
 _DROPS_KEY = re.compile(r"\bDROP\s+(FOREIGN\s+KEY|CONSTRAINT)\b", re.IGNORECASE)
 _CELLS = 1 << 16
-"""Rows that are looked at together, at first: an event that has more gets more room."""
+"""Initial number of rows that are checked together; grows for larger events."""
 
 
 class CascadeWatch:
@@ -35,8 +35,8 @@ class CascadeWatch:
 
     Args:
         cascades: the foreign keys.
-        rule: what becomes of the tables.
-        can_be_read: whether a snapshot can bring a table again.
+        rule: what to do with the tables.
+        can_be_read: whether a new snapshot can replace a table.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class CascadeWatch:
         rule: OnCascade = "snapshot",
         can_be_read: Callable[[str, str], bool] = lambda _database, _table: True,
     ) -> None:
-        """See nothing yet."""
+        """Start without changes."""
         self._cascades = cascades or Cascades()
         self._rule = rule
         self._can_be_read = can_be_read
@@ -73,11 +73,11 @@ class CascadeWatch:
         if kind in _DELETES:
             self._note(table, "delete", progress.place())
         elif kind in _UPDATES:
-            self._note(table, "update", progress.place())  # which columns nobody decodes
+            self._note(table, "update", progress.place())  # its columns are not decoded
         return True
 
     def records(self, data: Bytes, found: Records, layouts: Mapping[int, TableLayout], progress: Progress) -> None:
-        """Look at row events that are about to be decoded.
+        """Check row events before they are decoded.
 
         Args:
             data: bytes that they lie in.
@@ -106,32 +106,34 @@ class CascadeWatch:
         keys = np.array([i for i, c in enumerate(layout.schema.columns) if c.name.lower() in names], np.int64)
         if not names:
             return None
-        if keys.size < len(names):  # not all of them are named: nobody can tell
+        if keys.size < len(names):  # not all key columns are named: assume a change
             return int(chosen[0])
         first, room = 0, _CELLS // max(1, layout.prefix.shape[0])
         while first < chosen.size:
             pos, length = locate.scratch_cells(layout.prefix.shape[0], room)
             op, event, image = locate.scratch_marks(room)
-            status, n, behind, _ = locate.locate(
+            status, n, next_row, _ = locate.locate(
                 data, found, chosen, first, layout.prefix, layout.width, keys, room, 1 << 40, pos, length, op, event, image
             )  # fmt: skip
             moved = np.flatnonzero(op[:n] == locate.DELETE)
             if moved.size:
                 return int(event[moved[0]])
             if status == locate.PARTIAL_IMAGE:
-                if _may_change(data, found[chosen[behind]], keys):
-                    return int(chosen[behind])
-                behind += 1
-            elif status == locate.SPACE_FULL and behind == first:
+                if _may_change(data, found[chosen[next_row]], keys):
+                    return int(chosen[next_row])
+                next_row += 1
+            elif status == locate.SPACE_FULL and next_row == first:
                 room *= 2
             elif status in (locate.BAD_LENGTH, locate.BAD_COLUMNS):
                 return None  # the decoder says what is wrong
-            first = int(behind)
+            first = int(next_row)
         return None
 
-    def statement(self, text: str, tables: Collection[TableName], place: Place) -> None:
-        """Look at a statement: after one that drops a foreign key nobody can tell what that key did before."""
-        if self._cascades.logged or self._rule == "ignore" or not _DROPS_KEY.search(uncommented(text)):
+    def statement(
+        self, text: str, tables: Collection[TableName], place: Place, quoting: Quoting = DEFAULT_QUOTING
+    ) -> None:
+        """Check a statement: after the drop of a foreign key, its earlier actions are unknown."""
+        if self._cascades.logged or self._rule == "ignore" or not _DROPS_KEY.search(uncommented(text, quoting)):
             return
         for table in self._cascades.reached(tables):
             self._found.setdefault(table, (f"a foreign key of {'.'.join(next(iter(tables)))} was dropped", place))
@@ -142,7 +144,7 @@ class CascadeWatch:
             self._found.setdefault(table, (f"{word} in {'.'.join(parent)}", place))
 
     def check(self, counts: Callable[[str, str], bool]) -> None:
-        """Look at the window's end which tables were reached.
+        """Raise an error at the window's end if tables were changed.
 
         Args:
             counts: whether rows of a table are taken in this window.
@@ -151,10 +153,10 @@ class CascadeWatch:
             TableReplaced: these tables are read again.
             UnknownEvent: they cannot be read again, or the source file wants to stop.
         """
-        found = {table: told for table, told in sorted(self._found.items()) if counts(*table)}
+        found = {table: change for table, change in sorted(self._found.items()) if counts(*table)}
         if not found:
             return
-        why, place = min(found.values(), key=lambda told: (str(told[1]["file"]), int(str(told[1]["offset"]))))
+        why, place = min(found.values(), key=lambda change: (str(change[1]["file"]), int(str(change[1]["offset"]))))
         message = f"the server changed rows by foreign keys and did not write them to its binlog: {why}"
         fixed = [table for table in found if not self._can_be_read(*table)]
         if self._rule == "stop" or fixed:
@@ -176,5 +178,5 @@ def _may_change(data: Bytes, record: Records, keys: npt.NDArray[np.int64]) -> bo
     count, at = locate.step_into(data, int(record[packets.BODY]), int(record[packets.END]), int(record[packets.TYPE]))
     if count < 0:
         return True
-    behind = int(at) + (int(count) + 7) // 8
-    return any(bool(data[behind + (int(c) >> 3)] >> (int(c) & 7) & 1) for c in keys)
+    bitmap = int(at) + (int(count) + 7) // 8
+    return any(bool(data[bitmap + (int(c) >> 3)] >> (int(c) & 7) & 1) for c in keys)

@@ -64,7 +64,7 @@ def _order_prepared(records, event, image, n, at, files, offsets, rows, times):
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How the rows of a window become those of the lake, whatever their table.
+    """The conversion of a window's rows for the lake, the same for all tables.
 
     Args:
         masker: applies masks.

@@ -30,7 +30,7 @@ def hidden(columns: Sequence[Column]) -> int:
 
 
 def refuse_versioned(table: str, columns: Sequence[Column], keys: Sequence[int]) -> None:
-    """Look whether a table has the columns of a period that nobody declared.
+    """Whether a table has the implicit columns of a period.
 
     Args:
         table: its name.

@@ -1,7 +1,7 @@
-"""A buffer beside what was received, for row events that came compressed.
+"""The buffer for inflated row events.
 
-A record says where in one buffer its row images lie. As soon as the stream holds something compressed, what was found before
-is copied here, what is inflated is put after it, and so on in the order of the stream.
+A record points to its row images in one buffer. As soon as the stream has compressed events, the pending row images are copied
+here, inflated ones are appended, and so on in the order of the stream.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from cdc_lib.binlog.rows.mariadb_compressed import end_of_bitmaps, inflate, infl
 
 
 class BrokenRows(Exception):
-    """The compressed rows of a record cannot be inflated; ``args`` are the record's index and what is wrong."""
+    """The compressed rows of a record cannot be inflated; ``args`` are the record's index and the fault."""
 
 
 class InflateBuffer:
     """Bytes in use are ``data[:fill]``.
 
     Args:
-        size: bytes that it holds before what it has must be decoded; one event that is longer makes it grow.
-        most: bytes that it never grows beyond, more than LONGEST_EVENT: cells are found by 32-bit numbers.
+        size: bytes that it holds before its content must be decoded; a longer event makes it grow.
+        most: maximum size, more than LONGEST_EVENT: cells have 32-bit offsets.
     """
 
     def __init__(self, size: int = 8 << 20, most: int = (1 << 31) - 1) -> None:
-        """Take no memory before it is needed."""
+        """Allocate nothing yet."""
         self._most = most
         self.data: Bytes = np.empty(0, np.uint8)
         self.fill = 0
         self._size = size
 
     def room(self, needed: int) -> int:
-        """Return the bytes that are free after what is in use, at least ``needed`` when nothing is in use."""
+        """Return the number of free bytes, at least ``needed`` if the buffer is empty."""
         if self.data.shape[0] < self._size:
             self._grow(self._size)
         if self.fill == 0 and needed > self.data.shape[0]:
@@ -44,24 +44,24 @@ class InflateBuffer:
         return int(self.data.shape[0]) - self.fill
 
     def keep_from(self, start: int) -> None:
-        """Move what is from ``start`` on to the front; the rest is done with."""
+        """Move the bytes from ``start`` on to the front, and discard the others."""
         rest = self.data[start : self.fill].copy()
         self.fill = rest.shape[0]
         self.data[: self.fill] = rest
 
     def double(self) -> None:
-        """Make room for an event that is longer than the buffer: only for bytes that have really come."""
+        """Double the size for a longer event; growth follows the bytes that arrive, not the announced size."""
         self._grow(min(2 * self.data.shape[0], self._most))
 
     def take(self, source: Bytes, records: npt.NDArray[np.int64]) -> int:
-        """Bring the rows of records here, as many records as fit, and at least one when nothing is in use.
+        """Copy the rows of records here: as many records as fit, and at least one into an empty buffer.
 
         Args:
-            source: where the records lie.
-            records: changed in place to say where they lie here.
+            source: the buffer that the records point to.
+            records: changed in place to point to this buffer.
 
         Returns:
-            How many were brought.
+            How many records were copied.
 
         Raises:
             BrokenRows: compressed rows do not follow the format.
@@ -121,7 +121,7 @@ def _plan(b, records, room, empty, plan):
 
 @njit(cache=True, nogil=True)
 def _place(b, records, count, plan, target, at):
-    """Copy what is not compressed, and let the records say where they lie in ``target``."""
+    """Copy the uncompressed bytes, and let the records point to ``target``."""
     for i in range(count):
         size = plan[i, 0] - (plan[i, 1] if records[i, PACKED] else 0)
         copy(b, records[i, BODY], target, at, size)

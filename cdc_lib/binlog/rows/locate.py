@@ -1,4 +1,4 @@
-"""Where each cell of a row image lies.
+"""Locates the cells of row images.
 
 Body of a rows event after its post-header (table id 6, flags 2; version 2 adds a length-prefixed block of extra data): the
 number of columns as a packed integer, a bitmap of the columns present (updates: a second one for the after image), then row

@@ -1,4 +1,4 @@
-"""The tables that a stream has introduced: which number stands for which layout, and whether it is wanted."""
+"""The tables of the TABLE_MAP events so far: table ids, their layouts, and whether they are captured."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class KnownTables:
     """Table ids of the current binlog file, and the columns of every layout seen in the window.
 
     Args:
-        progress: of the walk.
+        progress: of the reading.
         facts: of the server.
-        captured: the tables that are decoded, and what of them.
-        values: what becomes of values that the lake cannot hold as they are.
+        captured: the tables to decode, and their columns.
+        values: policy for values that the lake cannot represent.
     """
 
     def __init__(self, progress: Progress, facts: StreamFacts, captured: CapturedTables, values: ValuePolicy) -> None:
@@ -51,7 +51,7 @@ class KnownTables:
         self._conversion = Conversion(captured.shape.masker, progress.window.epoch, values)
         self._partial: dict[tuple[int, bool], PartialRows] = {}
         self.cascades = captured.cascades
-        self.spared: set[str] = set()  # tables at fault: the reading continues to find all of them
+        self.skipped: set[str] = set()  # tables at fault: the reading continues to find all of them
         self.parents: dict[int, TableLayout] = {}  # by slot, of tables whose changes may change others
         self._by_layout: dict[tuple[object, ...], int] = {}
         self._last: dict[tuple[str, str], int] = {}
@@ -121,12 +121,12 @@ class KnownTables:
                 table=projection.source.name,
             )
 
-    def spare(self, names: Collection[str]) -> None:
-        """Decode no more rows of tables, which ``wanted`` says from now on as well."""
-        new = set(names) - self.spared
-        self.spared |= new
-        gone = [slot for name in new for slot in self._slots_by_name.get(name, ())]
-        self.slots[np.isin(self.slots, gone) & (self.ids != -1)] = packets.UNWANTED
+    def skip(self, names: Collection[str]) -> None:
+        """Decode no more rows of tables; ``captures`` excludes them from now on as well."""
+        new = set(names) - self.skipped
+        self.skipped |= new
+        removed = [slot for name in new for slot in self._slots_by_name.get(name, ())]
+        self.slots[np.isin(self.slots, removed) & (self.ids != -1)] = packets.UNWANTED
 
     def last(self, database: str, table: str) -> TableSchema | None:
         """Return a table as its last rows in the window have it; None where there were none."""
@@ -141,9 +141,9 @@ class KnownTables:
         """Return what decodes the events of a layout whose images need not have all columns; those of XA apart."""
         if (slot, prepared) not in self._partial:
             like = self.columns[slot]
-            untold = self._facts.untold(like.layout.schema.database, like.layout.schema.table)
+            omittable = self._facts.omittable(like.layout.schema.database, like.layout.schema.table)
             columns = PartialColumns(like.layout, like.projection, self._conversion, prepared=prepared)
-            self._partial[slot, prepared] = PartialRows(columns, untold)
+            self._partial[slot, prepared] = PartialRows(columns, omittable)
         return self._partial[slot, prepared]
 
     def partials(self) -> Iterator[tuple[int, bool]]:
@@ -160,9 +160,9 @@ class KnownTables:
     def touches(self, database: str, table: str) -> bool:
         """Whether a table that a statement names is captured; EVERY_TABLE for all of its database."""
         if table != EVERY_TABLE:
-            return self.captured.wanted(database, table)
+            return self.captured.captures(database, table)
         seen = any(columns.layout.schema.database == database for columns in self.columns)
-        return seen or self.captured.wanted(database, EVERY_TABLE)
+        return seen or self.captured.captures(database, EVERY_TABLE)
 
     def _learn(self, table_id: int, slot: int) -> None:
         """Enter a table id; the hash table grows before it is half full."""

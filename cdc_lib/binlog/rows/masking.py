@@ -1,9 +1,9 @@
-"""Masks over finished columns: what they hide is in no file, no manifest and no message.
+"""Masks of finished columns: hidden values are in no file, no manifest and no message.
 
 A hash is HMAC-SHA256 (RFC 2104) of the value's text under the key of the source file, as hex digits: a value has one hash
-whatever the type of its column. So the text of a number has no trailing zeros after its point and no sign on zero, a time
-has no trailing zeros in its fraction, and bytes are taken as they are. Python looks at each distinct value of a row group
-once, never at each row.
+regardless of its column's type. So the text of a number has no trailing zeros after its point and no sign on zero, a time
+has no trailing zeros in its fraction, and bytes are unchanged. Python handles each distinct value of a row group once, never
+each row.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Masker:
         return "Masker(***)"
 
     def check(self, projection: Projection) -> None:
-        """Look whether the masks of a table can be applied.
+        """Check that the masks of a table can be applied.
 
         Raises:
             ConfigError: a hash has no key, or one that could be guessed.
@@ -55,7 +55,7 @@ class Masker:
             )
 
     def apply(self, column: pa.Array, mask: Mask | None, source_type: SourceType) -> pa.Array:
-        """Return a column behind its mask; null stays null.
+        """Return a column with its mask applied; null stays null.
 
         Args:
             column: values as the codec of ``source_type`` gives them.
@@ -75,7 +75,7 @@ class Masker:
         return _shortened(column, mask)
 
     def apply_all(self, columns: list[pa.Array], projection: Projection) -> list[pa.Array]:
-        """Return all columns of a projection behind their masks."""
+        """Return all columns of a projection with their masks applied."""
         kinds = (column.type for column in projection.source.columns)
         return [
             self.apply(column, mask, kind) for column, mask, kind in zip(columns, projection.masks, kinds, strict=True)
@@ -111,7 +111,7 @@ class Shape:
 
 
 def _each_value(column: pa.Array, masked: Callable[[pa.Array], Any]) -> pa.Array:
-    """Mask each distinct value once and put the outcome where the value stood."""
+    """Mask each distinct value once, and replace the value wherever it occurs."""
     coded = column.dictionary_encode()
     values = masked(coded.dictionary)
     return (values if isinstance(values, pa.Array) else pa.array(values, pa.string())).take(coded.indices)
@@ -147,7 +147,7 @@ def _shown(values: pa.Array, source_type: SourceType) -> list[str]:
 
 
 def _canonical(values: pa.Array, source_type: SourceType) -> list[bytes]:
-    """Return what is hashed of each value: the same bytes for the same value, whatever its column's type."""
+    """Return the bytes to hash for each value: equal for equal values of any column type."""
     if pa.types.is_binary(values.type):
         return list(values.to_pylist())
     texts = _shown(values, source_type)

@@ -1,6 +1,6 @@
-"""The columns of one table where rows may lack cells: the same as of whole rows, and which cells are there.
+"""The columns of one table with partial rows: those of whole rows, and which cells are present.
 
-They make files of their own, so that files of whole rows, which are the rule, have no column more and no null that is not one.
+They are written to separate files, so that the files of whole rows, the normal case, have no extra column and no false null.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where each cell of a row image lies when the image need not have all columns.
+"""Locates the cells of row images that may lack columns.
 
 Layout of the body: see locate.py. Each image has the columns that its bitmap names: with ``binlog_row_image=MINIMAL`` the key
 before and what was assigned after, with NOBLOB all but BLOBs that were not needed, with MariaDB's FULL_NODUP all before and
@@ -6,8 +6,8 @@ what was assigned after. PARTIAL_UPDATE_ROWS puts before each after image its va
 partial JSON) and then one bit for each JSON column of the table, in the image or not: 1 where the cell is not a document
 but a list of differences after a length of 4 bytes (MySQL ``sql/log_event.cc``, print_verbose_one_row).
 
-What an after image lacks was not assigned, so the before image's cell is in for it. What neither image has is ABSENT. Of a
-statement that hides what it changed (packets.py, HIDES) it is UNKNOWN, but for the key: MariaDB names that in every REPLACE.
+A column that the after image lacks was not assigned, so the before image's cell is used. A column in neither image is ABSENT, or
+UNKNOWN if the statement hides its changes (packets.py, HIDES). The key is never UNKNOWN: MariaDB names it in every REPLACE.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from cdc_lib.binlog.rows.locate import (
 )
 
 ABSENT, UNKNOWN, PATCHED = -2, -3, -4
-"""Lengths of cells that are not in the event: unchanged, changed to what the binlog does not tell, changed by differences."""
+"""Lengths of cells that are not in the event: unchanged, changed to an unknown value, changed by JSON differences."""
 
 NO_COLUMNS, BAD_OPTIONS, NO_KEY = 6, 7, 8
-"""Why a walk ended, beside the reasons of locate.py."""
+"""Why locating ended, besides the reasons of locate.py."""
 
 ROW, COLUMN, DOCUMENT, DOCUMENT_SIZE, DIFFS, DIFFS_SIZE, PATCH_SIZE = range(7)
 """Fields of a patch: the differences of one cell and the document that they belong to."""
@@ -77,7 +77,7 @@ def _present(b, p, columns):
 def _image(b, p, end, bitmap, partial, prefix, width, traits, pos, length, sizes, r):
     """Locate the cells of one image; returns the byte after it, or -1 when a length leaves the event.
 
-    ``partial`` is where the bits of partial JSON stand, or -1 without them; ``sizes`` takes the bytes of PATCHED cells.
+    ``partial`` is the offset of the bits of partial JSON, or -1 without them; ``sizes`` receives the bytes of PATCHED cells.
     """
     columns = prefix.shape[0]
     nulls = p
@@ -120,7 +120,7 @@ def _image(b, p, end, bitmap, partial, prefix, width, traits, pos, length, sizes
 
 @njit(cache=True, nogil=True, inline="always")
 def _options(b, p, end, json_columns):
-    """Step over the value options; returns where the bits of partial JSON stand (-1 without), and the byte after."""
+    """Skip the value options; return the offset of the bits of partial JSON (-1 without), and the byte after."""
     if p >= end or b[p] > 1:
         return np.int64(-1), np.int64(-1)
     if b[p] == 0:

@@ -19,11 +19,11 @@ from cdc_lib.binlog.types import json_diff
 from cdc_lib.binlog.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.binlog.types.jsonb import JsonCodec
 
-Untold = Callable[[str, str], frozenset[str]]
+OmittableColumns = Callable[[str, str], frozenset[str]]
 """Names of a table's columns whose changes the server may leave out of an after image."""
 
 
-def nothing_untold(_database: str, _table: str) -> frozenset[str]:
+def nothing_omittable(_database: str, _table: str) -> frozenset[str]:
     """Return no column: the server logs every change."""
     return frozenset()
 
@@ -33,13 +33,13 @@ class PartialRows:
 
     Args:
         columns: collects them.
-        untold: columns whose changes may be left out of an after image.
+        omittable: columns whose changes may be left out of an after image.
     """
 
-    def __init__(self, columns: PartialColumns, untold: frozenset[str]) -> None:
+    def __init__(self, columns: PartialColumns, omittable: frozenset[str]) -> None:
         """Make the scratch space."""
         self.columns = columns
-        self._traits = _traits(columns.layout, untold)
+        self._traits = _traits(columns.layout, omittable)
         self._sizes = np.zeros(self._traits.shape[0], np.int64)
         self._make_room(locate.WALK_ROWS)
 
@@ -151,11 +151,11 @@ class PartialRows:
             raise ValueFault(int(patch[partial_images.ROW]), what) from (None if masked else error)
 
 
-def _traits(layout: TableLayout, untold: frozenset[str]) -> npt.NDArray[np.uint8]:
+def _traits(layout: TableLayout, omittable: frozenset[str]) -> npt.NDArray[np.uint8]:
     """Return what each column may be missing for."""
     traits = np.zeros(layout.prefix.shape[0], np.uint8)
     for i, column in enumerate(layout.schema.columns):
-        if column.name in untold:
+        if column.name in omittable:
             traits[i] |= partial_images.NOT_TOLD
         elif layout.null_by_default[i]:
             traits[i] |= partial_images.NULL_BY_DEFAULT

@@ -1,10 +1,10 @@
-"""Rows that stand in the binlog and were taken back: their transaction, or a part of it, was rolled back.
+"""Rows in the binlog whose transaction, or a part of it, was rolled back.
 
-Servers leave such rows out, but not always: where a temporary table was made or dropped in the transaction (MariaDB, also in
-ROW mode), or where a statement wrote a table without transactions, it is logged whole and ends in ROLLBACK, or goes back to a
-savepoint by ROLLBACK TO (MariaDB ``sql/log.cc``, trans_cannot_safely_rollback). Replicas run these statements; here the rows
-are left out. Rows are decoded in portions, so that some may be in a row group when the statement comes: then the window is read
-again to know of it beforehand, and its files are the same however it was cut.
+Servers mostly do not log them. But if a transaction created or dropped a temporary table (MariaDB, also in ROW mode), or wrote a
+non-transactional table, it is logged completely and ends in ROLLBACK, or contains a ROLLBACK TO a savepoint (MariaDB
+``sql/log.cc``, trans_cannot_safely_rollback). Replicas execute these statements; here the rows are left out. Rows are decoded in
+portions, so some may already be in a row group when the ROLLBACK is read. Then the window is read again with this knowledge,
+and its files do not depend on the portions.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from cdc_lib.binlog.framing import packets
 from cdc_lib.binlog.framing.progress import Progress
 from cdc_lib.errors import DecodeError, RowsRolledBack
 from cdc_lib.model import lexer
+from cdc_lib.model.lexer import DEFAULT_QUOTING, Quoting
 
 
 class _RowPlace(NamedTuple):
-    """Where rows stand: number of the file, offset, and the offset inside a compressed transaction, else 0."""
+    """Position of rows: file number, offset, and the offset inside a compressed transaction, else 0."""
 
     file: int
     offset: int
@@ -29,32 +30,33 @@ class _RowPlace(NamedTuple):
 
 
 class RolledBackRows:
-    """The stretches of a window whose rows were taken back; one for all readings of it."""
+    """The rolled-back ranges of a window; one object for all readings of it."""
 
     def __init__(self) -> None:
-        """Know of none."""
-        self._stretches: set[tuple[_RowPlace, _RowPlace]] = set()
+        """Start without ranges."""
+        self._ranges: set[tuple[_RowPlace, _RowPlace]] = set()
         self._savepoints: dict[str, _RowPlace] = {}
         self._group = _RowPlace(0, 0, 0)  # the transaction that the savepoints are of
         self._decoded = _RowPlace(0, 0, 0)
         self._too_late = False
 
     def begin(self) -> None:
-        """Begin a reading of the window with what is known of it."""
+        """Begin a reading of the window; known ranges are kept."""
         self._savepoints.clear()
         self._decoded = _RowPlace(0, 0, 0)
         self._too_late = False
 
-    def statement(self, text: str, progress: Progress, inside: int) -> None:
-        """Take SAVEPOINT, RELEASE SAVEPOINT, ROLLBACK or ROLLBACK TO.
+    def statement(self, text: str, progress: Progress, inside: int, quoting: Quoting = DEFAULT_QUOTING) -> None:
+        """Handle SAVEPOINT, RELEASE SAVEPOINT, ROLLBACK or ROLLBACK TO.
 
         Args:
             text: of the statement.
-            progress: is at it.
-            inside: its offset in a compressed transaction, else 0.
+            progress: positioned at the statement.
+            inside: the statement's offset in a compressed transaction, else 0.
+            quoting: of its session.
 
         Raises:
-            DecodeError: it goes back to a savepoint that was not set.
+            DecodeError: the savepoint was not set.
         """
         state = progress.state
         number = int(state[packets.FILE_NUMBER])
@@ -64,18 +66,18 @@ class RolledBackRows:
             self._group, self._savepoints = group, {}
         if not state[packets.IN_TRANSACTION]:
             return
-        words = list(lexer.words(text))
+        words = list(lexer.words(text, quoting))
         head, name = words[0].key, words[-1].text.casefold()
         if head == "SAVEPOINT":
-            self._savepoints.pop(name, None)  # one of the same name goes, and this is the newest
+            self._savepoints.pop(name, None)  # replaces one of the same name, and becomes the newest
             self._savepoints[name] = here
         elif head == "ROLLBACK" and any(word.key == "TO" for word in words[:3]):
-            self._take_back(self._back_to(name, progress), here)
+            self._exclude(self._back_to(name, progress), here)
         elif head == "ROLLBACK":
-            self._take_back(group, here)
+            self._exclude(group, here)
 
     def _back_to(self, name: str, progress: Progress) -> _RowPlace:
-        """Return where a savepoint was set; those after it are gone."""
+        """Return where a savepoint was set, and delete all later ones."""
         if name not in self._savepoints:
             raise DecodeError(
                 f"a ROLLBACK TO of the savepoint {name}, which its transaction did not set",
@@ -87,36 +89,36 @@ class RolledBackRows:
             del self._savepoints[later]
         return self._savepoints[name]
 
-    def _take_back(self, first: _RowPlace, last: _RowPlace) -> None:
-        stretch = (first, last)
-        if stretch not in self._stretches:
-            self._stretches.add(stretch)
+    def _exclude(self, first: _RowPlace, last: _RowPlace) -> None:
+        rows = (first, last)
+        if rows not in self._ranges:
+            self._ranges.add(rows)
             self._too_late = self._too_late or self._decoded >= first
 
     def kept(self, records: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
-        """Return which row events to decode, None where that is all of them; what is decoded now cannot be taken back.
+        """Return which row events to decode; None for all. Decoded rows cannot be removed any more.
 
         Args:
             records: of frame.scan, in the order of the stream.
         """
         first, last = (_RowPlace(*records[i, [packets.FILE, packets.START, packets.ROW]].tolist()) for i in (0, -1))
         self._decoded = last
-        near = [(low, high) for low, high in self._stretches if low <= last and first <= high]
+        near = [(low, high) for low, high in self._ranges if low <= last and first <= high]
         if not near:
             return None
         keep = np.ones(records.shape[0], np.bool_)
         file, offset, inside = (records[:, i] for i in (packets.FILE, packets.START, packets.ROW))
         for low, high in near:
-            behind = (offset > low.offset) | ((offset == low.offset) & (inside >= low.inside))
+            after = (offset > low.offset) | ((offset == low.offset) & (inside >= low.inside))
             before = (offset < high.offset) | ((offset == high.offset) & (inside <= high.inside))
-            keep &= ~((file == low.file) & behind & before)
+            keep &= ~((file == low.file) & after & before)
         return keep
 
     def check(self, progress: Progress) -> None:
-        """Look at the window's end whether rows were decoded before they were known to be taken back.
+        """Check at the window's end that no rolled-back rows were decoded.
 
         Raises:
-            RowsRolledBack: some were; the window is to be read again.
+            RowsRolledBack: some were; the window must be read again.
         """
         if self._too_late:
             raise RowsRolledBack(

@@ -1,4 +1,4 @@
-"""Row events into row groups: located, decoded into columns, and given to the sink when a group is full."""
+"""Row events to row groups: cells are located, decoded into columns, and written when a group is full."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _PARTIAL_FILES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to cut row groups, what becomes of values that the lake cannot hold as they are, and how names are read.
+    """Options of a reading.
 
     Args:
         group_rows: rows of a row group; reached by whole events.
         group_bytes: bytes of row images of a row group; reached by whole events.
-        values: what becomes of such values.
+        values: policy for values that the lake cannot represent.
         naming: how statements name tables.
     """
 
@@ -46,13 +46,13 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WindowSinks:
-    """Where what is read of a window goes.
+    """The outputs of a window's reading.
 
     Args:
-        rows: takes the row groups.
-        prepared: takes the row groups of XA transactions, which are decided elsewhere.
-        raw: takes the bytes of the stream up to the window's end, in pieces of any size; None where they are not kept.
-        received: takes how many bytes of the stream were gone through since the last call.
+        rows: receives the row groups.
+        prepared: receives the row groups of XA transactions, whose commit or rollback comes later.
+        raw: receives the bytes of the stream up to the window's end, in parts of any size; None if not archived.
+        received: receives the number of bytes processed since the last call.
     """
 
     rows: RowGroupSink
@@ -65,13 +65,13 @@ class RowGroups:
     """Collects the rows of every table.
 
     Args:
-        progress: of the walk.
-        tables: that the stream has introduced.
-        xa: takes note of the tables of prepared transactions.
-        sinks: take ordinary rows, and those of XA transactions.
-        options: how to cut the groups.
-        rolled_back: knows which of them were taken back.
-        spares: whether the reading continues after an error, without the tables that it is about.
+        progress: of the reading.
+        tables: the known tables.
+        xa: records the tables of prepared transactions.
+        sinks: receive ordinary rows, and those of XA transactions.
+        options: of the reading.
+        rolled_back: the rolled-back rows.
+        skips: leaves out the tables of an error; returns whether the reading continues.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class RowGroups:
         sinks: WindowSinks,
         options: ReadOptions,
         rolled_back: RolledBackRows,
-        spares: Callable[[DecodeError], bool] = lambda _: False,
+        skips: Callable[[DecodeError], bool] = lambda _: False,
     ) -> None:
         """Start with no rows."""
         self._rolled_back = rolled_back
-        self._spares = spares
+        self._skips = skips
         self._progress = progress
         self._tables = tables
         self._xa = xa
@@ -106,7 +106,7 @@ class RowGroups:
             records: of frame.scan.
 
         Raises:
-            DecodeError: a row image is wrong, or a value has no exact place in the lake.
+            DecodeError: a row image is malformed, or the lake cannot represent a value exactly.
         """
         if records.shape[0] == 0:
             return
@@ -123,16 +123,16 @@ class RowGroups:
         edges = np.flatnonzero(np.diff(slots[order])) + 1
         for chosen in np.split(order, edges):
             slot, prepared = divmod(int(slots[chosen[0]]), 2)
-            if self._is_spared(slot):
+            if self._is_skipped(slot):
                 continue
             try:
                 self._decode_table(data, slot, chosen, prepared=bool(prepared))
             except DecodeError as error:
-                if not self._spares(error):
+                if not self._skips(error):
                     raise
 
     def close(self) -> None:
-        """Give the sink what has not filled a group."""
+        """Write the last, incomplete groups."""
         for slot, table in enumerate(self._tables.columns):
             self._close_group(slot, table, prepared=False)
         for slot, table in self._tables.prepared.items():
@@ -175,7 +175,7 @@ class RowGroups:
                 chosen, first = self._decode_partial(data, slot, chosen[first:], prepared=prepared), 0
 
     def _decode_partial(self, data: Bytes, slot: int, chosen: np.ndarray, *, prepared: bool) -> np.ndarray:
-        """Decode the events whose images need not have all columns; returns the others."""
+        """Decode the events whose images may lack columns; return the others."""
         partial = self._tables.partial(slot, prepared=prepared)
         flags = np.zeros(chosen.shape[0], np.bool_)
         partial_images.is_partial(data, self._records, chosen, len(partial.columns.layout.prefix), flags)
@@ -187,12 +187,12 @@ class RowGroups:
         partial.take(data, self._records, chosen[flags], self._gtids, limits, self._place, full)
         return chosen[~flags]
 
-    def _is_spared(self, slot: int) -> bool:
-        """Whether a layout's table is at fault: what was collected of it is in no state to be written."""
-        return bool(self._tables.spared) and self._tables.columns[slot].layout.schema.name in self._tables.spared
+    def _is_skipped(self, slot: int) -> bool:
+        """Whether a layout's table is at fault: its collected rows must not be written."""
+        return bool(self._tables.skipped) and self._tables.columns[slot].layout.schema.name in self._tables.skipped
 
     def _close_partial(self, slot: int, *, prepared: bool) -> None:
-        if self._is_spared(slot):
+        if self._is_skipped(slot):
             return
         table = self._tables.partial(slot, prepared=prepared).columns
         if table.rows:
@@ -200,7 +200,7 @@ class RowGroups:
             self._write(f"{_PARTIAL_FILES + slot}", slot, table, prepared=prepared)
 
     def _close_group(self, slot: int, table: TableColumns, *, prepared: bool) -> None:
-        if table.rows and not self._is_spared(slot):
+        if table.rows and not self._is_skipped(slot):
             self._summary.rows += table.rows
             self._write(f"{slot:05d}", slot, table, prepared=prepared)
 

@@ -1,4 +1,4 @@
-"""Whether what a TABLE_MAP says of a table agrees with its definition in the schema history.
+"""Checks a TABLE_MAP against the table's definition in the schema history.
 
 Names, members and the key are not in a table map without full metadata, but number, types, sizes and nullability of the
 columns are, and mostly signs and character sets. Any difference means that a change of the table was missed.

@@ -1,4 +1,4 @@
-"""TABLE_MAP: which table the row events after it belong to, and how its values are laid out.
+"""TABLE_MAP: the table of the next row events, and the layout of its values.
 
 Body (MySQL ``libs/mysql/binlog/event/rows_event.h``, Table_map_event): table id 6, flags 2, schema and table name (length 1,
 text, zero byte), number of columns, a type byte each, a block of type metadata, a bitmap of nullable columns, and optional
@@ -57,7 +57,7 @@ _SIMPLE_KEY, _KEY_WITH_PREFIX, _MEMBER_DEFAULT_CHARSET, _MEMBER_COLUMN_CHARSET =
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """A table's columns and how a walk steps over their values.
+    """A table's columns, and the sizes of their values.
 
     Args:
         schema: names, types and key. Columns that only the server sees are not among them; they come last in the rest.
@@ -189,7 +189,7 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: His
 
 
 def refuse_unreadable(table: str, column: Column) -> None:
-    """Look whether a column can be decoded.
+    """Check that a column can be decoded.
 
     Raises:
         UnsupportedValue: it cannot.
@@ -211,7 +211,7 @@ def _known(database: str, table: str, history: History | None) -> TableSchema:
 
 
 def _check(known: TableSchema, facts: _Facts, real: list[int], metas: list[int], nullable: list[bool]) -> None:
-    """Hold what the event tells against the history."""
+    """Check the event against the schema history."""
     declared = [
         Declared(_column(i, code, metas[i], facts)[0], code, metas[i], nullable[i]) for i, code in enumerate(real)
     ]
@@ -286,7 +286,7 @@ class _Facts:
                 self.members[index] = tuple(read.text() for _ in range(read.packed()))
 
     def complete(self, known: TableSchema, optional: Mapping[int, bytes]) -> None:
-        """Take from the history what the event does not tell."""
+        """Complete the event's columns from the schema history."""
         for index, column in enumerate(known.columns):
             if _SIGNEDNESS not in optional and column.type.unsigned:
                 self.unsigned.add(index)

@@ -1,12 +1,12 @@
-"""What a window tells of XA transactions: which are prepared in it, and which are decided.
+"""The XA transactions of a window: which are prepared in it, and which are committed or rolled back.
 
-The group of a prepared transaction ends in an XA_PREPARE event: one phase 1 (1: committed right there), format 4, length of
+The group of a prepared transaction ends in an XA_PREPARE event: one phase 1 (1: committed immediately), format 4, length of
 gtrid 4, length of bqual 4, both (MySQL ``libs/mysql/binlog/event/control_events.h``, XA_prepare_event; MariaDB
 ``sql/log_event.h``, XA_prepare_log_event). It begins with the statement XA START on MySQL, and with a flag of the GTID event
-on MariaDB. XA COMMIT and XA ROLLBACK are statements, each a group of its own, in a spelling that the server makes.
+on MariaDB. XA COMMIT and XA ROLLBACK are statements, each in a separate group, in the server's normalized spelling.
 
-MySQL takes formats of up to 63 bits; its statements have all of them, the event the lower 32. So the id of a transaction is that
-of its XA START, where there is one.
+MySQL accepts formats of up to 63 bits; its statements have all of them, the event only the lower 32. So the id of a transaction
+is that of its XA START, if present.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.xa import Decision, Prepared, xid_text
 
 _LONGEST_PART = 64
-"""Bytes of gtrid and of bqual at most, by the XA specification."""
+"""Maximum bytes of gtrid and of bqual, by the XA specification."""
 _PART = rf"X'((?:[0-9a-fA-F]{{2}}){{0,{_LONGEST_PART}}})'"
 _STATEMENT = re.compile(rf"XA (START|END|COMMIT|ROLLBACK) {_PART},{_PART},([0-9]{{1,19}})\s*")
 _LARGEST_FORMAT = (1 << 63) - 1
@@ -36,21 +36,21 @@ class XaTransactions:
     """Collects prepared and decided transactions in the order of the stream.
 
     Args:
-        progress: of the walk.
+        progress: of the reading.
     """
 
     def __init__(self, progress: Progress) -> None:
-        """Know no transaction yet."""
+        """Start without transactions."""
         self._progress = progress
         self._started: dict[tuple[str, int], _Id] = {}
         self._events: list[Prepared | Decision] = []
         self._tables: defaultdict[tuple[int, int], set[TableName]] = defaultdict(set)
 
     def statement(self, text: str) -> None:
-        """Take an XA statement.
+        """Handle an XA statement.
 
         Raises:
-            DecodeError: it does not read as servers write it, or stands where none does.
+            DecodeError: it has not the server's spelling, or is not valid at this place.
         """
         read = _read(text)
         if read is None or not self._fits(*read):
@@ -59,29 +59,29 @@ class XaTransactions:
                 hint="Start the source again with a snapshot to continue after it.",
                 **self._progress.place(),
             )
-        verb, told = read
+        verb, xid = read
         state = self._progress.state
         if verb == "START":
             state[packets.XA] = state[packets.OFFSET]
-            self._started = {self._place(): told}
+            self._started = {self._place(): xid}
         elif verb != "END":
-            self._decide(_text(told), committed=verb == "COMMIT")
+            self._decide(_text(xid), committed=verb == "COMMIT")
             packets.end_transaction(state)
 
-    def _fits(self, verb: str, told: _Id) -> bool:
-        """Whether a statement can stand here: only XA END is in a transaction, which must be its own."""
-        # A decision inside the transaction itself would say something of its rows that is not known here.
-        return self._begun(told) == told if verb == "END" else self._progress.state[packets.XA] == 0
+    def _fits(self, verb: str, xid: _Id) -> bool:
+        """Whether a statement is valid here: only XA END is inside a transaction, which must be its own."""
+        # A COMMIT or ROLLBACK inside the transaction itself would have an unknown effect on its rows.
+        return self._started_as(xid) == xid if verb == "END" else self._progress.state[packets.XA] == 0
 
-    def _begun(self, told: _Id) -> _Id:
-        """Return the id that the transaction began with, or ``told`` when its beginning does not say."""
-        return self._started.get(self._place(), told)
+    def _started_as(self, xid: _Id) -> _Id:
+        """Return the id of the transaction's XA START, or ``xid`` if it has none."""
+        return self._started.get(self._place(), xid)
 
     def _place(self) -> tuple[str, int]:
         return self._progress.file, int(self._progress.state[packets.XA])
 
     def prepare(self, body: bytes) -> None:
-        """Take an XA_PREPARE event, which ends its group; ``body`` is without header and checksum.
+        """Handle an XA_PREPARE event, which ends its group; ``body`` is without header and checksum.
 
         Raises:
             DecodeError: a length is wrong, or the beginning of the transaction was not seen.
@@ -94,16 +94,16 @@ class XaTransactions:
                 hint="Check the file at the source: mysqlbinlog reads it?",
                 **place,
             )
-        told = (body[13 : 13 + gtrid], body[13 + gtrid :], int.from_bytes(body[1:5], "little"))
-        begun = self._begun(told)
-        xid = _text(begun)
+        prepared = (body[13 : 13 + gtrid], body[13 + gtrid :], int.from_bytes(body[1:5], "little"))
+        started = self._started_as(prepared)
+        xid = _text(started)
         if state[packets.XA] == 0:
             raise DecodeError(
                 f"an XA PREPARE of {xid} without the beginning of its transaction",
                 hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
                 **place,
             )
-        if told != (*begun[:2], begun[2] & 0xFFFFFFFF):
+        if prepared != (*started[:2], started[2] & 0xFFFFFFFF):
             raise DecodeError(
                 f"an XA PREPARE of another transaction than {xid}, which began",
                 hint="Check the file at the source: mysqlbinlog reads it?",
@@ -116,15 +116,15 @@ class XaTransactions:
         packets.end_transaction(state)
 
     def touch(self, table: TableName, records: np.ndarray) -> None:
-        """Take note of the transactions that row events of a captured table belong to; ``records`` is of frame.scan."""
+        """Record the transactions of a captured table's row events; ``records`` is of frame.scan."""
         for number, began in np.unique(records[:, [packets.FILE, packets.BEGAN]], axis=0):
             self._tables[int(number), int(began)].add(table)
 
     def finish(self) -> None:
-        """Put what has to be remembered of the window into its summary.
+        """Write the window's XA transactions into its summary.
 
-        A transaction that is prepared and decided in this window is left out when nothing follows from it: because it was
-        rolled back, or has no row of a captured table.
+        A transaction that is prepared and decided in this window is left out if it has no effect: it was rolled back, or has
+        no row of a captured table.
 
         Raises:
             DecodeError: rows belong to an XA transaction that ended in another way.
@@ -165,13 +165,13 @@ class XaTransactions:
 
 
 def _read(text: str) -> tuple[str, _Id] | None:
-    """Return verb and id of a statement; None when no server writes it like this."""
+    """Return verb and id of a statement; None if it has not the server's spelling."""
     match = _STATEMENT.fullmatch(text)
     if match is None or int(match[4]) > _LARGEST_FORMAT:
         return None
     return match[1], (bytes.fromhex(match[2]), bytes.fromhex(match[3]), int(match[4]))
 
 
-def _text(told: _Id) -> str:
-    gtrid, bqual, number = told
+def _text(xid: _Id) -> str:
+    gtrid, bqual, number = xid
     return xid_text(number, gtrid, bqual)

@@ -1,4 +1,4 @@
-"""What every type family gives: a codec that appends located cells to a column."""
+"""The interface of every type family: a codec that appends located cells to a column."""
 
 from __future__ import annotations
 

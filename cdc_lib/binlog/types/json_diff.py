@@ -3,7 +3,7 @@
 A list of differences (MySQL ``sql/json_diff.h``): each one byte of operation (0 replace, 1 insert, 2 remove), the path as a
 length-encoded string such as ``$.a[1]."x y"``, and, but for remove, the value as length-encoded binary JSON. The document
 before is printed, taken apart, changed and printed again: numbers and what JSON has no type for stay the texts that the
-server printed, members stand in the server's order (by length of the name, then by its bytes).
+server printed, members are in the server's order (by length of the name, then by its bytes).
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def write_unsigned(v, out, o):
 
 @njit(cache=True, nogil=True)
 def write_double(v, out, o):
-    """Write a double of at most fifteen digits and no exponent; returns -1 when it is none of those.
+    """Write a double of at most fifteen digits and no exponent; return -1 for any other double.
 
     ``m / 10**k`` with m below 10**15 and k up to 15 is rounded correctly, so the least k for which it gives the value back is
     the number of decimals of the shortest text.
@@ -270,7 +270,7 @@ def document(b, start, size, out, o, gap_at, gap_value, gaps, stack, hexes):
             out[o + 1] = 32
             o += 2
         kind = np.int64(b[entry])
-        # Literals, 16-bit numbers, and 32-bit numbers in large containers stand in the entry itself.
+        # Literals, 16-bit numbers, and 32-bit numbers in large containers are in the entry itself.
         if 4 <= kind <= 6 or (wide == 4 and 7 <= kind <= 8):
             p = entry + 1
         else:

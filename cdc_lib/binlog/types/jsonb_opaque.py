@@ -91,7 +91,7 @@ def decimal(b, p, size, out, o):
 
 @njit(cache=True, nogil=True)
 def temporal(kind, b, p, size, out, o):
-    """Write an opaque date or time as a string; returns the byte after it, or -1 when it is none."""
+    """Write an opaque date or time as a string; return the byte after it, or -1 if it is not valid."""
     if size != 8:
         return -1
     v = u64(b, p)

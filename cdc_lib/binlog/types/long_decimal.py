@@ -1,7 +1,7 @@
 """DECIMAL of 39 to 65 digits: exact text, because the lake's decimal type ends at 38.
 
 Row image: see :mod:`cdc_lib.binlog.types.decimal`. The text is that of SELECT: ``[-]digits[.digits]`` with all digits of the
-scale, at least one before the point, and no others in front (ZEROFILL pads the text of a result; the binlog does not tell it).
+scale, at least one before the point, and no others in front (ZEROFILL pads the text of a result; the binlog does not record it).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which codec reads which type; a new type family is entered here."""
+"""The registry of codecs by type; a new type family is registered here."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def old_timestamp_image(b, p, size, digits):
 
 @njit(cache=True, nogil=True)
 def _number(b, p, count):
-    """Digits as a number, -1 when one is none."""
+    """Digits as a number, -1 if a character is not a digit."""
     v = np.int64(0)
     for i in range(count):
         d = np.int64(b[p + i]) - 48

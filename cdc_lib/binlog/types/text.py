@@ -1,4 +1,4 @@
-"""CHAR, VARCHAR, TEXT and their binary siblings.
+"""CHAR, VARCHAR, TEXT and their binary types.
 
 Row image and text row alike: the bytes as they are stored in the column's character set (a snapshot's session asks for them so).
 The lake holds UTF-8; see :mod:`cdc_lib.binlog.charsets`. A BINARY(n) comes without its trailing zero bytes in a row image and is
@@ -46,7 +46,7 @@ class TextCodec:
 
     Args:
         charset: MySQL's name of the character set that cells are in.
-        replaces: whether U+FFFD stands for what is no text of it; else that is a fault.
+        replaces: whether U+FFFD replaces invalid text; else that is a fault.
     """
 
     def __init__(self, charset: str, *, replaces: bool) -> None:

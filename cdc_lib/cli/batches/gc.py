@@ -46,7 +46,7 @@ def gc(
 
 
 def show(planned: Collection, *, removed: bool) -> None:
-    """Print what goes and why the rest stays."""
+    """Print what is removed, and why the rest is kept."""
     counts = Counter(one.what for one in planned.removals)
     sizes: Counter[str] = Counter()
     for one in planned.removals:

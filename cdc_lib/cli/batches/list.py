@@ -35,7 +35,7 @@ def list_batches(
     found: list[dict[str, Any]] = []
     for one in stored[-limit:]:
         manifest = find_manifest(pipeline.store, one.key)
-        if manifest is not None and manifest.window is not None:  # it may be collected in this moment
+        if manifest is not None and manifest.window is not None:  # garbage collection may remove it meanwhile
             window = manifest.window
             found.append({
                 "batch": window.id, "epoch": window.epoch, "from": str(window.start), "to": str(window.stop),

@@ -39,7 +39,7 @@ def refill(
         say(f"no batch is missing between the cursors of {source}")
         return
     if not over:
-        count = refilling.refill(told=_told)
+        count = refilling.refill(report=_told)
         say(f"{count} windows are drained again; the next merge continues")
         return
     if not yes and not typer.confirm(f"Continue after them, and read every table of {source} again?"):

@@ -38,10 +38,10 @@ def replay(
     pipeline = open_store_pipeline(config) if from_archive else open_pipeline(config)
     redraining = BatchReplay(config, pipeline.credentials, pipeline.store, open_at(config.store, location))
     if from_archive:
-        count = redraining.from_archive(period, told=_told)
+        count = redraining.from_archive(period, report=_told)
         say(f"{count} windows of {period} are decoded from their raw events in {location}")
     else:
-        cursor = redraining.from_server(period, by=caller("batches replay"), told=_told)
+        cursor = redraining.from_server(period, by=caller("batches replay"), report=_told)
         say(f"{location} has the binlog up to {cursor.position}")
 
 

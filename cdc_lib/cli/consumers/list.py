@@ -39,7 +39,7 @@ def list_consumers(context: typer.Context, source: SourceName, as_json: AsJson =
 
 
 def say_who_holds(source: str, consumers: Sequence[ConsumerState]) -> None:
-    """Name the consumers for which batches stay that are old enough to be collected."""
+    """Print the consumers that hold back old batches."""
     for one in consumers:
         if one.holding:
             since = f"{one.moved_at:%Y-%m-%d %H:%M:%S} UTC" if one.moved_at else "it was made"

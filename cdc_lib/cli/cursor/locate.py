@@ -39,10 +39,10 @@ def locate(
 
 
 def start_of(time: str | None, gtid: str | None, at: str | None) -> StartAt:
-    """Return the one place that the options name.
+    """Return the position that the options name.
 
     Raises:
-        ConfigError: they name none or several, or what they say is not a place.
+        ConfigError: they name none or several, or it is not valid.
     """
     if sum(value is not None for value in (time, gtid, at)) != 1:
         raise ConfigError(
@@ -57,7 +57,7 @@ def start_of(time: str | None, gtid: str | None, at: str | None) -> StartAt:
 
 
 def show_located(found: LocatedPosition) -> None:
-    """Print a place as a table."""
+    """Print a located position as a table."""
     place = found.checkpoint
     rows = [
         ("server", str(place.identity)),

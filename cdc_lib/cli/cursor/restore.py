@@ -19,7 +19,7 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
 
 _REBUILT = {DRAIN: drain_of_lake, LAKE: lake_of_cut}
-"""From what a lost cursor is made if there is no export."""
+"""How a lost cursor is rebuilt without an export."""
 
 
 def restore(
@@ -51,16 +51,16 @@ def restore(
     """
     pipeline = open_store_pipeline(config_of(find(context, source)))
     origin, found = _read(pipeline, source, consumer, file, replaced, rebuild=rebuild)
-    wanted = [one for one in found if consumer in (None, one.consumer)]
-    if not wanted:
+    chosen = [one for one in found if consumer in (None, one.consumer)]
+    if not chosen:
         raise ConfigError(f"there is no {consumer or ''} cursor in {origin}", hint="cdc cursor export makes one.")
-    for one in wanted:
+    for one in chosen:
         held = pipeline.cursors.load(source, one.consumer)
         say(f"{one.consumer}: {_place(held)} → {_place(one)}", style="bold")
     if not yes:
         typer.confirm("Restore?", abort=True)
     restored = put_in_place(
-        pipeline.store, pipeline.cursors, wanted,
+        pipeline.store, pipeline.cursors, chosen,
         source=source, by=caller("cursor restore"), why=why or f"from {origin}", at=datetime.now(UTC),
     )  # fmt: skip
     for done in restored:
@@ -72,7 +72,7 @@ def restore(
 def _read(
     pipeline: Pipeline, source: str, consumer: str | None, file: str, replaced: str | None, *, rebuild: bool
 ) -> tuple[str, list[Cursor]]:
-    """Read the documents that the options name; returns where they come from, for messages, and the cursors."""
+    """Read the documents that the options name; returns their origin, for messages, and the cursors."""
     if sum((file != "-", replaced is not None, rebuild)) > 1 or (rebuild and consumer not in _REBUILT):
         raise ConfigError(
             "it is not clear which cursor is to be restored",

@@ -28,14 +28,14 @@ def rewind(
         cdc cursor rewind shop --undo
     """
     pipeline = open_pipeline(config_of(find(context, source)))
-    wanted = None if undo and (time, gtid, at) == (None, None, None) else start_of(time, gtid, at)
-    if wanted is not None:
-        found = pipeline.locate(wanted)
+    start = None if undo and (time, gtid, at) == (None, None, None) else start_of(time, gtid, at)
+    if start is not None:
+        found = pipeline.locate(start)
         show_located(found)
         if found.bytes_to_cursor is not None and found.bytes_to_cursor < 0:
             say("The changes in between will never be in the lake.", style="bold yellow")
     if not yes and not typer.confirm(f"Move the drain cursor of {source}?"):
         say("nothing was moved")
         return
-    moved = pipeline.rewind(wanted, by=caller("cursor rewind"), why=why)
+    moved = pipeline.rewind(start, by=caller("cursor rewind"), why=why)
     say(f"drain cursor at {moved.position} in epoch {moved.epoch}; cdc cursor rewind {source} --undo takes it back")

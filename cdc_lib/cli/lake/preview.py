@@ -12,7 +12,7 @@ from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import print_json, say, table, width
 
 _WIDEST = 40
-"""Characters of a cell that a table shows; JSON has all of them."""
+"""Maximum characters of a cell in a table; JSON has all of them."""
 
 
 def preview(
@@ -38,13 +38,13 @@ def preview(
     columns = {name: [_cell(value) for value in rows[name]] for name in names}
     fitting = fit(columns, width())
     table(fitting, zip(*(columns[name] for name in fitting), strict=True), whole_lines=True)
-    if left := names[len(fitting) :]:
-        say(f"{len(left)} more columns: {', '.join(left)}; --json shows everything")
+    if hidden := names[len(fitting) :]:
+        say(f"{len(hidden)} more columns: {', '.join(hidden)}; --json shows everything")
     say(f"{_count(rows)} rows")
 
 
 def fit(columns: dict[str, list[str]], room: int) -> Sequence[str]:
-    """Return the first columns that fit into a line, one at least.
+    """Return the first columns that fit into a line, at least one.
 
     Args:
         columns: cells by name.

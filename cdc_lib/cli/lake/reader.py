@@ -1,4 +1,4 @@
-"""The parts of the library that read the lake without Spark: an optional part of the installation."""
+"""Imports the modules that read the lake without Spark, which are an optional dependency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdc_lib.errors import ConfigError
 
 
 def lake_reader(module: str) -> Any:
-    """Import a module of ``cdc_lib.lake`` that imports pyiceberg, which the other commands must not need.
+    """Import a module of ``cdc_lib.lake`` that needs pyiceberg; other commands must work without it.
 
     Args:
         module: its name in that folder.

@@ -11,7 +11,7 @@ from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.quarantine import LaggingTable
 from cdc_lib.pipeline import Pipeline
-from cdc_lib.quarantine.tables import way_back
+from cdc_lib.quarantine.tables import hint_of
 
 
 def list_tables(context: typer.Context, source: SourceName, as_json: AsJson = False) -> None:
@@ -46,7 +46,7 @@ def _quarantined(pipeline: Pipeline, source: str) -> list[dict[str, Any]]:
 
 
 def _row(source: str, one: LaggingTable) -> dict[str, Any] | None:
-    """Return what is printed of a table; None of one that only waits for a snapshot that somebody asked for."""
+    """Return the printed fields of a table; None for one that only waits for a requested snapshot."""
     record, fault = one.last, one.last.fault
     if fault is None:
         return None
@@ -58,5 +58,5 @@ def _row(source: str, one: LaggingTable) -> dict[str, Any] | None:
         "lake_position": str(one.position),
         "code": fault.code,
         "reason": fault.reason,
-        "hint": way_back(record, source) if record.is_open else "The next runs read it and merge its snapshot.",
+        "hint": hint_of(record, source) if record.is_open else "The next runs read it and merge its snapshot.",
     }

@@ -1,1 +1,1 @@
-"""``cdc step``: one step of the main job at a time."""
+"""``cdc step``: single steps of the main job."""

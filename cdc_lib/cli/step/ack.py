@@ -1,4 +1,4 @@
-"""``cdc step ack``: moving a cursor over the work that is found done in the store."""
+"""``cdc step ack``: moves a cursor over the work that is done in the store."""
 
 from __future__ import annotations
 

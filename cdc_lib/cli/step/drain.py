@@ -1,4 +1,4 @@
-"""``cdc step drain``: several units at once, with a bar that shows how far it is."""
+"""``cdc step drain``: several units in parallel, with a progress bar."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def _chosen(units: list[DrainUnit], ids: list[str]) -> list[DrainUnit]:
 
 
 def drain_units(config: SourceConfig, units: Sequence[DrainUnit]) -> None:
-    """Drain units, ``drain.parallelism`` at a time, each over a connection of its own.
+    """Drain units, ``drain.parallelism`` at a time, each with its own connection.
 
     Raises:
-        CdcError: the first that a unit raised, after the others have come to their end.
+        CdcError: the first error of a unit, after the others have ended.
     """
     if not units:
         say("nothing to drain")
@@ -88,8 +88,8 @@ def _tell(progress: Progress, future: Future[DrainResult], unit: DrainUnit, fail
     amount = f"{result.rows:,} rows, {size(result.bytes)}, {result.events:,} events in {result.seconds:.1f} s"
     progress.console.print(Text(f"{result.unit_id}: {amount}"), soft_wrap=True)
     for one in result.quarantined:
-        told = f"{result.unit_id}: {one.table} is left out: {one.fault.reason} [{one.fault.position}]"
-        progress.console.print(Text(told, style="yellow"), soft_wrap=True)
+        line = f"{result.unit_id}: {one.table} is left out: {one.fault.reason} [{one.fault.position}]"
+        progress.console.print(Text(line, style="yellow"), soft_wrap=True)
 
 
 def _progress() -> Progress:

@@ -1,4 +1,4 @@
-"""``cdc step rollback``: forget the merge that the lake has in flight."""
+"""``cdc step rollback``: drop the merge that the lake has in flight."""
 
 from __future__ import annotations
 

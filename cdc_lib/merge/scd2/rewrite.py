@@ -1,8 +1,8 @@
-"""Versions of a stretch of the stream that is merged again: what the lake has of it is taken out, and made again of the changes.
+"""Rewrite of versions: those of a range of the stream are removed from the lake's, and made again from the range's changes.
 
-What begins or ends by a row that was read (by a snapshot, a part of one, a repair) and what ends by a snapshot stays: no window
-tells of it. The changes of several epochs are taken one epoch after another, as daily merges had them: what an epoch brought
-again is known by what stood before it. The SQL has nothing of one engine in it, as that of the versions.
+A version that a read row (of a snapshot, a chunk of one, a repair) began or ended, and one that a snapshot ended, are kept: no
+window holds that row. The changes are taken one epoch after another, as the daily merges did, so that a replayed change is
+recognized by the versions of earlier epochs. The SQL has no dialect of one engine, like that of the versions.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cdc_lib.merge.collapse import Quote
+from cdc_lib.merge.scd2.timeline import TimeCut
 from cdc_lib.merge.scd2.versions import READ, SAME
 from cdc_lib.model.lake_table import MODE_COLUMNS, ORDER
 from cdc_lib.model.manifest import OP
 from cdc_lib.model.position import Point
-from cdc_lib.model.table_mode import IS_CURRENT, TO_GTID, TO_ORDER, VALID_TO
+from cdc_lib.model.table_mode import IS_CURRENT, STATEMENT_ROW, TO_GTID, TO_ORDER, VALID_TO
 
 _COPIES = "cdc_copies"
 
@@ -41,25 +42,30 @@ def after(names: Sequence[str], place: Sequence[int]) -> str:
     return f"({name} > {value} OR ({name} = {value} AND {after(names, place) if names else 'true'}))"
 
 
-def without_sql(standing: str, stretches: Sequence[RewriteRange], own: Sequence[str], quote: Quote) -> str:
-    """Return a SELECT of the lake's versions as they would be without the changes of the stretches.
+def without_sql(
+    existing: str, ranges: Sequence[RewriteRange], cuts: Sequence[TimeCut], own: Sequence[str], quote: Quote
+) -> str:
+    """Return a SELECT of the lake's versions as they would be without the changes and statements of the ranges.
 
     Args:
-        standing: relation of the lake's versions, ready to stand in SQL.
-        stretches: what is taken out.
+        existing: relation of the lake's versions, ready for SQL.
+        ranges: whose changes are removed.
+        cuts: places at which rows end; those of statements end their rows again, after the changes before them.
         own: names of the row's own columns, key and all.
         quote: quotes a name for the engine.
     """
-    begun = " OR ".join(_within(one, ORDER, quote) for one in stretches)
-    ended = " OR ".join(_within(one, TO_ORDER, quote) for one in stretches)
-    change = f"coalesce(({ended}) AND {quote(TO_ORDER[-1])} >= 0, false)"
+    begun = " OR ".join(_within(one, ORDER, quote) for one in ranges)
+    changed = " OR ".join(_within(one, TO_ORDER, quote) for one in ranges)
+    ended = [f"({changed}) AND {quote(TO_ORDER[-1])} >= 0"]
+    ended += [_at_statement(cut, quote) for cut in cuts if not cut.by_snapshot]
+    reopened = f"coalesce({' OR '.join(f'({one})' for one in ended)}, false)"
     opened = {
-        quote(name): f"CASE WHEN {change} THEN NULL ELSE {quote(name)} END" for name in (*TO_ORDER, TO_GTID, VALID_TO)
+        quote(name): f"CASE WHEN {reopened} THEN NULL ELSE {quote(name)} END" for name in (*TO_ORDER, TO_GTID, VALID_TO)
     }
-    opened[quote(IS_CURRENT)] = f"({quote(IS_CURRENT)} OR {change})"
+    opened[quote(IS_CURRENT)] = f"({quote(IS_CURRENT)} OR {reopened})"
     names = [quote(name) for name in (*own, *MODE_COLUMNS["scd2"])]
     listed = ", ".join(f"{opened[name]} AS {name}" if name in opened else name for name in names)
-    return f"SELECT {listed} FROM {standing} WHERE {quote(OP)} = '{READ}' OR NOT ({begun})"
+    return f"SELECT {listed} FROM {existing} WHERE {quote(OP)} = '{READ}' OR NOT ({begun})"
 
 
 def same_sql(found: str, standing: str, key: Sequence[str], own: Sequence[str], quote: Quote) -> str:
@@ -82,6 +88,13 @@ def same_sql(found: str, standing: str, key: Sequence[str], own: Sequence[str], 
         f"SELECT {listed}, s.{_COPIES} IS NOT NULL AS {SAME} FROM {found} AS f"
         f" LEFT JOIN ({lake}) AS s ON s.{_COPIES} = 1 AND {alike}"
     )
+
+
+def _at_statement(cut: TimeCut, quote: Quote) -> str:
+    """Return the condition that a version was ended by a statement such as TRUNCATE."""
+    place = (cut.reset.epoch, cut.reset.file, cut.reset.offset, STATEMENT_ROW)
+    found = " AND ".join(f"{quote(name)} = {value}" for name, value in zip(TO_ORDER, place, strict=True))
+    return f"{found} AND {cut.whose}" if cut.whose else found
 
 
 def _within(stretch: RewriteRange, order: Sequence[str], quote: Quote) -> str:

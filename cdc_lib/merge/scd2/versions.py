@@ -87,12 +87,16 @@ class _Rule:
     def new(self, events: str) -> str:
         """Leave out changes of a later epoch that an earlier one brought: the same transaction did the same to the row.
 
-        Without a GTID the time of the commit tells it. That holds from the first such change of the row up to one that is not
-        known, as those are that a snapshot made good before: it brings an older state of the row, after which all must come
-        again. So it is with what ended in the later epoch: after a TRUNCATE that is read again, rows must come again as well.
+        Without a GTID, the same commit time stands for the same transaction. The rule holds from the first such change of a row to
+        the first one that is not known, such as one that a snapshot replaced: it brings an older state of the row, and all changes
+        after it must come again. The same holds after the row ended in the later epoch, as by a TRUNCATE that is read again, and
+        only then: whether a merge holds that TRUNCATE or an earlier one did makes no difference.
         """
         epoch, ended = self.order[0], self.quote(TO_ORDER[0])
-        latest = f"max(CASE WHEN NOT {EXISTING} THEN {epoch} END) OVER (PARTITION BY {self.key}) AS cdc_epoch"
+        of_key = f"OVER (PARTITION BY {self.key})"
+        latest = f"max(CASE WHEN NOT {EXISTING} THEN {epoch} END) {of_key} AS cdc_epoch"
+        is_open = f"CASE WHEN {EXISTING} AND NOT {self.gone} AND {ended} IS NULL THEN 1 ELSE 0 END"
+        latest += f", max({is_open}) {of_key} AS cdc_open"
         sides = (
             f"SELECT *, CASE WHEN {EXISTING} AND {epoch} < cdc_epoch AND coalesce({ended}, 0) < cdc_epoch THEN 1"
             f" WHEN {EXISTING} OR {CUT} <> ''"
@@ -110,7 +114,7 @@ class _Rule:
         until = f"OVER (PARTITION BY {self.key} ORDER BY {self.place} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
         news = f"(cdc_side = 3 AND cdc_known = 0) OR ({EXISTING} AND {epoch} = cdc_epoch)"
         news = f"max(CASE WHEN {news} THEN 1 ELSE 0 END) {until} AS cdc_behind"
-        cuts = f"max(CASE WHEN {CUT} <> '' THEN 1 ELSE 0 END) {until} AS cdc_cleared"
+        cuts = f"max(CASE WHEN {CUT} <> '' AND cdc_open = 1 THEN 1 ELSE 0 END) {until} AS cdc_cleared"
         return (
             f"SELECT * FROM (SELECT *, {news}, {cuts} FROM ({known}) AS e) AS e"
             f" WHERE cdc_side <> 3 OR cdc_known = 0 OR cdc_cleared = 1 OR cdc_behind = 1"

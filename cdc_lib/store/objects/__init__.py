@@ -1,1 +1,1 @@
-"""Object stores: a folder, S3, and what is common to them."""
+"""Object stores: a local folder and S3."""

@@ -1,4 +1,4 @@
-"""Which keys an object store takes, so that all of them take the same ones."""
+"""Valid object keys, the same for all object stores."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from cdc_lib.errors import ConfigError
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\\]")
 
 LONGEST_KEY = 900
-"""Bytes of a key; S3 ends at 1024 with the prefix included."""
+"""Maximum bytes of a key; S3 allows 1024 including the prefix."""
 
 LONGEST_SEGMENT = 200
-"""Bytes between two slashes; local file systems end at 255, and a temporary name needs some of them."""
+"""Maximum bytes between two slashes; file systems allow 255, and a temporary name needs some of them."""
 
 
 def check_key(key: str) -> str:
-    """Return the key itself.
+    """Return the key if it is valid.
 
-    A segment must not begin with a dot: ``.`` and ``..`` leave the folder, and what else does is a store's own
-    business (temporary files, locks) and is never listed.
+    A segment must not begin with a dot: ``.`` and ``..`` leave the folder. Other such names are a store's temporary files and
+    locks, which are never listed.
 
     Raises:
-        ConfigError: it is empty, absolute, too long, or leaves its folder.
+        ConfigError: it is empty, absolute or too long, or leaves its folder.
     """
     segments = key.split("/")
     if any(not segment or segment.startswith(".") for segment in segments) or _CONTROL.search(key):
@@ -40,10 +40,10 @@ def check_key(key: str) -> str:
 
 
 def check_prefix(prefix: str) -> str:
-    """Return the beginning of keys itself; it may end anywhere, also in the middle of a name.
+    """Return a key prefix if it is valid; it may end in the middle of a name.
 
     Raises:
-        ConfigError: no key begins so.
+        ConfigError: no key can begin with it.
     """
     folder, _, _ = prefix.rpartition("/")
     if folder or prefix.startswith("/"):

@@ -1,4 +1,4 @@
-"""One store before another: what is written goes to the one, what it does not have is read from the other."""
+"""A store in front of another: writes go to the front store, and missing objects are read from the back store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdc_lib.ports import ObjectInfo, ObjectStore, StoredObject, Unfinished
 from cdc_lib.store import layout
 
 _BATCH = {"batches": 4, "snapshots": 5}
-"""Parts of the key of a batch's folder, by the second part of the key: a batch is read whole from one of the stores."""
+"""Number of key parts of a batch's folder, by the second part: all files of a batch are read from one store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class LayeredStore:
     """Implements :class:`cdc_lib.ports.ObjectStore` over two others.
 
     Args:
-        front: is written to, and asked first.
-        back: is only read.
+        front: takes all writes, and is read first.
+        back: only read.
         known: by folder of a batch, whether the front store has it.
     """
 
@@ -42,7 +42,7 @@ class LayeredStore:
         return self.front if self.known[folder] else self.back
 
     def get(self, key: str) -> StoredObject | None:
-        """Return an object of the front store, else of the one after."""
+        """Return an object of the front store, else of the back store."""
         found = self.front.get(key)
         return found if found is not None else self._of(key).get(key)
 
@@ -51,11 +51,11 @@ class LayeredStore:
         return self.front.put(key, data)
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Write to the front store, unless one of both has it."""
+        """Write to the front store, unless either store has the object."""
         return self.back.get(key) is None and self.front.put_if_absent(key, data)
 
     def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
-        """Write over an object of the front store."""
+        """Overwrite an object of the front store."""
         return self.front.put_if_match(key, data, etag)
 
     def open_write(self, key: str) -> AbstractContextManager[BinaryIO]:
@@ -67,7 +67,7 @@ class LayeredStore:
         return self._of(key).open_read(key)
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """List what is in either, each key once."""
+        """List the objects of both stores, each key once."""
         last = ""
         for info in heapq.merge(self.front.list(prefix), self.back.list(prefix), key=lambda one: one.key):
             if info.key != last:
@@ -79,13 +79,13 @@ class LayeredStore:
         self.front.delete(keys)
 
     def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
-        """Return what writers left behind in the front store."""
+        """Return unfinished writes of the front store."""
         return self.front.unfinished(prefix, before)
 
     def discard(self, writes: Iterable[Unfinished]) -> None:
-        """Remove such leftovers."""
+        """Remove unfinished writes."""
         self.front.discard(writes)
 
     def url(self, key: str) -> str:
-        """Return the address of an object in the store that has its batch."""
+        """Return the URL of an object in the store that has its batch."""
         return self._of(key).url(key)

@@ -1,8 +1,8 @@
 """Objects as files below one folder: for one machine, for a shared file system, and for tests.
 
-A file appears whole or not at all: it is written beside its place under a name that no listing shows, forced to disk,
-and then linked or renamed. Writers of one key take turns through a lock file, across threads and processes, which makes
-compare-and-swap hold; readers need no lock.
+A file appears atomically: it is written under a temporary name in the same folder, synced to disk, and then linked or
+renamed. A lock file serializes the writers of a key across threads and processes, which compare-and-swap needs; readers
+need no lock.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TRY_AGAIN = {errno.EIO, errno.EAGAIN, errno.EBUSY, errno.ESTALE, errno.ETIMEDOU
 
 
 class LocalStore:
-    """An object store in a folder, which is made when it is first written to.
+    """An object store in a folder, which is created at the first write.
 
     Args:
         root: the folder.
@@ -53,9 +53,9 @@ class LocalStore:
         return f"LocalStore({self.root})"
 
     def get(self, key: str) -> StoredObject | None:
-        """Return an object whole, or None when there is none."""
+        """Return a whole object, or None if it does not exist."""
         path = self._path(key)
-        with _told("read an object", key):
+        with _translate_errors("read an object", key):
             try:
                 data = path.read_bytes()
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -63,20 +63,20 @@ class LocalStore:
         return StoredObject(data, _etag(data))
 
     def put(self, key: str, data: bytes) -> str:
-        """Write an object, over an old one if there is one; returns its etag."""
+        """Write or overwrite an object; returns its etag."""
         self._write(key, data, _replace)
         return _etag(data)
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Write an object unless one is there; returns whether this call wrote it."""
+        """Write an object if the key is free; returns whether this call wrote it."""
         path = self._path(key)
-        with _told("read an object", key):
+        with _translate_errors("read an object", key):
             if path.exists():  # spares the writing; the link decides
                 return False
         return self._write(key, data, _link)
 
     def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
-        """Write over the object with this etag; returns the new etag, or None when it is no longer that one."""
+        """Overwrite the object if it still has this etag; returns the new etag, else None."""
 
         def replace_if_match(temporary: Path, path: Path) -> bool:
             try:
@@ -91,15 +91,15 @@ class LocalStore:
 
     @contextmanager
     def open_write(self, key: str) -> Iterator[BinaryIO]:
-        """Stream a large object; it appears whole when the block ends well, and not at all when it raises."""
+        """Stream a large object; it appears when the block ends without an error, else never."""
         path = self._path(key)
-        with _told("write an object", key):
+        with _translate_errors("write an object", key):
             raw = _open_beside(path, key)
         temporary = Path(raw.name)
         try:
             with io.BufferedWriter(raw, _WRITE_BUFFER) as file:
                 yield cast("BinaryIO", file)
-            with _told("write an object", key):
+            with _translate_errors("write an object", key):
                 _sync(temporary)
                 with self._locked(key):
                     temporary.replace(path)
@@ -108,9 +108,9 @@ class LocalStore:
             temporary.unlink(missing_ok=True)
 
     def open_read(self, key: str) -> BinaryIO:
-        """Open an object for reading with seek; raises CorruptBatch when there is none."""
+        """Open an object for reading with seek; raises CorruptBatch if it does not exist."""
         path = self._path(key)
-        with _told("read an object", key):
+        with _translate_errors("read an object", key):
             try:
                 return path.open("rb")
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
@@ -120,38 +120,42 @@ class LocalStore:
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """List every object whose key starts with the prefix, in the order of their keys."""
         folder, _, _ = check_prefix(prefix).rpartition("/")
-        with _told("list objects", prefix):
+        with _translate_errors("list objects", prefix):
             yield from _walk(self.root / folder, f"{folder}/" if folder else "", prefix)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; one that is not there is no error. Folders that are empty then go with them."""
+        """Delete objects, and folders that become empty; a missing object is no error."""
         for key in keys:
             path = self._path(key)
-            with _told("delete an object", key), suppress(FileNotFoundError, NotADirectoryError), self._locked(key):
+            with (
+                _translate_errors("delete an object", key),
+                suppress(FileNotFoundError, NotADirectoryError),
+                self._locked(key),
+            ):
                 path.unlink()
                 self._remove_empty(path.parent)
 
     def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
-        """Return the temporary files below a folder that nobody has written to since."""
+        """Return the temporary files below a prefix that were last written before a time."""
         folder, _, _ = check_prefix(prefix).rpartition("/")
-        with _told("list temporary files", prefix):
+        with _translate_errors("list temporary files", prefix):
             return [found for found in _leftovers(self.root / folder, self.root) if found.modified < before]
 
     def discard(self, writes: Iterable[Unfinished]) -> None:
-        """Remove temporary files; one that is gone is no error."""
+        """Remove temporary files; a missing one is no error."""
         for one in writes:
-            with _told("remove a temporary file", one.name):
+            with _translate_errors("remove a temporary file", one.name):
                 (self.root / one.name).unlink(missing_ok=True)
 
     def url(self, key: str) -> str:
-        """Return the address by which Spark reads the object; Hadoop wants it without percent signs."""
+        """Return the URL by which Spark reads the object; Hadoop needs it without percent-encoding."""
         return f"file://{self._path(key)}"
 
     def probe(self) -> None:
-        """Check that the folder can be written to and that conditional writes hold in it.
+        """Check that the folder is writable and that conditional writes work in it.
 
         Raises:
-            ConfigError: they do not.
+            ConfigError: they do not work.
         """
         refuse_broken_conditions(self, str(self.root))
 
@@ -159,9 +163,9 @@ class LocalStore:
         return self.root / check_key(key)
 
     def _write(self, key: str, data: bytes, publish: Callable[[Path, Path], bool]) -> bool:
-        """Write a temporary file and publish it under the key's lock; returns what ``publish`` says."""
+        """Write a temporary file and publish it under the key's lock; returns the result of ``publish``."""
         path = self._path(key)
-        with _told("write an object", key):
+        with _translate_errors("write an object", key):
             raw = _open_beside(path, key)
             temporary = Path(raw.name)
             try:
@@ -189,11 +193,11 @@ class LocalStore:
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        """Hold the lock that all writers of a key take; 256 files serve all keys, so that they never pile up."""
+        """Hold the lock of a key's writers; all keys share 256 lock files, so that their number is bounded."""
         folder = self.root / ".locks"
         _make_folder(folder)
         with (folder / hashlib.sha256(key.encode()).hexdigest()[:2]).open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # given back when the file is closed, and when the process dies
+            fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed, and when the process dies
             yield
 
 
@@ -202,22 +206,22 @@ def _etag(data: bytes) -> str:
 
 
 class _File(io.FileIO):
-    """A file whose full disk is told as this project tells it, through whatever library writes to it."""
+    """A file that raises this project's errors, for example for a full disk, through any library that writes to it."""
 
     key = ""
 
     def write(self, data: Buffer, /) -> int:
-        with _told("write an object", self.key):
+        with _translate_errors("write an object", self.key):
             return super().write(data)
 
 
 def _open_beside(path: Path, key: str, attempts: int = 100) -> _File:
-    """Open a new temporary file in the folder of the path, which is made if need be."""
+    """Open a new temporary file in the folder of the path; creates the folder."""
     try:
         _make_folder(path.parent)
         file = _File(str(path.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}")), "xb")
     except FileNotFoundError:
-        # The last object of the folder was deleted, and the folder with it, between the two lines above.
+        # Another process deleted the folder's last object and the folder between the two lines above.
         if attempts == 1:
             raise
         return _open_beside(path, key, attempts - 1)
@@ -226,7 +230,7 @@ def _open_beside(path: Path, key: str, attempts: int = 100) -> _File:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, each forced to disk: a file in a folder that a power cut took is lost too."""
+    """Create a folder and its parents, each synced to disk: a power failure must not lose the folder of a synced file."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         with suppress(FileExistsError):
@@ -248,7 +252,7 @@ def _link(temporary: Path, path: Path) -> bool:
 
 
 def _sync(path: Path) -> None:
-    """Force a file, or the entries of a folder, to disk."""
+    """Sync a file, or the entries of a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -286,8 +290,8 @@ def _leftovers(folder: Path, root: Path) -> Iterator[Unfinished]:
 
 
 @contextmanager
-def _told(deed: str, key: str) -> Iterator[None]:
-    """Turn the operating system's errors into this project's."""
+def _translate_errors(action: str, key: str) -> Iterator[None]:
+    """Translate errors of the operating system into this project's."""
     try:
         yield
     except OSError as error:
@@ -300,4 +304,4 @@ def _told(deed: str, key: str) -> Iterator[None]:
             errno.EPERM: "The file system may lack hard links; take one that has them.",
         }
         hint = hints.get(error.errno or 0, "")
-        raise kind(f"could not {deed}: {error.strerror or error}", hint=hint, key=key) from error
+        raise kind(f"could not {action}: {error.strerror or error}", hint=hint, key=key) from error

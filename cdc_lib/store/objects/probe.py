@@ -1,4 +1,4 @@
-"""Finding out whether a store keeps the conditions on which every cursor and manifest relies."""
+"""Tests whether a store supports the conditional writes that cursors and manifests need."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.ports import ObjectStore
 
 PROBES = "_probe"
-"""Folder of the objects that are written to try a store; each is deleted at once."""
+"""Folder of the test objects; each is deleted at once."""
 
 
 def refuse_broken_conditions(store: ObjectStore, name: str) -> None:
-    """Try each conditional write, once when it must succeed and once when it must not.
+    """Test each conditional write, once where it must succeed and once where it must fail.
 
     Args:
-        store: the store to try.
-        name: how messages call it.
+        store: the store to test.
+        name: its name in messages.
 
     Raises:
-        ConfigError: it writes where it must not, or refuses what it must take.
+        ConfigError: a write succeeds that must fail, or fails that must succeed.
     """
     key = f"{PROBES}/{secrets.token_hex(8)}"
     _expect(name, "If-None-Match", store.put_if_absent(key, b"first"), "refused an object that was not there")

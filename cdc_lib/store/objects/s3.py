@@ -1,7 +1,7 @@
-"""Objects in a bucket after the S3 protocol: Amazon's, or any server that keeps conditional writes.
+"""Objects in an S3 bucket: Amazon's, or any S3 server with conditional writes.
 
-The only file that knows boto3. Retries are botocore's, bounded; a write whose answer was lost on the way is recognised
-as one's own by what is there now.
+The only file that imports boto3. Retries are botocore's, bounded. A write whose response was lost is recognized by the
+object that is stored.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class S3Store:
 
     Args:
         bucket: name of the bucket, which must exist.
-        prefix: what is before every key, without slashes at its ends; may be empty.
-        options: how to reach it.
+        prefix: prefix of every key, without slashes at its ends; may be empty.
+        options: connection options.
     """
 
     _proved: ClassVar[set[tuple[str | None, str, str]]] = set()
@@ -81,8 +81,8 @@ class S3Store:
         return f"S3Store(s3://{self.bucket}/{self.prefix}, endpoint_url={self.options.endpoint_url})"
 
     def get(self, key: str) -> StoredObject | None:
-        """Return an object whole, or None when there is none."""
-        with self._s3.told("read an object", key):
+        """Return a whole object, or None if it does not exist."""
+        with self._s3.translate_errors("read an object", key):
             try:
                 return self._s3.read(key)
             except ClientError as error:
@@ -91,21 +91,21 @@ class S3Store:
                 raise
 
     def put(self, key: str, data: bytes) -> str:
-        """Write an object, over an old one if there is one; returns its etag."""
-        with self._s3.told("write an object", key):
+        """Write or overwrite an object; returns its etag."""
+        with self._s3.translate_errors("write an object", key):
             return self._s3.client.put_object(**self._s3.named(key), Body=data)["ETag"]
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Write an object unless one is there; returns whether this call (or a lost answer of it) wrote it."""
+        """Write an object if the key is free; returns whether this call wrote it, also if the response was lost."""
         return self._put_if(key, data, {"IfNoneMatch": "*"}) is not None
 
     def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
-        """Write over the object with this etag; returns the new etag, or None when it is no longer that one."""
+        """Overwrite the object if it still has this etag; returns the new etag, else None."""
         return self._put_if(key, data, {"IfMatch": etag})
 
     @contextmanager
     def open_write(self, key: str) -> Iterator[BinaryIO]:
-        """Stream a large object; it appears whole when the block ends well, and not at all when it raises."""
+        """Stream a large object; it appears when the block ends without an error, else never."""
         upload = _Upload(self._s3, key)
         writer = PartWriter(upload)
         try:
@@ -116,22 +116,22 @@ class S3Store:
             raise
 
     def open_read(self, key: str) -> BinaryIO:
-        """Open an object for reading with seek; raises CorruptBatch when there is none.
+        """Open an object for reading with seek; raises CorruptBatch if it does not exist.
 
-        All ranges are of one version: an object that is replaced meanwhile raises CorruptBatch too.
+        All ranges are of one version: an object that is replaced during the read raises CorruptBatch too.
         """
-        with self._s3.told("read an object", key):
+        with self._s3.translate_errors("read an object", key):
             try:
                 head = self._s3.client.head_object(**self._s3.named(key))
             except ClientError as error:
-                # The answer has no body: it does not tell a lost object from a lost bucket, as that of ``get`` does.
+                # A response to HEAD has no body: unlike ``get`` it cannot distinguish a missing object from a missing bucket.
                 if _status(error) != NOT_FOUND or self.get(key) is not None:
                     raise
                 hint = "A manifest names it, so it was removed by hand; restore it from the bucket's versions."
                 raise CorruptBatch("there is no such object", hint=hint, bucket=self.bucket, key=key) from error
 
         def fetch(start: int, stop: int) -> bytes:
-            with self._s3.told("read an object", key):
+            with self._s3.translate_errors("read an object", key):
                 return self._s3.read(key, Range=f"bytes={start}-{stop - 1}", IfMatch=head["ETag"]).data
 
         return cast("BinaryIO", io.BufferedReader(RangeReader(head["ContentLength"], fetch), READ_AHEAD))
@@ -139,41 +139,41 @@ class S3Store:
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """List every object whose key starts with the prefix, in the order of their keys."""
         base = self._s3.base
-        with self._s3.told("list objects", prefix):
+        with self._s3.translate_errors("list objects", prefix):
             pages = self._s3.client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self.bucket, Prefix=base + check_prefix(prefix)):
                 for found in page.get("Contents", []):
                     key = found["Key"].removeprefix(base)
-                    if key and not key.endswith("/"):  # consoles make such objects to show empty folders
+                    if key and not key.endswith("/"):  # consoles create such objects to show empty folders
                         yield ObjectInfo(key, found["Size"], found["LastModified"].astimezone(UTC))
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; one that is not there is no error."""
-        left = iter(keys)
-        while some := tuple(islice(left, _KEYS_OF_ONE_DELETE)):
+        """Delete objects; a missing one is no error."""
+        remaining = iter(keys)
+        while some := tuple(islice(remaining, _KEYS_OF_ONE_DELETE)):
             names: Any = {"Objects": [{"Key": self._s3.named(key)["Key"]} for key in some], "Quiet": True}
-            with self._s3.told("delete objects", some[0]):
+            with self._s3.translate_errors("delete objects", some[0]):
                 answer = self._s3.client.delete_objects(Bucket=self.bucket, Delete=names)
             for fault in answer.get("Errors", []):
-                code, said, key = fault.get("Code", ""), fault.get("Message", ""), fault.get("Key")
-                raise fault_of(code, 200, said, deed="delete an object", bucket=self.bucket, key=key)
+                code, message, key = fault.get("Code", ""), fault.get("Message", ""), fault.get("Key")
+                raise fault_of(code, 200, message, action="delete an object", bucket=self.bucket, key=key)
 
     def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
-        """Return multipart uploads that were begun before and neither completed nor aborted."""
+        """Return multipart uploads that began before a time and were neither completed nor aborted."""
         base, found = self._s3.base, []
-        with self._s3.told("list uploads", prefix):
+        with self._s3.translate_errors("list uploads", prefix):
             pages = self._s3.client.get_paginator("list_multipart_uploads")
             for page in pages.paginate(Bucket=self.bucket, Prefix=base + check_prefix(prefix)):
                 for upload in page.get("Uploads", []):
-                    key, begun = upload["Key"].removeprefix(base), upload["Initiated"].astimezone(UTC)
-                    if begun < before and upload["Key"].startswith(base + prefix):
-                        found.append(Unfinished(key, upload["UploadId"], 0, begun))
+                    key, began = upload["Key"].removeprefix(base), upload["Initiated"].astimezone(UTC)
+                    if began < before and upload["Key"].startswith(base + prefix):
+                        found.append(Unfinished(key, upload["UploadId"], 0, began))
         return found
 
     def discard(self, writes: Iterable[Unfinished]) -> None:
-        """Abort uploads; one that is gone is no error."""
+        """Abort uploads; a missing one is no error."""
         for one in writes:
-            with self._s3.told("abort an upload", one.key):
+            with self._s3.translate_errors("abort an upload", one.key):
                 try:
                     self._s3.client.abort_multipart_upload(**self._s3.named(one.key), UploadId=one.name)
                 except ClientError as error:
@@ -185,16 +185,16 @@ class S3Store:
         return f"s3a://{self.bucket}/{self._s3.named(key)['Key']}"
 
     def probe(self) -> None:
-        """Try the conditional writes of this store, once in the life of a process.
+        """Test the conditional writes of this store, once per process.
 
         Raises:
-            ConfigError: it ignores one of the conditions, or it cannot be entered at all.
-            StoreUnavailable: it gives no answer.
+            ConfigError: it ignores a condition, or access is denied.
+            StoreUnavailable: it does not respond.
         """
         name = (self.options.endpoint_url, self.bucket, self.prefix)
         with S3Store._probing:
             if name not in S3Store._proved and not self._inside_probe:
-                self._inside_probe = True  # the probe's own writes come here again
+                self._inside_probe = True  # the probe's own writes call this method again
                 try:
                     refuse_broken_conditions(self, repr(self))
                 finally:
@@ -202,13 +202,13 @@ class S3Store:
                 S3Store._proved.add(name)
 
     def _put_if(self, key: str, data: bytes, condition: dict[str, str]) -> str | None:
-        """Write under a condition; returns the etag, or None when the condition does not hold."""
+        """Write under a condition; returns the etag, or None if the condition is false."""
         self.probe()
         try:
-            with self._s3.told("write an object", key):
+            with self._s3.translate_errors("write an object", key):
                 return self._s3.put_if(key, data, condition)
         except StoreUnavailable:
-            # Nobody knows whether the write was done before the connection broke. If not, the error stands.
+            # The write may have been done before the connection broke. If not, the error is raised.
             etag = self._etag_of_my_write(key, data)
             if etag is None:
                 raise
@@ -227,7 +227,7 @@ class S3Store:
 
 
 class _Connection:
-    """The client, the names of objects in the bucket, and what the client's errors mean."""
+    """The client, the names of objects in the bucket, and the translation of the client's errors."""
 
     def __init__(self, bucket: str, base: str, options: S3Options) -> None:
         self.bucket = bucket
@@ -236,7 +236,7 @@ class _Connection:
 
     @cached_property
     def client(self) -> S3Client:
-        """The client, made at its first use."""
+        """The client, created at its first use."""
         options = self.options
         config = Config(
             connect_timeout=options.connect_timeout,
@@ -250,7 +250,7 @@ class _Connection:
             tcp_keepalive=True,
             user_agent_extra="lakecdc",
         )
-        with self.told("reach the bucket", ""):
+        with self.translate_errors("reach the bucket", ""):
             try:
                 return boto3.session.Session().client(
                     "s3",
@@ -280,7 +280,7 @@ class _Connection:
             try:
                 return StoredObject(body.read(), answer["ETag"])
             except (HTTPClientError, IncompleteReadError) as error:
-                # botocore tries requests again, but not bodies that break off in the middle.
+                # botocore retries requests, but not response bodies that break off.
                 raise StoreUnavailable(f"an object broke off while it was read: {error}", key=key) from error
 
     @retry(
@@ -290,7 +290,7 @@ class _Connection:
         reraise=True,
     )
     def put_if(self, key: str, data: bytes, condition: dict[str, str]) -> str:
-        """Write under a condition, and again while the server says that another write is under way."""
+        """Write under a condition; retry while the server reports a concurrent write."""
         try:
             return self.client.put_object(**self.named(key), Body=data, **cast("Any", condition))["ETag"]
         except ClientError as error:
@@ -302,8 +302,8 @@ class _Connection:
             raise
 
     @contextmanager
-    def told(self, deed: str, key: str) -> Iterator[None]:
-        """Turn boto's errors into this project's."""
+    def translate_errors(self, action: str, key: str) -> Iterator[None]:
+        """Translate boto's errors into this project's."""
         place = {"bucket": self.bucket, "endpoint": self.options.endpoint_url, "key": key or None}
         try:
             yield
@@ -312,21 +312,21 @@ class _Connection:
                 raise CorruptBatch(
                     "an object was replaced while it was read", hint="Read it again.", **place
                 ) from error
-            raise self._fault(error, deed, key) from error
+            raise self._fault(error, action, key) from error
         except _UNREACHED as error:
             hint = "Check store.endpoint_url and the server's certificate." if isinstance(error, SSLError) else ""
-            raise StoreUnavailable(f"could not {deed}: {error}", hint=hint, **place) from error
+            raise StoreUnavailable(f"could not {action}: {error}", hint=hint, **place) from error
         except BotoCoreError as error:
             hint = "Check the store section of the source file, and the AWS credentials of this process."
-            raise ConfigError(f"could not {deed}: {error}", hint=hint, **place) from error
+            raise ConfigError(f"could not {action}: {error}", hint=hint, **place) from error
 
-    def _fault(self, error: ClientError, deed: str, key: str) -> StoreError | ConfigError:
-        said = str(error.response.get("Error", {}).get("Message", ""))
-        return fault_of(_code(error), _status(error), said, deed=deed, bucket=self.bucket, key=key or None)
+    def _fault(self, error: ClientError, action: str, key: str) -> StoreError | ConfigError:
+        message = str(error.response.get("Error", {}).get("Message", ""))
+        return fault_of(_code(error), _status(error), message, action=action, bucket=self.bucket, key=key or None)
 
 
 class _Upload:
-    """One object on its way: whole, or as a multipart upload from its first full part on."""
+    """The upload of one object: one request, or a multipart upload from the first full part on."""
 
     def __init__(self, connection: _Connection, key: str) -> None:
         self._s3 = connection
@@ -337,12 +337,12 @@ class _Upload:
 
     def put_whole(self, data: bytes) -> None:
         """Write the object with one request."""
-        with self._s3.told("write an object", self._key):
+        with self._s3.translate_errors("write an object", self._key):
             self._s3.client.put_object(**self._named, Body=data)
 
     def put_part(self, data: bytes) -> None:
         """Send the next part; the first one begins the upload."""
-        with self._s3.told("write a part of an object", self._key):
+        with self._s3.translate_errors("write a part of an object", self._key):
             if not self._id:
                 self._id = self._s3.client.create_multipart_upload(**self._named)["UploadId"]
             answer = self._s3.client.upload_part(
@@ -351,9 +351,9 @@ class _Upload:
         self._etags.append(answer["ETag"])
 
     def complete(self) -> None:
-        """Make the object of the parts."""
+        """Complete the multipart upload."""
         parts: Any = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(self._etags, 1)]
-        with self._s3.told("complete an object", self._key):
+        with self._s3.translate_errors("complete an object", self._key):
             try:
                 self._s3.client.complete_multipart_upload(
                     **self._named, UploadId=self._id, MultipartUpload={"Parts": parts}
@@ -363,24 +363,24 @@ class _Upload:
                     raise
 
     def abort(self) -> None:
-        """Forget the parts. A failure is only logged: the error that led here is the one to be seen."""
+        """Abort the multipart upload. A failure is only logged, so that it does not hide the original error."""
         if not self._id:
             return
         try:
-            with self._s3.told("abort an upload", self._key):
+            with self._s3.translate_errors("abort an upload", self._key):
                 self._s3.client.abort_multipart_upload(**self._named, UploadId=self._id)
         except (StoreError, ConfigError) as error:
             log.warning("parts of %s stay behind until the bucket's lifecycle rule removes them: %s", self._key, error)
 
     def _is_complete(self) -> bool:
-        """Tell whether the object is made of these parts: its etag is the digest of theirs."""
+        """Whether the object consists of these parts: its etag is the digest of theirs."""
         digests = b"".join(bytes.fromhex(etag.strip('"')) for etag in self._etags)
         expected = f'"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(self._etags)}"'
         return self._s3.client.head_object(**self._named)["ETag"] == expected
 
 
 class _ConditionFailed(Exception):
-    """The server refused a conditional write; ``sent_twice`` tells whether botocore had sent the request before."""
+    """The server refused a conditional write; ``sent_twice``: whether botocore had sent the request before."""
 
     def __init__(self, sent_twice: bool) -> None:
         super().__init__(sent_twice)

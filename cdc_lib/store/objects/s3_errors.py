@@ -1,4 +1,4 @@
-"""What the answers of an S3 server mean in this project's errors."""
+"""Translates error responses of an S3 server into this project's errors."""
 
 from __future__ import annotations
 
@@ -41,21 +41,23 @@ _HINTS = {
     "NotImplemented": "The server lacks conditional writes or multipart uploads; take one that has them.",
     "MethodNotAllowed": "Something else than an S3 server may answer at store.endpoint_url.",
 }
-"""Codes that no retry mends, and what to do about them."""
+"""Codes that a retry does not fix, with hints."""
 
 
-def fault_of(code: str, status: int, said: str, *, deed: str, **context: str | int | None) -> StoreError | ConfigError:
-    """Return the error to raise for an answer that is one.
+def fault_of(
+    code: str, status: int, answer: str, *, action: str, **context: str | int | None
+) -> StoreError | ConfigError:
+    """Return the error to raise for an error response.
 
     Args:
         code: S3's code, for example ``NoSuchBucket``; for requests without a body the status as text.
         status: the HTTP status.
-        said: S3's message.
-        deed: what was tried, for example ``read``.
-        **context: where.
+        answer: message of S3.
+        action: the failed operation, for example ``read an object``.
+        **context: place of the error.
     """
-    name = "" if code == str(status) else f" {code}"  # an answer to HEAD has no body to name it
-    message = f"could not {deed}: the S3 server answered {status}{name}: {said.rstrip('.')}"
+    name = "" if code == str(status) else f" {code}"  # a response to HEAD has no body with a code
+    message = f"could not {action}: the S3 server answered {status}{name}: {answer.rstrip('.')}"
     if (status >= 500 and code != "NotImplemented") or status in {408, 429} or code in _TRY_AGAIN:
         return StoreUnavailable(message, hint="It is retried.", **context)
     if code in _HINTS:

@@ -10,14 +10,14 @@ class S3Options:
     """How to reach a bucket.
 
     Args:
-        endpoint_url: address of a server that is not Amazon's.
-        region: the bucket's region; None looks where AWS clients look.
-        access_key: None looks for credentials where AWS clients look.
-        secret_key: goes with the access key; never shown.
+        endpoint_url: URL of a server that is not Amazon's.
+        region: the bucket's region; None uses the AWS configuration.
+        access_key: None uses the AWS credential chain.
+        secret_key: secret of the access key; never shown.
         path_style: bucket in the path, not in the host name.
         connect_timeout: seconds.
         read_timeout: seconds without a byte.
-        attempts: how often one request is made at most.
+        attempts: maximum number of attempts for one request.
     """
 
     endpoint_url: str | None = None

@@ -1,4 +1,4 @@
-"""Large objects as Python files: written in parts, read in ranges, in bounded memory."""
+"""Large objects as Python file objects: written in parts, read in ranges, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 PART_BYTES = 16 << 20
-"""Bytes of a part, and the most that one range asks for."""
+"""Bytes of a part, and maximum bytes of a range request."""
 
 MOST_PARTS = 10_000
-"""Parts that S3 takes for one object (Amazon S3 user guide, "multipart upload limits")."""
+"""Maximum parts of one S3 object (Amazon S3 user guide, "multipart upload limits")."""
 
 
 class Upload(Protocol):
-    """An upload of one object, in parts or whole."""
+    """An upload of one object, in parts or in one request."""
 
     def put_whole(self, data: bytes) -> None:
         """Write the object with one request."""
@@ -30,22 +30,22 @@ class Upload(Protocol):
         ...
 
     def complete(self) -> None:
-        """Make the object of the parts."""
+        """Complete the multipart upload."""
         ...
 
     def abort(self) -> None:
-        """Forget the parts; without any there is nothing to do."""
+        """Abort the multipart upload, if it began."""
         ...
 
 
 class PartWriter(io.RawIOBase):
-    """A file for writing that sends a part whenever it has one.
+    """A file for writing that sends each full part.
 
-    Closing it decides nothing: the object appears with :meth:`finish`.
+    Closing it does not complete the object; :meth:`finish` does.
 
     Args:
-        upload: where the parts go.
-        part_bytes: size of a part; S3 wants 5 MiB at least (the same page).
+        upload: takes the parts.
+        part_bytes: size of a part; S3 requires at least 5 MiB (the same page).
     """
 
     def __init__(self, upload: Upload, part_bytes: int = PART_BYTES) -> None:
@@ -67,7 +67,7 @@ class PartWriter(io.RawIOBase):
         """Take all of the data.
 
         Raises:
-            StoreError: the object is larger than S3 lets it be in parts of this size.
+            StoreError: the object has more parts than S3 allows.
             StoreUnavailable: a part could not be sent.
         """
         if self.closed:
@@ -81,7 +81,7 @@ class PartWriter(io.RawIOBase):
         return size
 
     def finish(self) -> None:
-        """Send the rest and make the object."""
+        """Send the rest and complete the object."""
         if self._parts == 0:
             self._upload.put_whole(bytes(self._buffer))
             return
@@ -106,11 +106,11 @@ class PartWriter(io.RawIOBase):
 
 
 class RangeReader(io.RawIOBase):
-    """A file for reading that asks for a range whenever it needs one; wrap it in a BufferedReader.
+    """A file for reading by range requests; wrap it in a BufferedReader.
 
     Args:
         size: bytes of the object.
-        fetch: gives the bytes from an offset up to, not including, another one.
+        fetch: returns the bytes from a first offset (inclusive) to a second one (exclusive).
     """
 
     def __init__(self, size: int, fetch: Callable[[int, int], bytes]) -> None:
@@ -131,7 +131,7 @@ class RangeReader(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to an offset; nothing is asked for until the next read."""
+        """Go to an offset; the next read makes the request."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         if base + offset < 0:
             raise ValueError(f"cannot seek to {base + offset}")
@@ -139,14 +139,14 @@ class RangeReader(io.RawIOBase):
         return self._at
 
     def readinto(self, target: Buffer, /) -> int:
-        """Fill the target as far as one range and the object's end allow; 0 at the end."""
+        """Fill the target from one range; 0 at the end."""
         with memoryview(target) as view, view.cast("B") as octets:
             data = self._next(len(octets))
             octets[: len(data)] = data
             return len(data)
 
     def readall(self) -> bytes:
-        """Return the rest; the base class would ask for 8 KiB at a time."""
+        """Return the rest; the base class would request 8 KiB at a time."""
         return b"".join(iter(lambda: self._next(PART_BYTES), b""))
 
     def _next(self, most: int) -> bytes:

@@ -1,1 +1,1 @@
-"""What the Spark side costs: merges into large tables, many small tables, and the whole way from the binlog."""
+"""Benchmarks of the Spark side: merges into large tables, many small tables, and end to end from the binlog."""

@@ -1,4 +1,4 @@
-"""What the Spark side costs: ``./dev bench lake [merges reads many end-to-end]``."""
+"""Benchmarks of the Spark side: ``./dev bench lake [merges reads many end-to-end]``."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder:
             match part:
                 case "merges":
-                    found = _told(merges(Path(folder), options.rows, options.changes))
+                    results = _printed(merges(Path(folder), options.rows, options.changes))
                 case "reads":
-                    found = _told(reads(Path(folder), options.rows[0], options.windows))
+                    results = _printed(reads(Path(folder), options.rows[0], options.windows))
                 case "many":
-                    found = _told(many_tables(options.tables))
+                    results = _printed(many_tables(options.tables))
                 case _:
                     figures, server = end_to_end(options.server, options.scale)
-                    found = _told(figures)
-        save(found, server, {"load_before": load, **_METHODS[part]}, options.output / f"lake-{part}.json")
+                    results = _printed(figures)
+        save(results, server, {"load_before": load, **_METHODS[part]}, options.output / f"lake-{part}.json")
     return 0
 
 
-def _told(figures: Iterable[Figure]) -> list[Figure]:
-    """Print each figure when it is there."""
-    found = []
+def _printed(figures: Iterable[Figure]) -> list[Figure]:
+    """Print each figure as soon as it is measured."""
+    results = []
     for figure in figures:
-        beside = f", {figure.ratio} x {figure.compared_to}" if figure.compared_to else ""
+        ratio = f", {figure.ratio} x {figure.compared_to}" if figure.compared_to else ""
         goal = "" if figure.goal is None else f", goal {figure.goal:g}: {'met' if figure.met else 'not met'}"
-        print(f"{figure.name}: {figure.value:,} {figure.unit}{beside}{goal}", flush=True)
-        found.append(figure)
-    return found
+        print(f"{figure.name}: {figure.value:,} {figure.unit}{ratio}{goal}", flush=True)
+        results.append(figure)
+    return results
 
 
 if __name__ == "__main__":

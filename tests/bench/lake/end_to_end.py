@@ -1,4 +1,4 @@
-"""From the binlog to the committed lake table by ``cdc run``, from a standing start: every process counted in."""
+"""From the binlog to the committed lake table by ``cdc run``, with the start of all processes."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ PASSWORD = "CDC_BENCH_PASSWORD"
 
 
 def end_to_end(flavor: str, scale: float = 1.0) -> tuple[list[Figure], str]:
-    """Run each workload and return what it took, and the server's version."""
+    """Run each workload and return its figures, and the server's version."""
     with MySqlServer(settings={"max-binlog-size": "1G"}) if flavor == "mysql" else MariaDbServer() as server:
         prepare(server)
-        found = [
+        figures = [
             figure for workload in WORKLOADS if workload.name in CHOSEN for figure in _figures(server, workload, scale)
         ]
-        return found, f"{server.flavor} {server.version}"
+        return figures, f"{server.flavor} {server.version}"
 
 
 def source_file(folder: Path, server: SqlServer, tables: str, **settings: object) -> list[str]:
-    """Write a source file ``bench`` and return the beginning of every ``cdc`` command."""
+    """Write a source file ``bench`` and return the prefix of every ``cdc`` command."""
     document = {
         "server": {"host": server.host, "port": server.port, "user": server.cdc_user, "password_env": PASSWORD},
         "tables": [tables],
@@ -54,7 +54,7 @@ def _figures(server: SqlServer, workload: Workload, scale: float) -> list[Figure
     with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder:
         cdc = source_file(Path(folder), server, f"{DATABASE}.*", start="latest", drain={"max_window_bytes": "1GiB"})
         env = {PASSWORD: server.cdc_password}
-        measure([*cdc, "run", "bench"], env)  # notes where it begins
+        measure([*cdc, "run", "bench"], env)  # records where it starts
         workload.run(server, rows)
         used, _ = measure([*cdc, "run", "bench"], env)
     return _named(workload.name, used)

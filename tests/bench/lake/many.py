@@ -1,4 +1,4 @@
-"""Many small tables in one merge, Spark's start counted in."""
+"""Many small tables in one merge, with the start of Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
 from tests.harness.lake import lake_config
 
 GOAL = 40.0
-"""Seconds on two cores."""
+"""Most seconds on two cores."""
 
 
 def many_tables(tables: int = 200, changes: int = 50) -> list[Figure]:
@@ -40,9 +40,9 @@ def many_tables(tables: int = 200, changes: int = 50) -> list[Figure]:
             plan = batches.plan(start + 1000, batches.window(start, start + 1000, rows))
             (Path(folder) / "plan.json").write_bytes(documents.dump(plan))
             command = [sys.executable, "-m", "tests.harness.merge_job", f"{folder}/config.json", f"{folder}/plan.json"]
-            used, said = measure(command)
-            if f" {tables}" not in said.partition("CUT")[2]:
-                raise AssertionError(said)
+            used, output = measure(command)
+            if f" {tables}" not in output.partition("CUT")[2]:
+                raise AssertionError(output)
             return used.wall, used.cpu, used.peak_mib
 
         first, second = merge(1000, "c"), merge(2000, "u")

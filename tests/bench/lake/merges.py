@@ -1,4 +1,4 @@
-"""Merges into large tables beside what the format's own statements take, in one run from the same snapshot."""
+"""Merges into large tables, compared with Iceberg's own SQL statements from the same snapshot."""
 
 from __future__ import annotations
 
@@ -14,42 +14,44 @@ from tests.bench.usage import ROOT, CommandFailed
 
 CHANGES = 100_000
 FASTER = 2.0
-"""Speed as a multiple of plain MERGE INTO's."""
+"""Least speed as a multiple of MERGE INTO's."""
 GROWTH = 1.5
-"""Time for the larger table as a multiple of that for the smaller one, where most changes are to recent rows."""
+"""Most time for the larger table, as a multiple of that for the smaller one, with mostly recent rows changed."""
 
 
 def merges(folder: Path, sizes: list[int], changes: int = CHANGES) -> Iterator[Figure]:
-    """Make a table of each size and bring changes in, each way in an application of its own.
+    """Make a table of each size and merge changes in each way, each in its own Spark application.
 
     Args:
-        folder: where the lakes lie.
+        folder: for the lakes.
         sizes: rows of each table, the smallest first.
-        changes: how many.
+        changes: number of changes.
 
     Raises:
-        CommandFailed: an application ended badly, or two ways left different rows.
+        CommandFailed: an application failed, or two ways left different rows.
     """
     took: dict[tuple[int, str], float] = {}
     for rows in sizes:
         lake = folder / str(rows)
         _once("make", lake, rows)
         for keys in ("uniform", "recent"):
-            found = {way: json.loads(_once(way, lake, rows, f"--keys={keys}", f"--changes={changes}")) for way in WAYS}
-            if len({one["check"] for one in found.values()}) != 1:
-                raise CommandFailed(f"the ways left different rows: {found}")
-            peer = found["merge-into"]["wall"]
-            took[rows, keys] = found["ours"]["wall"]
-            for way, one in found.items():
+            results = {
+                way: json.loads(_once(way, lake, rows, f"--keys={keys}", f"--changes={changes}")) for way in WAYS
+            }
+            if len({result["check"] for result in results.values()}) != 1:
+                raise CommandFailed(f"the ways left different rows: {results}")
+            peer = results["merge-into"]["wall"]
+            took[rows, keys] = results["ours"]["wall"]
+            for way, result in results.items():
                 name = f"{rows:,} rows, {keys} keys, {way}"
-                ratio = round(peer / one["wall"], 2)
+                ratio = round(peer / result["wall"], 2)
                 ours = way == "ours"
                 yield Figure(
-                    f"{name}: wall", one["wall"], "s", "merge-into", ratio, FASTER if ours else None, ratio >= FASTER if ours else None
+                    f"{name}: wall", result["wall"], "s", "merge-into", ratio, FASTER if ours else None, ratio >= FASTER if ours else None
                 )  # fmt: skip
-                yield Figure(f"{name}: CPU", one["cpu"], "s")
-                yield Figure(f"{name}: read", one["read_mb"], "MB")
-                yield Figure(f"{name}: peak memory of Java", one["peak_mib"], "MiB")
+                yield Figure(f"{name}: CPU", result["cpu"], "s")
+                yield Figure(f"{name}: read", result["read_mb"], "MB")
+                yield Figure(f"{name}: peak memory of Java", result["peak_mib"], "MiB")
     small, large = sizes[0], sizes[-1]
     for keys in ("uniform", "recent"):
         grown = round(took[large, keys] / took[small, keys], 2)
@@ -60,7 +62,7 @@ def merges(folder: Path, sizes: list[int], changes: int = CHANGES) -> Iterator[F
 
 
 def _once(way: str, folder: Path, rows: int, *more: str) -> str:
-    """Return the last line that it printed."""
+    """Return the last line of its output."""
     command = [sys.executable, "-m", "tests.bench.lake.once", way, str(folder), f"--rows={rows}", *more]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:

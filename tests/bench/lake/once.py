@@ -1,7 +1,7 @@
-"""One way to bring changes into a lake table, in a Spark application of its own: ``python -m tests.bench.lake.once``.
+"""One way to merge changes into a lake table, in its own Spark application: ``python -m tests.bench.lake.once``.
 
-Prints a line of JSON; what is measured begins when Spark stands and ends with the commit. Each way starts from the same
-snapshot of the table, to which it is set back first.
+Prints a line of JSON; measures from the started Spark to the commit. Each way starts from the same
+snapshot of the table, to which it is rolled back first.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What one way took.
+class Cost:
+    """The cost of one way.
 
     Args:
         wall: seconds.
-        cpu: seconds of all threads of Spark's process and of this one.
-        peak_mib: memory that Spark's process held at most since its start.
-        read_mb: what it asked the operating system to read meanwhile.
-        rows: of the table afterwards.
-        check: a sum over the table's values afterwards, the same for every way.
+        cpu: CPU seconds of Spark's process and of this one.
+        peak_mib: peak memory of Spark's process since its start.
+        read_mb: MB that Spark's process read.
+        rows: of the table after it.
+        check: a sum over the table's values after it, equal for every way.
     """
 
     wall: float
@@ -54,7 +54,7 @@ class Taken:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run one way, and print its cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("way", choices=["make", *WAYS])
     parser.add_argument("folder", type=Path)
@@ -66,7 +66,7 @@ def main() -> int:
     base = options.folder / "base"
     config = lake_config(options.folder, merge={"driver_memory": options.memory})
     with spark_session(config) as spark:
-        # A store of its own: in one that has it already, a merge would find its own cut and do nothing.
+        # A new store: in a used one, a merge would find its cut and do nothing.
         lake = Lake(spark, config, LocalStore(options.folder / f"store-{secrets.token_hex(4)}"))
         if options.way == "make":
             make_table(spark, lake, options.rows)
@@ -78,16 +78,16 @@ def main() -> int:
     return 0
 
 
-def measured(spark: SparkSession, lake: Lake, way: str, rows: int, changes: int, keys: Keys) -> Taken:
-    """Bring the changes in and look at the result."""
+def measured(spark: SparkSession, lake: Lake, way: str, rows: int, changes: int, keys: Keys) -> Cost:
+    """Merge the changes, and measure and check the result."""
     manifest, stop = write_changes(lake.batches, rows, changes, keys)
     plan = lake.batches.plan(stop, manifest)
     clock = _Clock(spark)
     WAYS[way](spark, lake, plan)
     wall, cpu, read = clock.taken()
     sums = "count(*), sum(id), sum(points), sum(CAST(total * 100 AS BIGINT)), count(DISTINCT status)"
-    [found] = spark.sql(f"SELECT {sums} FROM {lake.name(TABLE)}").collect()
-    return Taken(wall, cpu, clock.peak(), read, found[0], hash(tuple(int(value) for value in found)))
+    [sums_row] = spark.sql(f"SELECT {sums} FROM {lake.name(TABLE)}").collect()
+    return Cost(wall, cpu, clock.peak(), read, sums_row[0], hash(tuple(int(value) for value in sums_row)))
 
 
 def ours(spark: SparkSession, lake: Lake, plan: MergePlan) -> None:
@@ -96,7 +96,7 @@ def ours(spark: SparkSession, lake: Lake, plan: MergePlan) -> None:
 
 
 def merge_into(spark: SparkSession, lake: Lake, plan: MergePlan) -> None:
-    """Merge as the format's guide has it: one MERGE INTO, merge on read, of changes that have one row a key already."""
+    """Merge as Iceberg's guide shows it: one MERGE INTO with merge-on-read, of changes with one row per key."""
     columns = _columns(spark, lake, plan)
     values = ", ".join(f"s.{name}" for name in columns)
     spark.sql(
@@ -133,7 +133,7 @@ def _columns(spark: SparkSession, lake: Lake, plan: MergePlan) -> list[str]:
 
 
 def _set_back(spark: SparkSession, lake: Lake, base: Path) -> None:
-    """Set the table to where it was when it was made."""
+    """Roll the table back to its first snapshot."""
     catalog = lake.name(TABLE).split(".")[0]
     spark.sql(f"CALL {catalog}.system.set_current_snapshot(table => '{TABLE}', snapshot_id => {base.read_text()})")
 
@@ -153,9 +153,9 @@ class _Clock:
         return int(self._line("status", "VmHWM").split()[0]) // 1024
 
     def _now(self) -> tuple[float, float, float]:
-        own = resource.getrusage(resource.RUSAGE_SELF)
+        usage = resource.getrusage(resource.RUSAGE_SELF)
         user, system = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-        cpu = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") + own.ru_utime + own.ru_stime
+        cpu = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") + usage.ru_utime + usage.ru_stime
         return time.perf_counter(), cpu, float(self._line("io", "rchar"))
 
     def _line(self, file: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""A large lake table in key order, and batches of changes to it: of any size, made of numbers alone."""
+"""A large lake table in key order, and batches of changes to it, generated from numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCHEMA: TableSchema = table(
 )
 ROWS_PER_FILE = 500_000
 RECENT = 150_000
-"""How far behind the newest key a recent change lies, on average."""
+"""Average distance of a recent change from the newest key."""
 _SEED = 20_261_121
 _START = 1_000
 _COLUMNS = {
@@ -64,12 +64,12 @@ _COLUMNS = {
 
 
 def make_table(spark: SparkSession, lake: Lake, rows: int) -> None:
-    """Make the lake table by a merge of one row, and add the others as a first snapshot leaves them: in key order.
+    """Make the lake table by a merge of one row, and add the other rows in key order, as a snapshot does.
 
     Args:
-        spark: runs already.
-        lake: into which.
-        rows: how many; their keys are even, so that new ones fit between them: 0, 2, 4 ...
+        spark: a running Spark.
+        lake: where the table is made.
+        rows: number of rows; their keys are even (0, 2, 4 ...), so that new keys fit between them.
     """
     first = lake.batches.window_of(4, 50, SCHEMA, _changes(np.array([-2]), np.array(["c"]), 20))
     lake.merge(lake.batches.plan(50, first))
@@ -80,34 +80,34 @@ def make_table(spark: SparkSession, lake: Lake, rows: int) -> None:
 
 
 def write_changes(batches: BatchWriter, rows: int, changes: int, keys: Keys, number: int = 0) -> tuple[str, int]:
-    """Write a window of changes: of ten, eight update a row, one adds one, one takes one out; each has a key of its own.
+    """Write a window of changes: 80% updates, 10% inserts, 10% deletes, each with a different key.
 
     Args:
-        batches: where to.
+        batches: writes the window.
         rows: of the table.
         changes: how many.
-        keys: spread over the whole table, or most of them near its newest rows.
-        number: of the window; each is after the one before.
+        keys: spread over the whole table, or mostly near its newest rows.
+        number: of the window; windows follow each other.
 
     Returns:
-        The key of the manifest, and where its window ends.
+        The key of the manifest, and the end of its window.
 
     Raises:
         ValueError: the table has too few rows for so many changes.
     """
     random = np.random.default_rng([_SEED, number])
-    wanted = 3 * changes  # some are drawn twice
+    drawings = 3 * changes  # some keys are drawn twice
     if keys == "uniform":
-        drawn = random.integers(0, rows, wanted)
+        drawn = random.integers(0, rows, drawings)
     else:
-        drawn = rows - 1 - random.exponential(RECENT, wanted).astype(np.int64) % rows
+        drawn = rows - 1 - random.exponential(RECENT, drawings).astype(np.int64) % rows
     chosen = random.permutation(np.unique(drawn))[:changes] * 2
     if len(chosen) < changes:
         raise ValueError(f"{changes} changes need more than the table's {rows} rows")
     ops = np.full(changes, "u")
     ops[::10], ops[1::10] = "c", "d"
     chosen[::10] += 1
-    if keys == "recent":  # what is added is newest
+    if keys == "recent":  # inserted rows are the newest
         chosen[::10] = 2 * (rows + number * changes + np.arange(len(chosen[::10]))) + 1
     start = _START + number * changes * 10
     stop = start + changes * 10

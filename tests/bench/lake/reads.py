@@ -1,4 +1,4 @@
-"""How long a table is read that had many merges since it was compacted, beside the same table compacted."""
+"""Time to read a table after many merges, compared with the same table after compaction."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def reads(folder: Path, rows: int = 5_000_000, windows: int = 100, changes: int 
 
 
 def _scans(spark: SparkSession, lake: Lake) -> list[float]:
-    """Return the seconds of each of several readings."""
+    """Return the seconds of each of several scans."""
     took = []
     for _ in range(SCANS):
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The readers of other projects that are no Python: programs beside this file, built once and kept in the cache of downloads."""
+"""The readers of other projects that are not Python: programs in this folder, built once and kept in the cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 GO_SOURCE = HERE / "go_mysql"
 JAVA_SOURCE = HERE / "BinlogReader.java"
 JARS = "binlog-connector"
-"""What the connector is called in ``jars.lock``."""
+"""Name of the connector in ``jars.lock``."""
 
 
 class ReaderMissing(Exception):
@@ -29,7 +29,7 @@ def go_mysql() -> list[str]:
     """Return the command that reads with go-mysql's BinlogSyncer.
 
     Raises:
-        ReaderMissing: there is no Go, or modules could not be fetched.
+        ReaderMissing: Go is missing, or modules could not be fetched.
     """
     version = _digest(GO_SOURCE / name for name in ("main.go", "go.mod", "go.sum"))
     try:
@@ -40,16 +40,16 @@ def go_mysql() -> list[str]:
 
 def go_mysql_version() -> str:
     """Return the version in ``go.mod``."""
-    found = re.search(r"/go-mysql v(\S+)", (GO_SOURCE / "go.mod").read_text())
-    assert found, "go.mod names no go-mysql"
-    return found[1]
+    version = re.search(r"/go-mysql v(\S+)", (GO_SOURCE / "go.mod").read_text())
+    assert version, "go.mod names no go-mysql"
+    return version[1]
 
 
 def binlog_connector() -> list[str]:
     """Return the command that reads with mysql-binlog-connector-java.
 
     Raises:
-        ReaderMissing: there is no Java compiler, or the jars could not be fetched.
+        ReaderMissing: the Java compiler is missing, or the jars could not be fetched.
     """
     try:
         jars = [str(path) for path in jar_paths([JARS])]
@@ -65,7 +65,7 @@ def binlog_connector_version() -> str:
 
 
 def _compiled(jars: list[str]) -> Path:
-    """Return the folder of classes; the compiler is started as a module, for Java without the command ``javac``."""
+    """Return the folder of classes; starts the compiler as a module, for a Java without the ``javac`` command."""
     target = cache_dir() / f"binlog-connector-reader-{_digest([JAVA_SOURCE])}"
     cache_dir().mkdir(parents=True, exist_ok=True)
     with one_at_a_time(cache_dir() / ".binlog-connector-reader.lock"):

@@ -1,6 +1,6 @@
 """Real servers on this machine without containers, for the tests, the demo and the benchmarks.
 
-Each is a context manager: inside it the server is ready, after it nothing of the server runs any more. What has to be
+Each is a context manager: inside it the server is ready, and after it no process of the server runs. What has to be
 downloaded is downloaded once into the cache folder (``CDC_CACHE``).
 """
 

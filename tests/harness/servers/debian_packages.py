@@ -1,6 +1,6 @@
 """Servers from Debian's packages on any Debian: unpacked into the cache and never installed.
 
-apt works in a folder of its own, with the archive and the key that this machine already has and no record of what is
+apt works in a separate folder, with the archive and the key that this machine already has and no record of what is
 installed, so that everything down to the C library comes along and no root is needed. The programs are then run by
 that C library's own loader.
 """
@@ -56,7 +56,7 @@ class DebianPackages:
         return target
 
     def command(self, program: str) -> list[str]:
-        """Return how one of the programs is called, without arguments."""
+        """Return the command of one of the programs, without arguments."""
         root = self.installation()
         path = next(path for folder in ("sbin", "bin") if (path := root / "usr" / folder / program).exists())
         return [*self.loader(), str(path)]
@@ -65,7 +65,7 @@ class DebianPackages:
         """Return the command that runs a program with these libraries; the program follows it.
 
         Args:
-            more_libraries: folders of libraries beside those of the packages.
+            more_libraries: more folders of libraries.
         """
         root = self.installation()
         # Suites up to bookworm have libraries in /lib and in /usr/lib.

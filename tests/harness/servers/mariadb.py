@@ -35,14 +35,14 @@ class MariaDbServer(SqlServer):
     }
 
     def client_command(self, program: str) -> list[str]:
-        """Return how ``mariadb``, ``mariadb-dump`` and the like are called, without arguments."""
-        if found := _on_path(program):
-            return [found]
+        """Return the command of ``mariadb``, ``mariadb-dump`` and the like, without arguments."""
+        if path := _on_path(program):
+            return [path]
         return [str(installation() / "bin" / program)]
 
     def _server_command(self) -> list[str]:
-        if found := _on_path("mariadbd"):
-            return [found, "--no-defaults", *run_as_root()]
+        if path := _on_path("mariadbd"):
+            return [path, "--no-defaults", *run_as_root()]
         root = installation()
         return [
             str(root / "bin" / "mariadbd"),

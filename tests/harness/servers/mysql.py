@@ -27,7 +27,7 @@ class MySqlServer(SqlServer):
     }
 
     def client_command(self, program: str) -> list[str]:
-        """Return how ``mysql``, ``mysqlbinlog``, ``mysqldump`` and the like are called, without arguments: those of 9.7."""
+        """Return the command of ``mysql``, ``mysqlbinlog``, ``mysqldump`` and the like of 9.7, without arguments."""
         return mysql_packages.command(program)
 
     def _server_command(self) -> list[str]:
@@ -38,4 +38,4 @@ class MySqlServer(SqlServer):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise ServerDidNotStart(f"mysqld --initialize-insecure failed: {done.stderr.strip()[-2000:]}")
-        (data_dir / "auto.cnf").unlink(missing_ok=True)  # the UUID: each server makes its own
+        (data_dir / "auto.cnf").unlink(missing_ok=True)  # each server makes a new UUID

@@ -1,4 +1,4 @@
-"""Where MySQL's programs are: on PATH, else in Debian's packages, or the server of an older version in a jar."""
+"""Finds MySQL's programs: on PATH, else in Debian's packages, or the server of an older version in a jar."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.harness.servers.versions import MYSQL_JAR_LIBRARIES, MYSQL_JARS, MYSQ
 
 
 def command(program: str) -> list[str]:
-    """Return how a client program of MySQL, such as ``mysql`` or ``mysqlbinlog``, is called."""
-    if found := on_path(program):
-        return [found]
+    """Return the command of a client program of MySQL, such as ``mysql`` or ``mysqlbinlog``."""
+    if path := on_path(program):
+        return [path]
     return MYSQL_PACKAGES.command(program)
 
 
 def server_command() -> list[str]:
-    """Return how ``mysqld`` is called, with the options that say where its files are.
+    """Return the command of ``mysqld``, with the options for the folders of its files.
 
     Raises:
         UnknownVersion: the environment asks for a version that cannot be started.
@@ -29,8 +29,8 @@ def server_command() -> list[str]:
         ConfigError: the jar could not be fetched.
     """
     version = chosen("mysql")
-    if version is None and (found := on_path("mysqld")):
-        return [found, "--no-defaults"]
+    if version is None and (path := on_path("mysqld")):
+        return [path, "--no-defaults"]
     if version in MYSQL_JARS:
         root = _from_jar(version)
         loader = MYSQL_JAR_LIBRARIES.loader(root / "lib")
@@ -49,10 +49,10 @@ def server_command() -> list[str]:
 
 def on_path(program: str) -> str | None:
     """Return MySQL's own program; MariaDB installs some under the same names."""
-    found = shutil.which(program)
-    if found and "MariaDB" in subprocess.run([found, "--version"], capture_output=True, text=True).stdout:
+    path = shutil.which(program)
+    if path and "MariaDB" in subprocess.run([path, "--version"], capture_output=True, text=True).stdout:
         return None
-    return found
+    return path
 
 
 def _from_jar(version: str) -> Path:

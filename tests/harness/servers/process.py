@@ -1,4 +1,4 @@
-"""One server process: started, waited for, and surely gone afterwards."""
+"""A server process that always ends with its starter."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-# The server runs in a session of its own, under a shell that watches a pipe whose other end only this process holds.
-# However this process ends, SIGKILL included, the pipe closes and the server is told to stop; so ^C leaves nothing after.
-# (PR_SET_PDEATHSIG would not do: it fires when the *thread* that started the server ends.)
+# The server runs in its own session, under a shell that watches a pipe whose other end only this process holds.
+# When this process ends, even by SIGKILL, the pipe closes and the shell stops the server.
+# (PR_SET_PDEATHSIG fires too early: when the *thread* that started the server ends.)
 SUPERVISOR = """
 trap : TERM
 exec 3<&0
@@ -46,16 +46,16 @@ class ServerDidNotStart(Exception):
     """A server ended, or was not ready in time; the message shows the end of its log."""
 
 
-# Below the range that Linux takes the local ports of connections from: a port that bind(0) returned may be one of those by the
-# time a server listens on it.
+# Below the range of Linux's local ports: a port that bind(0) returned may be in use by a connection by the
+# time the server listens on it.
 _PORTS = range(20_000, 32_000)
 _reserved: list[IO[bytes]] = []
 
 
 def free_port() -> int:
-    """Return a TCP port of the loopback interface on which nothing listens, and which no other test process gets meanwhile.
+    """Return a TCP port of the loopback interface that is free and reserved for this test process.
 
-    It stays reserved until this process ends, by a lock on a file of its name.
+    A locked file of its name reserves it until this process ends.
     """
     folder = Path(tempfile.gettempdir()) / "lakecdc-ports"
     folder.mkdir(exist_ok=True)
@@ -78,10 +78,10 @@ class ServerProcess:
     """A server that runs until it is stopped or this process ends.
 
     Args:
-        name: how messages call it.
+        name: its name in messages.
         command: program and arguments.
-        log: file that takes its standard output and error.
-        environment: variables beside those of this process.
+        log: file for its standard output and error.
+        environment: variables in addition to those of this process.
         stop_seconds: how long it may take to end after SIGTERM before it is killed.
     """
 
@@ -112,10 +112,10 @@ class ServerProcess:
         return self._shell.poll() is None
 
     def wait_until_ready(self, ready: Callable[[], bool], seconds: float = 90) -> None:
-        """Ask ``ready`` until it says yes.
+        """Poll ``ready`` until it returns True.
 
         Raises:
-            ServerDidNotStart: the process ended or the time is over. It is stopped then.
+            ServerDidNotStart: the process ended or the time is over; the process is stopped then.
         """
         deadline = time.monotonic() + seconds
         while not ready():
@@ -132,7 +132,7 @@ class ServerProcess:
         return "\n".join([f"{self.log}", *text.splitlines()[-lines:]])
 
     def stop(self) -> None:
-        """End it in good order, and what it started too; a second call does nothing."""
+        """Stop it and its child processes with SIGTERM; a second call does nothing."""
         if self._shell.stdin and not self._shell.stdin.closed:
             self._shell.stdin.close()
         try:
@@ -141,13 +141,13 @@ class ServerProcess:
             self._kill_group()
 
     def kill(self) -> None:
-        """End it at once, as a power cut would."""
+        """Kill it, as a power cut would."""
         self._kill_group()
         if self._shell.stdin and not self._shell.stdin.closed:
             self._shell.stdin.close()
 
     def _kill_group(self) -> None:
-        """Kill whatever is left of the session, and wait until it has let go of its files and ports."""
+        """Kill what remains of the session, and wait until its files and ports are free."""
         deadline = time.monotonic() + 10
         while _runs_in_group(self._shell.pid) and time.monotonic() < deadline:
             with suppress(ProcessLookupError):
@@ -157,7 +157,7 @@ class ServerProcess:
 
 
 def _runs_in_group(group: int) -> bool:
-    """Return whether a process of the group runs. One that ended but was not asked for its code yet holds nothing."""
+    """Return whether a process of the group runs. A zombie does not count: it holds nothing."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):
             state, _parent, member_of = stat.read_text().rpartition(")")[2].split()[:3]

@@ -30,7 +30,7 @@ class S3Server:
     """An S3 endpoint at 127.0.0.1 with random credentials.
 
     Args:
-        data_dir: where the objects stay over a stop; without it a temporary folder that goes with the server.
+        data_dir: folder of the objects, kept after a stop; by default a temporary folder, removed with the server.
         port: TCP port; 0 takes a free one.
     """
 
@@ -52,7 +52,7 @@ class S3Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables with which AWS clients find and enter it."""
+        """Return the variables with which AWS clients connect to it."""
         return {
             "AWS_ENDPOINT_URL_S3": self.endpoint,
             "AWS_ACCESS_KEY_ID": self.access_key,
@@ -74,7 +74,7 @@ class S3Server:
         )
 
     def make_bucket(self, prefix: str = "lake") -> str:
-        """Make a bucket with a name that no other has and return the name."""
+        """Make a bucket with a unique name and return the name."""
         name = f"{prefix}-{secrets.token_hex(6)}"
         self.client().create_bucket(Bucket=name)
         return name
@@ -95,7 +95,7 @@ class S3Server:
         return self
 
     def stop(self) -> None:
-        """Stop it; a temporary data folder goes too."""
+        """Stop it, and remove a temporary data folder."""
         process, self._process = self._process, None
         if process is not None:
             process.stop()
@@ -119,7 +119,7 @@ class S3Server:
             return client.connect_ex((self.host, self.port)) == 0
 
     def _metadata_options(self) -> list[str]:
-        """Keep etags beside the objects where the file system has no extended attributes."""
+        """Return the option that keeps etags in files if the file system has no extended attributes."""
         try:
             os.setxattr(self.data_dir, "user.lakecdc", b"1")
         except OSError:

@@ -1,4 +1,4 @@
-"""A server whose clock is wrong: a library before the C library answers for the time of day (skew.c)."""
+"""A server whose clock is wrong: a preloaded library replaces the C library's clock functions (skew.c)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SOURCE = Path(__file__).with_name("skew.c")
 
 
 def wrong_clock(seconds: float) -> dict[str, str]:
-    """Return the environment of a server process whose clock is wrong by so many seconds; none are left out at 0."""
+    """Return the environment of a server process whose clock is wrong by some seconds; empty for 0."""
     return {"LD_PRELOAD": str(_library()), "SERVER_CLOCK_SKEW": str(round(seconds * 1_000_000))} if seconds else {}
 
 

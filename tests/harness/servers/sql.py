@@ -1,4 +1,4 @@
-"""What MySQL and MariaDB have in common: start, users, a connection, a statement."""
+"""The common part of MySQL and MariaDB servers: start, users, connections, statements."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OLD_WORDS = {
     "REPLICA": "SLAVE",
     "SOURCE_": "MASTER_",
 }
-"""What MySQL 8.4 says, and what MariaDB and older MySQL say; applied in this order."""
+"""Keywords of MySQL 8.4, and those of MariaDB and older MySQL; replaced in this order."""
 
 
 class SqlServer(ABC):
@@ -53,9 +53,9 @@ class SqlServer(ABC):
     ``root`` has no password; ``cdc_user`` has the least privileges that capture needs.
 
     Args:
-        data_dir: where the data stays over a stop; without it a temporary folder that goes with the server.
+        data_dir: folder of the data, kept after a stop; by default a temporary folder, removed with the server.
         port: TCP port; 0 takes a free one.
-        settings: server variables beside or instead of the defaults, by their option names; None removes a default.
+        settings: server variables by their option names, over the defaults; None removes a default.
         cdc_password: password of ``cdc_user``; random when not given.
     """
 
@@ -75,36 +75,36 @@ class SqlServer(ABC):
         self.port = port or free_port()
         self.cdc_password = cdc_password or secrets.token_hex(12)
         self._temporary = data_dir is None
-        # A socket's path may be 107 bytes long: it gets a short folder whatever the data folder is called.
+        # A socket's path may be 107 bytes long: so it is not in the data folder.
         self._scratch = Path(tempfile.mkdtemp(prefix="lakecdc-"))
         self.data_dir = data_dir or self._scratch / "data"
         self.socket = self._scratch / "sql.sock"
         self.temporary_files = self._scratch / "tmp"
         self.log = self.data_dir.with_name(f"{self.data_dir.name}.log")
-        wanted = {**self.default_settings, **(settings or {})}
-        self._settings = [f"--{name}={value}" for name, value in wanted.items() if value is not None]
+        options = {**self.default_settings, **(settings or {})}
+        self._settings = [f"--{name}={value}" for name, value in options.items() if value is not None]
         self._process: ServerProcess | None = None
         self.environment: Mapping[str, str] = {}
         self._release: tuple[int, ...] | None = None
 
-    # --- what each flavor does its own way ---
+    # --- what each flavor implements ---
 
     @abstractmethod
     def _server_command(self) -> list[str]:
-        """Return the program and the options it needs to find its own files."""
+        """Return the program and the options for the folders of its files."""
 
     @abstractmethod
     def _initialize(self, data_dir: Path) -> None:
-        """Fill an empty data folder. What is in it must not tell one server from another."""
+        """Initialize an empty data folder. It is copied, so it must not contain an identity."""
 
     @abstractmethod
     def client_command(self, program: str) -> list[str]:
-        """Return how one of the server's client programs is called, without arguments."""
+        """Return the command of one of the server's client programs, without arguments."""
 
-    # --- life ---
+    # --- start and stop ---
 
     def start(self) -> Self:
-        """Start it, making the data folder and the users if they are not there.
+        """Start it; make the data folder and the users if they do not exist.
 
         Raises:
             ServerDidNotStart: it ended or was not ready in time; the message shows its log.
@@ -114,8 +114,8 @@ class SqlServer(ABC):
         self.temporary_files.mkdir(parents=True, exist_ok=True)
         if new:
             self._fill_data_dir()
-        for left_behind in self._scratch.glob("sql.*"):  # a killed server's socket, its lock and pid file
-            left_behind.unlink()
+        for stale in self._scratch.glob("sql.*"):  # a killed server's socket, its lock and pid file
+            stale.unlink()
         command = [
             *self._server_command(),
             f"--datadir={self.data_dir}",
@@ -133,12 +133,12 @@ class SqlServer(ABC):
         return self
 
     def stop(self) -> None:
-        """Stop it; one whose data folder is temporary is killed, and the folder goes too."""
+        """Stop it; a server with a temporary data folder is killed, and the folder removed."""
         self._end(kill=self._temporary)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def restart(self, *, kill: bool = False) -> None:
-        """Stop it, or kill it as a power cut would, and start it over the same data."""
+        """Stop it, or kill it as a power cut would, and start it with the same data."""
         self._end(kill=kill)
         self.start()
 
@@ -158,11 +158,11 @@ class SqlServer(ABC):
 
     def connect(self, user: str = "root", password: str = "", **options: Any) -> Connection[Any]:
         """Open a connection over TCP with autocommit; options are pymysql's."""
-        given = {"autocommit": True, "charset": "utf8mb4", **options}
-        return pymysql.connect(host=self.host, port=self.port, user=user, password=password, **given)
+        defaults = {"autocommit": True, "charset": "utf8mb4", **options}
+        return pymysql.connect(host=self.host, port=self.port, user=user, password=password, **defaults)
 
     def execute(self, sql: str, arguments: Sequence[Any] | None = None, database: str | None = None) -> list[Any]:
-        """Run one statement as root in a session of its own and return its rows as tuples."""
+        """Run one statement as root in a new session and return its rows as tuples."""
         with self.connect(database=database) as connection, connection.cursor() as cursor:
             cursor.execute(sql, arguments)
             return list(cursor.fetchall())
@@ -184,10 +184,10 @@ class SqlServer(ABC):
             self._release = release(self.version)
         return self._release
 
-    def in_its_words(self, statement: str) -> str:
-        """Return a statement of MySQL 8.4 about replication or the binlog in the words of this server.
+    def in_server_syntax(self, statement: str) -> str:
+        """Translate a replication or binlog statement of MySQL 8.4 into the keywords of this server.
 
-        MariaDB and MySQL before 8.0.22 say ``SLAVE`` and ``MASTER``; MySQL 8.4 knows the new words only.
+        MariaDB and MySQL before 8.0.22 use ``SLAVE`` and ``MASTER``; MySQL 8.4 has only the new keywords.
         """
         if self.flavor == "mysql" and self.release >= NEW_WORDS_SINCE:
             return statement
@@ -195,10 +195,10 @@ class SqlServer(ABC):
             statement = statement.replace(new, old)
         return statement
 
-    # --- inside ---
+    # --- internal ---
 
     def _fill_data_dir(self) -> None:
-        """Copy a data folder that was initialized once on this machine: to initialize one takes seconds each time."""
+        """Copy a data folder that was initialized once on this machine, because initializing takes seconds."""
         cache_dir().mkdir(parents=True, exist_ok=True)
         template = cache_dir() / f"data-{self.flavor}-{_identity(self._server_command())}"
         with one_at_a_time(cache_dir() / f".data-{self.flavor}.lock"):
@@ -218,7 +218,7 @@ class SqlServer(ABC):
         return True
 
     def _make_users(self) -> None:
-        """Let root in over TCP too, drop anonymous users, make ``cdc_user``; none of it goes into the binlog."""
+        """Allow root over TCP, drop anonymous users, make ``cdc_user``; nothing of it is written to the binlog."""
         with pymysql.connect(unix_socket=str(self.socket), user="root") as connection, connection.cursor() as cursor:
             cursor.execute("SET sql_log_bin = 0")
             cursor.execute("SELECT CONCAT(QUOTE(user), '@', QUOTE(host)) FROM mysql.user WHERE user = ''")
@@ -236,13 +236,13 @@ class SqlServer(ABC):
 
 
 def _identity(command: Sequence[str]) -> str:
-    """Return a name for what a server command starts: another for other options, and for programs that were replaced."""
+    """Return a hash of a server command: it changes with the options and with the program files."""
     programs = [
-        (path, (found := Path(path).stat()).st_size, found.st_mtime_ns) for path in command if Path(path).is_file()
+        (path, (stat := Path(path).stat()).st_size, stat.st_mtime_ns) for path in command if Path(path).is_file()
     ]
     return hashlib.sha256(repr((list(command), programs)).encode()).hexdigest()[:16]
 
 
 def run_as_root() -> list[str]:
-    """Return the option that both servers want before they run as root."""
+    """Return the option that both servers need to run as root."""
     return ["--user=root"] if os.geteuid() == 0 else []

@@ -1,6 +1,6 @@
-"""Which versions of the database servers the tests can run on, and where each comes from.
+"""The versions of the database servers that tests can run on, and where each is fetched from.
 
-Without more, tests run on :data:`DEFAULT`. ``CDC_TEST_MYSQL=8.0`` and ``CDC_TEST_MARIADB=10.11`` choose another version; then the
+By default, tests run on :data:`DEFAULT`. ``CDC_TEST_MYSQL=8.0`` and ``CDC_TEST_MARIADB=10.11`` choose another version; then the
 programs on PATH are not looked at. ``docs/operations/support-matrix.md`` names the same versions, and a test compares the two.
 
 A jar is pinned by its hash in ``spark_jobs/runtime/jars.lock``. Debian's packages are the newest of their suite, and apt checks

@@ -8,12 +8,15 @@ import pytest
 
 from tests.harness.airflow import ROOT, AirflowStandalone
 from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource, log_ins
+from tests.harness.package import metadata_path
 from tests.harness.servers import MySqlServer
+
+METRICS_TOKEN = secrets.token_hex(32)
 
 
 @pytest.fixture(scope="module")
 def airflow_settings() -> dict[str, str]:
-    """Settings of a module's Airflow beside those that all have."""
+    """Additional settings of a module's Airflow."""
     return {}
 
 
@@ -21,13 +24,15 @@ def airflow_settings() -> dict[str, str]:
 def station(
     mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory, airflow_settings: dict[str, str]
 ) -> Iterator[AirflowStandalone]:
-    """An Airflow with this project's DAGs over an empty folder of sources, which `source` fills."""
+    """An Airflow with this project's DAGs and an empty folder of sources, which `make_source` fills."""
     home = tmp_path_factory.mktemp("airflow")
     (home / "sources").mkdir()
     env = {
         "CDC_SOURCES": str(home / "sources"),
         **log_ins(mysql_server),
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",  # each second it takes a fifth of a core
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",  # an interval of 1 s takes a fifth of a core
+        "AIRFLOW__CDC__METRICS_TOKEN": METRICS_TOKEN,
+        "PYTHONPATH": metadata_path(home / "metadata"),
         **airflow_settings,
     }
     with AirflowStandalone(home, ROOT / "dags", ROOT / "plugins", env) as air:
@@ -35,10 +40,16 @@ def station(
 
 
 @pytest.fixture
+def metrics_token() -> str:
+    """The token that Prometheus would have."""
+    return METRICS_TOKEN
+
+
+@pytest.fixture
 def make_source(
     station: AirflowStandalone, mysql_server: MySqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., AirflowSource]]:
-    """Makes a source of one's own whose DAG is there and not paused."""
+    """Makes a new source whose DAG is listed and not paused."""
     monkeypatch.setenv(PASSWORD_VARIABLE, mysql_server.cdc_password)
     made: list[AirflowSource] = []
 

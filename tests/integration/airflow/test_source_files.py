@@ -1,4 +1,4 @@
-"""What becomes of DAGs when source files come, change and go; and the DAG that collects old batches of all of them."""
+"""DAGs when source files are added, changed and removed; and the DAG that collects old batches of all sources."""
 
 from __future__ import annotations
 
@@ -26,41 +26,39 @@ def run(air: AirflowStandalone, dag: str) -> str:
 
 
 def is_listed(air: AirflowStandalone, dag: str) -> bool:
-    return any(found["dag_id"] == dag for found in air.get("/dags?limit=200")["dags"])
+    return any(listed["dag_id"] == dag for listed in air.get("/dags?limit=200")["dags"])
 
 
-def test_a_source_file_that_goes_takes_its_dag_along_and_leaves_its_cursors(
-    station: AirflowStandalone, make_source: Make
-):
-    """Another source continues to run; the file comes back, and the source continues where it was."""
-    going, staying = make_source(start="latest"), make_source(start="latest")
-    for source in (going, staying):
+def test_removing_a_source_file_removes_its_dag_and_keeps_its_cursors(station: AirflowStandalone, make_source: Make):
+    """Another source still runs; when the file is back, the source continues at its cursor."""
+    removed, kept = make_source(start="latest"), make_source(start="latest")
+    for source in (removed, kept):
         source.sql("CREATE TABLE a (id INT PRIMARY KEY)")
         run(station, source.dag)
-    before, config = going.cursor(DRAIN), going.config
+    before, config = removed.cursor(DRAIN), removed.config
     store = LocalStore(config.store.folder)
-    going.file.unlink()
-    station.wait("the DAG is gone", lambda: not is_listed(station, going.dag))
-    run(station, staying.dag)
-    assert store.get(f"{going.name}/cursors/drain.json") is not None
-    going.write(drain={"parallelism": 5})
-    station.wait("the DAG is back", lambda: is_listed(station, going.dag))
-    run(station, going.dag)
-    after = going.cursor(DRAIN)
+    removed.file.unlink()
+    station.wait("the DAG is removed", lambda: not is_listed(station, removed.dag))
+    run(station, kept.dag)
+    assert store.get(f"{removed.name}/cursors/drain.json") is not None
+    removed.write(drain={"parallelism": 5})
+    station.wait("the DAG is back", lambda: is_listed(station, removed.dag))
+    run(station, removed.dag)
+    after = removed.cursor(DRAIN)
     assert before is not None
     assert after is not None
     assert after.moves[: len(before.moves)] == before.moves
     assert after.snapshots == before.snapshots
 
 
-def test_the_maintenance_collects_each_source_by_itself(
+def test_the_maintenance_collects_each_source_in_its_own_task(
     station: AirflowStandalone, make_source: Make, monkeypatch: pytest.MonkeyPatch
 ):
-    """Old batches that the lake has go; a source whose store cannot be read fails alone."""
+    """Old batches that the lake has are removed; only the source with the unreadable store fails."""
     source, broken = make_source(start="latest"), make_source(start="latest")
     source.sql("CREATE TABLE a (id INT PRIMARY KEY)")
     run(station, source.dag)
-    source.sql("CREATE TABLE b (id INT PRIMARY KEY)")  # no rows: nothing for Spark to do, and a window all the same
+    source.sql("CREATE TABLE b (id INT PRIMARY KEY)")  # no rows: a window without work for Spark
     run(station, source.dag)
     store = LocalStore(source.config.store.folder)
     for info in store.list(f"{source.name}/batches/"):
@@ -76,7 +74,7 @@ def test_the_maintenance_collects_each_source_by_itself(
     station.wait_for_dag(MAINTENANCE)
     station.unpause(MAINTENANCE)
     tasks = {f"collect_{source.name}", f"collect_{broken.name}"}
-    station.wait("both tasks are there", lambda: tasks <= task_ids(station))
+    station.wait("both tasks are listed", lambda: tasks <= task_ids(station))
     run_id = station.trigger(MAINTENANCE)
     state_of = lambda: {t["task_id"]: t["state"] for t in station.tasks(MAINTENANCE, run_id)}  # noqa: E731
     station.wait("both have ended", lambda: {state_of()[task] for task in tasks} <= {"success", "failed"})

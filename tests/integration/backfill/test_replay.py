@@ -88,10 +88,10 @@ def test_raw_events_decode_to_the_bytes_that_were_drained(any_server, database, 
         before = standing(shop.capture.store)
         again = shop.redraining("again", Credentials("", ""))
         results = []
-        count = again.from_archive(EVER, told=results.append)
+        count = again.from_archive(EVER, report=results.append)
         assert count == len(results) == len(manifests(shop.capture.store))
         assert contents(again.place) == contents(shop.capture.store)
-        assert again.from_archive(EVER, told=results.append) == count
+        assert again.from_archive(EVER, report=results.append) == count
         assert len(results) == count
         assert standing(shop.capture.store) == before
 
@@ -120,11 +120,11 @@ def test_damaged_or_missing_raw_events_are_told(any_server, database, tmp_path):
     data = shop.capture.store.get(events).data
     shop.capture.store.put(events, data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(CorruptBatch, match="the raw archive of a window cannot be read"):
-        shop.redraining("again").from_archive(EVER, told=print)
+        shop.redraining("again").from_archive(EVER, report=print)
     plain = Shop(any_server, database, tmp_path / "plain")
     plain.round("INSERT INTO t VALUES (5, 'e', 5)")
     with pytest.raises(BatchesMissing, match="the raw events of a window were not kept"):
-        plain.redraining("again").from_archive(EVER, told=print)
+        plain.redraining("again").from_archive(EVER, report=print)
 
 
 def test_the_binlog_of_a_time_is_drained_again_into_another_place(any_server, database, tmp_path, monkeypatch):
@@ -144,20 +144,20 @@ def test_the_binlog_of_a_time_is_drained_again_into_another_place(any_server, da
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        again.from_server(Period(began), by="test", told=killed)
+        again.from_server(Period(began), by="test", report=killed)
     results = []
-    cursor = again.from_server(Period(began), by="test", told=results.append)
+    cursor = again.from_server(Period(began), by="test", report=results.append)
     assert cursor.position == shop.pipeline.cursors.load(SOURCE, "drain").position
     kept = {key: digest for key, digest in wanted.items() if not key.startswith(gone)}
     assert kept.items() <= contents(again.place).items()
     assert len(manifests(again.place)) >= len(STATEMENTS)
     assert standing(shop.capture.store) == before
-    assert again.from_server(Period(began), by="test", told=killed).position == cursor.position
+    assert again.from_server(Period(began), by="test", report=killed).position == cursor.position
     with pytest.raises(ConfigError, match="--since is missing"):
-        shop.redraining("other").from_server(Period(), by="test", told=print)
+        shop.redraining("other").from_server(Period(), by="test", report=print)
     _purge(any_server)
     with pytest.raises(SourceError):
-        shop.redraining("late").from_server(Period(began - timedelta(hours=9)), by="test", told=print)
+        shop.redraining("late").from_server(Period(began - timedelta(hours=9)), by="test", report=print)
 
 
 def _compressed(server, database, statement):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
@@ -44,7 +45,7 @@ def sources(tmp_path, mysql_server, database_of_orders, monkeypatch):
 
 @pytest.fixture
 def cdc(sources, mysql_server):
-    """Call ``cdc``, which must end well unless told otherwise, and return what it printed."""
+    """Call ``cdc``, which must succeed by default, and return its output."""
 
     def _cdc(*arguments, code=0):
         result = CliRunner().invoke(app, ["--sources", str(sources), *arguments], input="n\n")
@@ -92,7 +93,7 @@ def test_a_unit_that_is_not_in_flight_cannot_be_drained(cdc):
     assert "not in flight: nonsense" in cdc("step", "drain", "orders", "nonsense", code=2)
 
 
-def test_the_doctor_finds_nothing_to_mend_on_a_server_that_is_set_up(cdc):
+def test_the_doctor_finds_no_problem_on_a_configured_server(cdc):
     """Its findings name what was looked at."""
     lines = json.loads(cdc("doctor", "--json"))
     assert lines
@@ -100,7 +101,7 @@ def test_the_doctor_finds_nothing_to_mend_on_a_server_that_is_set_up(cdc):
     assert "0 errors" in cdc("doctor")
 
 
-def test_the_doctor_gives_the_statement_that_mends_a_server(cdc, mysql_server):
+def test_the_doctor_gives_the_statement_that_fixes_a_server(cdc, mysql_server):
     """And ends with 1, for scripts."""
     mysql_server.execute("SET GLOBAL binlog_format = MIXED")
     try:
@@ -111,7 +112,7 @@ def test_the_doctor_gives_the_statement_that_mends_a_server(cdc, mysql_server):
         mysql_server.execute("SET GLOBAL binlog_format = ROW")
 
 
-def test_a_wrong_password_is_told_without_showing_it(cdc, monkeypatch):
+def test_a_wrong_password_is_reported_without_showing_it(cdc, monkeypatch):
     """And without a traceback."""
     monkeypatch.setenv("CLI_TEST_PASSWORD", "hunter2")
     text = cdc("step", "plan", "orders", code=1)
@@ -160,9 +161,16 @@ def test_a_whole_run_brings_the_rows_into_the_lake_and_the_next_one_their_change
     assert status["error"] is None
     assert status["last_cut"]["tables"][0]["table"] == f"{database_of_orders}.orders"
     assert "orders" in cdc("status")
+    families = text_string_to_metric_families(cdc("metrics", "orders"))
+    figures = {(one.name, one.labels.get("op")): one.value for family in families for one in family.samples}
+    rows_merged = [figures["cdc_rows_merged_total", op] for op in "cudr"]
+    assert rows_merged == [0, 1, 1, 3]
+    assert figures["cdc_lag_seconds", None] == 0
+    assert figures["cdc_last_merge_seconds", None] > 0
+    assert figures["cdc_merge_seconds_total", None] >= figures["cdc_last_merge_seconds", None]
 
 
-def test_a_table_that_is_set_aside_is_shown_and_released(cdc, sources, mysql_server, mysql_database):
+def test_a_quarantined_table_is_listed_and_resumed(cdc, sources, mysql_server, mysql_database):
     """Drain, ack, status and doctor name it, and one command brings it back."""
     file = sources / "orders.yaml"
     file.write_text(file.read_text() + "start: latest\non_error: quarantine\n")
@@ -175,8 +183,8 @@ def test_a_table_that_is_set_aside_is_shown_and_released(cdc, sources, mysql_ser
     assert f"{table} is left out" in cdc("step", "drain", "orders")
     assert f"quarantined: {table}" in cdc("step", "ack", "drain", "orders")
     (status,) = json.loads(cdc("status", "orders", "--json"))
-    (aside,) = status["lagging"]
-    assert (aside["table"], aside["last"]["fault"]["code"]) == (table, "unknown_event")
+    (lagging,) = status["lagging"]
+    assert (lagging["table"], lagging["last"]["fault"]["code"]) == (table, "unknown_event")
     assert "cdc quarantine resume orders" in cdc("status", "orders")
     (listed,) = json.loads(cdc("quarantine", "list", "orders", "--json"))
     assert (listed["table"], listed["code"], listed["state"]) == (table, "unknown_event", "quarantined")
@@ -189,8 +197,8 @@ def test_a_table_that_is_set_aside_is_shown_and_released(cdc, sources, mysql_ser
     assert "not quarantined" in cdc("quarantine", "resume", "orders", table, code=2)
 
 
-def test_a_table_is_read_again_only_when_somebody_says_so(cdc, mysql_database):
-    """It says what will happen, and afterwards who wanted it and why; a fault is told of nowhere."""
+def test_a_table_is_read_again_only_after_confirmation(cdc, mysql_database):
+    """It says what will happen, and afterwards who requested it and why; no fault is shown."""
     cdc("step", "plan", "orders")
     table = f"{mysql_database}.orders"
     asked = cdc("snapshot", "orders", table)
@@ -250,7 +258,7 @@ def test_parts_are_asked_for_of_a_table_that_is_followed(cdc, sources, mysql_dat
     assert cursors(cdc)["drain"]["snapshots"][0]["selection"]["lower"] == ["2"]
 
 
-def test_a_place_is_shown_and_the_cursor_moves_only_when_somebody_says_so(cdc):
+def test_a_position_is_shown_and_the_cursor_moves_only_after_confirmation(cdc):
     """And back again; both are kept with who and why."""
     cdc("step", "plan", "orders")
     start = cursors(cdc)["drain"]["position"]

@@ -122,7 +122,7 @@ def test_two_consumers_with_filters_of_their_own_see_what_select_shows(capture):
 
 
 def test_a_consumer_that_is_killed_is_followed_by_another_after_its_lease(capture):
-    """Which gets again what was not acknowledged, and nothing that was; the dead one's name is told meanwhile."""
+    """It gets the unacknowledged batches again, and no others; until then errors name the dead holder."""
     history(capture)
     command = [
         sys.executable,
@@ -193,8 +193,8 @@ def test_garbage_goes_and_what_is_unread_or_prepared_stays(capture):
         assert [row["id"] for row in rows_of(slow.get(), "b")] == [9]
 
 
-def test_batches_that_somebody_removed_stop_the_consumer_that_needs_them(capture):
-    """It is told, and does not continue after the gap."""
+def test_removed_batches_stop_the_consumer_that_needs_them(capture):
+    """It gets an error, and does not continue after the gap."""
     history(capture)
     windows = stored_windows(capture.store, SOURCE)
     capture.store.delete([windows[-2].key])
@@ -264,7 +264,7 @@ def test_the_tail_prints_what_select_shows_and_the_statements_in_between(capture
 
 
 def test_a_consumer_goes_over_a_commit_that_is_read_again_after_its_rows_were_collected(capture):
-    """It had them with the first commit; one that begins after the rewind has not, and is told."""
+    """It had them with the first commit; a consumer that begins after the rewind did not, and gets an error."""
     xa.prepare(capture.server, capture.database, "'x1'", "INSERT INTO a VALUES (4, 'xa', 4)")
     drain(capture)
     between = capture.head()

@@ -68,7 +68,7 @@ LEVELS = ("ok", "warning", "error")
 
 def text(findings):
     """What findings say, in one text."""
-    return "\n".join(f"{what} => {mend}" for what, mend in findings)
+    return "\n".join(f"{what} => {hint}" for what, hint in findings)
 
 
 def test_a_source_that_can_run_has_no_error_and_names_its_table_without_a_key(doctor, database):
@@ -90,7 +90,7 @@ def xa_grants(found):
 def test_running_the_printed_grants_gives_the_user_all_it_needs(doctor, server, user, database):
     """Each missing privilege is a statement that can be run as it is; afterwards nothing is wrong."""
     found = doctor(user=user, password="hunter2")
-    statements = [mend for what, mend in found["error"] if "lacks a privilege" in what]
+    statements = [hint for what, hint in found["error"] if "lacks a privilege" in what]
     assert len(statements) == 2
     assert f"GRANT SELECT ON `{database}`.* TO 'bare'@'%';" in statements
     for statement in statements:
@@ -103,7 +103,7 @@ def test_running_the_printed_grants_gives_the_user_all_it_needs(doctor, server, 
 def test_a_grant_on_the_table_alone_is_enough(doctor, server, user, database):
     """And is what is asked for where the file names the table."""
     found = doctor(tables="orders", user=user, password="hunter2")
-    statements = [mend for what, mend in found["error"] if "lacks a privilege" in what]
+    statements = [hint for what, hint in found["error"] if "lacks a privilege" in what]
     assert f"GRANT SELECT ON `{database}`.`orders` TO 'bare'@'%';" in statements
     for statement in statements:
         server.execute(statement)
@@ -126,7 +126,7 @@ def test_a_privilege_that_a_role_brings_is_seen(doctor, server, user, database):
         server.execute("DROP ROLE taker")
 
 
-def test_a_table_that_is_not_there_and_a_pattern_that_names_nothing_are_told(doctor, database):
+def test_a_missing_table_and_a_pattern_without_tables_are_reported(doctor, database):
     """A run over them would say that there is nothing to drain."""
     found = doctor(tables="orders oders crm_*")
     assert f"the table {database}.oders under tables.include does not exist" in text(found["error"])
@@ -147,7 +147,7 @@ def test_a_plan_of_patterns_that_name_nothing_is_refused(doctor, tmp_path, comma
     ("where", "says"),
     [("what = 'x' and and id", "an operand is missing"), ("whta = 'x'", "there is no column whta; there are id, what")],
 )
-def test_a_wrong_filter_is_told_without_spark(doctor, database, where, says):
+def test_a_wrong_filter_is_reported_without_spark(doctor, database, where, says):
     """It took a whole snapshot and Spark to say so, three times."""
     more = f'filters: [{{tables: "{database}.orders", where: "{where}"}}]'
     assert says in text(doctor(more=more)["error"])
@@ -159,13 +159,13 @@ def test_a_filter_on_a_column_that_is_there_is_fine(doctor, database):
 
 
 @pytest.mark.parametrize("start", ["{position: 'nothing.000001:4'}", "{timestamp: 1999-01-01T00:00:00Z}"])
-def test_a_start_that_the_server_does_not_have_is_told_before_the_first_run(doctor, start):
+def test_a_start_that_the_server_does_not_have_is_reported_before_the_first_run(doctor, start):
     """With what can be written instead."""
     assert "the source cannot begin at" in text(doctor(more=f"start: {start}")["error"])
 
 
-def test_a_catalog_and_a_store_that_cannot_be_written_are_told(doctor, tmp_path):
-    """A file stands where their folder should be."""
+def test_a_catalog_and_a_store_that_cannot_be_written_are_reported(doctor, tmp_path):
+    """A file is where their folder should be."""
     (tmp_path / "catalog").write_text("")
     (tmp_path / "store").write_text("")
     found = text(doctor()["error"])
@@ -174,7 +174,7 @@ def test_a_catalog_and_a_store_that_cannot_be_written_are_told(doctor, tmp_path)
     assert "mkdir -p" in found
 
 
-def test_a_missing_java_is_told(doctor, tmp_path, monkeypatch):
+def test_a_missing_java_is_reported(doctor, tmp_path, monkeypatch):
     """With what to install."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert "openjdk-17" in text(doctor()["error"])

@@ -60,7 +60,7 @@ def test_a_connection_that_breaks_anywhere_can_be_tried_again(capture, wire, tmp
         wire.fail("cut", after)
         with suppress(SourceUnavailable):
             everything(other)
-        broken += wire.mend()
+        broken += wire.restore()
         everything(other)
         assert other.pipeline.status().drain.position == other.head()
         assert not other.pipeline.status().drain.open_snapshots
@@ -69,13 +69,13 @@ def test_a_connection_that_breaks_anywhere_can_be_tried_again(capture, wire, tmp
 
 
 @pytest.mark.parametrize("after", [1, 3_000, 40_000])
-def test_a_server_that_says_no_more_is_given_up_after_a_while(capture, wire, tmp_path, monkeypatch, after):
+def test_a_silent_server_times_out(capture, wire, tmp_path, monkeypatch, after):
     """A connection that is half open: nothing comes, and nothing says that it ended."""
     monkeypatch.setattr(cdc_lib.mysql.connection, "SILENCE_SECONDS", 1)
     other = through(wire, capture, tmp_path / "other")
     wire.fail("half-open", after)
     with pytest.raises(SourceUnavailable):
         everything(other)
-    assert wire.mend()
+    assert wire.restore()
     everything(other)
     assert not other.pipeline.status().drain.open_snapshots

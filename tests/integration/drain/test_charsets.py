@@ -172,7 +172,7 @@ def test_a_snapshot_walks_keys_of_any_character_set(any_server, database, tmp_pa
     assert sorted(found) == sorted(capture.execute("SELECT k, n FROM a"))
 
 
-def test_text_that_is_none_stops_or_is_replaced(any_server, database, tmp_path):
+def test_invalid_text_stops_or_is_replaced(any_server, database, tmp_path):
     """As the source file says, in the same way out of binlog and snapshot; 0x81 of cp1250 is a byte without a character."""
     capture = Capture(any_server, database, tmp_path / "error")
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp1250)")

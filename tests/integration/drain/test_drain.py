@@ -25,7 +25,7 @@ def capture(any_server, database, tmp_path):
     return Capture(any_server, database, tmp_path)
 
 
-def test_each_change_stands_in_the_order_of_the_binlog(capture):
+def test_changes_are_in_the_order_of_the_binlog(capture):
     """Insert, update and delete as c, u and d; an update keeps its after image."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(10))")
     start = capture.head()
@@ -40,7 +40,7 @@ def test_each_change_stands_in_the_order_of_the_binlog(capture):
     assert manifest.gtid_last == capture.rows(manifest, "a")[-1]["_gtid"]
 
 
-def test_an_update_that_changes_the_key_stands_as_delete_and_update(capture):
+def test_an_update_that_changes_the_key_becomes_delete_and_update(capture):
     """The old key must vanish from the lake."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT)")
     capture.execute("INSERT INTO a VALUES (1, 10)")
@@ -50,7 +50,7 @@ def test_an_update_that_changes_the_key_stands_as_delete_and_update(capture):
     assert capture.ops(manifest, "a") == [("d", 1), ("u", 2)]
 
 
-def test_an_update_of_a_table_without_a_key_stands_as_delete_and_update(capture):
+def test_an_update_of_a_table_without_a_key_becomes_delete_and_update(capture):
     """Both images are needed to find the row."""
     capture.execute("CREATE TABLE a (id INT, v INT)")
     capture.execute("INSERT INTO a VALUES (1, 10), (1, 10)")
@@ -178,7 +178,7 @@ def test_two_drains_of_one_window_at_the_same_time_leave_one_batch(capture):
     assert capture.drain(window).rows
 
 
-def test_a_drain_that_raises_leaves_nothing_behind(capture, monkeypatch):
+def test_a_failed_drain_leaves_no_threads_or_files(capture, monkeypatch):
     """Neither a manifest nor a part that a reader could see."""
     window = busy(capture)
     read, calls = ServerStream.read_into, []
@@ -276,7 +276,7 @@ def purge(capture, file):
         time.sleep(0.2)
 
 
-def test_a_purged_file_is_told(any_server, database, tmp_path):
+def test_a_purged_file_is_reported(any_server, database, tmp_path):
     """The cursor cannot continue, and does not skip."""
     capture = Capture(any_server, database, tmp_path, start="latest")
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
@@ -293,7 +293,7 @@ def test_a_purged_file_is_told(any_server, database, tmp_path):
     assert not [key for key in capture.visible() if key.endswith("manifest.json")]
 
 
-def test_another_server_is_told(mysql_server, mariadb_server, mysql_database, tmp_path):
+def test_another_server_is_reported(mysql_server, mariadb_server, mysql_database, tmp_path):
     """Positions of one server mean nothing on another."""
     capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
     capture.pipeline.plan(by="test")
@@ -348,7 +348,7 @@ def test_a_rolled_back_transaction_leaves_nothing_and_a_savepoint_what_it_kept(c
     assert manifest.transactions == 1
 
 
-def test_ddl_of_a_captured_table_stands_in_the_manifest(capture):
+def test_ddl_of_a_captured_table_is_in_the_manifest(capture):
     """With its position and text; rows after it have the new columns."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
     start = capture.head()

@@ -192,7 +192,7 @@ def test_draining_compressed_events_again_gives_the_same_bytes(mariadb, tmp_path
 
 
 @pytest.mark.needs("compressed transactions")
-def test_a_payload_that_does_not_shrink_goes_over_several_packets(mysql_server, mysql_database, tmp_path):
+def test_an_incompressible_payload_spans_several_packets(mysql_server, mysql_database, tmp_path):
     """40 MiB of random bytes in one event: gathered once, checked, inflated portion by portion."""
     capture = Capture(mysql_server, mysql_database, tmp_path)
     capture.execute("CREATE TABLE big (id INT PRIMARY KEY, v LONGBLOB)")

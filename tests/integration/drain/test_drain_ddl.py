@@ -42,7 +42,7 @@ def told(capture, *statements):
     return manifest, [(one.kind, one.table.partition(".")[2]) for one in manifest.statements]
 
 
-def test_what_was_done_to_tables_is_told_in_order(capture):
+def test_table_statements_are_recorded_in_order(capture):
     """Rows around it are read as ever; what concerns no captured table, or a temporary one, is not told."""
     manifest, found = told(
         capture,
@@ -112,7 +112,7 @@ def test_dropping_the_database_drops_its_tables(capture):
     assert found == [("drop", "*"), ("create", "a")]
 
 
-def test_a_table_that_gets_the_rows_of_another_is_read_anew_by_itself(capture):
+def test_a_table_that_gets_the_rows_of_another_is_resnapshotted_automatically(capture):
     """Quarantined with its window, whatever on_error says, and released by the next plan with a snapshot."""
     table = f"{capture.database}.a"
     capture.execute("INSERT INTO a VALUES (1, 'x')")

@@ -131,7 +131,7 @@ def wait(process, seconds):
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_a_server_that_restarts_in_the_middle_of_a_window_and_behind_it(any_server, capture, tmp_path, kill):
+def test_a_server_that_restarts_within_and_after_a_window(any_server, capture, tmp_path, kill):
     """In good order or by a power cut: the window can be tried again, and the next one continues in the new file."""
     window = busy(capture)
     once = capture.drain(window)

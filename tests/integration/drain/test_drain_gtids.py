@@ -8,7 +8,7 @@ from tests.harness.capture import Capture
 
 
 @pytest.mark.needs("tagged GTIDs")
-def test_tagged_gtids_stand_as_the_server_writes_them(mysql_server, mysql_database, tmp_path):
+def test_tagged_gtids_are_written_as_by_the_server(mysql_server, mysql_database, tmp_path):
     """Automatic and given ones, between plain ones, also before a compressed transaction."""
     capture = Capture(mysql_server, mysql_database, tmp_path)
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(200))")

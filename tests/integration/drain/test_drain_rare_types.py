@@ -407,7 +407,7 @@ def test_generated_and_invisible_columns_are_read(capture):
 
 
 @pytest.mark.needs("multi-valued indexes")
-def test_indexes_over_expressions_leave_no_column_behind(mysql_server, mysql_database, tmp_path):
+def test_indexes_over_expressions_add_no_column(mysql_server, mysql_database, tmp_path):
     """MySQL keeps hidden columns for them, multi-valued ones too; rows do not carry these."""
     capture = Capture(mysql_server, mysql_database, tmp_path)
     capture.execute(
@@ -417,7 +417,7 @@ def test_indexes_over_expressions_leave_no_column_behind(mysql_server, mysql_dat
     assert drained == read == shown(capture)
 
 
-def test_hashes_of_long_unique_keys_leave_no_column_behind(mariadb):
+def test_hashes_of_long_unique_keys_add_no_column(mariadb):
     """MariaDB keeps them in columns that SELECT does not show; partial images have them too."""
     mariadb.execute(
         "CREATE TABLE a (id INT PRIMARY KEY, b BLOB UNIQUE, v INT, t TEXT CHARACTER SET latin1, UNIQUE (t))"

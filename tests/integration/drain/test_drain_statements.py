@@ -7,6 +7,7 @@ import pytest
 from cdc_lib.errors import UnknownEvent
 from tests.harness.capture import Capture
 from tests.harness.features import has
+from tests.harness.servers import MariaDbServer
 
 ANY = """
 CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(50), KEY (v)) COMMENT 'TRUNCATE TABLE a; DROP TABLE a'
@@ -205,3 +206,18 @@ def test_statements_that_may_write_a_captured_table_stop_the_window(capture, sta
     assert "without writing them to the binlog" in str(caught.value)
     assert "binlog_format=ROW" in caught.value.hint
     assert caught.value.context["offset"] > start.offset
+
+
+def test_a_captured_table_is_known_in_any_case_where_the_server_compares_names_so(tmp_path):
+    """With lower_case_table_names=1."""
+    with MariaDbServer(settings={"lower-case-table-names": 1}) as server:
+        server.execute("CREATE DATABASE shop")
+        capture = Capture(server, "shop", tmp_path)
+        capture.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+        start = capture.head()
+        with server.connect() as session, session.cursor() as cursor:
+            cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+            cursor.execute("INSERT INTO SHOP.T VALUES (1)")
+        with pytest.raises(UnknownEvent, match="without writing them to the binlog") as caught:
+            capture.drain(capture.window_from(start))
+        assert caught.value.context["table"] == "shop.t"

@@ -47,7 +47,7 @@ def assert_stops(capture, kind):
     return caught.value
 
 
-def test_rows_that_went_without_an_event_stop_a_table_that_cannot_be_read_anew(any_server, database, tmp_path):
+def test_rows_removed_without_an_event_stop_a_table_that_cannot_be_resnapshotted(any_server, database, tmp_path):
     """Its key has a mask, so that no snapshot of it is taken; others are read again by themselves."""
     masks = [{"tables": "*.a", "columns": ["id"], "mask": "hash"}]
     capture = Capture(any_server, database, tmp_path, start="latest", masks=masks, mask_key_env="CDC_TEST_MASK_KEY")
@@ -79,7 +79,7 @@ def test_a_delete_that_begins_with_a_query_stops_the_window(mysql_server, mysql_
     assert_stops(capture, UnknownEvent)
 
 
-def test_rows_whose_columns_nobody_knows_stop_the_window(capture):
+def test_rows_with_unknown_columns_stop_the_window(capture):
     """When binlog_row_metadata went back to its default for a while and the table is another one now."""
     with row_metadata(capture.server, "MINIMAL"):
         capture.execute("FLUSH TABLES a")

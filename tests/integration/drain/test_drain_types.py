@@ -168,7 +168,7 @@ def test_binlog_and_snapshot_agree_on_the_schema(capture):
     assert capture.tables(manifest, "a")[0].schema == capture.tables(chunk, "a")[0].schema
 
 
-def test_signs_belong_to_their_columns_whatever_stands_between(capture):
+def test_signs_belong_to_their_columns_with_any_columns_between(capture):
     """The binlog has a bit for some types and none for others; a wrong count would shift all signs after."""
     others = ["YEAR", "BIT(3)", "DECIMAL(3,1)", "FLOAT", "DOUBLE", "TIMESTAMP NULL", "DATE", "TIME", "JSON", "SET('a')"]
     columns = ", ".join(f"o{i} {kind}, u{i} TINYINT UNSIGNED, s{i} TINYINT" for i, kind in enumerate(others))

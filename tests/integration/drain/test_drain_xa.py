@@ -114,7 +114,7 @@ def test_a_commit_in_one_phase_counts_in_its_own_window(capture):
         assert [row["id"] for row in capture.prepared_rows(manifest, "a")] == [3]
 
 
-def test_transactions_that_overlap_are_told_apart(capture):
+def test_overlapping_transactions_are_distinguished(capture):
     """By where they began."""
     start = capture.head()
     prepare(capture, "'x1'", "INSERT INTO a VALUES (3, 'x1'), (4, 'x1')", "INSERT INTO b VALUES (3, 'x1')")
@@ -145,7 +145,7 @@ def test_a_transaction_without_captured_rows_costs_nothing(capture):
     assert opened.prepared[0].tables == ()
 
 
-def test_a_commit_after_a_restart_of_the_server_is_told(capture):
+def test_a_commit_after_a_restart_of_the_server_is_recorded(capture):
     """The transaction outlives the server; its commit is in a new file."""
     start = capture.head()
     prepare(capture, "'x1'", "INSERT INTO a VALUES (3, 'p')")

@@ -96,7 +96,7 @@ def test_differences_give_the_document_that_select_shows(capture, seed):
 
 
 @pytest.mark.parametrize("image", ["NOBLOB", "MINIMAL"])
-def test_a_document_that_is_not_told_is_never_another(capture, image):
+def test_an_unknown_document_is_never_replaced_by_another(capture, image):
     """A cell is what SELECT shows, or did not change, or is marked as not known."""
     start, shown = change_at_random(capture, image, 5, 80)
     rows = capture.rows(capture.drain(capture.window_from(start)), "j")

@@ -87,7 +87,7 @@ def test_columns_that_a_replace_gives_their_defaults_are_never_taken_for_unchang
         assert row[-1] == shape.format(mark), row
 
 
-def test_a_changed_key_stands_as_delete_of_the_old_and_update_of_the_new(capture):
+def test_a_changed_key_becomes_delete_of_the_old_and_update_of_the_new(capture):
     """What did not change is in neither image."""
     capture.execute("CREATE TABLE a (x INT, y VARCHAR(9), v INT, PRIMARY KEY (y, x))")
     capture.execute("INSERT INTO a VALUES (1, 'p', 7), (2, 'q', 8)")
@@ -184,7 +184,7 @@ def test_a_session_may_switch_in_mid_stream(capture, tmp_path):
     assert marks[-2:] == [(1, 3, None, "++-"), (2, 3, 9, None)]
 
 
-def test_virtual_columns_are_told_or_marked_as_not_told(capture):
+def test_virtual_columns_have_values_or_are_marked_as_unknown(capture):
     """MariaDB leaves out a changed virtual column that no index needs."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT, g INT AS (n + 1) VIRTUAL, s INT AS (n + 2) STORED)")
     capture.execute("INSERT INTO a (id, n) VALUES (1, 1)")

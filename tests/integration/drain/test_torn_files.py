@@ -158,7 +158,7 @@ def test_files_of_a_server_that_was_killed_are_read_on(server, tmp_path):
     assert len(lake.rows) == 6
 
 
-def test_a_file_of_mysql_5_5_behind_a_server_of_today_is_read(tmp_path):
+def test_a_file_of_mysql_5_5_on_a_current_server_is_read(tmp_path):
     """Its FORMAT_DESCRIPTION ends with the lengths of post-headers, where later ones have a checksum algorithm."""
     with server_of("mysql without GTIDs", 1, "secret") as server:
         server.execute("CREATE DATABASE db")

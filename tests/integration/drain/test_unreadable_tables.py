@@ -49,7 +49,7 @@ def metadata(request, any_server):
 
 @pytest.mark.usefixtures("metadata")
 @pytest.mark.parametrize("why", UNREADABLE)
-def test_a_table_that_the_server_cannot_read_is_set_aside_alone(any_server, database, tmp_path, why):
+def test_only_the_table_that_the_server_cannot_read_is_quarantined(any_server, database, tmp_path, why):
     """Its snapshot ends there; the other table's is whole."""
     capture = capturing(any_server, database, tmp_path)
     for statement in UNREADABLE[why]:
@@ -67,7 +67,7 @@ def test_a_table_that_the_server_cannot_read_is_set_aside_alone(any_server, data
 
 @pytest.mark.usefixtures("metadata")
 @pytest.mark.parametrize("why", UNREADABLE)
-def test_where_nothing_is_set_aside_the_error_names_the_table(any_server, database, tmp_path, why):
+def test_without_quarantine_the_error_names_the_table(any_server, database, tmp_path, why):
     """And it is not said that the server cannot be reached, or that another try may help."""
     capture = capturing(any_server, database, tmp_path, on_error="stop")
     for statement in UNREADABLE[why]:
@@ -122,7 +122,7 @@ def test_a_table_that_the_user_may_not_read_is_named(any_server, database, tmp_p
     assert "GRANT SELECT" in record.fault.hint
 
 
-def test_a_table_that_somebody_locks_is_named_and_tried_again(any_server, database, tmp_path, monkeypatch):
+def test_a_locked_table_is_named_and_retried(any_server, database, tmp_path, monkeypatch):
     """Nothing is quarantined for it."""
     monkeypatch.setattr(connecting, "_SESSION", connecting._SESSION.replace("timeout = 60", "timeout = 1"))
     capture = capturing(any_server, database, tmp_path)

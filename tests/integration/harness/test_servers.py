@@ -1,4 +1,4 @@
-"""The servers that every other test stands on are real, and set up as the tests need them."""
+"""The servers of the harness are real, and configured as the tests need."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.harness.servers.process import ServerProcess
 from tests.harness.servers.versions import in_use
 
 
-def test_the_mysql_server_has_the_version_that_is_called_tested(mysql_server):
-    """Debian's suites move on. Then tests/harness/servers/versions.py and the support matrix name the new version."""
+def test_the_mysql_server_has_the_tested_version(mysql_server):
+    """When Debian updates it, tests/harness/servers/versions.py and the support matrix must name the new version."""
     assert mysql_server.version.startswith(f"{in_use('mysql')}.")
     assert "MariaDB" not in mysql_server.version
 
 
-def test_the_mariadb_server_has_the_version_that_is_called_tested(mariadb_server):
+def test_the_mariadb_server_has_the_tested_version(mariadb_server):
     assert mariadb_server.version.startswith(f"{in_use('mariadb')}.")
     assert "MariaDB" in mariadb_server.version
 
@@ -37,7 +37,7 @@ def test_the_mariadb_server_has_the_version_that_is_called_tested(mariadb_server
         ("binlog_checksum", "CRC32"),
     ],
 )
-def test_rows_are_logged_whole_with_their_metadata(any_server: SqlServer, variable, value):
+def test_rows_are_logged_with_full_images_and_metadata(any_server: SqlServer, variable, value):
     assert any_server.variable(variable) == value
 
 
@@ -45,13 +45,14 @@ def test_mysql_writes_gtids(mysql_server):
     assert mysql_server.variable("gtid_mode") == "ON"
 
 
-def test_making_the_users_left_nothing_in_the_binlog(any_server: SqlServer):
+def test_making_the_users_wrote_nothing_to_the_binlog(any_server: SqlServer):
     first_file = any_server.execute("SHOW BINARY LOGS")[0][0]
     statements = [row[5] for row in any_server.execute(f"SHOW BINLOG EVENTS IN '{first_file}' LIMIT 20")]
     assert not [statement for statement in statements if "USER" in statement]
 
 
-def test_a_row_that_was_written_is_in_the_binlog_as_a_row(any_server: SqlServer, database):
+def test_an_inserted_row_is_a_row_event_in_the_binlog(any_server: SqlServer, database):
+    any_server.execute("FLUSH BINARY LOGS")  # the file before may hold statements that are no UTF-8
     any_server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
     any_server.execute("INSERT INTO t VALUES (1)", database=database)
     last_file = any_server.execute("SHOW BINARY LOGS")[-1][0]
@@ -60,7 +61,7 @@ def test_a_row_that_was_written_is_in_the_binlog_as_a_row(any_server: SqlServer,
     assert any(kind.startswith("Write_rows") for kind in kinds)
 
 
-def test_the_capture_user_may_read_and_follow_but_not_write(any_server: SqlServer, database):
+def test_the_capture_user_may_read_tables_and_binlogs_but_not_write(any_server: SqlServer, database):
     any_server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
     with any_server.connect(any_server.cdc_user, any_server.cdc_password, database=database) as connection:
         cursor = connection.cursor()
@@ -70,12 +71,12 @@ def test_the_capture_user_may_read_and_follow_but_not_write(any_server: SqlServe
             cursor.execute("INSERT INTO t VALUES (1)")
 
 
-def test_the_capture_user_cannot_enter_without_its_password(any_server: SqlServer):
+def test_the_capture_user_cannot_log_in_without_its_password(any_server: SqlServer):
     with pytest.raises(pymysql.err.OperationalError, match="denied"):
         any_server.connect(any_server.cdc_user, "wrong")
 
 
-def test_the_capture_user_can_enter_over_tls(any_server: SqlServer):
+def test_the_capture_user_can_log_in_over_tls(any_server: SqlServer):
     password = any_server.cdc_password
     with any_server.connect(any_server.cdc_user, password, ssl_verify_cert=False, ssl={"check_hostname": False}) as tls:
         cursor = tls.cursor()
@@ -88,9 +89,9 @@ def test_there_are_no_anonymous_users(any_server: SqlServer):
 
 
 def test_mysqls_own_binlog_reader_runs(mysql_server: MySqlServer):
-    said = subprocess.run([*mysql_server.client_command("mysqlbinlog"), "--version"], capture_output=True, text=True)
-    assert "mysqlbinlog" in said.stdout
-    assert said.returncode == 0
+    done = subprocess.run([*mysql_server.client_command("mysqlbinlog"), "--version"], capture_output=True, text=True)
+    assert "mysqlbinlog" in done.stdout
+    assert done.returncode == 0
 
 
 def test_an_object_is_created_only_once(s3_server: S3Server, bucket):
@@ -124,7 +125,7 @@ def test_a_multipart_object_is_created_only_once(s3_server: S3Server, bucket):
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 412
 
 
-def test_a_stranger_cannot_read_the_bucket(s3_server: S3Server, bucket):
+def test_wrong_credentials_cannot_read_the_bucket(s3_server: S3Server, bucket):
     stranger = S3Server(port=s3_server.port)
     stranger.access_key = s3_server.access_key
     with pytest.raises(ClientError) as refused:
@@ -133,14 +134,14 @@ def test_a_stranger_cannot_read_the_bucket(s3_server: S3Server, bucket):
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
 
 
-def test_a_server_that_ends_at_once_shows_the_end_of_its_log(tmp_path: Path):
+def test_a_server_that_fails_to_start_shows_the_end_of_its_log(tmp_path: Path):
     process = ServerProcess("broken", ["sh", "-c", "echo no such option; exit 3"], tmp_path / "log")
     with pytest.raises(ServerDidNotStart, match=r"broken ended with 3(?s:.*)no such option"):
         process.wait_until_ready(lambda: False)
     process.stop()
 
 
-def test_a_stopped_server_leaves_no_process_behind(tmp_path: Path):
+def test_stopping_a_server_ends_its_child_processes(tmp_path: Path):
     pids = tmp_path / "pids"
     command = ["sh", "-c", f"sleep 60 & echo $! > {pids}; wait"]
     process = ServerProcess("parent", command, tmp_path / "log")
@@ -168,7 +169,7 @@ def test_a_server_ends_when_its_starter_is_killed(tmp_path: Path):
 
 
 def _runs(pid: int) -> bool:
-    """Return whether the process does anything: one that ended and was not asked for its code yet does not."""
+    """Return whether the process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

@@ -24,7 +24,7 @@ def test_a_session_is_encrypted_where_the_server_offers_it(any_server):
     assert cipher(any_server)
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(any_server):
+def test_an_untrusted_certificate_is_refused(any_server):
     """With ``tls:`` the server must be the one that it says it is; the test server signed its certificate automatically."""
     assert cipher(any_server, tls={"verify": False})
     with pytest.raises(UnsupportedServer, match="TLS"):

@@ -36,7 +36,7 @@ class Follower:
         return self.known[entity], self.read(table)
 
     def read(self, table="a"):
-        with self.definitions.held(self.database, table) as definition:
+        with self.definitions.locked(self.database, table) as definition:
             return definition
 
 

@@ -56,7 +56,7 @@ def test_a_source_does_not_begin_while_a_transaction_stays_prepared(begin, monke
     assert not [found for found in capture.pipeline.preflight() if XID in found.what]
 
 
-def test_a_snapshot_begins_behind_the_commit_that_it_waited_for(begin):
+def test_a_snapshot_starts_after_the_commit_that_it_waited_for(begin):
     """The commit lies in the first window without its rows; the snapshot has read them."""
     capture = begin("snapshot")
     decided = threading.Event()
@@ -112,7 +112,7 @@ def test_a_rollback_of_what_no_batch_holds_is_passed_over(begin, monkeypatch):
     assert capture.pipeline.plan_merge(by="test") is not None
 
 
-def test_a_user_who_may_not_see_prepared_transactions_is_told_the_grant(mysql_server, mysql_database, tmp_path):
+def test_the_error_of_a_user_without_xa_privilege_names_the_grant(mysql_server, mysql_database, tmp_path):
     """Where the server has XA transactions at all."""
     capture = Capture(mysql_server, mysql_database, tmp_path)
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")

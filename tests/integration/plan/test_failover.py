@@ -175,7 +175,7 @@ def test_a_snapshot_that_was_read_further_than_the_former_binlog_is_taken_again(
     assert [row["id"] for row in after.rows(chunk, "t")] == [1]
 
 
-def test_batches_of_an_old_epoch_behind_its_end_are_never_merged(pair, tmp_path):
+def test_batches_of_an_old_epoch_after_its_end_are_never_merged(pair, tmp_path):
     """A task that had not heard of the switch may still write one."""
     before, lake = source_over(pair.primary, tmp_path), Lake("t")
     time.sleep(2.1)
@@ -197,7 +197,7 @@ def test_batches_of_an_old_epoch_behind_its_end_are_never_merged(pair, tmp_path)
 
 
 @pytest.mark.parametrize("pair", ["mysql with GTIDs"], indirect=True)
-def test_a_standby_of_the_source_file_takes_over_after_so_many_tries_and_nobody_goes_back_alone(pair, tmp_path):
+def test_a_standby_takes_over_after_the_configured_tries_and_no_run_goes_back_automatically(pair, tmp_path):
     """By itself when the server is gone, once; and by hand."""
     standbys = [{"host": pair.standby.host, "port": pair.standby.port}]
     rules = {"fallback_interval": "1s", "attempts": 2, "retry_delay": "0s"}

@@ -95,7 +95,7 @@ def test_a_manifest_that_is_deleted_after_its_ack_is_a_gap_that_is_named_and_ref
     assert [finding.what for finding in world.errors()] == [caught.value.message]
     assert caught.value.message in world.pipeline.status().missing[0]
     refilled = []
-    assert world.refilling().refill(told=refilled.append) == 1
+    assert world.refilling().refill(report=refilled.append) == 1
     assert refilled[0].unit_id == window.key.split("/")[-2]
     world.settle()
     world.assert_equal()
@@ -111,7 +111,7 @@ def test_manifests_of_several_windows_and_a_part_come_back_together(world):
     world.capture.store.delete([layout.beside(third.key, manifest.files[0].path)])
     found = world.refilling().missing()
     assert [bool(one.lost) for one in found] == [False, True]
-    world.refilling().refill(told=lambda _: None)
+    world.refilling().refill(report=lambda _: None)
     world.settle()
     world.assert_equal()
 
@@ -122,14 +122,14 @@ def test_a_part_that_is_missing_in_the_merge_in_flight_comes_back_with_the_same_
     key = world.windows()[1].key
     manifest = world.capture.manifest(key)
     world.capture.store.delete([layout.beside(key, manifest.files[0].path)])
-    world.refilling().refill(told=lambda _: None)
+    world.refilling().refill(report=lambda _: None)
     assert world.pipeline.plan_merge(by="test") == plan
     assert world.capture.manifest(key).files == manifest.files
     world.settle()
     world.assert_equal()
 
 
-def test_what_the_server_no_longer_has_is_gone_over_with_new_snapshots(world):
+def test_what_the_server_no_longer_has_is_replaced_by_new_snapshots(world):
     """The refill says that the binlog is purged and changes nothing; going over is recorded in the lake cursor."""
     windows = world.windows()
     manifest = world.capture.manifest(windows[2].key)
@@ -137,7 +137,7 @@ def test_what_the_server_no_longer_has_is_gone_over_with_new_snapshots(world):
     world.capture.store.delete([windows[0].key, part])
     world.purge()
     with pytest.raises(PositionPurged, match="--over"):
-        world.refilling().refill(told=lambda _: None)
+        world.refilling().refill(report=lambda _: None)
     assert world.capture.manifest(windows[2].key) == manifest
     begun = world.cursor(LAKE).position
     move = world.refilling().go_over(by="test", why="purged")
@@ -166,7 +166,7 @@ def test_a_lost_drain_cursor_is_an_error_and_is_made_again_from_the_lake(world):
     assert world.errors() == []
 
 
-def test_a_drain_cursor_that_was_lost_behind_a_rewind_is_made_again_in_an_epoch_of_its_own(world):
+def test_a_drain_cursor_lost_after_a_rewind_is_rebuilt_in_a_new_epoch(world):
     """Batches of the lost epoch are stored, and their order keys are not given twice."""
     start = str(world.cursor(LAKE).position)
     world.pipeline.rewind(StartAt(position=start), by="test", why="to have two epochs")
@@ -194,7 +194,7 @@ def test_a_lost_lake_cursor_is_an_error_and_is_made_again_from_the_last_cut(worl
     assert world.errors() == []
 
 
-def test_without_any_cursor_batches_are_not_taken_for_a_beginning(world):
+def test_batches_without_any_cursor_do_not_start_a_new_source(world):
     """Both were deleted: an export puts them back."""
     exported = [world.cursor(consumer) for consumer in (DRAIN, LAKE)]
     for consumer in (DRAIN, LAKE):

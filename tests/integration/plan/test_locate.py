@@ -81,7 +81,7 @@ def test_a_time_after_the_last_event_is_the_end(capture):
     assert found.by_time(found.facts.clock + timedelta(hours=2)).position == found.end
 
 
-def test_a_time_before_the_first_file_is_refused_with_what_is_there(capture):
+def test_a_time_before_the_first_file_is_refused_and_the_oldest_position_named(capture):
     """Never taken for the beginning."""
     found = seeker(capture)
     with pytest.raises(PositionNotFound, match="the oldest binlog file was made at") as refused:

@@ -126,7 +126,7 @@ def test_a_rewind_is_a_new_epoch_that_the_lake_follows_and_that_can_be_undone(wr
     assert cursor(capture).epoch == 3
 
 
-def test_a_rewind_is_taken_back_before_anything_of_it_counts_and_not_in_the_middle(writer, tmp_path):
+def test_a_rewind_is_undone_before_its_changes_are_read_and_not_halfway(writer, tmp_path):
     """Half of what is read again would leave a row as it was in between, for ever."""
     settings = {"start": "latest", "drain": {"max_window_bytes": 1}}
     capture, lake = Capture(writer.server, writer.database, tmp_path, **settings), Lake("a")
@@ -187,7 +187,7 @@ def test_a_server_whose_binlog_was_reset_is_never_read_on(make, tmp_path):
         (planned,) = capture.pipeline.plan(by="test")
         assert isinstance(planned, Window)
         time.sleep(1.1)
-        server.execute(server.in_its_words("RESET BINARY LOGS AND GTIDS"))
+        server.execute(server.in_server_syntax("RESET BINARY LOGS AND GTIDS"))
         for number in range(2, 40):
             server.execute(f"INSERT INTO shop.a VALUES ({number}, {number})")
         assert planned.stop < capture.head()

@@ -64,7 +64,7 @@ def test_clocks_that_are_set_back_or_forward_change_no_window_and_no_row(
         any_server.execute(f"REPLACE INTO t VALUES ({number + 3}, {number})", database=database)
 
 
-def test_moves_are_recorded_by_whatever_clock_there_was(any_server, database, tmp_path, monkeypatch):
+def test_moves_are_recorded_by_any_clock(any_server, database, tmp_path, monkeypatch):
     """For people alone: a move that seems to lie before the one before it is no reason to refuse it."""
     any_server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
     capture = Capture(any_server, database, tmp_path, start="latest")

@@ -14,7 +14,7 @@ from tests.harness.capture import SOURCE, Capture, row_metadata
 from tests.harness.quarantine import (
     BAD_TEXT,
     LOSSY,
-    UNTOLD,
+    STATEMENT_LOGGED,
     as_statement,
     capturing,
     change,
@@ -172,7 +172,7 @@ def test_nothing_is_stored_of_a_table_with_masks(any_server, database, tmp_path)
     masks = [{"tables": "*.bad", "columns": ["v"], "mask": "redact"}]
     capture = capturing(any_server, database, tmp_path, masks=masks)
     change(capture, BAD_TEXT)
-    as_statement(capture, UNTOLD.format("good"))
+    as_statement(capture, STATEMENT_LOGGED.format("good"))
     window = planned(capture)
     capture.pipeline.drain(window)
     manifest = manifest_of(capture, window)
@@ -183,7 +183,7 @@ def test_nothing_is_stored_of_a_table_with_masks(any_server, database, tmp_path)
 
 def test_no_reason_tells_a_value(capture):
     """Neither of a statement that changed rows itself."""
-    as_statement(capture, UNTOLD.format("bad"))
+    as_statement(capture, STATEMENT_LOGGED.format("bad"))
     window = planned(capture)
     capture.pipeline.drain(window)
     manifest = manifest_of(capture, window)

@@ -208,7 +208,7 @@ def test_a_statement_that_is_not_followed_is_made_up_for_by_the_server(capture):
     assert capture.drain(manifest.window) == manifest
 
 
-def test_rows_behind_a_statement_that_is_not_followed_stop_the_window(capture):
+def test_rows_after_a_statement_that_is_not_followed_stop_the_window(capture):
     """When the table was changed again since: by name of both statements."""
     capture.execute("INSERT INTO a VALUES (1, 'x')")
     spoiled(capture, NOT_FOLLOWED)
@@ -291,7 +291,7 @@ def test_what_happens_to_a_table_while_it_is_not_captured_is_not_missed(unnamed,
     assert [(row["x"], row["y"]) for row in capture.rows(manifest, "a")] == [(2, 3)]
 
 
-def test_a_cursor_that_jumps_over_statements_begins_the_history_anew(capture):
+def test_a_cursor_that_jumps_over_statements_restarts_the_schema_history(capture):
     """What went by unseen cannot be followed."""
     capture.execute("ALTER TABLE a ADD unseen INT FIRST")
     cursors = capture.pipeline.cursors

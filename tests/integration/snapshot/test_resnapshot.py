@@ -27,7 +27,7 @@ def anew(capture, *tables):
     return capture.pipeline.resnapshot(names, by="somebody", why="to be sure")
 
 
-def test_a_table_is_read_behind_the_windows_in_flight_and_nothing_of_it_is_merged_before(capture):
+def test_a_table_is_snapshotted_after_the_windows_in_flight_and_not_merged_before(capture):
     """The record has no fault, and says who wanted it and why; other tables are merged as ever."""
     change(capture)
     (window,) = capture.pipeline.plan(by="test")
@@ -76,7 +76,7 @@ def test_a_snapshot_that_is_asked_for_again_is_taken_from_then_on(capture):
     assert [second.snapshot_id in key for key in chunks] == [True]
 
 
-def test_what_is_in_flight_to_the_lake_is_planned_anew_without_the_table(capture):
+def test_a_merge_in_flight_is_replanned_without_the_table(capture):
     """The move tells who and why; a plan whose cut is there stays, because it is done."""
     change(capture)
     rounds(capture)
@@ -114,7 +114,7 @@ def test_a_new_snapshot_leads_out_of_a_window_that_its_table_stops(any_server, d
 
 
 @pytest.mark.parametrize("metadata", ["MINIMAL", "NO_LOG"])
-def test_columns_that_the_binlog_does_not_name_are_read_anew_as_well(any_server, database, tmp_path, metadata):
+def test_columns_that_the_binlog_does_not_name_are_read_again_as_well(any_server, database, tmp_path, metadata):
     """Where the new snapshot is asked for; windows before it go by what was known."""
     with row_metadata(any_server, metadata):
         capture = capturing(any_server, database, tmp_path)
@@ -132,7 +132,7 @@ def test_columns_that_the_binlog_does_not_name_are_read_anew_as_well(any_server,
         assert [(row["n"], row["id"]) for row in capture.rows(newest, "good")] == [(2, 6)]
 
 
-def test_a_table_that_is_set_aside_is_released_instead(capture):
+def test_a_quarantined_table_is_resumed_instead(capture):
     """The error names the command; nothing was changed."""
     change(capture, BAD_TEXT)
     rounds(capture)
@@ -143,7 +143,7 @@ def test_a_table_that_is_set_aside_is_released_instead(capture):
     assert cursor(capture) == before
 
 
-def test_names_that_are_not_captured_are_told_with_those_that_are(capture):
+def test_names_that_are_not_captured_are_reported_with_those_that_are(capture):
     """All of them at once."""
     names = [f"{capture.database}.god", f"{capture.database}.good", "elsewhere.good"]
     with pytest.raises(ConfigError, match=rf"not captured: {capture.database}\.god, elsewhere\.good") as caught:
@@ -153,7 +153,7 @@ def test_names_that_are_not_captured_are_told_with_those_that_are(capture):
         capture.pipeline.resnapshot(["nothing.*", "good"], by="test", why="")
 
 
-def test_shards_whose_rows_cannot_be_told_apart_are_refused(any_server, database, tmp_path):
+def test_shards_whose_rows_cannot_be_distinguished_are_refused(any_server, database, tmp_path):
     """A snapshot of one would take the rows of the others out of the table that they share."""
     route = {"tables": f"{database}.*", "into": f"{database}.all", "keys": ["schema"]}
     capture = Capture(any_server, database, tmp_path, start="latest", routes=[route])
@@ -197,7 +197,7 @@ def test_status_and_doctor_tell_a_new_snapshot_from_a_fault(capture):
     assert cursor(capture).quarantined_tables == ()
 
 
-def test_consumers_of_the_batches_get_every_change_of_a_table_that_is_read_anew(capture):
+def test_consumers_of_the_batches_get_every_change_of_a_resnapshotted_table(capture):
     """No snapshot brings it to them."""
     with subscribe_to(capture.config, "audit", Interest()) as subscription:
         change(capture)
@@ -209,7 +209,7 @@ def test_consumers_of_the_batches_get_every_change_of_a_table_that_is_read_anew(
         batch.ack()
 
 
-def test_a_table_is_read_anew_whose_columns_are_renamed_between_two_chunks(any_server, database, tmp_path):
+def test_a_table_whose_columns_are_renamed_between_two_chunks_is_resnapshotted(any_server, database, tmp_path):
     """Half of its rows have the names of before: from the window of the rename on nothing of it counts."""
     capture = Capture(any_server, database, tmp_path, snapshot={"chunk_rows": 2}, start="latest")
     capture.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")

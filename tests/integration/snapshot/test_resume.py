@@ -19,7 +19,7 @@ def capture(any_server, database, tmp_path):
     return capturing(any_server, database, tmp_path)
 
 
-def test_a_released_table_goes_on_behind_a_snapshot(capture):
+def test_a_resumed_table_continues_after_its_snapshot(capture):
     """A window ends where it is released; the record says who, when and up to where, and what comes then is read again."""
     change(capture, BAD_TEXT)
     rounds(capture)
@@ -41,7 +41,7 @@ def test_a_released_table_goes_on_behind_a_snapshot(capture):
     assert capture.ops(newest, "bad") == [("c", 6)]
 
 
-def test_a_snapshot_is_merged_only_behind_the_windows_that_it_needs(capture):
+def test_a_snapshot_is_merged_only_after_the_windows_that_it_needs(capture):
     """Those up to its last chunk may still quarantine its table again."""
     change(capture, BAD_TEXT)
     rounds(capture)
@@ -59,7 +59,7 @@ def test_a_snapshot_is_merged_only_behind_the_windows_that_it_needs(capture):
     assert plan.quarantine == (record,)
 
 
-def test_a_table_that_is_at_fault_again_stands_where_it_stood(capture):
+def test_a_table_that_is_at_fault_again_keeps_its_position(capture):
     """The snapshot of its release needs the rows that are left out now: it is given up, and the next release has its own."""
     change(capture, BAD_TEXT)
     rounds(capture)
@@ -79,7 +79,7 @@ def test_a_table_that_is_at_fault_again_stands_where_it_stood(capture):
     assert rounds(capture).quarantined == ()
 
 
-def test_a_snapshot_at_fault_sets_a_released_table_aside_again(capture):
+def test_a_snapshot_at_fault_quarantines_a_resumed_table_again(capture):
     """The row that is no text is still there; released once it is mended, the table continues."""
     change(capture, BAD_TEXT)
     rounds(capture)
@@ -106,7 +106,7 @@ def test_a_dropped_table_is_released_without_a_snapshot(capture):
     assert capture.pipeline.status().lagging == ()
 
 
-def test_only_what_is_set_aside_can_be_released(capture):
+def test_only_a_quarantined_table_can_be_resumed(capture):
     """The error names what is."""
     change(capture, BAD_TEXT)
     rounds(capture)
@@ -134,7 +134,7 @@ def test_rows_of_a_transaction_that_is_prepared_meanwhile_come_with_the_snapshot
     assert [row["id"] for row in capture.rows(chunk, "bad")] == [1, 8]
 
 
-def test_status_and_doctor_tell_what_is_set_aside(capture):
+def test_status_and_doctor_report_quarantined_tables(capture):
     """As of where it is, why, and the command that brings it back."""
     change(capture, BAD_TEXT)
     rounds(capture)

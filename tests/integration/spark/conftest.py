@@ -1,4 +1,4 @@
-"""What the tests of the merge have in common: a lake each in one running Spark, and which cases run by default."""
+"""Fixtures of the tests on Spark: a lake for each test in one running Spark, and the choice of cases that run by default."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ ON_ONE_KIND = {
     "test_row_images.py",
     "test_resnapshot.py",
 }
-"""Modules whose tests ask the same of the lake whichever kind of server the rows come from: each runs on one, by turns."""
+"""Modules whose tests do not depend on the flavor of the server: each test runs on one of them, alternating."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow, and let pyspark leave the socket of every collect to the garbage collector."""
+    """Mark slow cases, and ignore the warnings of sockets that pyspark leaves to the garbage collector."""
     mine = [item for item in items if item.path.is_relative_to(HERE)]
     for item in mine:
         item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
-    for item in _more_of_the_same(mine):
+    for item in _slow_cases(mine):
         item.add_marker(pytest.mark.slow)
 
 
-def _more_of_the_same(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield all but one case on MySQL and one on MariaDB of each test: the first and the last, which differ in the rest too.
+def _slow_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield all cases of each test but the first on MySQL and the last on MariaDB, which also differ in other parameters.
 
     Every case would take Spark an hour; ``-m slow`` runs the others. Of :data:`ON_ONE_KIND` it is one case of each test.
     """
@@ -58,7 +58,7 @@ def _more_of_the_same(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 
 @pytest.fixture(autouse=True)
 def _catalog_is_emptied(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Take a test's tables out of the catalog that all share: a damaged one would stand in the way of maintenance."""
+    """Remove a test's tables from the shared catalog: a damaged table would make maintenance fail."""
     if "spark_lake" not in request.fixturenames:
         yield
         return
@@ -69,6 +69,6 @@ def _catalog_is_emptied(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def lake(spark_lake, tmp_path: Path) -> Lake:
-    """A lake of its own in the running Spark: an empty store, and a database name that nobody else has."""
+    """A lake in the running Spark, with an empty store and a unique database name."""
     spark, config = spark_lake
     return Lake(spark, config, LocalStore(tmp_path / "store"))

@@ -40,7 +40,7 @@ def test_a_literal_is_filled_in_without_reading_the_table(source):
     assert source.snapshots() == before
 
 
-def test_a_column_that_comes_back_is_filled_anew(source):
+def test_a_column_that_is_added_again_is_filled_again(source):
     """Whatever the lake kept of the one before."""
     source.run("ALTER TABLE t ADD COLUMN n INT DEFAULT 7, ADD COLUMN e INT", "UPDATE t SET n = id, e = id")
     source.round()
@@ -55,7 +55,7 @@ def test_a_column_that_comes_back_is_filled_anew(source):
     source.assert_equal("t")
 
 
-def test_a_value_for_a_column_that_is_gone_does_not_go_to_another_one_of_its_name(source):
+def test_a_default_of_a_dropped_column_does_not_fill_a_new_one_with_its_name(source):
     """The lake never had the first, and gets the second by a rename."""
     source.run(
         "ALTER TABLE t ADD COLUMN n VARCHAR(9) CHARACTER SET utf8mb4 DEFAULT 'gone'",
@@ -128,7 +128,7 @@ def test_values_that_a_statement_changes_are_read(source):
     assert source.snapshots() == before + 3
 
 
-def test_rows_that_an_alter_leaves_out_are_gone(mariadb_server, mariadb_database, tmp_path, lake):
+def test_rows_that_an_alter_drops_are_deleted(mariadb_server, mariadb_database, tmp_path, lake):
     """MariaDB's ALTER IGNORE keeps one row of each value of a new key, and tells of none."""
     source = Followed(mariadb_server, mariadb_database, tmp_path, lake)
     source.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)")

@@ -83,7 +83,7 @@ class Shop:
         """Take the batches from now on from their raw events, decoded into another place."""
         place = LocalStore(self.folder / "again")
         redraining = BatchReplay(self.config, Credentials("", ""), self.capture.store, place)
-        assert redraining.from_archive(Period(), told=lambda _: None) > 0
+        assert redraining.from_archive(Period(), report=lambda _: None) > 0
         self.archived = replace(self.pipeline, store=LayeredStore(place, self.capture.store))
 
     def lake_name(self, table, suffix=""):
@@ -120,7 +120,7 @@ def shop(mysql_server, tmp_path, lake):
     mysql_server.execute(f"DROP DATABASE {shop.name}")
 
 
-def test_damaged_tables_and_tables_beside_them_equal_the_source_when_the_binlog_is_gone(shop):
+def test_backfills_of_damaged_tables_and_copies_equal_the_source_without_the_binlog(shop):
     """Once and again; and the merges that follow continue as if nothing had been."""
     shop.round()
     shop.write(2, 40)

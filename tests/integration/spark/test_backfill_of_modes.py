@@ -17,11 +17,11 @@ from cdc_lib.model.manifest import GTID
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import VALID_FROM
 from spark_jobs.backfill import backfill
-from spark_jobs.iceberg.scd2 import CHANGES_VIEW, STANDING_VIEW, _made_anew
+from spark_jobs.iceberg.scd2 import CHANGES_VIEW, EXISTING_VIEW, _rewritten
 from spark_jobs.iceberg.temp_views import view_of
-from spark_jobs.merging.small_merge import brief_settings
+from spark_jobs.merging.small_merge import small_merge_settings
 from spark_jobs.runtime.session import table_session
-from tests.harness.batches import BIGINT, DAWN, TEXT, table
+from tests.harness.batches import BIGINT, START_TIME, TEXT, table
 from tests.harness.verifying import Compared
 
 MODES = {"s": "soft_delete", "h": "scd2"}
@@ -79,7 +79,7 @@ def purge(source):
     source.execute(f"PURGE BINARY LOGS TO '{newest}'")
 
 
-def test_every_row_and_version_stands_as_before_also_after_damage_and_in_tables_beside(source):
+def test_a_backfill_restores_every_row_and_version_also_in_copies(source):
     """With rows that lack cells, a TRUNCATE, and an epoch that brought changes again; when the server has purged its binlog."""
     lives(
         source,
@@ -124,16 +124,16 @@ def test_changes_of_many_epochs_are_spliced_by_plans_that_do_not_grow_with_them(
     """A plan that held those of the epochs before would be twice as long with each: Java had no room for a dozen."""
     epochs = 12
     session = table_session(lake.spark, lake.config)
-    for name, value in brief_settings(epochs, 0, {}).items():
+    for name, value in small_merge_settings(epochs, 0, {}).items():
         session.conf.set(name, value)
     own = lake_columns(table("shop.h", {"id": BIGINT, "v": TEXT}), "scd2")
     standing = LakeTable(own, ("id",), "scd2", Marker(), None, None)
     columns = ", ".join(f"CAST(NULL AS {column.type}) AS {column.name}" for column in standing.columns)
-    session.sql(f"SELECT {columns} WHERE false").createOrReplaceTempView(view_of(session, STANDING_VIEW))
-    changes = [(1, f"e{e}", "u", e, 1, 100, 0, None, DAWN + timedelta(hours=e)) for e in range(1, epochs + 1)]
+    session.sql(f"SELECT {columns} WHERE false").createOrReplaceTempView(view_of(session, EXISTING_VIEW))
+    changes = [(1, f"e{e}", "u", e, 1, 100, 0, None, START_TIME + timedelta(hours=e)) for e in range(1, epochs + 1)]
     types = f"id BIGINT, v STRING, _op STRING, {', '.join(f'{name} {lake_type(name)}' for name in (*ORDER, GTID, VALID_FROM))}"
     session.createDataFrame(changes, types).createOrReplaceTempView(view_of(session, CHANGES_VIEW))
-    made = _made_anew(session, standing, ["v"], (), [RewriteRange(Point(1, 0, 0), Point(epochs + 1, 0, 0), "")])
+    made = _rewritten(session, standing, ["v"], (), [RewriteRange(Point(1, 0, 0), Point(epochs + 1, 0, 0), "")])
     found = made.where("v IS NOT NULL").orderBy("_valid_from").select("v", "_is_current", "_to_epoch").collect()
     assert [tuple(row) for row in found] == [
         (f"e{e}", e == epochs, e + 1 if e < epochs else None) for e in range(1, epochs + 1)

@@ -119,9 +119,7 @@ def test_windows_of_the_former_key_are_left_out_where_a_snapshot_replaced_the_ta
 
 
 @pytest.mark.parametrize("mode", ["mirror", "append", "scd2"])
-def test_a_table_beside_is_built_from_the_snapshot_on_that_brought_the_new_key(
-    mysql_server, mysql_database, tmp_path, lake, mode
-):
+def test_a_copy_is_built_from_the_snapshot_with_the_new_key_on(mysql_server, mysql_database, tmp_path, lake, mode):
     """Where it was begun with rows of the former key, the refusal names the command that builds it, which does.
 
     Versions cannot be kept by another key: such a table beside is dropped before.

@@ -1,4 +1,4 @@
-"""Rows that foreign keys delete or change, of which MariaDB writes nothing: source and lake end equal."""
+"""Foreign key actions, which MariaDB does not write to the binlog: source and lake end equal."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def cascades(source):
 
 
 def settled(source):
-    """Run until what is to be read again is merged."""
+    """Run until all requested snapshots are merged."""
     for _ in range(4):
         source.round()
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
 def test_cascades_over_several_levels_end_equal(any_server, database, tmp_path, lake, metadata):
-    """Deletes, SET NULL and other keys, with changes around them; one film alone is deleted where nothing refers to it."""
+    """Deletes, SET NULL and changed keys, with other changes around them; one deleted film has no references."""
     with row_metadata(any_server, metadata):
         source = followed(any_server, database, tmp_path, lake)
         settled(source)
@@ -89,11 +89,11 @@ def test_cascades_over_several_levels_end_equal(any_server, database, tmp_path, 
             source.assert_equal(*TABLES)
 
 
-def test_changes_that_no_key_follows_read_nothing_again(any_server, database, tmp_path, lake):
+def test_changes_without_foreign_key_actions_need_no_snapshot(any_server, database, tmp_path, lake):
     """Updates of other columns, inserts, and deletes of tables that nothing refers to."""
     source = followed(any_server, database, tmp_path, lake)
     settled(source)
-    begun = source.snapshots()
+    before = source.snapshots()
     source.run(
         "UPDATE film SET title = 'x'",
         "INSERT INTO film VALUES (9, 'z')",
@@ -103,19 +103,19 @@ def test_changes_that_no_key_follows_read_nothing_again(any_server, database, tm
     )
     settled(source)
     source.assert_equal(*TABLES)
-    assert source.snapshots() == begun
+    assert source.snapshots() == before
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
-def test_images_without_all_columns_tell_as_well(mariadb_server, mariadb_database, tmp_path, lake, image):
+def test_partial_images_are_enough_to_detect_cascades(mariadb_server, mariadb_database, tmp_path, lake, image):
     """The columns that a key refers to are in the after image when they change."""
     source = followed(mariadb_server, mariadb_database, tmp_path, lake)
     settled(source)
-    begun = source.snapshots()
+    before = source.snapshots()
     source.run(f"SET SESSION binlog_row_image = '{image}'", "UPDATE film SET title = 'x' WHERE id = 1")
     settled(source)
     if image == "MINIMAL":
-        assert source.snapshots() == begun
+        assert source.snapshots() == before
     source.run(
         f"SET SESSION binlog_row_image = '{image}'",
         "UPDATE film SET id = 7, title = 'y' WHERE id = 1",
@@ -125,8 +125,8 @@ def test_images_without_all_columns_tell_as_well(mariadb_server, mariadb_databas
     source.assert_equal(*TABLES)
 
 
-def test_a_parent_that_is_not_captured_is_looked_at(any_server, database, tmp_path, lake):
-    """And so is one in between."""
+def test_a_parent_that_is_not_captured_is_watched(any_server, database, tmp_path, lake):
+    """And so is a table between parent and child."""
     source = followed(
         any_server, database, tmp_path, lake,
         tables={"include": [f"{database}.*"], "exclude": [f"{database}.film", f"{database}.inventory"]},
@@ -137,8 +137,8 @@ def test_a_parent_that_is_not_captured_is_looked_at(any_server, database, tmp_pa
     source.assert_equal("film_actor", "rental", "payment")
 
 
-def test_a_key_that_was_dropped_since_has_acted_before(any_server, database, tmp_path, lake):
-    """When the window is read the server knows nothing of it any more."""
+def test_a_foreign_key_that_was_dropped_later_is_respected(any_server, database, tmp_path, lake):
+    """The server does not have it any more when the window is read."""
     source = followed(any_server, database, tmp_path, lake)
     settled(source)
     source.run(
@@ -148,7 +148,7 @@ def test_a_key_that_was_dropped_since_has_acted_before(any_server, database, tmp
     source.assert_equal(*TABLES)
 
 
-def test_a_source_that_wants_to_stop_names_the_tables(mariadb_server, mariadb_database, tmp_path, lake):
+def test_a_source_with_cascades_stop_names_the_tables(mariadb_server, mariadb_database, tmp_path, lake):
     """Nothing is acknowledged."""
     source = followed(mariadb_server, mariadb_database, tmp_path, lake, cascades="stop")
     settled(source)
@@ -158,16 +158,16 @@ def test_a_source_that_wants_to_stop_names_the_tables(mariadb_server, mariadb_da
     assert caught.value.context["table"] == f"{mariadb_database}.payment"
 
 
-def test_the_tables_are_named_by_doctor_and_by_each_run(any_server, database, tmp_path, lake, caplog):
-    """Where the server does not write what its keys do."""
+def test_doctor_and_each_run_name_the_tables(any_server, database, tmp_path, lake, caplog):
+    """If the server does not log foreign key actions."""
     source = followed(any_server, database, tmp_path, lake)
-    found = cascades(source)
-    assert found.logged == (any_server.flavor == "mysql")
-    assert bool(found.keys) != found.logged
+    result = cascades(source)
+    assert result.logged == (any_server.flavor == "mysql")
+    assert bool(result.keys) != result.logged
     source.round()
-    told = [one.what for one in source.capture.pipeline.preflight() if "foreign keys" in one.what]
-    said = [record.getMessage() for record in caplog.records if "foreign keys" in record.getMessage()]
-    assert bool(told) == bool(said) == (not found.logged)
-    if told:
-        assert f"{database}.payment (with {database}.film, {database}.inventory, {database}.rental)" in told[0]
-        assert "note" not in told[0]
+    findings = [finding.what for finding in source.capture.pipeline.preflight() if "foreign keys" in finding.what]
+    logged = [record.getMessage() for record in caplog.records if "foreign keys" in record.getMessage()]
+    assert bool(findings) == bool(logged) == (not result.logged)
+    if findings:
+        assert f"{database}.payment (with {database}.film, {database}.inventory, {database}.rental)" in findings[0]
+        assert "note" not in findings[0]

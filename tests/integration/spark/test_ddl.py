@@ -36,7 +36,7 @@ def test_truncated_tables_are_empty(source):
     assert source.lake_rows("b") == [(5, "r")]
 
 
-def test_a_row_behind_a_truncate_takes_no_cell_from_one_before_it(source):
+def test_a_row_after_a_truncate_takes_no_cell_from_one_before_it(source):
     """An insert that leaves columns to their defaults does not find the row of its key that is gone."""
     with source.capture.server.connect(database=source.capture.database) as session, session.cursor() as sql:
         sql.execute("TRUNCATE a")
@@ -54,7 +54,7 @@ def dropped(source):
     return [one.table.partition(".")[2] for one in tables if one.dropped is not None]
 
 
-def test_a_dropped_table_stands_until_it_is_made_again(source):
+def test_a_dropped_table_is_kept_until_it_is_created_again(source):
     """By any CREATE; one that does nothing changes nothing."""
     source.run("UPDATE a SET v = 'last' WHERE id = 1", "CREATE TABLE IF NOT EXISTS b (x INT)", "DROP TABLE a")
     source.round(twice=True)
@@ -86,7 +86,7 @@ def test_a_dropped_table_stands_until_it_is_made_again(source):
         source.assert_equal("a", "b")
 
 
-def test_a_database_that_is_made_again_begins_anew(source):
+def test_a_database_that_is_created_again_begins_empty(source):
     """All of its tables do, those too that are made where there might be one."""
     database = source.capture.database
     source.capture.server.execute(f"DROP DATABASE {database}")
@@ -100,7 +100,7 @@ def test_a_database_that_is_made_again_begins_anew(source):
     source.assert_equal("a", "b")
 
 
-def test_a_truncate_while_a_snapshot_runs_takes_its_rows_too(source):
+def test_a_truncate_during_a_snapshot_removes_its_rows_too(source):
     """Also those of chunks that were read before it, and those that come late."""
     source.run("CREATE TABLE c (id INT PRIMARY KEY, v VARCHAR(20))")
     source.run("INSERT INTO c VALUES (1, 'x'), (2, 'x'), (3, 'x'), (4, 'x'), (5, 'x')")
@@ -120,7 +120,7 @@ def test_a_truncate_while_a_snapshot_runs_takes_its_rows_too(source):
     source.assert_equal("a", "b", "c")
 
 
-def test_tables_that_change_their_names_are_read_anew(source):
+def test_renamed_tables_are_resnapshotted(source):
     """A swap of two, a chain, and one that was not captured; what is gone stands as it stood."""
     source.run("RENAME TABLE a TO t, b TO a, t TO b", "INSERT INTO a VALUES (7, 'x')")
     source.round()

@@ -17,7 +17,7 @@ from tests.harness.shop import Shop, command_line, over_the_running_spark
 
 pytestmark = pytest.mark.timeout(600)
 GUIDES = ("snapshots", "verify-repair", "backfill", "consumers", "maintenance", "monitoring", "reading", "failover")
-"""Those with commands, in the order in which they are run; a failover comes last, because it leaves the first server."""
+"""Guides with commands, in the order of their run; the failover is last, because it leaves the first server."""
 NOT_HERE = ("pip ", "docker ", "cp ", "airflow ", "./dev demo", "./dev test", "./dev setup", "./dev cdc --help")
 """Lines that install or start something else; a unit test reads them, and ``./dev demo`` and the tests of Airflow run some."""
 
@@ -29,13 +29,13 @@ def page(name):
 def lines_of(name):
     """Return the ``cdc`` commands of a page, in their order."""
     lines = [line for line in shell_lines(page(name)) if not line.startswith(NOT_HERE)]
-    found = [line.removeprefix("./dev ") for line in lines]
-    assert all(line.startswith("cdc ") for line in found)
-    return found
+    commands = [line.removeprefix("./dev ") for line in lines]
+    assert all(line.startswith("cdc ") for line in commands)
+    return commands
 
 
 def test_every_page_with_commands_is_run():
-    """A new guide with commands is found; those of docs/operations.md have tests of their own."""
+    """Fails for a new guide with commands; docs/operations.md has its own tests."""
     names = [path.stem for path in (ROOT / "docs" / "guides").glob("*.md") if lines_of(f"docs/guides/{path.name}")]
     assert sorted(names) == sorted(GUIDES)
     assert len(lines_of("README.md")) == len(lines_of("docs/quickstart.md")) == 4
@@ -43,7 +43,7 @@ def test_every_page_with_commands_is_run():
 
 @pytest.fixture
 def billing(request, tmp_path, lake, monkeypatch):
-    """Make the source ``billing`` as a page shows it, with the server's user as the guide makes it; its server and commands."""
+    """Make the source ``billing`` as a page shows it, with the user of the guide; returns its server and commands."""
     with contextlib.ExitStack() as stack:
 
         def _billing(name, flavor):
@@ -64,7 +64,7 @@ def billing(request, tmp_path, lake, monkeypatch):
             (tmp_path / "sources").mkdir()
             (tmp_path / "sources" / "billing.yaml").write_text(yaml.safe_dump(source))
             monkeypatch.setenv("BILLING_PASSWORD", "...")
-            monkeypatch.setenv("BILLING_MASK_KEY", "a long random text that nobody can guess")
+            monkeypatch.setenv("BILLING_MASK_KEY", "a long random text that is hard to guess")
             over_the_running_spark(monkeypatch, lake)
             return server
 
@@ -73,7 +73,7 @@ def billing(request, tmp_path, lake, monkeypatch):
 
 @pytest.mark.parametrize(("name", "flavor"), [("README.md", "mysql"), ("docs/quickstart.md", "mariadb")])
 def test_a_source_is_added_and_merged_by_the_commands_of_the_page(name, flavor, billing, tmp_path, lake):
-    """The user has the grants of the guide alone; masked and historized tables are among those of the README."""
+    """The user has only the grants of the guide; the README has masked and historized tables."""
     server = billing(name, flavor)
     for statement in (
         "CREATE TABLE customers (id INT PRIMARY KEY, mail VARCHAR(40))",
@@ -90,8 +90,8 @@ def test_a_source_is_added_and_merged_by_the_commands_of_the_page(name, flavor, 
             server.execute("UPDATE prices SET price = 10", database="billing")
         for line in lines_of(name):
             command_line(tmp_path / "sources", line)
-    wanted = sorted(server.execute("SELECT * FROM invoices", database="billing"), key=repr)
-    assert lake.rows("billing.invoices", "id", "total") == wanted
+    expected = sorted(server.execute("SELECT * FROM invoices", database="billing"), key=repr)
+    assert lake.rows("billing.invoices", "id", "total") == expected
     ((mail,),) = lake.rows("billing.customers", "mail")
     assert ("@" in mail) is (name != "README.md")
     assert len(lake.rows("billing.prices", "price")) == (2 if name == "README.md" else 1)
@@ -122,7 +122,7 @@ def shop_with_standby(tmp_path, lake, monkeypatch):
 
 
 def filled_in(line, shop, pair, since):
-    """Put this test's times, folders and servers into a line of a page; a command that follows for ever ends here."""
+    """Fill this test's times, folders and servers into a line of a page; an endless command gets an end."""
     for shown, here in {
         "2026-11-20T00:00:00Z": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "2026-11-21T00:00:00Z": (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -138,14 +138,14 @@ def filled_in(line, shop, pair, since):
 
 
 def test_the_commands_of_the_guides_run_in_their_order(shop_with_standby, capsys):
-    """Each exits with 0, the Python between them runs as well, and at the end the tables equal those of the new server."""
+    """Each exits with 0, the Python code between them runs too, and the tables equal those of the new server at the end."""
     shop, pair = shop_with_standby
     shop.runs(2)
     time.sleep(1.1)
     since = datetime.now(UTC)
     shop.change(1)
     shop.runs(1)
-    said = {}
+    outputs = {}
     for guide in GUIDES:
         name = f"docs/guides/{guide}.md"
         for code in blocks(page(name), "python"):
@@ -155,15 +155,15 @@ def test_the_commands_of_the_guides_run_in_their_order(shop_with_standby, capsys
                 assert names["orders"].num_rows == 1
         for line in lines_of(name):
             if line.startswith("cdc snapshot") and "--cancel" not in line:
-                shop.runs(2)  # of each table one at a time
+                shop.runs(2)  # one snapshot of each table at a time
             if guide == "failover" and "cursor" in line:
                 pair.wait("seen.t")
-            said[line] = shop.cdc(filled_in(line, shop, pair, since))
+            outputs[line] = shop.cdc(filled_in(line, shop, pair, since))
         if guide != "failover":
             shop.runs(2)
             shop.assert_equal()
-    assert "shop.orders" in capsys.readouterr().out + said["cdc tail shop --consumer pipe"]
-    assert "by GTIDs" in " ".join(said["cdc status shop"].split())
+    assert "shop.orders" in capsys.readouterr().out + outputs["cdc tail shop --consumer pipe"]
+    assert "by GTIDs" in " ".join(outputs["cdc status shop"].split())
     pair.release()
     shop.server = pair.standby
     for number in (2, 3):

@@ -84,7 +84,7 @@ def test_rows_of_one_stay_out_of_the_other(mysql_server, dotted, tmp_path, lake)
     assert source.ids(source.inner) == [2, 3, 5]
 
 
-def test_one_is_set_aside_and_taken_anew_without_the_other(mysql_server, dotted, tmp_path, lake):
+def test_one_is_quarantined_and_resnapshotted_without_the_other(mysql_server, dotted, tmp_path, lake):
     """By a fault in its rows, and by the command that asks for its snapshot."""
     source = Two(mysql_server, dotted, tmp_path, lake, on_error="quarantine")
     source.create()

@@ -1,4 +1,4 @@
-"""DuckDB's own reader of Iceberg gives the rows that Spark gives, where its extension can be installed."""
+"""DuckDB's reader of Iceberg returns the same rows as Spark, where its extension can be installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def reader():
-    """DuckDB with its Iceberg extension, which it fetches from its makers' server."""
+    """DuckDB with its Iceberg extension, which it downloads."""
     with duckdb.connect() as connection:
         try:
             connection.execute("INSTALL iceberg")
@@ -34,5 +34,5 @@ def test_duckdb_reads_deletion_vectors_as_spark_does(reader, request):
     spark.sql(f"DELETE FROM {table} WHERE id % 3 = 0")
     expected = tuple(spark.sql(f"SELECT COUNT(*), SUM(v) FROM {table}").collect()[0])
     (file,) = spark.sql(f"SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp DESC LIMIT 1").collect()[0]
-    found = reader.execute(f"SELECT COUNT(*), SUM(v) FROM iceberg_scan('{file}')").fetchone()
-    assert found == expected, f"DuckDB {duckdb.__version__} reads it wrongly: name it in docs/operations/limits.md"
+    result = reader.execute(f"SELECT COUNT(*), SUM(v) FROM iceberg_scan('{file}')").fetchone()
+    assert result == expected, f"DuckDB {duckdb.__version__} reads it wrongly: name it in docs/operations/limits.md"

@@ -1,4 +1,4 @@
-"""Spark reads what the choice of encodings writes."""
+"""Spark reads the Parquet encodings that the drain chooses."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ COLUMNS = {
 }
 
 
-def test_spark_reads_numbers_that_are_kept_as_differences(lake, tmp_path):
-    """Of every type that may be kept so, signed and unsigned, with nulls."""
+def test_spark_reads_delta_encoded_numbers(lake, tmp_path):
+    """Of every type with this encoding, signed and unsigned, with nulls."""
     rows = pa.table(COLUMNS)
     chosen = choose(rows, 1)
     assert set(chosen.others.values()) == {"DELTA_BINARY_PACKED"}

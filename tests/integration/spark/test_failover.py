@@ -80,7 +80,7 @@ def cursor(capture, consumer=DRAIN):
     return capture.pipeline.cursors.load(SOURCE, consumer)
 
 
-def test_a_table_that_is_set_aside_stays_so_over_a_switch_and_goes_on_behind_a_release(sources):
+def test_a_quarantined_table_stays_so_over_a_failover_and_continues_after_its_release(sources):
     """It stands where it was, the others go over, and its snapshot is read from the new server."""
     sources.execute("CREATE TABLE bad (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp1250)")
     sources.execute("CREATE TABLE good (id INT PRIMARY KEY, v VARCHAR(9))")
@@ -178,7 +178,7 @@ def test_a_transaction_prepared_at_the_old_server_is_committed_at_the_new_one(so
 
 
 @pytest.mark.parametrize("sources", ["mysql with GTIDs"], indirect=True)
-def test_a_late_chunk_takes_nothing_that_only_the_former_server_had(sources):
+def test_a_late_chunk_ignores_changes_that_only_the_old_server_had(sources):
     """A task that had not heard of the switch has written a window after the place where that server was left."""
     sources.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
     before = sources.over(sources.pair.primary)

@@ -203,7 +203,7 @@ def test_a_table_is_read_again_automatically_where_the_file_says_so(any_server, 
     shop.assert_equal()
 
 
-def test_with_quarantine_the_table_is_set_aside_and_released(any_server, database, tmp_path, lake):
+def test_with_quarantine_the_table_is_quarantined_and_released(any_server, database, tmp_path, lake):
     """One table at fault does not hold the others back; the release reads it again."""
     shop = Shop(any_server, database, tmp_path, lake, on_error="quarantine")
     shop.rounds(2)
@@ -244,7 +244,7 @@ def test_foreign_rows_are_noticed_and_reported_until_a_comparison_is_clean(begun
     assert begun.capture.pipeline.status().foreign == ()
 
 
-def test_foreign_rows_give_way_to_a_new_snapshot(begun):
+def test_a_new_snapshot_replaces_foreign_rows(begun):
     """They have no order key; the snapshot brings the table whole all the same."""
     begun.sql("INSERT INTO {t} (id, v, n) VALUES (9001, 'foreign', 1)")
     begun.sql("DELETE FROM {t} WHERE id < 50")

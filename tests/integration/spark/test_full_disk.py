@@ -1,4 +1,4 @@
-"""The disk of the lake is full: a merge stops with an error, readers see what they saw, and room lets it continue."""
+"""The disk of the lake is full: a merge fails, readers see the old rows, and it continues when space is free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.harness.batches import BIGINT, TEXT, Row, table
 
 @pytest.fixture
 def small_disk(lake, tmp_path):
-    """A file system of six MiB, on which the tables of the lake's database lie."""
+    """A file system of six MiB for the tables of the lake's database."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
@@ -28,8 +28,8 @@ def small_disk(lake, tmp_path):
 
 
 @pytest.mark.parametrize("room", [0, 40_000])
-def test_a_full_disk_stops_a_merge_and_room_lets_it_go_on(lake, small_disk, room):
-    """Neither the new rows nor what names them has room."""
+def test_a_merge_fails_on_a_full_disk_and_continues_with_free_space(lake, small_disk, room):
+    """The disk is too small for the new rows or for their metadata."""
     orders = table(f"{lake.database}.orders", {"id": BIGINT, "note": TEXT})
 
     def notes(first, seed):
@@ -40,7 +40,7 @@ def test_a_full_disk_stops_a_merge_and_room_lets_it_go_on(lake, small_disk, room
     first = lake.batches.plan(5000, lake.batches.window(4, 5000, {orders: notes(10, "first")}))
     lake.merge(first)
     before = lake.rows(orders.name, "id", "note")
-    assert any(small_disk.rglob("*.parquet")), "the table lies elsewhere"
+    assert any(small_disk.rglob("*.parquet")), "the table is in another folder"
     second = lake.batches.plan(10_000, lake.batches.window(5000, 10_000, {orders: notes(5010, "second")}))
     filler = small_disk / "filler"
     disk = os.statvfs(small_disk)

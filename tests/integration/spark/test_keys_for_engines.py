@@ -1,4 +1,4 @@
-"""What other engines see of a lake table's key: identifier fields, and the order in which its files lie."""
+"""The key of a lake table as other engines see it: identifier fields and the sort order of its files."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def seen(lake, schema):
     return (*identity_of(java), fields)
 
 
-def brought(lake, schema, *rows):
+def merged(lake, schema, *rows):
     end = 100 * (1 + len(lake.cuts))
     lake.merge(lake.batches.plan(end + 100, lake.batches.window(end if lake.cuts else 4, end + 100, {schema: rows})))
 
 
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
 def test_the_key_identifies_a_row(lake, mode):
-    """Engines that update rows by their key, and people who look at a table, see which columns it is made of."""
+    """Engines that update rows by key, and users, see the key columns."""
     lake.config = lake.config.model_copy(update={"modes": (ModeRule(tables="*.*", mode=mode),)})
     schema = table(f"{lake.database}.lines", {"note": TEXT, "id": BIGINT, "part": TEXT}, key=("id", "part"))
-    brought(
+    merged(
         lake,
         schema,
         Row("c", 10, {"note": None, "id": 1, "part": "a"}),
@@ -40,7 +40,7 @@ def test_the_key_identifies_a_row(lake, mode):
     assert set(fields) == {"id", "part"}
     assert set(required) == {"id", "part"}
     assert order == ["id", "part"]
-    brought(
+    merged(
         lake,
         schema,
         Row("u", 210, {"note": "y", "id": 1, "part": "a"}),
@@ -59,24 +59,24 @@ def test_the_key_identifies_a_row(lake, mode):
         (SourceType("datetime"), dt.datetime.fromisoformat("2026-01-01")),
     ],
 )
-def test_a_key_that_may_become_null_or_is_no_exact_number_identifies_none(lake, kind, value):
-    """A zero date is null in the lake: a required column would stop the merge."""
+def test_a_nullable_or_floating_point_key_gives_no_identifier_fields(lake, kind, value):
+    """A zero date is null in the lake: a required column would make the merge fail."""
     schema = table(f"{lake.database}.days", {"id": kind, "n": INT})
-    brought(lake, schema, Row("c", 10, {"id": value, "n": 1}))
+    merged(lake, schema, Row("c", 10, {"id": value, "n": 1}))
     assert seen(lake, schema) == ([], [], ["id"])
 
 
-def test_versions_are_sorted_by_the_key_which_identifies_none_of_them(lake):
+def test_scd2_versions_are_sorted_by_the_key_without_identifier_fields(lake):
     lake.config = lake.config.model_copy(update={"modes": (ModeRule(tables="*.*", mode="scd2"),)})
     schema = table(f"{lake.database}.prices", {"id": BIGINT, "n": INT})
-    brought(lake, schema, Row("c", 10, {"id": 1, "n": 1}), Row("u", 20, {"id": 1, "n": 2}))
+    merged(lake, schema, Row("c", 10, {"id": 1, "n": 1}), Row("u", 20, {"id": 1, "n": 2}))
     assert seen(lake, schema) == ([], [], ["id"])
 
 
 def test_rows_are_sorted_once(lake):
-    """The table's own order is the one in which a merge gives its rows: it costs no second sort."""
+    """A merge produces its rows in the table's sort order, without a second sort."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "n": INT})
-    brought(lake, schema, Row("c", 10, {"id": 1, "n": 1}))
+    merged(lake, schema, Row("c", 10, {"id": 1, "n": 1}))
     name, view = lake.name(schema.name), f"again_{lake.database}"
     lake.spark.table(name).sortWithinPartitions("id").createOrReplaceTempView(view)
     plan = lake.spark.sql(f"EXPLAIN INSERT INTO {name} SELECT * FROM {view}").collect()[0][0]

@@ -70,7 +70,7 @@ def _keyed(statement):
 
 
 @pytest.mark.parametrize("table", ["list", "keyed"])
-def test_a_list_adds_up_to_the_source_behind_each_statement(listed, table):
+def test_an_append_table_adds_up_to_the_source_after_each_statement(listed, table):
     """ADD COLUMN with a default, TRUNCATE, DROP, CREATE, RENAME, and a MODIFY that changes values."""
     listed.round()
     for statements in _of(table):
@@ -111,7 +111,7 @@ def _round_twice(listed):
     pipeline.ack_lake(by="test")
 
 
-def test_an_entry_that_takes_all_rows_tells_when_and_where(listed):
+def test_a_reset_entry_has_its_time_and_position(listed):
     """Its own columns are null; what stood before it stays."""
     listed.round()
     listed.execute("TRUNCATE TABLE list")
@@ -137,7 +137,7 @@ def test_create_or_replace_is_an_entry(mariadb_server, mariadb_database, tmp_pat
     assert listed.ops("list") == "rrrtc"
 
 
-def test_a_new_snapshot_is_an_entry_and_the_rows_behind_it(listed):
+def test_a_new_snapshot_is_an_entry_followed_by_its_rows(listed):
     """Also where nothing was written since the one before: both are read at one place."""
     listed.round()
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Lake tables are kept small, and nothing that they hold or say of themselves is lost by it."""
+"""Maintenance of lake tables keeps their rows, markers and cuts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_ONCE = MaintenanceConfig(keep_snapshots_for=timedelta(0))
 
 
 def merge_rounds(lake, schema, rounds, first=0):
-    """Merge windows of ten rows each: new keys, and updates and a delete of those of the round before."""
+    """Merge windows of ten rows each: new keys, and updates and a delete of keys of the round before."""
     plans = []
     for number in range(first, first + rounds):
         start, stop = 100 * number + 4, 100 * number + 104
@@ -36,28 +36,28 @@ def merge_rounds(lake, schema, rounds, first=0):
 
 
 def keep(lake, *tables, settings=AT_ONCE):
-    """Look after tables at once; returns what was done to each."""
+    """Run the maintenance of tables; returns the result of each."""
     config = lake.config.model_copy(update={"maintenance": settings})
     names = lake_tables(config, last_cut(lake.store, config.source), tables)
     return maintain(lake.spark, config, lake.store, names, lake.said.append)
 
 
 def distinct(lake, name):
-    """Return what the newest statistics say of each column."""
+    """Return the number of distinct values of each column in the newest statistics."""
     files = lake.target(name)._java().statisticsFiles()
     return [round(float(blob.properties()["ndv"])) for file in list(files)[-1:] for blob in file.blobMetadata()]
 
 
 @pytest.mark.parametrize("key", [("id",), ()])
-def test_small_files_become_one_and_the_table_says_what_it_holds_as_before(lake, key):
-    """Rows, marker and cut are the same; batches that were merged are not merged again, and new ones are."""
+def test_small_files_are_compacted_and_rows_and_markers_stay(lake, key):
+    """Rows, marker and cut are the same; merged batches are not merged again, and new batches are."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT}, key=key)
     plans = merge_rounds(lake, schema, 7)
     rows, marker = lake.rows(schema.name, "id", "v"), lake.state(schema.name).marker
     [kept] = keep(lake, schema.name)
     assert (kept.rewritten, kept.added) == (kept.files, 1)
     assert kept.snapshots >= 7
-    # The key's distinct values are counted, and not again before many rows come or go.
+    # The key's distinct values are counted again only after many rows have changed.
     assert (kept.statistics, kept.statistics_bytes > 0) == (len(key), bool(key))
     assert distinct(lake, schema.name) == [len(rows)] * len(key)
     assert keep(lake, schema.name)[0].statistics == 0
@@ -68,14 +68,14 @@ def test_small_files_become_one_and_the_table_says_what_it_holds_as_before(lake,
     assert lake.rows(schema.name, "id", "v") == rows
     merge_rounds(lake, schema, 1, first=7)
     assert len(lake.rows(schema.name, "id")) == (80 - 7 if key else 80)
-    # A round of ten is more than a tenth of the rows; one row is not.
+    # A round of ten rows is more than a tenth of all rows; one row is not.
     assert keep(lake, schema.name)[0].statistics == len(key)
     lake.merge(lake.batches.plan(902, lake.batches.window(804, 902, {schema: [Row("c", 805, {"id": 900, "v": 1})]})))
     assert keep(lake, schema.name)[0].statistics == 0
 
 
-def test_a_table_is_looked_after_again_and_again(lake):
-    """Also when no merge came between: the marker's snapshot moves back after those of the maintenance."""
+def test_maintenance_can_be_repeated(lake):
+    """Also without a merge in between: the snapshot with the marker is then older than several of maintenance."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
     merge_rounds(lake, schema, 6)
     rows, marker = lake.rows(schema.name, "id", "v"), lake.state(schema.name).marker
@@ -89,28 +89,28 @@ def test_a_table_is_looked_after_again_and_again(lake):
     assert len(lake.target(schema.name)._java().statisticsFiles()) == 1
 
 
-def test_snapshots_that_young_cuts_name_stay(lake):
-    """Whoever reads a cut finds the tables as it says; older snapshots are gone."""
+def test_snapshots_of_young_cuts_stay(lake):
+    """A reader of a cut finds its snapshots; older snapshots are expired."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
     merge_rounds(lake, schema, 3)
     young = MaintenanceConfig(keep_snapshots_for=timedelta(hours=1))
     keep(lake, schema.name, settings=young)
-    named = {one.lake_snapshot for one in last_cut(lake.store, "shop").tables}
+    named = {entry.lake_snapshot for entry in last_cut(lake.store, "shop").tables}
     before = lake.snapshots(schema.name)
     assert (
         before == 5
     )  # the empty one that the table began with, one for each merge, and that of the files written again
     keep(lake, schema.name)
-    left = {
+    remaining = {
         row.snapshot_id
         for row in lake.spark.sql(f"SELECT snapshot_id FROM {lake.name(schema.name)}.snapshots").collect()
     }
-    assert named < left or named == left
-    assert len(left) < before
+    assert named <= remaining
+    assert len(remaining) < before
 
 
-def test_lost_files_go_when_they_are_old_enough(lake):
-    """Files of merges that died; a young one may be a merge's that still runs."""
+def test_orphan_files_are_removed_when_they_are_old_enough(lake):
+    """Files of killed merges; a young file may belong to a running merge."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
     merge_rounds(lake, schema, 2)
     [path] = lake.spark.sql(f"SELECT file_path FROM {lake.name(schema.name)}.data_files LIMIT 1").collect()[0]
@@ -126,35 +126,35 @@ def test_lost_files_go_when_they_are_old_enough(lake):
     assert lake.rows(schema.name, "id", "v") == rows
 
 
-def test_merges_and_maintenance_do_not_hinder_each_other(lake):
-    """Side by side; what one of them loses to the other it does again."""
+def test_merges_and_maintenance_run_concurrently(lake):
+    """After a conflict, either of them tries again."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
     merge_rounds(lake, schema, 3)
     small = MaintenanceConfig(keep_snapshots_for=timedelta(0), min_small_files=2, max_deleted_ratio=0.01)
     done, faults = threading.Event(), []
 
-    def look_after():
+    def maintain_often():
         while not done.is_set():
             try:
                 keep(lake, schema.name, settings=small)
             except CdcError as error:
                 faults.append(error)
 
-    beside = threading.Thread(target=look_after)
-    beside.start()
+    maintenance = threading.Thread(target=maintain_often)
+    maintenance.start()
     try:
         merge_rounds(lake, schema, 5, first=3)
     finally:
         done.set()
-        beside.join()
+        maintenance.join()
     expected = {(10 * n + i, -(n + 1)) for n in range(7) for i in range(1, 9)}
     expected |= {(10 * n + 9, n) for n in range(8)} | {(70 + i, 7) for i in range(10)}
     assert set(lake.rows(schema.name, "id", "v")) == expected
     assert all(fault.retryable for fault in faults), faults
 
 
-def test_a_snapshot_that_a_merge_removes_while_it_is_read_is_no_damage(lake, monkeypatch):
-    """What was read is read again from the table as it is then."""
+def test_a_snapshot_that_expires_while_maintenance_reads_it_is_not_reported_as_damage(lake, monkeypatch):
+    """The maintenance reads the table again."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
     merge_rounds(lake, schema, 3)
     real, reads = Upkeep._count, []
@@ -176,8 +176,8 @@ def test_a_snapshot_that_a_merge_removes_while_it_is_read_is_no_damage(lake, mon
     assert (kept.added, len(reads)) == (1, 2)
 
 
-def test_names_of_any_kind_are_looked_after(lake):
-    """Columns of the key as well: files are sorted by them."""
+def test_maintenance_works_with_names_of_any_kind(lake):
+    """Also of key columns, by which files are sorted."""
     columns = {"order by": BIGINT, "a.b": TEXT, "back`tick": INT}
     schema = table(f"{lake.database}.`Order Items-2.0`", columns, key=("order by", "back`tick"))
     for number in range(6):
@@ -196,18 +196,18 @@ def test_names_of_any_kind_are_looked_after(lake):
 
 
 def test_a_table_that_was_dropped_since_the_last_cut_is_left_out(lake):
-    """The others are looked after; the next merge says what to do with it."""
+    """The others are maintained; the next merge reports what to do with it."""
     schemas = [table(f"{lake.database}.{name}", {"id": BIGINT, "v": INT}) for name in ("dropped", "other")]
-    keys = [lake.batches.window(4, 100, {one: [Row("c", 10, {"id": 1, "v": 1})] for one in schemas})]
+    keys = [lake.batches.window(4, 100, {schema: [Row("c", 10, {"id": 1, "v": 1})] for schema in schemas})]
     lake.merge(lake.batches.plan(100, *keys))
     lake.spark.sql(f"DROP TABLE lake.{lake.database}.dropped")
-    found = {one.table.rpartition(".")[2]: one.missing for one in keep(lake)}
-    assert found == {"dropped": True, "other": False}
-    assert any("dropped: does not exist" in line for line in lake.said)
+    missing = {result.table.rpartition(".")[2]: result.missing for result in keep(lake)}
+    assert missing == {"dropped": True, "other": False}
+    assert any("dropped: skipped, because it does not exist" in line for line in lake.said)
 
 
-def test_a_table_that_the_lake_does_not_have_is_named(lake):
-    """With those that it has."""
+def test_an_unknown_table_is_reported(lake):
+    """With the names of the tables that the lake has."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})
     merge_rounds(lake, schema, 1)
     with pytest.raises(ConfigError, match=r"nothing of shop\.nothing") as error:

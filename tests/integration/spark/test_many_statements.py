@@ -1,4 +1,4 @@
-"""Many statements on one table in one window, and while its rows are read: the lake equals the source after them."""
+"""Many DDL statements on one table in one window, and during its snapshot: the lake equals the source after them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def source(request, any_server, database, tmp_path, lake):
         yield source
 
 
-def test_twelve_statements_in_a_window_and_one_while_the_table_is_read(source):
-    """Rows between all of them, whose cells are right by the definition of their moment."""
+def test_twelve_statements_in_a_window_and_one_during_the_snapshot(source):
+    """Rows between them are decoded with the definition of their position."""
     pipeline = source.capture.pipeline
     units = pipeline.plan(by="test")
     (task,) = [unit for unit in units if getattr(unit, "table", "") == "t"]

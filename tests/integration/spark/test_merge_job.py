@@ -126,7 +126,7 @@ def test_lake_and_batches_lie_on_s3_and_no_command_line_holds_the_secret(s3_serv
     assert read(config, **properties) == [(2, "paid"), (3, "new")]
 
 
-def test_a_job_that_is_killed_takes_its_spark_along_and_the_next_one_finishes_the_work(tmp_path):
+def test_a_killed_job_ends_its_spark_and_the_next_one_finishes_the_work(tmp_path):
     """Whenever the kill comes, no half of a merge is ever seen."""
     config = lake_config(tmp_path)
     one, two = first_and_second(BatchWriter(open_store(config.store)))

@@ -35,10 +35,8 @@ def test_a_batch_merged_again_after_later_deletes_changes_nothing(lake, orders, 
     assert lake.snapshots(orders.name) == before
 
 
-@pytest.mark.parametrize("where", ["_take_out", "_add", "publish"])
-def test_a_merge_that_dies_in_the_middle_is_seen_by_nobody_and_right_after_the_retry(
-    lake, orders, three, monkeypatch, where
-):
+@pytest.mark.parametrize("where", ["_delete_keys", "_add", "publish"])
+def test_a_merge_killed_in_the_middle_is_invisible_and_correct_after_the_retry(lake, orders, three, monkeypatch, where):
     """A merge that fails removes its branch, and leaves nothing else."""
     two = [Row("d", 110, {"id": 1, "state": "new"}), Row("u", 120, {"id": 2, "state": "paid"})]
     plan = lake.batches.plan(200, lake.batches.window(100, 200, {orders: two}))
@@ -84,7 +82,7 @@ def test_a_row_deleted_after_the_low_watermark_does_not_come_back_with_a_late_ch
     assert lake.rows(orders.name, "id", "state") == [(2, "read"), (3, "read")]
 
 
-def test_a_row_deleted_and_inserted_again_within_a_window_stands(lake, orders, three):
+def test_a_row_deleted_and_inserted_again_within_a_window_is_kept(lake, orders, three):
     """And one inserted and deleted again does not."""
     rows = [
         Row("d", 110, {"id": 1, "state": "new"}),
@@ -113,7 +111,7 @@ def test_offsets_compare_as_numbers(lake, orders):
     assert lake.rows(orders.name, "id", "state") == [(1, "file 10")]
 
 
-def test_a_fallback_that_replays_changes_in_a_new_epoch_ends_right(lake, orders, three):
+def test_a_fallback_that_replays_changes_in_a_new_epoch_is_correct(lake, orders, three):
     """After a switch of servers a stretch of changes comes twice, in files of other names."""
     rows = [Row("d", 110, {"id": 1, "state": "new"}), Row("u", 120, {"id": 2, "state": "paid"})]
     lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows})))
@@ -161,7 +159,7 @@ def test_a_commit_by_somebody_else_in_the_middle_is_a_conflict_and_the_merge_beg
     assert lake.rows(orders.name, "id", "state") == [(1, "new"), (2, "paid")]
 
 
-def test_a_conflict_that_does_not_end_is_told_as_one_that_may_be_tried_again(lake, orders, three, monkeypatch):
+def test_a_repeated_conflict_ends_in_a_retryable_error(lake, orders, three, monkeypatch):
     """Airflow retries what is retryable."""
     plan = lake.batches.plan(200, lake.batches.window(100, 200, {orders: [Row("u", 120, {"id": 2, "state": "x"})]}))
     real = lake_table.publish
@@ -177,7 +175,7 @@ def test_a_conflict_that_does_not_end_is_told_as_one_that_may_be_tried_again(lak
     assert caught.value.context["table"] == orders.name
 
 
-def test_a_batch_whose_file_is_gone_stops_the_table(lake, orders):
+def test_a_batch_with_a_missing_file_stops_the_table(lake, orders):
     """Nothing of the batch is merged."""
     key = lake.batches.window(4, 100, {orders: [Row("c", 10, {"id": 1, "state": "new"})]})
     lake.store.delete([layout.beside(key, layout.part_path(orders.name, 0))])
@@ -186,7 +184,7 @@ def test_a_batch_whose_file_is_gone_stops_the_table(lake, orders):
     assert lake.state(orders.name).snapshot_id is None
 
 
-def test_a_plan_whose_manifest_is_gone_is_refused(lake):
+def test_a_plan_with_a_missing_manifest_is_refused(lake):
     """The message names the key."""
     with pytest.raises(CorruptBatch) as caught:
         lake.merge(lake.batches.plan(100, "shop/batches/000001/gone/manifest.json"))
@@ -207,7 +205,7 @@ def test_the_cut_names_every_table_at_the_plans_stop(lake, orders, three):
     assert [t.lake_table for t in cut.tables] == [f"lake.{items.name}", f"lake.{orders.name}"]
 
 
-def test_a_cut_that_was_published_stands(lake, orders, three):
+def test_a_published_cut_is_not_replaced(lake, orders, three):
     """A retry after the cut and before the ack gives the same document."""
     key = lake.batches.window(100, 200, {orders: [Row("d", 110, {"id": 1, "state": "new"})]})
     plan = lake.batches.plan(200, key)

@@ -46,7 +46,7 @@ def rows(lake, orders):
     return lake.rows(orders.name, "id", "state")
 
 
-@pytest.mark.parametrize("where", ["_take_out", "_add", "publish"])
+@pytest.mark.parametrize("where", ["_delete_keys", "_add", "publish"])
 def test_a_merge_of_a_commit_that_dies_in_the_middle_is_right_after_the_retry(lake, orders, merged, monkeypatch, where):
     """Nobody sees half a transaction."""
     with monkeypatch.context() as patch:
@@ -73,7 +73,7 @@ def test_a_chunk_read_before_the_commit_is_merged_with_the_transaction_once_more
     assert rows(lake, orders) == [(2, "xa"), (3, "read")]
 
 
-def test_a_chunk_read_behind_the_commit_is_newer_than_the_transaction(lake, orders, merged):
+def test_a_chunk_read_after_the_commit_is_newer_than_the_transaction(lake, orders, merged):
     """It has seen its rows."""
     lake.merge(merged)
     chunk = lake.batches.chunk(orders, 250, [{"id": i, "state": "read"} for i in (2, 3)])
@@ -81,7 +81,7 @@ def test_a_chunk_read_behind_the_commit_is_newer_than_the_transaction(lake, orde
     assert rows(lake, orders) == [(2, "read"), (3, "read")]
 
 
-def test_a_replay_whose_prepared_rows_are_gone_stops_the_table(lake, orders, merged):
+def test_a_replay_with_missing_prepared_rows_stops_the_table(lake, orders, merged):
     """Instead of bringing a deleted row back."""
     lake.merge(merged)
     chunk = lake.batches.chunk(orders, 205, [{"id": 1, "state": "read"}])
@@ -93,7 +93,7 @@ def test_a_replay_whose_prepared_rows_are_gone_stops_the_table(lake, orders, mer
     assert caught.value.context["xids"] == "x"
 
 
-def test_a_commit_behind_the_marker_alone_is_taken_from_a_window_that_was_merged_in_part(lake, orders, merged):
+def test_only_commits_after_the_marker_are_merged_from_a_partly_merged_window(lake, orders, merged):
     """A window that overlaps what the table has brings what lies after it, and the commit only once."""
     lake.merge(merged)
     wide = lake.batches.window(

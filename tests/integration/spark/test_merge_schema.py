@@ -12,7 +12,7 @@ from tests.harness.batches import BIGINT, INT, TEXT, Row, table
 
 @pytest.fixture
 def merged(lake):
-    """A table of two columns with one row, merged up to 100; returns what merges the next window."""
+    """A table with two columns and one row, merged up to offset 100; returns a function that merges the next window."""
     name = f"{lake.database}.items"
     old = table(name, {"id": BIGINT, "n": INT})
     lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {old: [Row("c", 10, {"id": 1, "n": 7})]})))
@@ -23,8 +23,8 @@ def merged(lake):
     return name, old, merge_next
 
 
-def test_a_new_column_is_added_where_the_source_has_it(lake, merged):
-    """Rows of before have null there; a window may hold rows of both versions."""
+def test_a_new_column_is_added_at_its_position_in_the_source(lake, merged):
+    """Earlier rows have null in it; a window may have rows of both versions."""
     name, old, merge_next = merged
     new = table(name, {"id": BIGINT, "note": TEXT, "n": INT})
     merge_next({old: [Row("c", 110, {"id": 2, "n": 8})], new: [Row("c", 120, {"id": 3, "n": 9, "note": "x"})]})
@@ -33,7 +33,7 @@ def test_a_new_column_is_added_where_the_source_has_it(lake, merged):
 
 
 def test_a_dropped_column_stays_and_is_null_from_then_on(lake, merged):
-    """What it held before can still be read."""
+    """Its earlier values can still be read."""
     name, _, merge_next = merged
     merge_next({table(name, {"id": BIGINT}): [Row("c", 110, {"id": 2})]})
     assert lake.rows(name, "id", "n") == [(1, 7), (2, None)]
@@ -48,7 +48,7 @@ def test_a_dropped_column_stays_and_is_null_from_then_on(lake, merged):
     ],
 )
 def test_a_type_is_widened_and_old_batches_still_fit(lake, before, after, value):
-    """A batch of the old type may come after one of the new type."""
+    """A batch with the old type may come after one with the new type."""
     name = f"{lake.database}.t"
     old, new = (table(name, {"id": BIGINT, "v": kind}) for kind in (before, after))
     lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {old: [Row("c", 10, {"id": 1, "v": None})]})))
@@ -59,7 +59,7 @@ def test_a_type_is_widened_and_old_batches_still_fit(lake, before, after, value)
 
 
 def test_a_change_that_would_lose_values_stops_this_table_and_publishes_no_cut(lake, merged):
-    """The table is as it was, and the message says what to do."""
+    """The table does not change, and the message says what to do."""
     name, _, _ = merged
     other = table(f"{lake.database}.other", {"id": BIGINT})
     changed = table(name, {"id": BIGINT, "n": TEXT})
@@ -73,7 +73,7 @@ def test_a_change_that_would_lose_values_stops_this_table_and_publishes_no_cut(l
     assert lake.rows(name, "id", "n") == [(1, 7)]
     assert lake.rows(other.name, "id") == [(5,)]
     assert lake.store.get(layout.cut_key("shop", plan.merge_id)) is None
-    # What the doctor says mends it.
+    # The doctor's hint fixes it.
     [finding] = stopped_findings(last_stopped(lake.store, "shop"))
     assert name in finding.what
     assert f"ALTER TABLE {lake.name(name)} RENAME COLUMN n TO n_old" in finding.hint

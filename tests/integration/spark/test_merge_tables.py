@@ -98,7 +98,7 @@ def test_keys_of_any_type_find_their_rows(lake, kind):
     assert [n for (n,) in lake.rows(schema.name, "n")] == [10 + i for i in range(1, len(keys))]
 
 
-def test_keys_of_several_columns_are_told_apart(lake):
+def test_keys_of_several_columns_are_distinguished(lake):
     """Each column has conditions of its own; a row that meets them by chance is not another's."""
     schema = table(f"{lake.database}.t", {"a": INT, "b": TEXT, "v": INT}, key=("b", "a"))
     rows = [Row("c", 10, {"a": a, "b": b, "v": 0}) for a in (1, 2) for b in ("x", "y")]
@@ -194,7 +194,7 @@ def test_changes_that_a_snapshot_of_a_table_without_a_key_holds_are_left_out(lak
     assert lake.rows(views.name, "_op", "page") == [("c", "b"), ("r", "a"), ("r", "a")]
 
 
-def test_a_late_snapshot_of_a_table_without_a_key_takes_the_place_of_the_changes_it_holds(lake, views):
+def test_a_late_snapshot_of_a_table_without_a_key_replaces_the_changes_that_it_includes(lake, views):
     """Those after its low watermark stay."""
     rows = [Row("c", 110, {"page": "a", "n": 1}), Row("c", 160, {"page": "b", "n": 1})]
     lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {views: rows})))
@@ -213,7 +213,7 @@ def test_an_empty_table_is_made_by_its_snapshot(lake):
     assert [t.table for t in cut.tables] == [schema.name]
 
 
-def test_many_tables_are_merged_side_by_side(lake):
+def test_many_tables_are_merged_in_parallel(lake):
     """Each by its own commit; the error of several names them all."""
     good = [table(f"{lake.database}.t{i}", {"id": BIGINT}) for i in range(6)]
     bad = [table(f"{lake.database}.bad{i}", {"id": BIGINT, "_op": TEXT}) for i in range(2)]

@@ -1,4 +1,4 @@
-"""A merge that was given up and still runs, beside the one that took its place: the rows are there once."""
+"""A merge that was given up but still runs, together with its replacement: each row is added once."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def ids(lake, orders):
     return sorted(id_ for (id_,) in lake.rows(orders.name, "id"))
 
 
-def overtaken(lake, monkeypatch, deed, plan):
-    """Merge a plan; while its commit of rows or deletes is under way, another merge does all of the same plan."""
-    real, others = getattr(IcebergTable, deed), []
+def overtaken(lake, monkeypatch, commit, plan):
+    """Merge a plan; during its commit of rows or deletes, another merge of the same plan runs completely."""
+    real, others = getattr(IcebergTable, commit), []
 
     def after_the_other(*arguments, **named):
         if not others:
@@ -36,13 +36,13 @@ def overtaken(lake, monkeypatch, deed, plan):
             lake.merge(plan)
         return real(*arguments, **named)
 
-    monkeypatch.setattr(IcebergTable, deed, after_the_other)
+    monkeypatch.setattr(IcebergTable, commit, after_the_other)
     lake.merge(plan)
     assert others
     monkeypatch.undo()
 
 
-def test_a_merge_that_is_overtaken_adds_no_row_twice(lake, orders, monkeypatch):
+def test_an_overtaken_merge_adds_no_row_twice(lake, orders, monkeypatch):
     """Neither the first rows of a table nor later ones."""
     overtaken(lake, monkeypatch, "_add", lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)})))
     assert ids(lake, orders) == [11, 12, 13]
@@ -51,14 +51,14 @@ def test_a_merge_that_is_overtaken_adds_no_row_twice(lake, orders, monkeypatch):
     assert ids(lake, orders) == [11, 12, 13, 111, 112, 113]
 
 
-def test_a_merge_of_deletes_that_is_overtaken_does_not_set_the_marker_back(lake, monkeypatch):
-    """Not even when the merge after it is through as well."""
+def test_an_overtaken_merge_of_deletes_does_not_move_the_marker_back(lake, monkeypatch):
+    """Not even if the next merge has ended too."""
     orders = table(f"{lake.database}.orders", {"id": BIGINT, "state": TEXT})
     lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)})))
-    gone = [Row("d", 150, {"id": 11, "state": "new"})]
-    deletes = lake.batches.plan(200, lake.batches.window(100, 200, {orders: gone}))
+    rows = [Row("d", 150, {"id": 11, "state": "new"})]
+    deletes = lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows}))
     after = lake.batches.plan(300, lake.batches.window(200, 300, {orders: rows_from(210)}))
-    real, others = IcebergTable._take_out, []
+    real, others = IcebergTable._delete_keys, []
 
     def after_the_others(*arguments, **named):
         if not others:
@@ -68,14 +68,14 @@ def test_a_merge_of_deletes_that_is_overtaken_does_not_set_the_marker_back(lake,
             others.append(lake.state(orders.name).marker)
         return real(*arguments, **named)
 
-    monkeypatch.setattr(IcebergTable, "_take_out", after_the_others)
+    monkeypatch.setattr(IcebergTable, "_delete_keys", after_the_others)
     lake.merge(deletes)
     assert lake.state(orders.name).marker == others[1]
     assert ids(lake, orders) == [12, 13, 211, 212, 213]
 
 
-def test_two_merges_of_one_plan_at_once_bring_its_rows_once(lake, orders):
-    """From the first moment, when there is neither namespace nor table; whoever loses may be told to try again."""
+def test_two_concurrent_merges_of_one_plan_add_its_rows_once(lake, orders):
+    """Even before namespace and table exist; the loser may fail with a retryable error."""
     plan = lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)}))
 
     def merged(_):

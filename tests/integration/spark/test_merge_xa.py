@@ -1,4 +1,4 @@
-"""XA transactions on the whole way: their rows are in the lake from their commit on, in its place, and never without one."""
+"""XA transactions end to end: their rows are in the lake only after their commit, with its position."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Source:
         return self.lake.rows(f"{self.database}.{table}", *(columns or ("id", "v")))
 
     def open(self):
-        return [one.prepared.xid for one in self.capture.pipeline.cursors.load(SOURCE, LAKE).prepared]
+        return [entry.prepared.xid for entry in self.capture.pipeline.cursors.load(SOURCE, LAKE).prepared]
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def source(any_server, database, tmp_path, lake):
 X1, X2 = "X'7831',X'',1", "X'7832',X'',1"
 
 
-def test_rows_appear_with_the_commit_and_bear_its_place(source):
-    """Over four windows and two files; the cursor carries what is open; other rows come as they are committed."""
+def test_rows_appear_with_the_commit_and_have_its_position(source):
+    """Over four windows and two files; the cursor has the open transactions; other rows appear with their own commits."""
     source.prepare(
         "'x1'", "INSERT INTO a VALUES (4, 'x1')", "UPDATE a SET v = 'x1' WHERE id = 1", "DELETE FROM a WHERE id = 2"
     )
@@ -101,7 +101,7 @@ def test_rows_appear_with_the_commit_and_bear_its_place(source):
     assert source.rows() == [(1, "later"), (3, "plain"), (4, "x1")]
 
 
-def test_changes_of_a_row_before_and_after_the_commit_come_in_their_order(source):
+def test_changes_of_a_row_before_and_after_the_commit_are_ordered(source):
     """All in one window: the change before the prepare, the transaction, the change after its commit."""
     source.execute("UPDATE a SET v = 'before' WHERE id IN (1, 2)")
     source.prepare("'x1'", "UPDATE a SET v = 'x1' WHERE id IN (1, 2)")
@@ -115,8 +115,8 @@ def test_changes_of_a_row_before_and_after_the_commit_come_in_their_order(source
     assert source.open() == []
 
 
-def test_a_merge_that_is_run_again_changes_nothing(source):
-    """Neither the one with the prepare nor the one with the commit, also after the rows were deleted."""
+def test_a_repeated_merge_changes_nothing(source):
+    """Neither with the prepare nor with the commit, also after the rows were deleted."""
     name = f"{source.database}.a"
     source.prepare("'x1'", "INSERT INTO a VALUES (4, 'x1'), (5, 'x1')")
     source.execute("UPDATE a SET v = 'plain' WHERE id = 1")
@@ -134,8 +134,8 @@ def test_a_merge_that_is_run_again_changes_nothing(source):
     assert source.lake.snapshots(name) == before
 
 
-def test_a_rollback_in_a_later_window_forgets_the_rows(source):
-    """And its id may be used again."""
+def test_a_rollback_in_a_later_window_discards_the_rows(source):
+    """And its xid may be used again."""
     source.prepare("'x1'", "INSERT INTO a VALUES (4, 'first')")
     source.round()
     xa.rollback(source.server, "'x1'")
@@ -147,8 +147,8 @@ def test_a_rollback_in_a_later_window_forgets_the_rows(source):
     assert source.rows() == [(1, "old"), (2, "old"), (3, "old"), (4, "second")]
 
 
-def test_a_table_that_only_a_transaction_writes_to_is_made_at_its_commit(source):
-    """Its columns are known from the batch of the prepare; a table without a key takes the rows as changes."""
+def test_a_table_that_only_a_transaction_writes_to_is_created_at_its_commit(source):
+    """Its columns come from the batch of the prepare; a table without a key gets the rows as changes."""
     source.execute("CREATE TABLE b (id INT PRIMARY KEY, v VARCHAR(20))")
     source.execute("CREATE TABLE log (v VARCHAR(20))")
     source.prepare("'x1'", "INSERT INTO b VALUES (1, 'b')", "INSERT INTO log VALUES ('one'), ('two')")
@@ -161,7 +161,7 @@ def test_a_table_that_only_a_transaction_writes_to_is_made_at_its_commit(source)
 
 
 def test_a_column_added_between_prepare_and_commit_is_null_in_its_rows(source):
-    """The column comes with another table's window; the transaction's file does not have it."""
+    """The column is added with another window; the transaction's file does not have it."""
     source.execute("CREATE TABLE b (id INT PRIMARY KEY, v VARCHAR(20))")
     source.prepare("'x1'", "INSERT INTO a VALUES (4, 'x1')")
     source.round()
@@ -174,8 +174,8 @@ def test_a_column_added_between_prepare_and_commit_is_null_in_its_rows(source):
     assert source.rows("a", "id", "v", "w")[-2:] == [(4, "x1", None), (5, "new", 7)]
 
 
-def test_images_without_all_columns_are_completed_at_the_commit(source):
-    """From the transaction's own changes and from the lake's standing row."""
+def test_partial_images_are_completed_at_the_commit(source):
+    """From the transaction's own changes and from the lake's existing row."""
     source.execute("ALTER TABLE a ADD COLUMN w INT")
     source.execute("UPDATE a SET w = id * 10")
     source.round()

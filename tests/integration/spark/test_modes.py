@@ -11,7 +11,7 @@ import pytest
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import MergeError
 from spark_jobs.iceberg import scd2
-from tests.harness.batches import BIGINT, DAWN, TEXT, Row, table
+from tests.harness.batches import BIGINT, START_TIME, TEXT, Row, table
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def test_a_deleted_row_stays_marked_with_its_place_and_lives_again_when_it_is_in
     window(lake, orders, 4, 100, ("c", 10, 1, "a"), ("c", 20, 2, "b"), ("c", 30, 3, "c"))
     plan = window(lake, orders, 100, 200, ("d", 110, 1, "a"), ("d", 120, 2, "b"), ("c", 130, 2, "again"))
     seen = ("id", "state", "_is_deleted", "_offset", "_ts")
-    time = [(DAWN + timedelta(seconds=n)) for n in range(400)]
-    rows = [(key, *rest, at.astimezone(DAWN.tzinfo)) for key, *rest, at in lake.rows(orders.name, *seen)]
+    time = [(START_TIME + timedelta(seconds=n)) for n in range(400)]
+    rows = [(key, *rest, at.astimezone(START_TIME.tzinfo)) for key, *rest, at in lake.rows(orders.name, *seen)]
     assert rows == [(1, "a", True, 110, time[110]), (2, "again", False, 130, time[130]), (3, "c", False, 30, time[30])]
     before = lake.snapshots(orders.name)
     lake.merge(lake.batches.again(plan))
@@ -100,7 +100,7 @@ def test_history_holds_each_version_of_a_row_from_its_change_to_the_next(lake, o
     assert lake.rows(orders.name, *seen) == sorted([*(row for row in expected if not row[-1]), *ended], key=repr)
 
 
-def test_history_takes_a_stretch_that_a_new_epoch_brings_again_as_known(lake, orders):
+def test_scd2_recognizes_changes_that_a_new_epoch_replays(lake, orders):
     """After a switch of servers the changes of the last minute come twice; and a chunk of a snapshot comes late."""
     keeping(lake, orders, "scd2")
     rows = [("c", 10, 1, "a"), ("u", 20, 1, "b"), ("c", 30, 2, "x"), ("d", 40, 2, "x")]

@@ -93,7 +93,7 @@ def found(source, *wheres, name="h"):
     return states
 
 
-def test_every_mode_tells_of_the_source_what_it_is_for(source):
+def test_every_mode_shows_the_source_as_documented(source):
     """History at each moment by place, by GTID and by time; soft_delete now, and what is gone; append by its last changes."""
     draw, moments, ever = random.Random(8), [], {1, 2}
     for number in range(STEPS):

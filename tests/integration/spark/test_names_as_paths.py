@@ -1,4 +1,4 @@
-"""Tables of the source have any name; their lake tables lie below the warehouse, apart from each other, and are found again."""
+"""Source tables of any name: their lake tables are in separate folders below the warehouse, and readable."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ DAYS = 4 * 86_400
 
 
 def age(folder: Path) -> None:
-    """Let every file of a folder look as old as lost files that are removed."""
+    """Set the time of every file of a folder back, so that orphan files would be removed."""
     for file in folder.rglob("*"):
         if file.is_file():
             os.utime(file, (file.stat().st_mtime - DAYS,) * 2)
 
 
 def keep(lake, config, said):
-    """Look after all tables at once."""
+    """Run the maintenance of all tables."""
     settings = MaintenanceConfig(keep_snapshots_for=timedelta(0))
     config = config.model_copy(update={"maintenance": settings})
     store = lake.store
@@ -58,10 +58,10 @@ def victim(mysql_server, mysql_database):
 
 
 @pytest.mark.timeout(900)
-def test_tables_of_any_name_are_kept_apart_by_snapshot_merge_maintenance_and_verify(
+def test_tables_of_any_name_are_separate_in_snapshot_merge_maintenance_and_verify(
     mysql_server, mysql_database, victim, tmp_path, lake
 ):
-    """Files that are old enough to be lost ones stay, nothing lies outside the warehouse, and PyIceberg reads each."""
+    """Old files that are in use stay, no file is outside the warehouse, and PyIceberg reads each table."""
     outside = f"../{victim}/t"
     tables = [(mysql_database, name) for name in (*NAMES, outside)] + [(victim, "t")]
     source = Compared(
@@ -81,7 +81,7 @@ def test_tables_of_any_name_are_kept_apart_by_snapshot_merge_maintenance_and_ver
     age(warehouse)
     kept = keep(lake, source.capture.config, source.said)
     assert len(kept) == len(tables)
-    assert [one.in_the_way for one in kept if one.in_the_way] == []
+    assert [result.in_the_way for result in kept if result.in_the_way] == []
     source.execute(f"UPDATE {quoted(victim)}.t SET v = 7")
     source.round()
     report = source.report()
@@ -94,8 +94,8 @@ def test_tables_of_any_name_are_kept_apart_by_snapshot_merge_maintenance_and_ver
     assert {path for path in after - before if not path.name.startswith("catalog.db")} == set()
 
 
-def test_lost_files_in_folders_that_overlap_stay(lake, tmp_path, mysql_server, mysql_database):
-    """Of tables that were made before, or by another tool, where one lies in the other; the table beside them is looked after."""
+def test_orphan_files_in_overlapping_folders_stay(lake, tmp_path, mysql_server, mysql_database):
+    """For older or foreign tables whose folders contain each other; the table next to them is maintained."""
     source = Compared(mysql_server, mysql_database, tmp_path, lake)
     for name in ("a", "b"):
         source.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY)")

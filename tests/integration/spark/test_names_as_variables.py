@@ -1,4 +1,4 @@
-"""What looks like a variable, in a name, a value or a predicate, is a text like any other in every step."""
+"""Names, values and predicates that look like Spark variables are plain text in every step."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.harness.verifying import Compared
 
 LOOKS = ("${HOME}", "${env:HOME}", "${env.HOME}", "${user.name}", "${system:user.name}", "${spark.app.id}", "$HOME")
 FILTERED, *COMPARED = TABLES = ("${env.HOME}", "${env:HOME}", "${HOME}", "${user.name}")
-"""The first has a predicate, so that it is not compared with its source; two are kept in other modes."""
+"""The first has a predicate, so that verify skips it; two have other modes."""
 MODES = {"${env:HOME}": "scd2", "${HOME}": "soft_delete"}
 
 
 @pytest.fixture
 def odd_database(mysql_server, mysql_database):
-    """A database that is named with a variable."""
+    """A database whose name looks like a variable."""
     name = f"{mysql_database}${{env:HOME}}"
     mysql_server.execute(f"CREATE DATABASE {quoted(name)}")
     yield name
@@ -26,7 +26,7 @@ def odd_database(mysql_server, mysql_database):
 
 
 def create(source, database, table):
-    """Make a table whose columns, values and key are such texts as well."""
+    """Make a table whose columns, values and key look like variables too."""
     columns = ", ".join(f"{quoted(name)} VARCHAR(40)" for name in LOOKS)
     source.execute(
         f"CREATE TABLE {quoted(database)}.{quoted(table)} (`${{env:PATH}}` VARCHAR(40) PRIMARY KEY, v VARCHAR(200), {columns})"
@@ -35,16 +35,16 @@ def create(source, database, table):
 
 
 def put(source, database, table, mark):
-    """Write a row whose key and cells are such texts, one as the variable's value, and one as the predicate names it."""
+    """Write rows with such texts as key and cells, with the variable's value, and with the text of the predicate."""
     marks = ", ".join(["%s"] * (len(LOOKS) + 2))
     for key, v in ((f"${{HOME}}{mark}", mark), (f"b{mark}", os.environ["HOME"]), (f"c{mark}", "${env:HOME}")):
         source.execute(f"INSERT INTO {quoted(database)}.{quoted(table)} VALUES ({marks})", (key, v, *LOOKS))
 
 
-def test_variables_in_names_values_and_predicates_mean_nothing(
+def test_variables_in_names_values_and_predicates_are_not_substituted(
     mysql_server, mysql_database, odd_database, tmp_path, lake
 ):
-    """Tables, columns and cells come as they are; the row that the predicate names is left out, its look-alike is not."""
+    """Tables, columns and cells are unchanged; only the row that the predicate names is left out."""
     source = Compared(
         mysql_server, mysql_database, tmp_path, lake,
         tables={"include": [f"{odd_database}.*"]},

@@ -1,4 +1,4 @@
-"""gh-ost and pt-online-schema-change, by the statements that they run: the lake follows as if it were one ALTER."""
+"""The statements of gh-ost and pt-online-schema-change: the lake follows as if they were one ALTER."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lake_tables(source):
 
 
 def test_gh_ost(source):
-    """Its copying goes over several windows, with changes of the table in between; the shadows are never in the lake."""
+    """It copies over several windows, with changes in between; its shadow tables are never in the lake."""
     snapshots = source.capture.pipeline.status().drain.snapshots
     source.run(
         "create /* gh-ost */ table `_t_ghc` (id bigint auto_increment, hint varchar(64), value varchar(4096), primary key (id))",
@@ -58,7 +58,7 @@ def test_gh_ost(source):
 
 
 def test_pt_online_schema_change(source):
-    """With its triggers; once more after it, with another underscore in front."""
+    """With its triggers; also a second time, with another underscore in the name."""
     for front in ("_", "__"):
         new, old = f"{front}t_new", f"{front}t_old"
         source.run(
@@ -81,8 +81,8 @@ def test_pt_online_schema_change(source):
     assert lake_tables(source) == {"t"}
 
 
-def test_without_it_the_shadows_are_tables_like_others(any_server, database, tmp_path, lake):
-    """Where they are wanted, the swap is a RENAME: the table is read again."""
+def test_without_the_setting_shadow_tables_are_ordinary_tables(any_server, database, tmp_path, lake):
+    """If they are captured, the swap is a RENAME: the table gets a new snapshot."""
     tables = {"include": [f"{database}.*"], "online_schema_change": False}
     source = Followed(any_server, database, tmp_path, lake, tables=tables)
     source.run(

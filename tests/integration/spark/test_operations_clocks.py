@@ -1,4 +1,4 @@
-"""*Clocks* of docs/operations.md on servers whose clocks are wrong: what the page says to do is done, and ends with equal tables."""
+"""*Clocks* of docs/operations.md on servers with wrong clocks: the procedures of the page end with equal tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ needs_compiler = pytest.mark.skipif(not can_be_wrong(), reason="there is no C co
 
 @pytest.fixture
 def shop_on(tmp_path, lake, monkeypatch):
-    """Make the shop of a server of its own, merged so far."""
+    """Make a merged shop on a new server."""
     with ExitStack() as stack:
 
         def _shop_on(kind, skew=0):
@@ -44,7 +44,7 @@ def shop_of(server, folder, lake, monkeypatch):
 
 
 def clock_of(shop):
-    """Return the server's time, as people write it for ``--time``."""
+    """Return the server's time, as a user writes it for ``--time``."""
     ((now,),) = shop.execute("SELECT UTC_TIMESTAMP()")
     return now.replace(tzinfo=UTC)
 
@@ -54,12 +54,12 @@ def written(time):
 
 
 def lose_rows(shop, *numbers):
-    """Take out of the lake what some changes brought."""
+    """Delete the rows of some changes from the lake."""
     shop.sql(f"DELETE FROM {{t}} WHERE id IN ({', '.join(map(str, numbers))}) OR id > 100")
 
 
 def do(shop, *commands):
-    """Run commands, each of which is on the page; ends with equal tables."""
+    """Run commands, each of which must be on the page, and compare the tables."""
     for command in commands:
         assert on_the_page(command), f"{command} is not on the page"
         shop.cdc(command)
@@ -71,7 +71,7 @@ def do(shop, *commands):
 
 @contextmanager
 def at_clock(shop, when):
-    """Give changes in a session the times of another clock: what MariaDB writes for when their statements began."""
+    """Give the changes of a session the times of another clock, which MariaDB writes as their start."""
     with shop.server.connect(database=shop.database) as session, session.cursor() as sql:
         sql.execute(f"SET TIMESTAMP = {when.timestamp()}")
         yield sql
@@ -80,10 +80,8 @@ def at_clock(shop, when):
 
 @needs_compiler
 @pytest.mark.parametrize("skew", [-5 * HOURS, 5 * HOURS])
-def test_after_a_failover_without_gtids_nothing_has_to_be_done_whatever_the_new_servers_clock_shows(
-    skew, tmp_path, lake, monkeypatch
-):
-    """Everything that the new server wrote is read; ``cdc cursor show`` names the time, and the server whose clock it is."""
+def test_a_failover_without_gtids_needs_no_action_with_any_clock_of_the_new_server(skew, tmp_path, lake, monkeypatch):
+    """All changes of the new server are read; ``cdc cursor show`` shows the time, and the server of the clock."""
     with replicated("mysql without GTIDs", skews=(0, skew)) as pair:
         pair.primary.execute("CREATE DATABASE seen")
         pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
@@ -107,11 +105,11 @@ def test_after_a_failover_without_gtids_nothing_has_to_be_done_whatever_the_new_
 
 @needs_compiler
 @pytest.mark.parametrize("kind", ["mysql with GTIDs", "mariadb"])
-def test_times_are_named_by_the_clock_of_a_server_whose_clock_is_wrong(kind, shop_on):
-    """``cdc doctor`` warns of it; a time by this machine's clock lies hours before the binlog, and the server's own leads there."""
+def test_times_are_by_the_servers_wrong_clock(kind, shop_on):
+    """``cdc doctor`` warns of it; a time of this machine is hours before the binlog, a time of the server finds the position."""
     shop = shop_on(kind, 5 * HOURS)
     findings = json.loads(shop.cdc("cdc doctor --json"))
-    (clock,) = [one for one in findings if one["what"].startswith("the server's clock")]
+    (clock,) = [finding for finding in findings if finding["what"].startswith("the server's clock")]
     assert clock["level"] == "warning"
     assert 17_990 < int(re.search(r"is (\d+) seconds ahead of", clock["what"])[1]) < 18_010
     assert on_the_page("cdc doctor")
@@ -130,8 +128,8 @@ def test_times_are_named_by_the_clock_of_a_server_whose_clock_is_wrong(kind, sho
 
 @needs_compiler
 @pytest.mark.parametrize("kind", ["mysql with GTIDs", "mariadb"])
-def test_everything_after_a_clock_that_was_visibly_set_back_is_searched(kind, shop_on):
-    """The server starts again with an earlier clock: what it writes then has times before the one that was asked for."""
+def test_the_search_covers_files_after_a_clock_was_set_back(kind, shop_on):
+    """The server restarts with an earlier clock: its new events have times before the requested one."""
     shop = shop_on(kind)
     since = clock_of(shop)
     shop.change(2)
@@ -146,7 +144,7 @@ def test_everything_after_a_clock_that_was_visibly_set_back_is_searched(kind, sh
 
 @pytest.mark.parametrize("way", ["an earlier time", "a position"])
 def test_a_larger_step_within_one_file_needs_an_earlier_time_or_a_position(way, shop_on):
-    """A time during the hours by which the clock was ahead leads past these changes; both ways of the page lead before them."""
+    """A time while the clock was ahead finds a position after these changes; both procedures of the page find one before them."""
     shop = shop_on("mariadb")
     before, (_, began) = clock_of(shop), shop.execute("SHOW BINARY LOGS")[-1][:2]
     file = shop.execute("SHOW BINARY LOGS")[-1][0]
@@ -157,8 +155,8 @@ def test_a_larger_step_within_one_file_needs_an_earlier_time_or_a_position(way, 
     shop.execute("FLUSH BINARY LOGS")
     shop.change(3)
     shop.runs(1)
-    found = json.loads(shop.cdc(f"cdc cursor locate shop --time {written(ahead)} --json"))["checkpoint"]["position"]
-    assert (found["file"], found["offset"]) > (file, began)
+    position = json.loads(shop.cdc(f"cdc cursor locate shop --time {written(ahead)} --json"))["checkpoint"]["position"]
+    assert (position["file"], position["offset"]) > (file, began)
     lose_rows(shop, 2, 3)
     place = f"--time {written(before)}" if way == "an earlier time" else f"--position {file}:{began}"
     do(shop, f"cdc cursor rewind shop {place} --why skew")

@@ -1,4 +1,4 @@
-"""*Binlog retention* of docs/operations.md on real servers: the warning, what is advised then, and files that were purged too early."""
+"""*Binlog retention* of docs/operations.md on real servers: the warning, its advice, and files that were purged too early."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT = "binlog_expire_logs_seconds"
 
 @pytest.fixture
 def shop(any_server, database, tmp_path, lake, monkeypatch):
-    """A shop that was merged, on a server that keeps its files for two hours."""
+    """A merged shop, on a server that keeps its binlog files for two hours."""
     ((before,),) = any_server.execute(f"SELECT @@GLOBAL.{KEPT}")
     monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
     over_the_running_spark(monkeypatch, lake)
@@ -33,7 +33,7 @@ def shop(any_server, database, tmp_path, lake, monkeypatch):
 
 
 def warning_of(shop):
-    """Return what ``cdc status`` warns of; empty for nothing. It prints it below its table, with the same advice."""
+    """Return the warning of ``cdc status``, or an empty text; the text output must have the same advice."""
     (status,) = json.loads(shop.cdc("cdc status shop --json"))
     shown = [line for line in shop.cdc("cdc status shop").splitlines() if line.startswith("shop: ") and "purge" in line]
     warning = status["retention_warning"]
@@ -42,7 +42,7 @@ def warning_of(shop):
 
 
 def run(shop, *commands):
-    """Run commands, each of which is on the page."""
+    """Run commands, each of which must be on the page."""
     for command in commands:
         assert on_the_page(command), f"{command} is not on the page"
         shop.cdc(command)
@@ -56,7 +56,7 @@ def ends_equal(shop):
 
 
 def purged_undrained(shop):
-    """Let the server purge files of which nothing was drained; ``cdc status`` says so, and the next run stops at it."""
+    """Purge files that were not drained; ``cdc status`` reports it, and the next run fails."""
     shop.change(2)
     shop.execute("FLUSH BINARY LOGS")
     purge(shop)
@@ -65,8 +65,8 @@ def purged_undrained(shop):
     assert "no longer has the cursor's binlog file" in " ".join(shop.cdc("cdc run shop", code=1).split())
 
 
-def test_a_warning_ends_with_the_statement_that_it_names_and_draining_goes_on(shop):
-    """What waits is drained, and the server keeps its files for longer."""
+def test_the_statement_in_the_warning_ends_it_and_draining_continues(shop):
+    """The waiting windows are drained, and the server keeps its files longer."""
     shop.change(2)
     warning = warning_of(shop)
     assert "the server may purge" in warning
@@ -74,14 +74,14 @@ def test_a_warning_ends_with_the_statement_that_it_names_and_draining_goes_on(sh
     statement = re.search(rf"SET (PERSIST|GLOBAL) {KEPT} = \d+;", warning)
     assert f"SET {statement[1]}" in PAGE
     run(shop, "cdc run shop")
-    assert "the server may purge" in warning_of(shop)  # drained, and still short
+    assert "the server may purge" in warning_of(shop)  # drained, but the retention is still short
     shop.execute(statement[0])
     assert warning_of(shop) == ""
     ends_equal(shop)
 
 
-def test_after_a_purge_the_rewind_and_new_snapshots_of_all_tables_bring_everything(shop):
-    """*Continue after a gap*, as the error says; the retention is raised after it."""
+def test_after_a_purge_a_rewind_and_new_snapshots_restore_all_tables(shop):
+    """*Continue after a gap*, as the error says; then the retention is raised."""
     purged_undrained(shop)
     oldest = shop.execute("SHOW BINARY LOGS")[0][0]
     run(
@@ -93,8 +93,8 @@ def test_after_a_purge_the_rewind_and_new_snapshots_of_all_tables_bring_everythi
     ends_equal(shop)
 
 
-def test_after_a_purge_the_rewind_alone_leaves_the_purged_changes_out_until_the_rows_are_repaired(shop):
-    """Knowingly: the tables differ by these changes, ``cdc verify`` names them, and its repair makes them equal."""
+def test_after_a_purge_a_rewind_alone_misses_the_purged_changes_until_a_repair(shop):
+    """The tables differ by these changes, ``cdc verify`` reports them, and its repair makes the tables equal."""
     purged_undrained(shop)
     oldest = shop.execute("SHOW BINARY LOGS")[0][0]
     run(shop, f"cdc cursor rewind shop --position {oldest}:4 --why purged", "cdc run shop")
@@ -109,8 +109,8 @@ def test_after_a_purge_the_rewind_alone_leaves_the_purged_changes_out_until_the_
     assert len(shop.rows("orders")) == ROWS
 
 
-def test_what_keeps_room_in_store_and_lake_is_cleaned_up_and_changes_no_row(shop):
-    """The commands of the section, with a consumer that does not continue, and more windows at once for a source that lags."""
+def test_cleaning_up_store_and_lake_changes_no_row(shop):
+    """The commands of the section, with an abandoned consumer, and more windows per run for a source that lags."""
     shop.cdc("cdc tail shop --consumer audit")
     for number in (2, 3, 4):
         shop.change(number)

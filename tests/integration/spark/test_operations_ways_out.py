@@ -1,6 +1,6 @@
-"""What docs/operations.md says to do is done: each scenario is produced on a real server and ends with equal tables.
+"""Runs the procedures of docs/operations.md: each fault is caused on a real server, and the procedure ends with equal tables.
 
-Commands run through the CLI in this process, over the Spark that runs already. Each command of a scenario stands on the page.
+Commands run through the CLI in this process, on the running Spark. Each command must be on the page.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tests.harness.shop import PAGE, Shop, on_the_page, over_the_running_spark, 
 
 @pytest.fixture
 def any_server(request):
-    """Each scenario on one server, by turns."""
+    """Each scenario runs on one server, alternating."""
     flavor = ("mysql", "mariadb")[zlib.crc32(request.node.name.encode()) & 1]
     return request.getfixturevalue(f"{flavor}_server")
 
 
 @pytest.fixture
 def shop(any_server, database, tmp_path, lake, monkeypatch):
-    """A shop that was merged, with one more change in the lake than its snapshot."""
+    """A merged shop, whose lake has one change after its snapshot."""
     monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
     over_the_running_spark(monkeypatch, lake)
     shop = Shop(any_server, database, tmp_path, lake)
@@ -50,14 +50,14 @@ def shop(any_server, database, tmp_path, lake, monkeypatch):
 
 @dataclass(frozen=True)
 class Way:
-    """What goes wrong, how it shows, and what the page says to do.
+    """A fault, its error, and the procedure of the page.
 
     Args:
         section: a heading or a message of the page.
-        happens: brings it about.
-        shows: what the next ``cdc run shop`` says as it fails; empty where it ends well.
-        commands: of the page, in order; ``cdc run shop`` is run until all is merged.
-        by_hand: what else the page says to do, before the commands.
+        happens: causes the fault.
+        shows: error of the next ``cdc run shop``; empty if it succeeds.
+        commands: of the page, in order; ``cdc run shop`` is repeated until all is merged.
+        by_hand: manual steps of the page, before the commands.
     """
 
     section: str
@@ -213,36 +213,36 @@ def merge_planned(shop):
 
 
 def later_changes(shop):
-    """Merge changes from a time on; the clock of MariaDB's binlog counts seconds."""
+    """Merge changes from a time on; MariaDB's binlog has whole seconds."""
     time.sleep(1.1)
     shop.since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     shop.change(2)
     shop.runs(1)
 
 
-def no_text(shop):
-    """Write a byte that is no character of its column's set."""
+def invalid_text(shop):
+    """Write a byte that is not in the column's character set."""
     shop.execute("ALTER TABLE orders ADD c VARCHAR(9) CHARACTER SET cp1250")
     shop.execute("INSERT INTO orders VALUES (300, 'x', 1, _cp1250 X'81')")
     shop.change(2)
 
 
-def mend_text(shop):
+def repair_text(shop):
     shop.execute("UPDATE orders SET c = 'text' WHERE id = 300")
     shop.after = "{}:{}".format(*shop.execute("SHOW BINARY LOGS")[-1][:2])
 
 
-def mend_text_and_quarantine(shop):
-    mend_text(shop)
+def repair_text_and_quarantine(shop):
+    repair_text(shop)
     shop.write(on_error="quarantine")
 
 
-def set_aside(shop):
+def quarantined(shop):
     shop.write(on_error="quarantine")
-    no_text(shop)
+    invalid_text(shop)
     shop.runs(1)
     (status,) = json.loads(shop.cdc("cdc status shop --json"))
-    assert [one["table"] for one in status["lagging"]] == [f"{shop.database}.orders"]
+    assert [table["table"] for table in status["lagging"]] == [f"{shop.database}.orders"]
 
 
 def batches_gone_and_rows_lost(shop):
@@ -270,8 +270,8 @@ def move_store(shop):
     shop.store = LocalStore(new)
 
 
-def source_anew(shop):
-    """Do what the page numbers 1 to 3."""
+def new_source(shop):
+    """Do the steps 1 to 3 of the page."""
     shop.change(2)
     (shop.folder / "shop-cursors.json").write_text(shop.cdc("cdc cursor export shop"))
     (shop.folder / "sources" / "shop.yaml").unlink()
@@ -282,7 +282,7 @@ def source_anew(shop):
 
 
 def table_comes_and_goes(shop):
-    """A table of before is left out, changes meanwhile, and is captured again; another one is new."""
+    """A table is excluded, changes, and is captured again; another table is new."""
     shop.write(tables={"include": [f"{shop.database}.*"], "exclude": [f"{shop.database}.orders"]})
     shop.change(2)
     shop.runs(1)
@@ -294,7 +294,7 @@ def table_comes_and_goes(shop):
 
 
 def lake_of_a_backup(shop):
-    """Take the catalog back to where it was when the cursors were exported."""
+    """Restore the catalog to the state when the cursors were exported."""
     place = "SELECT metadata_location, table_name FROM iceberg_tables WHERE table_namespace = ?"
     with closing(sqlite3.connect(sqlite_file(shop.lake.config.lake.uri))) as catalog:
         before = catalog.execute(place, (shop.database,)).fetchall()
@@ -304,7 +304,7 @@ def lake_of_a_backup(shop):
     shop.drain()
     with closing(sqlite3.connect(sqlite_file(shop.lake.config.lake.uri))) as catalog:
         back = "UPDATE iceberg_tables SET metadata_location = ? WHERE table_name = ? AND table_namespace = ?"
-        catalog.executemany(back, [(*one, shop.database) for one in before])
+        catalog.executemany(back, [(*row, shop.database) for row in before])
         catalog.commit()
     assert len(before) == 2
 
@@ -337,7 +337,7 @@ def lost_in_the_lake(shop):
 
 WAYS = {
     "rows_repaired": Way("Rows that are wrong", lake_rows_wrong, "", ("cdc verify shop shop.orders --repair",)),
-    "table_taken_anew": Way("Take a new snapshot of a table", lake_rows_wrong, "", (SNAPSHOT,)),
+    "table_new_snapshot": Way("Take a new snapshot of a table", lake_rows_wrong, "", (SNAPSHOT,)),
     "part_read_again": Way(
         "Read a part of a table again", lake_rows_wrong, "", ("cdc snapshot shop shop.orders --key-from 0 --key-to 99",)
     ),
@@ -408,18 +408,18 @@ WAYS = {
     "rewound_and_taken_back": Way(
         "Rewind and undo", later_changes, "", ("cdc cursor rewind shop --time {since}", "cdc cursor rewind shop --undo")
     ),
-    "no_text_gone_behind": Way(
-        "Skip an event", no_text, "that are not valid",
-        ("cdc cursor locate shop --position {after}", "cdc cursor rewind shop --position {after}", "cdc snapshot shop '*.*'"), mend_text,
+    "invalid_text_skipped": Way(
+        "Skip an event", invalid_text, "that are not valid",
+        ("cdc cursor locate shop --position {after}", "cdc cursor rewind shop --position {after}", "cdc snapshot shop '*.*'"), repair_text,
     ),
-    "no_text_taken_anew": Way("bytes that are not valid", no_text, "that are not valid", (SNAPSHOT,), mend_text),
-    "set_aside_and_released": Way(
-        "Release a table that is quarantined", set_aside, "",
-        ("cdc quarantine list shop", "cdc quarantine resume shop shop.orders"), mend_text,
+    "invalid_text_snapshot": Way("bytes that are not valid", invalid_text, "that are not valid", (SNAPSHOT,), repair_text),
+    "quarantined_then_resumed": Way(
+        "Release a table that is quarantined", quarantined, "",
+        ("cdc quarantine list shop", "cdc quarantine resume shop shop.orders"), repair_text,
     ),
-    "stopped_then_set_aside_and_released": Way(
-        "It can be switched on when a window has", no_text, "that are not valid",
-        ("cdc run shop", "cdc quarantine resume shop shop.orders"), mend_text_and_quarantine,
+    "stopped_then_quarantined_and_resumed": Way(
+        "It can be switched on when a window has", invalid_text, "that are not valid",
+        ("cdc run shop", "cdc quarantine resume shop shop.orders"), repair_text_and_quarantine,
     ),
     "drained_again_from_the_server": Way(
         "Repair or rebuild from batches", batches_gone_and_rows_lost, "",
@@ -436,7 +436,7 @@ WAYS = {
         ),
     ),
     "store_moved": Way("Move the store", lambda _: None, "", ("cdc doctor", "cdc run shop"), move_store),
-    "source_anew": Way("Start a source again", lambda _: None, "", ("cdc doctor", "cdc run shop2"), source_anew),
+    "new_source": Way("Start a source again", lambda _: None, "", ("cdc doctor", "cdc run shop2"), new_source),
     "table_comes_back": Way("Add or remove a table", table_comes_and_goes, "", (SNAPSHOT,)),
     "lake_of_a_backup": Way(
         "Back up and restore", lake_of_a_backup, "lacks what was merged",
@@ -468,7 +468,7 @@ WAYS = {
 
 @pytest.mark.parametrize("name", WAYS)
 def test_what_the_page_says_to_do_ends_with_equal_tables(shop, name):
-    """The fault shows as the page says, its commands end well, and every row equals the source."""
+    """The fault causes the error on the page, the commands succeed, and every row equals the source."""
     way = WAYS[name]
     assert way.section in PAGE
     way.happens(shop)
@@ -485,8 +485,8 @@ def test_what_the_page_says_to_do_ends_with_equal_tables(shop, name):
     shop.assert_equal()
 
 
-def test_rows_that_are_wrong_are_shown_and_repaired(shop):
-    """The report has both values of a wrong row; the repair, and the state that ``cdc status`` shows, end as the page says."""
+def test_wrong_rows_are_found_and_repaired(shop):
+    """The report has both values of a wrong row; the results of the repair and of ``cdc status`` are as on the page."""
     lake_rows_wrong(shop)
     report = shop.folder / "orders.html"
     for command, code in (
@@ -501,11 +501,11 @@ def test_rows_that_are_wrong_are_shown_and_repaired(shop):
 
 
 @pytest.fixture
-def over(tmp_path, lake, monkeypatch):
-    """Make the shop of a primary with its standby under ``standbys:``, merged so far."""
+def with_standby(tmp_path, lake, monkeypatch):
+    """Make a merged shop on a primary, with its standby under ``standbys:``."""
     with ExitStack() as stack:
 
-        def _over(kind):
+        def _with_standby(kind):
             pair = stack.enter_context(replicated(kind))
             pair.primary.execute("CREATE DATABASE seen")
             pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
@@ -519,11 +519,11 @@ def over(tmp_path, lake, monkeypatch):
             pair.wait("seen.t")
             return shop, pair
 
-        yield _over
+        yield _with_standby
 
 
-def _goes_on(shop, pair):
-    """The new server alone is written to, and the lake equals it."""
+def _continues(shop, pair):
+    """Write to the new server, and compare the lake with it."""
     shop.server = pair.standby
     for number in (3, 4):
         shop.change(number)
@@ -532,33 +532,33 @@ def _goes_on(shop, pair):
     assert shop.cursor("drain")["epoch"] == 2
 
 
-def test_a_planned_failover_goes_as_the_page_says(over):
-    """Commands of *Failover* (a heading of the page): the old server to its end, then the new one at the same place."""
-    shop, pair = over("mysql with GTIDs")
+def test_a_planned_failover_goes_as_the_page_says(with_standby):
+    """Commands of *Failover* on the page: the old server to its end, then the new one from the same position."""
+    shop, pair = with_standby("mysql with GTIDs")
     shop.change(2)
     pair.wait("seen.t")
     to = f"{pair.standby.host}:{pair.standby.port}"
     for command in ("cdc run shop", f"cdc cursor failover shop --to {to}", "cdc status shop"):
         assert on_the_page(command)
-        said = shop.cdc(command)
-    assert "by GTIDs" in " ".join(said.split())
+        output = shop.cdc(command)
+    assert "by GTIDs" in " ".join(output.split())
     pair.release()
-    _goes_on(shop, pair)
+    _continues(shop, pair)
 
 
-def test_nothing_has_to_be_done_when_the_primary_is_gone(over):
-    """The next plan goes over to the standby."""
-    shop, pair = over("mariadb")
+def test_a_lost_primary_needs_no_action(with_standby):
+    """The next plan fails over to the standby."""
+    shop, pair = with_standby("mariadb")
     shop.change(2)
     shop.drain()
     pair.wait("seen.t")
     pair.promote()
-    _goes_on(shop, pair)
+    _continues(shop, pair)
 
 
-def test_transactions_that_only_the_lake_has_are_gone_after_what_the_page_says(over):
+def test_the_procedure_removes_transactions_that_only_the_lake_has(with_standby):
     """`failover.on_missing_transactions: ignore`, and the tables snapshotted again."""
-    shop, pair = over("mysql with GTIDs")
+    shop, pair = with_standby("mysql with GTIDs")
     pair.cut_off()
     shop.change(2)
     shop.runs(1)
@@ -569,11 +569,11 @@ def test_transactions_that_only_the_lake_has_are_gone_after_what_the_page_says(o
         assert on_the_page(command)
         shop.cdc(command)
     shop.runs(2)
-    _goes_on(shop, pair)
+    _continues(shop, pair)
 
 
-def test_a_consumer_whose_batch_is_gone_begins_again(shop):
-    """It is told, dropped and subscribed again as *Consumers* says; the lake continues all the while."""
+def test_a_consumer_whose_batch_is_missing_starts_again(shop):
+    """It gets an error, is dropped and subscribed again as *Consumers* says; the lake continues."""
     shop.change(9)
     shop.runs(1)
     shop.cdc("cdc tail shop --consumer audit")
@@ -581,16 +581,16 @@ def test_a_consumer_whose_batch_is_gone_begins_again(shop):
     shop.runs(1)
     shop.change(3)
     shop.runs(1)
-    gone = stored_windows(shop.store, "shop")[-2]
-    shop.lose(*[info.key for info in shop.store.list(gone.key.removesuffix(layout.MANIFEST))])
+    lost = stored_windows(shop.store, "shop")[-2]
+    shop.lose(*[info.key for info in shop.store.list(lost.key.removesuffix(layout.MANIFEST))])
     assert "the batch that comes next is no longer stored" in shop.cdc("cdc tail shop --consumer audit", code=1)
     for command in ("cdc consumers list shop", "cdc consumers drop shop audit"):
         assert on_the_page(command)
         shop.cdc(command)
     assert on_the_page("cdc tail shop --consumer audit --start earliest")
-    found = shop.cdc("cdc tail shop --consumer audit --start earliest")
-    assert "new3" in found
-    assert "new2" not in found
+    output = shop.cdc("cdc tail shop --consumer audit --start earliest")
+    assert "new3" in output
+    assert "new2" not in output
     shop.change(4)
     shop.runs(1)
     assert "new4" in shop.cdc("cdc tail shop --consumer audit")

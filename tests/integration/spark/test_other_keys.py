@@ -6,7 +6,7 @@ from spark_jobs.iceberg.loading import identity_of
 from tests.harness.ddl_source import Followed
 
 
-def test_a_table_goes_on_by_its_new_primary_key(any_server, database, tmp_path, lake):
+def test_a_table_continues_with_its_new_primary_key(any_server, database, tmp_path, lake):
     """After a new snapshot, automatically: rows that the old key would have taken for one are not, and none is there twice."""
     source = Followed(any_server, database, tmp_path, lake)
     source.run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20) NOT NULL, n INT)")

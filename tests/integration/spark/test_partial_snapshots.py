@@ -1,4 +1,4 @@
-"""Parts of tables that are read again: the lake equals the source there, whatever stood in it, and continues meanwhile."""
+"""Partial snapshots: the lake then equals the source in that part, while windows are merged as usual."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLES = {
 
 
 class Parts(Followed):
-    """Merges with a way to the source."""
+    """A followed source whose merges can re-select rows."""
 
     def merge(self, *, twice: bool = False) -> bool:
         pipeline, config, store = self.capture.pipeline, self.capture.config, self.capture.store
@@ -41,14 +41,14 @@ class Parts(Followed):
         pipeline.ack_lake(by="test")
         return True
 
-    def ask(self, table, **wanted):
-        return self.capture.pipeline.snapshot_rows(PartialRequest(self.name(table), **wanted), by="test")
+    def ask(self, table, **selection):
+        return self.capture.pipeline.snapshot_rows(PartialRequest(self.name(table), **selection), by="test")
 
     def name(self, table):
         return f"{self.capture.database}.{table}"
 
     def spoil(self, table, statement):
-        """Change rows of the lake after everybody's back."""
+        """Change rows of the lake directly."""
         self.lake.spark.sql(statement.format(self.lake.name(self.name(table))))
 
 
@@ -66,9 +66,9 @@ def source(any_server, database, tmp_path, lake):
 
 
 def test_a_range_of_keys_equals_the_source_afterwards(source):
-    """Wrong rows, lost ones, and rows that nobody has; of numbers, texts by their collation, and keys of two columns.
+    """Wrong, missing and extra rows; keys that are numbers, texts by their collation, or two columns.
 
-    Behind it the binlog is followed as ever, with changes that came while it was read, and what lies outside stays.
+    Changes during and after the read are merged, and rows outside the range do not change.
     """
     source.spoil("ints", "UPDATE {} SET v = 'wrong' WHERE id IN (3, 11)")
     source.spoil("ints", "UPDATE {} SET id = id + 0.0 + 90 WHERE id = 11")
@@ -90,15 +90,15 @@ def test_a_range_of_keys_equals_the_source_afterwards(source):
     source.round(twice=True)
     source.round()
     source.assert_equal("ints", "pairs")
-    # What lies outside stays as wrong as it was.
+    # Wrong rows outside the range stay wrong.
     assert [k for k, _ in source.lake_rows("texts")] == sorted(["B", "c", "D", "e", "dd", "z", "Ärger"])
     source.run("UPDATE ints SET v = 'last'", "DELETE FROM pairs WHERE a = 2", "UPDATE texts SET v = 'last'")
     source.round()
     source.assert_equal("ints", "pairs")
 
 
-def test_the_rows_of_a_condition_are_read_again(source):
-    """They go over what the lake has; rows that the source no longer has stay, as it is said when one asks."""
+def test_the_rows_of_a_condition_are_snapshotted_again(source):
+    """They replace the lake's rows; rows that the source no longer has stay, as the command says."""
     source.spoil("ints", "UPDATE {} SET v = 'wrong' WHERE id IN (3, 4)")
     source.spoil("ints", "UPDATE {} SET id = id + 0.0 + 90 WHERE id = 11")
     task = source.ask("ints", where="v IN ('v3', 'V11') AND NOT id <= 2")
@@ -111,8 +111,8 @@ def test_the_rows_of_a_condition_are_read_again(source):
         source.capture.pipeline.cancel_snapshot(source.name("ints"))
 
 
-def test_a_part_that_is_given_up_changes_nothing(source):
-    """Also when its chunks are there, or planned to be merged; it can be asked for again."""
+def test_an_abandoned_partial_snapshot_changes_nothing(source):
+    """Also if its chunks are read, or planned to be merged; it can be requested again."""
     source.spoil("ints", "UPDATE {} SET v = 'wrong' WHERE id = 3")
     pipeline, name = source.capture.pipeline, source.name("ints")
     source.ask("ints", lower="1", upper="5")

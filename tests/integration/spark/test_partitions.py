@@ -59,7 +59,7 @@ def test_rows_that_are_moved_between_partitions_stay_as_they_are(source):
     assert source.capture.pipeline.status().drain.snapshots == before
 
 
-def test_rows_that_go_or_come_with_a_partition_are_read_anew(source):
+def test_a_table_is_resnapshotted_after_a_change_of_partitions(source):
     """By itself, of both tables of an exchange; the list of a table without a key continues with them, and nothing stops."""
     source.run("ALTER TABLE list TRUNCATE PARTITION p0")
     for statement in LOSSY:

@@ -1,4 +1,4 @@
-"""A table that is quarantined is at its last good state in the lake, and equals the source again once it is released."""
+"""A quarantined table keeps its last good state in the lake, and equals the source again after it is resumed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Source:
             self.execute(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b'), (3, 'c')")
 
     def round(self):
-        """Plan, drain, ack, merge, ack; returns the cut, or None when there was nothing to merge."""
+        """Plan, drain, ack, merge, ack; returns the cut, or None if there was nothing to merge."""
         pipeline = self.capture.pipeline
         for unit in pipeline.plan(by="test"):
             pipeline.drain(unit)
@@ -47,7 +47,7 @@ class Source:
         return cut
 
     def lake_rows(self, table):
-        """Return the rows of a lake table; of the list of changes, the rows that it adds up to."""
+        """Return the rows of a lake table; those of an append table are folded."""
         name = f"{self.capture.database}.{table}"
         if table != "list":
             return self.lake.rows(name, "id", "v")
@@ -64,7 +64,7 @@ class Source:
     def source_rows(self, table):
         return sorted(tuple(row) for row in self.execute(f"SELECT id, v FROM {table}"))
 
-    def asides(self, cut):
+    def lagging(self, cut):
         return {one.table.partition(".")[2]: one.as_of for one in cut.tables if one.as_of is not None}
 
 
@@ -73,8 +73,8 @@ def source(any_server, database, tmp_path, lake):
     return Source(any_server, database, tmp_path, lake)
 
 
-def test_a_released_table_equals_its_source_again(source):
-    """After changes without row events, a text that is not one, and changes in between, deletes among them."""
+def test_a_resumed_table_equals_its_source_again(source):
+    """After changes without row events, invalid text, and changes in between, also deletes."""
     source.round()
     before = {table: source.lake_rows(table) for table in TABLES}
     assert before == {table: source.source_rows(table) for table in TABLES}
@@ -83,12 +83,12 @@ def test_a_released_table_equals_its_source_again(source):
     as_statement(source.capture, "DELETE FROM list")
     source.execute("UPDATE good SET v = 'x' WHERE id = 1")
     cut = source.round()
-    assert set(source.asides(cut)) == {"bad", "list"}
+    assert set(source.lagging(cut)) == {"bad", "list"}
     source.execute("DELETE FROM bad WHERE id IN (2, 9)")
     source.execute("INSERT INTO list VALUES (7, 'new')")
     source.execute("DELETE FROM good WHERE id = 3")
     cut = source.round()
-    assert set(source.asides(cut)) == {"bad", "list"}
+    assert set(source.lagging(cut)) == {"bad", "list"}
     assert {table: source.lake_rows(table) for table in ("bad", "list")} == {t: before[t] for t in ("bad", "list")}
     assert source.lake_rows("good") == source.source_rows("good") == [(1, "x"), (2, "b")]
     for table in ("bad", "list"):
@@ -100,9 +100,9 @@ def test_a_released_table_equals_its_source_again(source):
     source.execute("UPDATE bad SET v = 'f' WHERE id = 5")
     source.execute("DELETE FROM list WHERE id = 7")
     cut = source.round()
-    if cut is None or source.asides(cut):
+    if cut is None or source.lagging(cut):
         cut = source.round()
-    assert source.asides(cut) == {}
+    assert source.lagging(cut) == {}
     assert {table: source.lake_rows(table) for table in TABLES} == {t: source.source_rows(t) for t in TABLES}
     source.execute("INSERT INTO bad VALUES (6, 'g')")
     source.execute("INSERT INTO list VALUES (6, 'g')")
@@ -110,12 +110,12 @@ def test_a_released_table_equals_its_source_again(source):
     assert {table: source.lake_rows(table) for table in TABLES} == {t: source.source_rows(t) for t in TABLES}
 
 
-def test_an_emptied_table_is_empty_when_it_is_released(source):
-    """Its snapshot brings no row, and takes out those that the lake has."""
+def test_a_truncated_table_is_empty_when_it_is_resumed(source):
+    """Its snapshot has no rows, and removes the rows of the lake."""
     source.round()
     as_statement(source.capture, "DELETE FROM bad")
     cut = source.round()
-    assert set(source.asides(cut)) == {"bad"}
+    assert set(source.lagging(cut)) == {"bad"}
     assert len(source.lake_rows("bad")) == 3
     source.capture.pipeline.resume_table(f"{source.capture.database}.bad", by="test")
     for _ in range(2):

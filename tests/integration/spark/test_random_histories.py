@@ -42,15 +42,15 @@ def run(lake, history, values=lambda value: {"v": value}):
 LOOK = settings(
     max_examples=8,
     deadline=None,
-    phases=[Phase.generate],  # to shrink on Spark would take longer than to look
+    phases=[Phase.generate],  # shrinking on Spark takes too long
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
 @LOOK
 @given(histories(most_events=15))
-def test_any_split_of_any_history_ends_in_the_lake_as_in_the_source(spark_lake, tmp_path_factory, history):
-    """The same law that holds for the decisions alone, with Spark and Iceberg below them."""
+def test_any_split_of_any_history_gives_the_rows_of_the_source(spark_lake, tmp_path_factory, history):
+    """The law of the property tests, with Spark and Iceberg."""
     spark, config = spark_lake
     lake = Lake(spark, config, LocalStore(tmp_path_factory.mktemp("store")))
     schema = run(lake, history)
@@ -62,8 +62,8 @@ def test_any_split_of_any_history_ends_in_the_lake_as_in_the_source(spark_lake, 
 
 @LOOK
 @given(histories(most_events=15, partial=True))
-def test_changes_that_lack_cells_end_in_the_lake_as_in_the_source(spark_lake, tmp_path_factory, history):
-    """Or the merge stops, and only where a row got its key while the snapshot was read."""
+def test_partial_images_give_the_rows_of_the_source(spark_lake, tmp_path_factory, history):
+    """Or the merge fails, and only if a row got its key while the snapshot was read."""
     spark, config = spark_lake
     lake = Lake(spark, config, LocalStore(tmp_path_factory.mktemp("store")))
     try:

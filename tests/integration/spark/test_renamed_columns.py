@@ -1,4 +1,4 @@
-"""Columns that get other names at the source: the lake's columns follow, whichever side of the statement rows are of."""
+"""Renamed columns: the lake's columns follow, for rows from before and after the statement."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def source(metadata, any_server, database, tmp_path, lake):
 
 
 def test_the_lakes_columns_follow_in_every_mode(source):
-    """Changes of both sides of a statement, names that are exchanged, one that is snapshotted again, a key's, and merged twice."""
+    """Changes before and after a rename, exchanged names, a new snapshot, a renamed key column, and repeated merges."""
     before = source.snapshots()
     for name in ("t", "soft_delete", "append", "scd2"):
         source.run(
             f"UPDATE {name} SET a = 'before' WHERE id = 1",
-            # A list of changes takes none that lacks cells.
+            # An append table takes no partial images.
             f"SET SESSION binlog_row_image = '{'FULL' if name == 'append' else 'MINIMAL'}'",
             f"UPDATE {name} SET b = 'partly' WHERE id = 2",
             "SET SESSION binlog_row_image = 'FULL'",
@@ -69,9 +69,9 @@ def test_the_lakes_columns_follow_in_every_mode(source):
     assert source.snapshots() == before
 
 
-@pytest.mark.parametrize("metadata", ["FULL"])  # without it the schema history does not go back over statements
-def test_renames_that_come_again_are_done_once(source):
-    """Windows of before them, read again in a new epoch, go into the renamed columns, and these stay as they are."""
+@pytest.mark.parametrize("metadata", ["FULL"])  # with MINIMAL the schema history does not go back over statements
+def test_repeated_renames_are_applied_once(source):
+    """Earlier windows, read again in a new epoch, are merged into the renamed columns."""
     begin = source.capture.head()
     source.run(
         "UPDATE t SET a = 'before' WHERE id = 1",
@@ -79,7 +79,7 @@ def test_renames_that_come_again_are_done_once(source):
         "UPDATE t SET a = 'was b' WHERE id = 2",
     )
     source.round()
-    # As a column gets another type without a lock: the lake keeps the dropped one under another name.
+    # As a tool changes a type without a lock: the lake keeps the dropped column under another name.
     source.run(
         "ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 1",
         "UPDATE t SET n = id * 10",
@@ -98,8 +98,8 @@ def test_renames_that_come_again_are_done_once(source):
     assert [column.name for column in source.lake.state(f"{source.capture.database}.t").columns[:4]] == names
 
 
-def test_rows_that_were_put_together_before_columns_exchanged_their_names_are_not_published(lake):
-    """By a merge that was given up and still runs: another one has renamed the columns meanwhile."""
+def test_rows_computed_before_columns_exchanged_their_names_are_not_published(lake):
+    """By a merge that was given up but still runs: another merge has renamed the columns."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "a": INT, "b": INT})
     lake.merge(lake.batches.plan(104, lake.batches.window(4, 104, {schema: [Row("c", 5, {"id": 1, "a": 1, "b": 2})]})))
     late = lake.target(schema.name)

@@ -271,7 +271,7 @@ def test_more_keys_than_allowed_are_not_looked_up(capture, lake):
 
 @pytest.mark.parametrize("mode", ["auto", "always"])
 @pytest.mark.parametrize("kind", KEYS)
-def test_random_changes_that_go_on_while_rows_are_read_back_end_as_in_the_source(capture, lake, kind, mode):
+def test_random_changes_during_a_reselection_end_as_in_the_source(capture, lake, kind, mode):
     """Images of any kind, keys that move, and windows that lie after what was read: once all are merged, all is right."""
     reselecting(lake, mode=mode, when_lag_exceeds=None)
     capture.execute(f"CREATE TABLE r ({KEYS[kind]}, {COLUMNS.replace('a INT', 'a INT DEFAULT 7')})")
@@ -293,7 +293,7 @@ def test_random_changes_that_go_on_while_rows_are_read_back_end_as_in_the_source
     assert lake.state(table_of(capture)).marker.reselected is None
 
 
-def test_tables_that_share_a_lake_table_are_read_back_each_on_its_own(any_server, database, tmp_path, spark_lake):
+def test_tables_that_share_a_lake_table_are_reselected_separately(any_server, database, tmp_path, spark_lake):
     """The columns that tell them apart say which table to ask; a predicate holds for rows that are read back, too."""
     route = {"tables": f"{database}.r*", "into": f"{database}.all_of_them", "keys": ["table"], "where": "v < 100"}
     capture = Capture(any_server, database, tmp_path, start="latest", routes=[route])
@@ -316,7 +316,7 @@ def test_tables_that_share_a_lake_table_are_read_back_each_on_its_own(any_server
     assert {tuple(row) for row in spark.sql(f"SELECT _source_table, id, v FROM {name}").collect()} == rows
 
 
-def test_the_merge_job_reads_rows_back_with_the_log_in_that_is_handed_to_it(capture, tmp_path):
+def test_the_merge_job_reselects_with_the_log_in_that_it_gets(capture, tmp_path):
     """In a process of its own, of a source whose log-in only Airflow knows; the password is in none of its output."""
     capture.pipeline.plan(by="test")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, g INT, a INT DEFAULT 7)")

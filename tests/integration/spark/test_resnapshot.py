@@ -110,7 +110,7 @@ def shop(any_server, database, tmp_path, lake):
     return Shop(any_server, database, tmp_path, lake)
 
 
-def test_a_table_that_is_read_anew_equals_its_source(shop):
+def test_a_resnapshotted_table_equals_its_source(shop):
     """Rows that the source does not have are gone, those that were lost are back, and changes meanwhile count."""
     shop.round()
     shop.assert_equal()
@@ -132,7 +132,7 @@ def test_a_table_that_is_read_anew_equals_its_source(shop):
     shop.assert_equal()
 
 
-def test_a_table_whose_source_did_not_change_is_read_anew_all_the_same(shop):
+def test_an_unchanged_table_is_resnapshotted_too(shop):
     """Both snapshots are read at one place in the binlog; what the first one brought gives way."""
     shop.round()
     for table in ("one", "list"):
@@ -168,7 +168,7 @@ def test_a_snapshot_that_is_asked_for_twice_is_merged_once_and_right(shop):
     shop.assert_equal()
 
 
-def test_a_first_snapshot_of_which_parts_are_merged_is_taken_anew(shop):
+def test_a_first_snapshot_with_merged_chunks_is_taken_again(shop):
     """Chunks of it that are in the lake give way."""
     reader, identity = shop.capture.reader, shop.capture.facts().identity
     (task,) = [unit for unit in shop.pipeline.plan(by="test") if unit.table == "one"]
@@ -185,7 +185,7 @@ def test_a_first_snapshot_of_which_parts_are_merged_is_taken_anew(shop):
     shop.assert_equal()
 
 
-def test_a_shard_that_is_read_anew_takes_out_its_own_rows_alone(any_server, database, tmp_path, lake):
+def test_a_resnapshotted_shard_replaces_only_its_own_rows(any_server, database, tmp_path, lake):
     """Those of the others in the table that they share stay as they are."""
     route = {"tables": f"{database}.*", "into": f"{database}.all", "keys": ["table"]}
     only = {"include": [f"{database}.one", f"{database}.two"]}
@@ -275,7 +275,7 @@ def test_a_merge_that_was_withdrawn_and_still_runs_does_no_harm(from_now_on, mon
     shop.assert_equal("one", "two")
 
 
-def test_a_merge_that_was_rolled_back_and_still_runs_does_no_harm(from_now_on):
+def test_a_rolled_back_merge_that_still_runs_is_harmless(from_now_on):
     """Its batches come again with the next plan, and the markers tell that the tables have them."""
     shop = from_now_on
     shop.execute("INSERT INTO one VALUES (5, 'e', 5)")

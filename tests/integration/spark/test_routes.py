@@ -263,7 +263,7 @@ def test_keyless_shards_need_columns_that_tell_them_apart_when_a_snapshot_comes_
         assert lake.rows(one.name, "_op", "id") == [("c", 2), ("r", 1)]
 
 
-def test_a_shard_that_is_merged_already_keeps_its_marker_when_another_one_is_behind(routed):
+def test_a_merged_shard_keeps_its_marker_while_another_one_lags(routed):
     """As after a route was widened: the batch is in the table for one of them alone."""
     lake = routed([{**BY_SCHEMA, "tables": "{db}_1.orders"}])
     one, two = shard(lake, 1), shard(lake, 2)

@@ -126,7 +126,7 @@ def test_an_insert_that_lacks_a_default_while_a_snapshot_is_read_is_not_taken_fo
     ]  # fmt: skip
 
 
-def test_a_table_without_a_key_takes_no_rows_that_lack_cells(capture, lake):
+def test_a_table_without_a_key_refuses_incomplete_rows(capture, lake):
     """Updates and deletes are whole there; an insert that lacks a default stops the table."""
     capture.execute("CREATE TABLE r (n INT, v INT DEFAULT 3, t TEXT)")
     in_session(

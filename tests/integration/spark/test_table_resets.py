@@ -130,7 +130,7 @@ def filled_at(lake, key, table_name, offset, column, value):
     return key
 
 
-def test_values_reach_standing_rows_when_their_column_does(lake, orders):
+def test_defaults_reach_existing_rows_with_their_column(lake, orders):
     """Some windows after the statement; a merge that is done again changes nothing of what came since."""
     first(lake, orders, 1, 2)
     wide = table(orders.name, {"id": BIGINT, "state": TEXT, "n": INT})

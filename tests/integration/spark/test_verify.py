@@ -1,4 +1,4 @@
-"""Source and lake are compared row by row without reading them whole, and what differs is named."""
+"""``cdc verify`` compares source and lake by checksums of key ranges, and reports the rows that differ."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ def source(any_server, database, tmp_path, lake):
     return Compared(any_server, database, tmp_path, lake)
 
 
-def test_a_table_with_every_type_is_the_same_and_one_changed_cell_of_each_is_found(source):
-    """By the cell's column and key, and nothing else is found."""
+def test_a_table_with_every_type_is_equal_and_one_changed_cell_of_each_type_is_found(source):
+    """Each is reported with column and key, and nothing else is reported."""
     declared = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
     source.execute(f"CREATE TABLE a (id INT PRIMARY KEY, {declared})")
     rows = len(COLUMNS)
-    values = [", ".join(found[i] for _, found in COLUMNS.values()) for i in (0, 1)]
+    values = [", ".join(cells[i] for _, cells in COLUMNS.values()) for i in (0, 1)]
     for number in range(1, 2 * rows + 1):
         source.execute(f"INSERT INTO a VALUES ({number}, {values[number > rows]})")
     source.execute(f"INSERT INTO a (id) VALUES ({2 * rows + 1})")
     source.round()
-    found = source.table("a", chunk_rows=20)
-    assert (found.skipped, found.rows, found.unequal_ranges, found.uncompared) == ("", (), 0, ())
-    assert (found.source_rows, found.lake_rows) == (2 * rows + 1, 2 * rows + 1)
-    assert found.ranges == (2 * rows + 1) // 20 + 1
+    report = source.table("a", chunk_rows=20)
+    assert (report.skipped, report.rows, report.unequal_ranges, report.uncompared) == ("", (), 0, ())
+    assert (report.source_rows, report.lake_rows) == (2 * rows + 1, 2 * rows + 1)
+    assert report.ranges == (2 * rows + 1) // 20 + 1
 
     source.unlogged(
         *(f"UPDATE a SET {name} = {two} WHERE id = {i}" for i, (name, (_, (_, two))) in enumerate(COLUMNS.items(), 1))
     )
-    found = source.table("a", chunk_rows=20)
-    assert {(row.key["id"], *(cell.column for cell in row.cells)) for row in found.rows} == {
+    report = source.table("a", chunk_rows=20)
+    assert {(row.key["id"], *(cell.column for cell in row.cells)) for row in report.rows} == {
         (str(i), name) for i, name in enumerate(COLUMNS, 1)
     }
-    assert (found.different, found.missing, found.extra, found.in_flight, found.unexamined) == (rows, 0, 0, 0, 0)
+    assert (report.different, report.missing, report.extra, report.in_flight, report.unexamined) == (rows, 0, 0, 0, 0)
 
 
-def test_the_shop_is_the_same(source):
-    """All of its tables, one of them without a key, and keys of several columns."""
+def test_the_shop_is_equal(source):
+    """All of its tables, one without a key, some with composite keys."""
     with source.server.connect() as connection:
         connection.cursor().execute(f"USE {source.database}")
         for statement in seed.TABLES.values():
@@ -71,7 +71,7 @@ def test_the_shop_is_the_same(source):
 @pytest.mark.parametrize("unsigned", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 100])
 def test_the_range_of_a_row_is_how_many_cuts_are_less_than_its_key(spark_lake, count, unsigned):
-    """At the cuts, beside them, and at the ends of what the type holds."""
+    """At the cuts, next to them, and at the ends of the type's range."""
     spark, _ = spark_lake
     least, most = (0, 2**64 - 1) if unsigned else (-(2**63), 2**63 - 1)
     random = Random(count)
@@ -82,8 +82,8 @@ def test_the_range_of_a_row_is_how_many_cuts_are_less_than_its_key(spark_lake, c
     lake, target = LakeName("lake", ("shop",), "orders"), Target("shop", "orders")
     subject = subject_of(schema, whole(schema), target, lake, None, {}, ValuePolicy())
     rows = spark.createDataFrame([(str(key),) for key in keys], "key string")
-    found = ranged(rows.selectExpr(f"CAST(key AS {kind.lake_type}) AS id"), subject, cuts)
-    assert [(int(row["id"]), row["__range"]) for row in found.sort("id").collect()] == [
+    rows_with_range = ranged(rows.selectExpr(f"CAST(key AS {kind.lake_type}) AS id"), subject, cuts)
+    assert [(int(row["id"]), row["__range"]) for row in rows_with_range.sort("id").collect()] == [
         (key, bisect_left(cuts, key)) for key in keys
     ]
 
@@ -98,7 +98,7 @@ TABLES = {
 
 
 def filled(source, *names):
-    """One table for each kind of key, and one without; and one that is empty."""
+    """One table for each kind of key, one without a key, and an empty one."""
     for name, (declared, values) in TABLES.items():
         if names and name not in names:
             continue
@@ -119,8 +119,8 @@ def differences(report):
     }
 
 
-def test_what_is_missing_extra_and_different_is_found_by_every_kind_of_key(source):
-    """Rows of the source that no binlog told of; with ranges so small that there are many."""
+def test_missing_extra_and_different_rows_are_found_with_every_kind_of_key(source):
+    """Changes of the source that are not in the binlog; with many small ranges."""
     filled(source)
     assert source.report(chunk_rows=7).clean
     source.unlogged(
@@ -154,8 +154,8 @@ def test_what_is_missing_extra_and_different_is_found_by_every_kind_of_key(sourc
     assert one.clean_at < one.at
 
 
-def test_what_the_lake_has_not_merged_is_in_flight_and_no_drift(source):
-    """Until the lake has come so far; a row that is wrong is told from it all the same once it has."""
+def test_rows_that_the_lake_has_not_merged_are_in_flight_and_no_drift(source):
+    """Until the lake has merged them; then a wrong row is reported."""
     filled(source, "tenants", "texts", "list")
     source.execute("UPDATE tenants SET v = 'later' WHERE id = 3")
     source.execute("DELETE FROM texts WHERE v = 3")
@@ -167,16 +167,16 @@ def test_what_the_lake_has_not_merged_is_in_flight_and_no_drift(source):
         "tenants": 2, "texts": 1, "list": 1,
     }  # fmt: skip
     source.unlogged("UPDATE tenants SET v = 'wrong' WHERE id = 4")
-    found = source.table("tenants")
-    assert (found.drift, found.in_flight) == (0, 3)
+    report = source.table("tenants")
+    assert (report.drift, report.in_flight) == (0, 3)
     source.round()
     report = source.report(chunk_rows=30)
     assert differences(report) == {"tenants": [("different", "0", "4", "v")]}
     assert not any(one.in_flight for one in report.tables)
 
 
-def test_rows_are_waited_for_until_the_lake_has_them(source):
-    """A merge that comes while the comparison waits settles what was in flight, and shows what is wrong."""
+def test_verify_waits_for_rows_until_the_lake_has_them(source):
+    """A merge during the wait resolves the rows in flight, and shows the wrong rows."""
     filled(source, "tenants")
     source.execute("UPDATE tenants SET v = 'later' WHERE id = 3")
     source.unlogged("DELETE FROM tenants WHERE id = 5")
@@ -186,13 +186,13 @@ def test_rows_are_waited_for_until_the_lake_has_them(source):
         if not rounds:
             rounds.append(source.round())
 
-    found = source.table("tenants", sleep=merge_meanwhile, wait=timedelta(minutes=5))
+    report = source.table("tenants", sleep=merge_meanwhile, wait=timedelta(minutes=5))
     assert rounds == [None]
-    assert (found.different, found.extra, found.in_flight) == (0, 1, 0)
+    assert (report.different, report.extra, report.in_flight) == (0, 1, 0)
 
 
-def test_what_cannot_be_compared_is_named_with_its_reason(any_server, database, tmp_path, lake):
-    """Columns that are left out or masked, tables with a filter, tables that share a lake table."""
+def test_tables_and_columns_that_are_not_compared_are_reported_with_the_reason(any_server, database, tmp_path, lake):
+    """Excluded or masked columns, tables with a filter, tables that share a lake table."""
     source = Compared(
         any_server, database, tmp_path, lake, mask_key_env="UNUSED",
         columns=[{"tables": "*.shaped", "exclude": ["secret"]}],
@@ -218,8 +218,8 @@ def test_what_cannot_be_compared_is_named_with_its_reason(any_server, database, 
     assert found["part_1"].clean
 
 
-def test_a_repair_makes_the_lake_equal_its_source_again(source):
-    """Missing, extra and different rows; what comes later is merged over them as ever."""
+def test_a_repair_makes_the_lake_equal_to_its_source(source):
+    """Missing, extra and different rows; later changes are merged as usual."""
     filled(source, "tenants", "texts", "list")
     source.unlogged(
         "DELETE FROM tenants WHERE id = 25", "UPDATE tenants SET v = 'x' WHERE id IN (30, 31)",
@@ -228,15 +228,13 @@ def test_a_repair_makes_the_lake_equal_its_source_again(source):
         "INSERT INTO list VALUES (99, 0.5, '')",
     )  # fmt: skip
     source.execute("UPDATE tenants SET v = 'later' WHERE id = 40")
-    source.execute(
-        "ALTER TABLE tenants ADD COLUMN added INT DEFAULT 7"
-    )  # the lake gets it with the first row that has it
+    source.execute("ALTER TABLE tenants ADD COLUMN added INT DEFAULT 7")  # the lake gets the column with its first row
     source.round()
     report = source.report(chunk_rows=7, repair=True)
     found = {one.table.partition(".")[2]: one for one in report.tables}
     assert {name: one.repaired for name, one in found.items() if one.repaired} == {"tenants": 4, "texts": 3}
     assert [(name, one.drift, one.refused) for name, one in found.items() if one.drift] == [
-        ("list", 1, f"the table has no key: cdc snapshot shop {source.database}.list takes it again")
+        ("list", 1, f"the table has no key: cdc snapshot shop {source.database}.list reads it again")
     ]
     assert source.table("tenants").clean
     source.execute("UPDATE tenants SET v = 'last' WHERE id = 30")

@@ -1,4 +1,4 @@
-"""Temporary views of tables that are merged side by side."""
+"""Temporary views of tables that are merged in parallel."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.runtime.session import table_session
 
 
-def test_what_a_session_keeps_stays_when_another_replaces_its_view(spark_lake):
-    """Spark goes by the view's name in all sessions: with one name for all, what is kept would be gone."""
+def test_persisted_data_stays_when_another_session_replaces_its_view(spark_lake):
+    """Spark uses the view's name in all sessions: with one name for all, the persisted data would be dropped."""
     spark, config = spark_lake
-    one, other = (table_session(spark, config) for _ in range(2))
-    one.range(10).createOrReplaceTempView(view_of(one, "cdc_changes"))
-    kept = one.sql(f"SELECT max(id) FROM {view_of(one, 'cdc_changes')}").persist()
+    first, other = (table_session(spark, config) for _ in range(2))
+    first.range(10).createOrReplaceTempView(view_of(first, "cdc_changes"))
+    kept = first.sql(f"SELECT max(id) FROM {view_of(first, 'cdc_changes')}").persist()
     for rows in (5, 6):
         other.range(rows).createOrReplaceTempView(view_of(other, "cdc_changes"))
     assert kept.storageLevel.useMemory

@@ -30,13 +30,13 @@ from cdc_lib.reselect.rows import Reread
 from cdc_lib.store import documents
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from cdc_lib.verify.lake import Wrong
+from cdc_lib.verify.lake import RepairRequest
 from spark_jobs.backfill import backfill
 from spark_jobs.iceberg import lake_table
 from spark_jobs.maintain import maintain
 from spark_jobs.merging.repair import SparkRepairer
 from tests.chaos.labelled_merge import CHORES, COMMITS
-from tests.harness.batches import BIGINT, DAWN, IDENTITY, INT, Row, at, table
+from tests.harness.batches import BIGINT, IDENTITY, INT, START_TIME, Row, at, table
 from tests.harness.lake import Lake
 
 LOAD = {"the first look at the table": (lake_table.IcebergTable, "load")}
@@ -97,7 +97,7 @@ class Writers:
         # Plans are made by hand here; only the backfill asks where the source is.
         self.cursors = ObjectCursorStore(LocalStore(lake.store.root.parent / "cursors"))
         for name, stop in ((DRAIN, 300), (LAKE, 100)):
-            moves = (Move(DAWN, "start", None, at(4)),)
+            moves = (Move(START_TIME, "start", None, at(4)),)
             self.cursors.swap(None, Cursor("shop", name, 0, 1, IDENTITY, at(stop), moves=moves))
         self.lake.merge(self.lake.batches.plan(100, self.windows[0]))
         self.chunks = 0
@@ -137,7 +137,7 @@ class Writers:
         """Read three rows of the source as it is at the end, of which one is deleted by then."""
         share = lake_merges(self.lake.config, [self.orders.name])[0]
         subject = SimpleNamespace(lake=share.name, constants={}, keys=())
-        wrong = Wrong(subject, share.shares[0].target, self.orders, (), Point(1, 1, 100))
+        wrong = RepairRequest(subject, share.routed_tables[0].target, self.orders, (), Point(1, 1, 100))
         repairer = SparkRepairer(self.lake.spark, self.lake.config, self.lake.store, Reader(self._reread))
         assert repairer.repair(wrong) == ""
 
@@ -339,7 +339,7 @@ ESSENTIAL = [
 
 
 @pytest.mark.parametrize(("mode", "first", "second", "when", "deed"), ESSENTIAL)
-def test_of_two_writers_at_once_neither_loses_a_row_nor_brings_one_twice(overlapped, mode, first, second, when, deed):
+def test_two_concurrent_writers_neither_lose_nor_duplicate_a_row(overlapped, mode, first, second, when, deed):
     overlapped(mode, first, second, when, deed)
 
 
@@ -351,9 +351,7 @@ def test_of_two_writers_at_once_neither_loses_a_row_nor_brings_one_twice(overlap
         ("backfill", "the start of a branch", "merge", "the commit of the deletes"),
     ],
 )
-def test_a_writer_that_begins_takes_nothing_from_one_that_is_in_the_middle(
-    interleaved, first, first_deed, second, second_deed
-):
+def test_a_new_writer_does_not_disturb_a_running_one(interleaved, first, first_deed, second, second_deed):
     """Whoever ends first; the other one notices."""
     interleaved("mirror", first, first_deed, second, second_deed)
 
@@ -361,7 +359,7 @@ def test_a_writer_that_begins_takes_nothing_from_one_that_is_in_the_middle(
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("mode", "first", "second", "when", "deed"), EVERY_PAIR)
-def test_no_pair_of_writers_at_no_point_loses_a_row_or_brings_one_twice(overlapped, mode, first, second, when, deed):
+def test_no_pair_of_writers_loses_or_duplicates_a_row_at_any_point(overlapped, mode, first, second, when, deed):
     overlapped(mode, first, second, when, deed)
 
 
@@ -374,12 +372,12 @@ def test_no_pair_of_writers_at_no_point_loses_a_row_or_brings_one_twice(overlapp
         ("before", "the publication of a branch"),
     ],
 )
-def test_a_branch_that_somebody_removes_is_noticed_and_the_merge_begins_again(overlapped, when, deed):
+def test_a_removed_branch_is_detected_and_the_merge_retried(overlapped, when, deed):
     """Iceberg makes a missing branch from the table, without the deletes: that is never published."""
     overlapped("mirror", "merge", "lost_branches", when, deed)
 
 
-def test_a_left_over_branch_goes_when_no_job_can_live_on_it(lake):
+def test_a_left_over_branch_is_removed_after_its_lease(lake):
     """Not before; and what only it shows leaves the table's metadata with it."""
     from spark_jobs.iceberg.branches import LEASE, drop_left_over, new_branch, start_branch
 
@@ -400,7 +398,7 @@ def test_a_left_over_branch_goes_when_no_job_can_live_on_it(lake):
     writers.check()
 
 
-def test_a_merge_whose_rows_do_not_add_up_publishes_nothing(lake, monkeypatch):
+def test_a_merge_with_a_wrong_row_count_publishes_nothing(lake, monkeypatch):
     """The table has a key twice, as an error of before left it: the merge that meets it stops, with what to do."""
     writers = Writers(lake, "mirror")
     name = writers.lake.name(writers.orders.name)

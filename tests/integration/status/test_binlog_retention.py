@@ -117,8 +117,8 @@ def test_a_file_expires_its_retention_after_it_ended_and_the_server_purges_it_th
             assert time.monotonic() < deadline
             server.execute("FLUSH BINARY LOGS")
             time.sleep(0.2)
-    gone = finding(capture.pipeline)
-    assert (gone.level, gone.what.split(",")[0]) == ("error", f"the server no longer has {file}")
+    purged = finding(capture.pipeline)
+    assert (purged.level, purged.what.split(",")[0]) == ("error", f"the server no longer has {file}")
     assert capture.pipeline.status().retention.purged
 
 
@@ -151,7 +151,7 @@ def test_a_size_limit_is_seen_before_it_takes_the_file(capture):
         assert "SET GLOBAL max_binlog_total_size = " in short.hint
 
 
-def test_a_server_that_does_not_let_its_files_be_read_is_told_of_and_no_error(capture):
+def test_a_server_that_refuses_to_send_its_files_gives_a_warning_and_no_error(capture):
     """The doctor continues with what else there is to look at."""
     server = capture.server
     server.execute("FLUSH BINARY LOGS")
@@ -195,7 +195,7 @@ def test_the_plan_task_warns_in_its_log_and_plans(capture, tmp_path, monkeypatch
 
 @pytest.fixture
 def statsd(monkeypatch):
-    """A StatsD listener to which Airflow is told to send its metrics; returns the gauges that came so far."""
+    """A StatsD listener for Airflow's metrics; returns the gauges received so far."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.settimeout(5)
@@ -252,7 +252,7 @@ def test_the_tasks_send_retention_lag_and_rows_as_gauges(capture, tmp_path, monk
     assert dead["af.cdc.shop.lag_seconds"] > sent["af.cdc.shop.lag_seconds"]
 
 
-def test_a_retention_is_that_of_the_server_where_the_cursor_stands(capture, mysql_server, mariadb_server):
+def test_the_retention_is_that_of_the_cursors_server(capture, mysql_server, mariadb_server):
     """Another server's files say nothing about it; nor is there one before the first plan."""
     other = mariadb_server if capture.server is mysql_server else mysql_server
     there = Capture(other, capture.database, capture.store.root / "other")

@@ -1,4 +1,4 @@
-"""What status tells of a lake that has not followed into the epoch of the drain yet."""
+"""The status of a lake that is still in an earlier epoch than the drain."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_a_full_disk_stops_a_window_and_room_lets_it_go_on(mysql_server, mysql_d
     with pytest.raises(StoreError, match="disk is full") as caught:
         capture.pipeline.drain(one_window[0])
     assert capture.visible() == seen
-    assert left_over(small_disk) == [], "files that nobody will finish take up what room there is"
+    assert left_over(small_disk) == [], "unfinished files take up disk space"
     assert capture.pipeline.status().drain == before
     assert not caught.value.retryable
     filler.unlink()

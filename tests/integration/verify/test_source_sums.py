@@ -14,7 +14,7 @@ from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.read_only_session import answer, reading
 from cdc_lib.verify.checksums import Sum, added
-from cdc_lib.verify.comparability import SHARES, subject_of
+from cdc_lib.verify.comparability import BUCKETS, subject_of
 from cdc_lib.verify.source_checksums import SourceSums
 from tests.harness.capture import Capture
 
@@ -71,13 +71,13 @@ def test_every_row_is_counted_once(capture, kind):
             if how == "ranges":
                 assert len(found) == len(sums.cuts) or max(found) <= len(sums.cuts)
             for number, expected in found.items():
-                shares = sums.shares(number)
-                assert added((0, part) for part in shares.values()) == {0: expected}
-                listed = sums.listed(number, shares)
+                buckets = sums.buckets(number)
+                assert added((0, part) for part in buckets.values()) == {0: expected}
+                listed = sums.listed(number, buckets)
                 assert sum(row.copies for row in listed) == expected.rows
                 assert sum(row.copies * row.hash for row in listed) == expected.hashes
                 if how != "copies":
-                    assert {zlib.crc32(row.name.encode()) % SHARES[how] for row in listed} == set(shares)
+                    assert {zlib.crc32(row.name.encode()) % BUCKETS[how] for row in listed} == set(buckets)
                 seen = sums.rows({row.name: row.key for row in listed})
                 assert {name: one.copies for name, one in seen.items()} == {row.name: row.copies for row in listed}
 

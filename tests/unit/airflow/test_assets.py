@@ -5,9 +5,14 @@ from datetime import UTC, datetime
 
 from airflow.sdk import Asset, AssetAlias
 
-from cdc_airflow.assets import announce, changed_tables, table_asset
+from cdc_airflow.assets import CutContext, announce, changed_tables, table_asset
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.position import Position
+from cdc_lib.model.row_counts import RowCounts
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.verify import Verified
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Events:
@@ -38,13 +43,45 @@ def test_only_tables_that_changed_are_announced():
     assert announce(cut, events) == ["cdc://shop/shop/orders"]
     ((asset, extra),) = events[changed_tables("shop")].added
     assert asset == table_asset("shop", "shop.orders")
+    assert asset.extra == {"source": "shop", "database": "shop", "table": "orders"}
     assert extra == {
         "merge_id": "m1",
+        "cut_at": "2026-01-01T00:00:00+00:00",
         "epoch": 2,
         "position": "binlog.000007:400",
         "lake_table": "lake.shop.orders",
         "lake_snapshot": "7418529630741852963",
         "changes": 12,
+    }
+
+
+def test_an_event_tells_what_is_known_of_its_table():
+    """Rows by kind, GTIDs, lag, the last comparison without drift, and as of where a quarantined table is."""
+    table, at = TableName("shop", "orders"), Position("binlog.000007", 400)
+    rows = RowCounts(inserts=2, updates=1, deletes=0, reads=9)
+    one = TableCut(table, "lake.shop.orders", 7, 12, as_of=Position("binlog.000006", 4), rows=rows)
+    verified = Verified(
+        "shop", table, "lake.shop.orders", 2, at, "", NOON, 5, 1, 0, 0, 0, 0,
+        clean_position=Position("binlog.000005", 9), clean_epoch=1, clean_at=NOON,
+    )  # fmt: skip
+    known = CutContext("uuid:1-9", 4.56789, {(table, "lake.shop.orders"): verified})
+    events: dict[AssetAlias, Events] = defaultdict(Events)
+    announce(Cut("shop", "m1", 2, at, NOON, NOON, (one,)), events, known)
+    ((_, extra),) = events[changed_tables("shop")].added
+    assert extra == {
+        "merge_id": "m1",
+        "cut_at": "2026-01-01T12:00:00+00:00",
+        "epoch": 2,
+        "position": "binlog.000007:400",
+        "lake_table": "lake.shop.orders",
+        "lake_snapshot": "7",
+        "changes": 12,
+        "event_time": "2026-01-01T12:00:00+00:00",
+        "gtid_set": "uuid:1-9",
+        "rows": {"c": 2, "u": 1, "d": 0, "r": 9},
+        "lag_seconds": 4.568,
+        "verified_to": {"epoch": 1, "position": "binlog.000005:9", "at": "2026-01-01T12:00:00+00:00"},
+        "as_of": "binlog.000006:4",
     }
 
 

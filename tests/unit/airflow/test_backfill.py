@@ -41,7 +41,7 @@ def test_the_scheduler_makes_no_run_by_itself_and_a_backfill_one_for_each_day():
     [
         ({}, DAY, ["--since", "2026-11-20T00:00:00+00:00", "--until", "2026-11-21T00:00:00+00:00"]),
         ({}, NEXT, []),
-        ({"from": "2026-11-01T06:00:00Z"}, DAY, ["--since", "2026-11-01T06:00:00Z"]),
+        ({"since": "2026-11-01T06:00:00Z"}, DAY, ["--since", "2026-11-01T06:00:00Z"]),
     ],
 )
 def test_a_run_merges_its_own_date_or_what_it_was_told(
@@ -50,9 +50,14 @@ def test_a_run_merges_its_own_date_or_what_it_was_told(
     """A run by hand has no date, and takes all that is stored."""
     called: list[tuple[str, ...]] = []
     monkeypatch.setattr(SparkJobOperator, "run_job", lambda _self, *arguments, **_more: called.append(arguments))
-    params = {"from": None, "to": None, "tables": ["shop.*"], "into": "copy", "copy_suffix": "_b", **given}
     run = SimpleNamespace(data_interval_start=start, data_interval_end=NEXT)
-    BackfillOperator(task_id="backfill", source_file=str(sources / "shop.yaml")).execute(
-        {"params": params, "dag_run": run}
+    task = BackfillOperator(
+        task_id="backfill",
+        source_file=str(sources / "shop.yaml"),
+        tables='["shop.*"]',
+        into="copy",
+        copy_suffix="_b",
+        **given,
     )
+    task.execute({"dag_run": run})
     assert called == [("spark_jobs.backfill", *times, "--into", "copy", "--copy-suffix", "_b", "--", "shop.*")]

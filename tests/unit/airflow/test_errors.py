@@ -1,27 +1,53 @@
 from __future__ import annotations
 
+import logging
+
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import RetryAction
 
-from cdc_airflow.errors import airflow_errors
-from cdc_lib.errors import SourceUnavailable, UnknownEvent
-
-
-def test_an_error_that_may_go_away_takes_the_retries():
-    """It continues as it is, so that Airflow tries again."""
-    with pytest.raises(SourceUnavailable), airflow_errors():
-        raise SourceUnavailable("no route")
+from cdc_airflow.errors import CdcRetryPolicy, errors_first
+from cdc_airflow.operators import DrainOperator, PlanOperator
+from cdc_lib.errors import CdcError, MergeConflict, UnknownEvent, error_classes
 
 
-def test_an_error_that_needs_a_hand_fails_the_task_at_once_with_place_and_hint():
-    """Retrying would only put off the moment when somebody looks."""
-    with pytest.raises(AirflowFailException) as error, airflow_errors():
+@pytest.mark.parametrize("kind", error_classes().values())
+def test_each_error_says_itself_whether_it_is_tried_again(kind: type[CdcError]):
+    """Retrying what cannot pass would only put off the moment when somebody looks."""
+    decision = CdcRetryPolicy().evaluate(kind("it broke"), 1, 3)
+    assert decision.action is (RetryAction.DEFAULT if kind.retryable else RetryAction.FAIL)
+
+
+def test_a_defect_takes_the_retries_of_the_task():
+    """Nobody knows whether it passes."""
+    assert CdcRetryPolicy().evaluate(ZeroDivisionError(), 1, 3).action is RetryAction.DEFAULT
+
+
+def test_every_task_has_the_policy_also_a_mapped_one():
+    """A mapped operator is made with the defaults of Airflow as arguments."""
+    assert isinstance(PlanOperator(task_id="plan", source_file="shop.yaml").retry_policy, CdcRetryPolicy)
+    mapped = DrainOperator.partial(task_id="drain", source_file="shop.yaml").expand(unit=[{}])
+    assert isinstance(mapped.unmap({"unit": {}}).retry_policy, CdcRetryPolicy)
+
+
+def test_the_error_comes_first_in_the_log_with_what_to_do(caplog: pytest.LogCaptureFixture):
+    """Before the traceback, which Airflow logs when the error reaches it."""
+    with caplog.at_level(logging.ERROR), pytest.raises(UnknownEvent), errors_first(logging.getLogger("task")):
         raise UnknownEvent("event type 0x99 is not read", hint="Upgrade.", file="binlog.000003", offset=120)
-    assert str(error.value) == "UnknownEvent: event type 0x99 is not read [file=binlog.000003, offset=120]. Upgrade."
-    assert isinstance(error.value.__cause__, UnknownEvent)
+    assert caplog.messages == [
+        "UnknownEvent: event type 0x99 is not read [file=binlog.000003, offset=120]",
+        "What to do: Upgrade.",
+    ]
 
 
-def test_a_defect_is_left_as_it_is():
+def test_the_log_says_that_airflow_tries_again(caplog: pytest.LogCaptureFixture):
+    """An error without a hint and a place is one line more."""
+    with pytest.raises(MergeConflict), errors_first(logging.getLogger("task")):
+        raise MergeConflict("somebody else committed")
+    assert caplog.messages == ["MergeConflict: somebody else committed", "Airflow tries again."]
+
+
+def test_a_defect_is_left_as_it_is(caplog: pytest.LogCaptureFixture):
     """What is not of the tree keeps its traceback."""
-    with pytest.raises(ZeroDivisionError), airflow_errors():
+    with pytest.raises(ZeroDivisionError), errors_first(logging.getLogger("task")):
         _ = 1 // 0
+    assert caplog.messages == []

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import TriggerRule
 
 from cdc_airflow import factory
@@ -18,7 +19,8 @@ from cdc_lib.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "pandas", "pyarrow", "pymysql", "pymysqlreplication", "pyspark")
-BOTH = ["cdc_shop", "cdc_shop.backfill", "cdc_stock", "cdc_stock.backfill"]
+KINDS = ("", ".backfill", ".rewind", ".snapshot", ".verify")
+BOTH = [f"cdc_{source}{kind}" for source in ("shop", "stock") for kind in KINDS]
 CHAIN = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake"]
 
 
@@ -65,7 +67,7 @@ def test_a_source_of_which_airflow_makes_no_dag_takes_none_from_the_others(sourc
         return real(config, path)
 
     monkeypatch.setattr(factory, "make_backfill_dag", refuses)
-    assert sorted(make_dags(sources)) == ["cdc_stock", "cdc_stock.backfill"]
+    assert sorted(make_dags(sources)) == [f"cdc_stock{kind}" for kind in KINDS]
     with pytest.raises(ConfigError, match=r"ends in ValueError.*shop\.yaml") as error:
         refuse_wrong_sources(sources)
     assert "hunter2" not in "".join(traceback.format_exception(error.value))
@@ -167,3 +169,38 @@ print([name for name in {HEAVY!r} if name in sys.modules])
     env = {**os.environ, "CDC_SOURCES": str(sources), "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_pools_hold_the_drains_of_a_server_and_the_tasks_of_spark(sources: Path):
+    """A source that names none is in Airflow's default pool."""
+    path = sources / "shop.yaml"
+    text = path.read_text().replace("{parallelism: 3}", "{parallelism: 3, pool: db_1}")
+    path.write_text(f"{text}merge: {{pool: spark}}\n")
+    dags = make_dags(sources)
+    pools = {task.task_id: task.pool for task in dags["cdc_shop"].tasks}
+    assert (pools["drain"], pools["merge"], pools["plan"]) == ("db_1", "spark", "default_pool")
+    assert {dags[f"cdc_shop.{one}"].get_task(one).pool for one in ("verify", "backfill")} == {"spark"}
+    assert {task.pool for task in dags["cdc_stock"].tasks} == {"default_pool"}
+    (maintenance,) = factory.make_maintenance(sources).values()
+    assert maintenance.get_task("maintain_shop").pool == "spark"
+
+
+def test_the_settings_of_airflow_name_the_folder_and_keep_schedules(sources: Path, monkeypatch: pytest.MonkeyPatch):
+    """The variable of the environment wins over them."""
+    monkeypatch.delenv("CDC_SOURCES", raising=False)
+    monkeypatch.setenv("AIRFLOW__CDC__SOURCES", str(sources))
+    assert sources_folder("/elsewhere/dag.py") == sources.resolve()
+    assert make_dags(sources)["cdc_shop"].schedule != "*/7 * * * *"
+    monkeypatch.setenv("AIRFLOW__CDC__SPREAD_SCHEDULES", "False")
+    assert make_dags(sources)["cdc_shop"].schedule == "*/7 * * * *"
+
+
+def test_the_file_that_shows_wrong_sources_owns_no_dag(sources: Path, monkeypatch: pytest.MonkeyPatch):
+    """It makes the DAGs to find what is wrong; a task that were read from it would fail with each wrong source."""
+    monkeypatch.setenv("CDC_SOURCES", str(sources))
+    found = {}
+    for name in ("cdc_wrong_sources.py", "cdc_sources.py"):
+        bag = DagBag(dag_folder=ROOT / "dags" / name)
+        assert bag.import_errors == {}
+        found[name] = sorted(bag.dags)
+    assert found == {"cdc_wrong_sources.py": [], "cdc_sources.py": BOTH}

@@ -22,15 +22,12 @@ def scheduled(sources: Path) -> Path:
     return path
 
 
-def test_a_schedule_makes_a_dag_of_its_own(sources: Path):
-    """Beside that of the source; a source without one has none."""
+def test_a_dag_of_its_own_compares_by_a_schedule_or_by_hand(sources: Path):
+    """Beside that of the source; without a schedule it runs when somebody asks."""
     scheduled(sources)
     dags = make_dags(sources)
-    assert [name for name in sorted(dags) if not name.endswith(".backfill")] == [
-        "cdc_shop",
-        "cdc_shop.verify",
-        "cdc_stock",
-    ]
+    assert dags["cdc_shop.verify"].schedule == "0 4 * * *"
+    assert dags["cdc_stock.verify"].schedule is None
     assert dags["cdc_shop.verify"].task_ids == ["verify"]
     assert dags["cdc_shop.verify"].catchup is False
 
@@ -50,7 +47,7 @@ def test_drift_fails_the_task_and_names_the_table(sources: Path, monkeypatch: py
     one = TableReport("shop.orders", "lake.shop.orders", source_rows=9, missing=missing, in_flight=1, position=position)
     other = TableReport("shop.empty", "lake.shop.empty", skipped="it is quarantined")
 
-    def run_job(_self, _module, _option, file, **_more):
+    def run_job(_self, _module, _option, file, *_arguments, **_more):
         Path(file).write_bytes(documents.dump(Report("shop", 1, position, "", AT, AT, (one, other))))
         return 3 if missing else 0
 

@@ -16,15 +16,15 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, DAWN, IDENTITY, BatchWriter, Row, at, table
+from tests.harness.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
 from tests.harness.lake import lake_config
 
 ORDERS = table("shop.orders", {"id": BIGINT})
-STARTED = Move(DAWN, "start", None, at(4))
+STARTED = Move(START_TIME, "start", None, at(4))
 
 
 def seconds(number):
-    return DAWN + timedelta(seconds=number)
+    return START_TIME + timedelta(seconds=number)
 
 
 @pytest.fixture
@@ -46,16 +46,16 @@ def source(tmp_path, writer):
     return Backfilling(lake_config(tmp_path), writer.store, cursors)
 
 
-def test_a_period_takes_what_the_lake_has_behind_it(source):
-    """Windows that are not merged are no part of it, and its end says what is."""
+def test_a_period_includes_only_windows_before_the_lake_cursor(source):
+    """Unmerged windows are not part of it."""
     found = source.found(Period(seconds(150)))
     assert (found.begin, found.end, found.chosen) == (Point(1, 1, 100), Point(1, 1, 300), 2)
     assert len(found.windows) == 4
     assert source.found(Period(datetime.now(UTC) + timedelta(days=2))) is None
 
 
-def test_rows_of_a_transaction_that_was_prepared_before_the_period_come_along(source):
-    """As those of a merge do, by the batch that holds them."""
+def test_rows_of_a_transaction_prepared_before_the_period_are_included(source):
+    """As in a merge, from the batch that holds them."""
     found = source.found(Period(seconds(250)))
     plan = source.plan(found, found.begin, found.end)
     assert [one.prepared.xid for one in plan.prepared] == ["x"]
@@ -64,8 +64,8 @@ def test_rows_of_a_transaction_that_was_prepared_before_the_period_come_along(so
         assert preview(source, BackfillRequest(Period(seconds(150)), (pattern,))).tables == tables
 
 
-def test_rows_of_a_prepared_transaction_that_were_removed_are_missed(source, writer):
-    """Unless every snapshot was read after the commit, also one that was asked for later."""
+def test_removed_rows_of_a_prepared_transaction_are_reported(source, writer):
+    """Unless every snapshot was read after the commit, also one requested later."""
     first = next(one.key for one in writer.store.list("shop/") if one.key.endswith("manifest.json"))
     writer.store.delete([first])
     found = source.found(Period(seconds(250)))
@@ -79,8 +79,8 @@ def test_rows_of_a_prepared_transaction_that_were_removed_are_missed(source, wri
     assert source.plan(found, found.begin, found.end).prepared == ()
 
 
-def test_a_snapshot_counts_once_the_lake_has_it_whole(source, writer):
-    """Its low watermark is where the backfill begins then, and its chunks come first."""
+def test_a_snapshot_is_included_once_it_is_complete_in_the_lake(source, writer):
+    """The backfill then begins at its low watermark, with its chunks first."""
     keys = [writer.chunk(ORDERS, 50, [{"id": 1}], number=n, last=n == 1) for n in (0, 1)]
     lake = source.cursors.load("shop", LAKE)
     name = keys[0].split("/")[2]
@@ -94,22 +94,22 @@ def test_a_snapshot_counts_once_the_lake_has_it_whole(source, writer):
     assert Backfilling(source.config, source.store, source.cursors).found(Period()).snapshots == ()
 
 
-def test_windows_of_an_epoch_behind_its_end_and_those_inside_another_count_for_nothing(source, writer):
-    """A batch of the old server that nobody acknowledged; and one that was drained again in other bounds."""
+def test_windows_after_the_end_of_their_epoch_and_inside_another_window_are_ignored(source, writer):
+    """A batch of the old server that was not acknowledged, and one drained again with other bounds."""
     writer.window(100, 150, {ORDERS: [Row("c", 110, {"id": 1})]})
     writer.window(400, 500, {ORDERS: [Row("c", 410, {"id": 1})]})
     assert [w.start.offset for w in source.found(Period()).windows] == [4, 100, 200, 300]
 
 
 def test_a_period_whose_batches_were_removed_is_refused(source, writer):
-    """What is left says from when on there is something."""
+    """The error names the oldest batch."""
     first = next(info.key for info in writer.store.list("shop/batches/") if info.key.endswith("manifest.json"))
     writer.store.delete([first])
     with pytest.raises(BatchesMissing, match="the oldest batch begins at 2026-01-01 00:00:00"):
-        source.found(Period(DAWN - timedelta(days=1)))
+        source.found(Period(START_TIME - timedelta(days=1)))
 
 
-def test_wrong_times_and_tables_are_told(source):
+def test_wrong_times_and_tables_are_refused(source):
     """Before anything is read."""
     with pytest.raises(ConfigError, match="nothing lies between"):
         period_of("2026-11-20T00:00:00Z", "2026-11-19T00:00:00Z")
@@ -125,8 +125,8 @@ def test_wrong_times_and_tables_are_told(source):
         empty.found(Period())
 
 
-def test_batches_of_another_place_count_before_those_of_the_source(source, writer, tmp_path):
-    """File by file of a batch that is there, and nothing is written to the store after."""
+def test_batches_of_another_store_override_those_of_the_source(source, writer, tmp_path):
+    """File by file, and nothing is written to the source's store."""
     place = LocalStore(tmp_path / "place")
     again = BatchWriter(place).window(100, 200, {ORDERS: [Row("c", 110, {"id": 7})]})
     both = LayeredStore(place, writer.store)

@@ -23,7 +23,7 @@ def captures(database: str, table: str) -> bool:
 
 @pytest.mark.parametrize("kind", [DecodeError, UnknownEvent, UnknownSchema, UnsupportedValue])
 @pytest.mark.parametrize("named", ["shop.orders", "shop.orders, shop.items"])
-def test_an_error_that_names_captured_tables_sets_them_aside(kind, named):
+def test_an_error_that_names_captured_tables_excludes_them(kind, named):
     """One or several."""
     assert tables_at_fault(kind("what", table=named), captures) == tuple(named.split(", "))
 

@@ -9,7 +9,7 @@ import pytest
 from cdc_lib.binlog import reader as reading
 from cdc_lib.binlog.framing.receiver import Receiver
 from cdc_lib.binlog.reader import WindowReader
-from cdc_lib.binlog.rows.captured_tables import CapturedTables, spare_none
+from cdc_lib.binlog.rows.captured_tables import CapturedTables, skip_none
 from cdc_lib.binlog.rows.cascades import CascadeWatch
 from cdc_lib.binlog.rows.row_groups import WindowSinks
 from cdc_lib.binlog.stream_facts import StreamFacts
@@ -60,10 +60,10 @@ def window(*changes):
     return rows(binlog, 30, "x", image(1)).xid()
 
 
-def read(binlog, *, wanted=lambda *_: True, rule="snapshot", can_be_read=lambda *_: True, spare=spare_none):
+def read(binlog, *, wanted=lambda *_: True, rule="snapshot", can_be_read=lambda *_: True, skip=skip_none):
     sink = Rows()
     facts = StreamFacts("mysql", binlog.checksum, {63: "binary", 255: "utf8mb4"})
-    captured = CapturedTables(wanted, spare=spare, cascades=CascadeWatch(KEYS, rule, can_be_read))
+    captured = CapturedTables(wanted, skip=skip, cascades=CascadeWatch(KEYS, rule, can_be_read))
     stretch = Window("shop", 1, Position(FILE, 4), Position(FILE, binlog.offset))
     WindowReader(stretch, Wire(bytes(binlog.wire)), facts, captured, WindowSinks(sink, sink)).run()
     return sink.rows
@@ -95,7 +95,7 @@ def test_what_no_key_follows_reaches_nothing(change):
     assert read(window(change))
 
 
-def test_only_tables_that_are_taken_count_and_the_source_file_decides():
+def test_only_captured_tables_count_and_the_source_file_decides():
     """One that cannot be read again stops the window."""
     deleted = window((32, "p", image(1)))
     assert read(deleted, wanted=lambda _, table: table in "px")
@@ -116,11 +116,11 @@ def test_a_key_that_is_dropped_counts_for_all_before(clause):
     assert caught.value.context["table"] == "db.c, db.g"
 
 
-def test_a_reading_goes_on_behind_faults_and_finds_them_all():
+def test_a_reading_continues_after_faults_and_finds_them_all():
     """The first of each table; rows of the others are read to the end."""
     found = {}
 
-    def spare(error):
+    def skip(error):
         for table in str(error.context["table"]).split(", "):
             found.setdefault(table, error.message)
         return tuple(found)
@@ -132,13 +132,13 @@ def test_a_reading_goes_on_behind_faults_and_finds_them_all():
         rows(binlog.gtid(number + 20).query(b"BEGIN"), 30, table, image(2)).xid()
     rows(binlog.gtid(40).query(b"BEGIN"), 30, "x", image(9)).xid()
     wanted = lambda database, table: f"{database}.{table}" not in found  # noqa: E731
-    kept = read(binlog, wanted=wanted, spare=spare)
+    kept = read(binlog, wanted=wanted, skip=skip)
     assert list(found) == ["db.p", "db.c", "db.g"]
     assert [row["id"] for row in kept] == [9]
 
 
-def test_a_fault_that_stays_whatever_is_left_out_stops_the_reading():
+def test_a_fault_that_no_exclusion_removes_stops_the_reading():
     """It is not looked at for ever."""
     binlog = Binlog().gtid(1).query(b"ALTER TABLE p ADD n INT DEFAULT (1 + 1)")
     with pytest.raises(TableReplaced):
-        read(binlog, spare=lambda _: ("db.p",))
+        read(binlog, skip=lambda _: ("db.p",))

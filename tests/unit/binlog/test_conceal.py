@@ -3,6 +3,9 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.binlog.ddl.redact import concealed
+from cdc_lib.model.lexer import DEFAULT_QUOTING, Quoting
+
+ANSI, NO_ESCAPES = Quoting(ansi=True), Quoting(escapes=False)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +33,27 @@ from cdc_lib.binlog.ddl.redact import concealed
 )
 def test_values_become_question_marks_and_names_stay(statement, shown):
     """So that a statement of a table with masks can be kept."""
-    assert concealed(statement) == shown
+    assert concealed(statement, [DEFAULT_QUOTING]) == shown
+
+
+@pytest.mark.parametrize(
+    ("statement", "quoting", "shown"),
+    [
+        (r"ALTER TABLE t ADD a TEXT DEFAULT 'x\', COMMENT 'secret'", NO_ESCAPES, "ALTER TABLE t ADD a TEXT DEFAULT '?', COMMENT '?'"),
+        (r"ALTER TABLE t COMMENT 'x\' secret'", DEFAULT_QUOTING, "ALTER TABLE t COMMENT '?'"),
+        (r'ALTER TABLE t ADD "a\" INT COMMENT "secret"', ANSI, "ALTER TABLE t ADD '?' INT COMMENT '?'"),
+        (r'ALTER TABLE t COMMENT "x\", ADD c TEXT DEFAULT "secret"', NO_ESCAPES, "ALTER TABLE t COMMENT '?', ADD c TEXT DEFAULT '?'"),
+    ],
+)  # fmt: skip
+def test_a_value_ends_where_the_sql_mode_says(statement, quoting, shown):
+    assert concealed(statement, [quoting]) == shown
+    assert "secret" not in concealed(statement)
+
+
+def test_of_a_statement_in_a_mode_that_is_not_known_only_the_sure_part_is_shown():
+    """Nothing that is a value in one of the modes."""
+    assert concealed(r"ALTER TABLE t COMMENT 'x\', ADD c TEXT DEFAULT 'secret'") == "ALTER TABLE t COMMENT '?'..."
+    assert concealed(r"ALTER TABLE t COMMENT 'C:\\temp', ADD c INT") == "ALTER TABLE t COMMENT '?', ADD c INT"
 
 
 def test_an_endless_run_of_quotes_takes_no_time():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.binlog.ddl.ddl import bare, meaning
+from cdc_lib.binlog.ddl.dml import written_tables
+from cdc_lib.model.lexer import Quoting
 from cdc_lib.model.table_name import EVERY_TABLE
 
 LOSSY = {
@@ -76,7 +78,7 @@ def test_statements_that_take_rows_away_name_their_tables(statement):
         ("ALTER TABLE a EXCHANGE PARTITION p0 WITH TABLE x.b", "lossy"),
     ],
 )
-def test_what_can_be_followed_is_told_from_what_cannot(statement, effect):
+def test_effects_of_statements_are_recognized(statement, effect):
     """Rows of a partition cannot be named; those of a table can."""
     assert meaning(statement, "db").effect == effect
 
@@ -91,7 +93,7 @@ def test_what_can_be_followed_is_told_from_what_cannot(statement, effect):
         ("DROP TABLE IF EXISTS t", False),
     ],
 )
-def test_a_create_that_may_have_done_nothing_is_told(statement, if_missing):
+def test_a_create_if_not_exists_is_recognized(statement, if_missing):
     """Servers write it into their binlog all the same."""
     assert meaning(statement, "db").if_missing is if_missing
 
@@ -137,7 +139,7 @@ def test_statements_that_change_columns_are_no_loss(statement):
         "CALL p()",
     ],
 )
-def test_statements_in_the_place_of_row_events_are_told(statement):
+def test_statements_instead_of_row_events_are_recognized(statement):
     """Also those that no tokenizer could cut to their end."""
     assert meaning(statement, "db").effect == "rows"
 
@@ -168,7 +170,7 @@ def test_statements_that_touch_no_rows_mean_nothing(statement):
     assert meaning(statement, "db").effect == "none"
 
 
-def test_transactions_and_savepoints_are_told_apart():
+def test_transactions_and_savepoints_are_distinguished():
     """A savepoint ends nothing."""
     assert meaning("SAVEPOINT `s`", "").effect == "savepoint"
     assert meaning("RELEASE SAVEPOINT s", "").effect == "savepoint"
@@ -195,9 +197,20 @@ def test_transactions_and_savepoints_are_told_apart():
         ("", ""),
     ],
 )
-def test_what_a_statement_is_for_stands_behind_its_settings(statement, meant):
+def test_a_statement_after_its_settings_is_recognized(statement, meant):
     """Strings, comments, names and brackets hide a FOR."""
     assert bare(statement) == meant
+
+
+def test_quotes_are_read_in_the_mode_of_the_session():
+    """A name after a text that ends in a backslash, and one that ends in it."""
+    no_escapes, ansi = Quoting(escapes=False), Quoting(ansi=True)
+    found = meaning(r"ALTER TABLE t COMMENT 'C:\', RENAME TO u", "db", no_escapes)
+    assert (found.effect, found.renamed) == ("rename", ((("db", "t"), ("db", "u")),))
+    assert meaning(r'RENAME TABLE "a\" TO "b\"', "db", ansi).renamed == ((("db", "a\\"), ("db", "b\\")),)
+    assert meaning(r"""ALTER TABLE t COMMENT "a\"b", RENAME TO u""", "db").effect == "rename"
+    assert written_tables(r"INSERT INTO t VALUES ('C:\', writes())", "db", no_escapes) is None
+    assert bare(r"SET STATEMENT lc_messages='\' FOR TRUNCATE t", no_escapes) == "TRUNCATE t"
 
 
 def test_a_table_made_from_a_query_opens_a_transaction():

@@ -76,7 +76,7 @@ def test_an_event_over_several_packets_is_put_together(extra):
         assert rows[0]["v"] == value
 
 
-def test_pieces_of_a_packet_that_lie_about_their_length_are_refused():
+def test_parts_of_a_packet_with_wrong_lengths_are_refused():
     """They must not be followed after the end of what was received."""
     binlog = Binlog(checksum=False)
     binlog.event(29, bytes(0xFFFFFF + 100))
@@ -105,7 +105,7 @@ def test_a_stream_that_ends_early_can_be_tried_again():
 
 
 @pytest.mark.parametrize("at", range(5))
-def test_a_wrong_checksum_is_told_with_its_place(at):
+def test_a_wrong_checksum_is_reported_with_its_position(at):
     """In whichever event it is."""
     binlog = Binlog().transaction(1, (1, b"x"))
     place = sum(4 + int.from_bytes(binlog.wire[p : p + 3], "little") for p in packets(binlog)[:at])
@@ -125,7 +125,7 @@ def packets(binlog):
     return starts
 
 
-def test_the_servers_refusal_is_told_in_its_words():
+def test_the_servers_error_is_reported_with_its_text():
     """As when it has purged the file."""
     binlog = Binlog().packet(b"\xff" + struct.pack("<H", 1236) + b"#HY000" + b"no such file")
     with pytest.raises(SourceError, match=r"no such file.*1236"):
@@ -182,7 +182,7 @@ def test_a_table_id_is_found_among_many():
     assert frame.slot_of(ids, slots, 33) == frame.UNKNOWN
 
 
-def test_times_are_the_earliest_and_the_latest_whatever_the_order():
+def test_times_are_the_earliest_and_the_latest_in_any_order():
     """A clock was set back; the last commit is still the last one."""
     binlog = Binlog()
     for number in (5, 9, 2, 7):

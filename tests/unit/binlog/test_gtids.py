@@ -15,7 +15,7 @@ from tests.harness.binlog import SID, Binlog, integer, message, read
 UUID = "00010203-0405-0607-0809-0a0b0c0d0e0f"
 
 
-def test_a_tag_stands_between_source_and_number():
+def test_a_tag_is_between_source_and_number():
     """Sources that differ in the tag alone are different ones."""
     binlog = Binlog()
     for number, tag in ((1, b"blue"), (2, b"a" * 32), (3, b"blue")):
@@ -46,7 +46,7 @@ def test_a_window_may_have_more_sources_than_there_is_room_for_at_first():
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 1 << 14, (1 << 35) - 1, 1 << 49, (1 << 56) - 1, 1 << 56, 1 << 62])
-def test_an_integer_of_variable_length_comes_back(value):
+def test_an_integer_of_variable_length_round_trips(value):
     """Over every number of bytes, and never from after its end."""
     data = integer(value)
     buffer = np.frombuffer(b"\7" + data + b"\xff" * 9, np.uint8)
@@ -58,7 +58,7 @@ def fields(*, uuid=SID, number=b"\2\4", tag=b"\6\4ab", rest=b""):
     return b"\0\0" + b"\2" + b"".join(map(integer, uuid)) + integer(2) + number[1:] + tag + rest
 
 
-def test_fields_behind_the_known_ones_are_passed_over():
+def test_fields_after_the_known_ones_are_ignored():
     """When the message says that they need not be known."""
     binlog = Binlog().event(42, message(fields(rest=integer(12) + b"whatever"), must_know=11))
     rows, _ = read(binlog.query(b"BEGIN").table_map().insert((1, b"x")).xid())

@@ -37,7 +37,7 @@ def test_a_document_of_many_long_doubles_is_printed():
 
 
 @pytest.mark.parametrize("number", [-1.2345678901234567e-15, 1.2345678901234567e-15, -9.876543210987654e-15])
-def test_the_longest_text_of_a_double_leaves_what_stands_behind_it(number):
+def test_the_longest_text_of_a_double_does_not_overwrite_the_next_bytes(number):
     """MySQL prints up to fifteen places of zeros before it takes an exponent."""
     values = (number, 1.5, number, number)
     entries = b"".join(struct.pack("<BH", 11, 4 + 3 * 4 + 8 * i) for i in range(4))

@@ -141,7 +141,7 @@ def test_a_payload_that_lies_stops_the_window(binlog):
 
 @pytest.mark.parametrize("cut", range(1, 30, 4))
 @pytest.mark.parametrize("more", [b"", b"\0", b"\x28\xb5\x2f\xfd", bytes(100)])
-def test_a_frame_that_is_cut_or_has_bytes_behind_it_stops_the_window(cut, more):
+def test_a_truncated_frame_or_one_with_extra_bytes_stops_the_window(cut, more):
     """Though the inflater alone would not tell."""
     packed = zstandard.compress(INNER)
     changed = packed[:-cut] + more if not more else packed + more[:cut]

@@ -81,7 +81,7 @@ def test_load_data_into_another_table_is_passed_over():
     """Nothing of it belongs in the lake."""
     binlog = Binlog().gtid(1).query(b"BEGIN").event(17, b"\1\0\0\0file")
     binlog.load_data(b"LOAD DATA INFILE '/tmp/x' INTO TABLE other.b (a, b)").xid().transaction(2, (2, b"y"))
-    rows, summary = read(binlog, wanted=lambda database, _: database == "db")
+    rows, summary = read(binlog, captured=lambda database, _: database == "db")
     assert [row["id"] for row in rows] == [2]
     assert summary.transactions == 2
 
@@ -97,7 +97,7 @@ def test_a_statement_on_another_table_is_passed_over():
     """With the numbers and variables before it that it was run with."""
     binlog = Binlog().gtid(1).query(b"BEGIN").event(5, bytes(9)).event(13, bytes(16)).event(14, bytes(20))
     binlog.query(b"INSERT INTO other.b VALUES (RAND(), LAST_INSERT_ID(), @x)").query(b"COMMIT")
-    rows, summary = read(binlog.transaction(2, (2, b"y")), wanted=lambda database, _: database == "db")
+    rows, summary = read(binlog.transaction(2, (2, b"y")), captured=lambda database, _: database == "db")
     assert [row["id"] for row in rows] == [2]
     assert summary.transactions == 2
     with pytest.raises(UnknownEvent):

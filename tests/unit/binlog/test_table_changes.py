@@ -31,7 +31,7 @@ def of(text, captured="t", *, shaped=False, kept="rows", stored=dict, shares=Fal
     return [(one.kind, one.table, list(pair), bool(one.unclear)) for one, pair in zip(found, pairs, strict=True)]
 
 
-def test_a_column_with_a_value_is_told():
+def test_a_column_with_a_default_value_is_returned():
     """Of the table itself, and of the shadow that a tool makes of it."""
     assert of("ALTER TABLE t ADD x INT DEFAULT 5") == [("fill", "db.t", [("x", "5")], False)]
     assert of("ALTER TABLE _t_gho ADD x INT DEFAULT 5") == [("shadow_fill", "db.t", [("x", "5")], False)]
@@ -45,7 +45,7 @@ def test_a_column_with_a_value_is_told():
     "text",
     ["ALTER TABLE t ADD x INT DEFAULT (1 + 1)", "ALTER TABLE t RENAME COLUMN IF EXISTS v TO w"],
 )
-def test_what_is_not_told_asks_for_reading_the_table(text):
+def test_an_unknown_value_needs_a_new_snapshot_of_the_table(text):
     """The error names the table and no value; a shadow counts from its swap on."""
     with pytest.raises(TableReplaced) as caught:
         of(text)
@@ -68,7 +68,7 @@ def test_where_no_snapshot_can_be_taken_a_new_column_stays_null():
         of("ALTER TABLE t RENAME COLUMN IF EXISTS v TO w", kept="fixed")
 
 
-def test_columns_that_get_other_names_are_told():
+def test_renamed_columns_are_returned():
     """Before what the same statement adds; a shadow counts from its swap on; nobody asks how the table is kept."""
     swap = "ALTER TABLE t RENAME COLUMN v TO w, CHANGE w v INT, ADD x INT DEFAULT 5"
     assert of(swap, kept="asked") == [
@@ -82,7 +82,7 @@ def test_columns_that_get_other_names_are_told():
         of(told)
 
 
-def test_a_table_that_shares_its_lake_table_is_read_anew():
+def test_a_table_that_shares_its_lake_table_needs_a_new_snapshot():
     """The other tables' rows stand in the lake's column of the old name."""
     with pytest.raises(TableReplaced, match="share the lake table"):
         of("ALTER TABLE t RENAME COLUMN v TO w", shares=True)
@@ -111,7 +111,7 @@ def test_rows_of_another_table_ask_for_reading_it():
     assert of("RENAME TABLE t TO _t_del, _t_gho TO t") == [("swap", "db.t", [], False)]
 
 
-def test_rows_that_go_or_come_with_a_partition_ask_for_reading_the_tables():
+def test_rows_added_or_removed_with_a_partition_need_a_new_snapshot():
     """Both of an exchange; what no snapshot can replace stops the window."""
     taken, swapped = "ALTER TABLE t DROP PARTITION p0", "ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE x"
     for text, names in ((taken, "db.t"), (swapped, "db.t, db.x")):

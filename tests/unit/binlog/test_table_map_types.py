@@ -34,7 +34,7 @@ def test_each_flavor_lists_the_character_sets_of_its_own_types():
     assert [c.type.charset for c in columns("mysql", *vector, (3, b"\x3f\x09"))] == ["binary", "latin2"]
 
 
-def test_compressed_columns_of_mariadb_are_told_apart():
+def test_compressed_columns_of_mariadb_are_distinguished():
     """Text and bytes, short and long."""
     found = columns("mariadb", [141, 140], b"\x65\0\2", [b"v", b"b"], (3, b"\x08\x3f"))
     assert [(c.type.kind, c.type.form, c.type.width) for c in found] == [

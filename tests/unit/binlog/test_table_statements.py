@@ -38,7 +38,7 @@ def told(statement, captured):
         ("RENAME TABLE x TO y", []),
     ],
 )
-def test_captured_tables_alone_are_told(statement, found):
+def test_only_captured_tables_are_returned(statement, found):
     """Each once, with what was done to it."""
     assert told(statement, tables("a b")) == found
 

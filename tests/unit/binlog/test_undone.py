@@ -49,7 +49,7 @@ def test_a_transaction_that_ends_in_rollback_leaves_no_row(readings, flavor):
     assert (turns, summary.transactions, summary.rows) == (readings, 3, 2)
 
 
-def test_rows_behind_a_savepoint_go_and_those_before_it_stay(readings):
+def test_rows_after_a_savepoint_are_excluded_and_earlier_ones_stay(readings):
     """Names are those of any case; one that is set again counts from there, and going back forgets those after."""
     binlog = Binlog().gtid(1).query(b"BEGIN")
     one(binlog, 1).query(b"SAVEPOINT `s``1`")
@@ -64,7 +64,7 @@ def test_rows_behind_a_savepoint_go_and_those_before_it_stay(readings):
     assert turns == readings
 
 
-def test_a_savepoint_of_another_transaction_is_none():
+def test_a_savepoint_of_another_transaction_is_unknown():
     """The window stops instead of guessing how far the statement goes back."""
     binlog = Binlog().gtid(1).query(b"BEGIN").query(b"SAVEPOINT s").xid().gtid(2).query(b"BEGIN")
     with pytest.raises(DecodeError, match="savepoint s, which its transaction did not set") as caught:
@@ -72,7 +72,7 @@ def test_a_savepoint_of_another_transaction_is_none():
     assert caught.value.context["offset"] == binlog.starts[-2]
 
 
-def test_rows_are_taken_back_inside_of_a_compressed_transaction():
+def test_rows_are_rolled_back_inside_a_compressed_transaction():
     """Where all have one offset, by their places in it."""
     inner = Binlog(bare=True).query(b"BEGIN")
     one(inner, 1).query(b"SAVEPOINT s")

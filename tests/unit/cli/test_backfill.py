@@ -12,7 +12,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, DAWN, IDENTITY, BatchWriter, Row, at, table
+from tests.harness.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 
@@ -25,14 +25,14 @@ def store(tmp_path):
     for low in (4, 100):
         writer.window(low, 200 if low == 100 else 100, {ORDERS: [Row("c", low + 10, {"id": low})]})
     for name in (DRAIN, LAKE):
-        start = Move(DAWN, "start", None, at(4))
+        start = Move(START_TIME, "start", None, at(4))
         ObjectCursorStore(store).swap(None, Cursor("shop", name, 0, 1, IDENTITY, at(200), moves=(start,)))
     return store
 
 
-def test_a_dry_run_tells_what_there_is_and_merges_nothing(cdc, store):
+def test_a_dry_run_lists_the_batches_and_merges_nothing(cdc, store):
     """Without Spark, and without the server."""
-    since = (DAWN + timedelta(seconds=150)).isoformat()
+    since = (START_TIME + timedelta(seconds=150)).isoformat()
     found = cdc("backfill", "shop", "--since", since, "--dry-run")
     assert found.exit_code == 0
     assert "1 windows and 0 snapshots of tables" in found.stdout
@@ -53,7 +53,7 @@ def rekeyed(tmp_path):
         writer.window(low, high, {schema: [Row("c", low + 10, {"k": 1, "id": low})]})
     writer.chunk(now, 200, [{"k": 1, "id": 4}])
     lake = (SnapshotTask("shop", 1, "s1", "shop", "orders", 1, complete=True),)
-    start = Move(DAWN, "start", None, at(4))
+    start = Move(START_TIME, "start", None, at(4))
     for name, snapshots in ((DRAIN, ()), (LAKE, lake)):
         cursor = Cursor("shop", name, 0, 1, IDENTITY, at(300), moves=(start,), snapshots=snapshots)
         ObjectCursorStore(store).swap(None, cursor)
@@ -62,7 +62,7 @@ def rekeyed(tmp_path):
 
 def test_a_dry_run_says_which_windows_of_another_primary_key_are_left_out(cdc, rekeyed):
     """As the run itself says it, also where the snapshot lies after the time that was asked for."""
-    until = (DAWN + timedelta(seconds=90)).isoformat()
+    until = (START_TIME + timedelta(seconds=90)).isoformat()
     line = (
         "windows of rows with the primary key (k, id) left out: the lake table keeps rows by the primary key (id), and a later "
         "snapshot replaced all of them"
@@ -76,11 +76,11 @@ def test_a_dry_run_says_which_windows_of_another_primary_key_are_left_out(cdc, r
 
 def test_a_dry_run_says_which_table_would_be_refused_for_rows_of_two_primary_keys(cdc, rekeyed):
     """A snapshot that comes later, or none, leaves no window out; the way out is the one of the run's error."""
-    since = (DAWN + timedelta(seconds=90)).isoformat()
+    since = (START_TIME + timedelta(seconds=90)).isoformat()
     shown = cdc("backfill", "shop", "--dry-run", "--since", since, "--into", "copy").stdout
     assert "Begin with it: cdc backfill shop shop.orders --since 2026-01-01T00:00:00Z --into copy" in shown
     rekeyed.delete([info.key for info in rekeyed.list("shop/snapshots/")])
-    until = (DAWN + timedelta(seconds=90)).isoformat()
+    until = (START_TIME + timedelta(seconds=90)).isoformat()
     shown = cdc("backfill", "shop", "--dry-run", "--until", until).stdout
     assert "shop.orders: would be refused: the oldest batch to " in shown
     assert "cdc snapshot shop shop.orders" in shown
@@ -91,7 +91,7 @@ def test_a_dry_run_says_which_table_would_be_refused_for_rows_of_two_primary_key
     )
 
 
-def test_the_job_is_told_what_was_asked_for(cdc, store, monkeypatch):
+def test_the_job_gets_the_options(cdc, store, monkeypatch):
     """Patterns of tables come last, after two dashes."""
     called = []
     monkeypatch.setattr(spark, "run_job", lambda module, _config, *options: called.append((module, *options)))
@@ -112,7 +112,7 @@ def test_the_job_is_told_what_was_asked_for(cdc, store, monkeypatch):
         (("batches", "replay", "shop", "--location", "STORE", "--from-archive"), "is the store of the source itself"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_is_done(cdc, store, tmp_path, arguments, message):
+def test_wrong_options_are_reported_before_anything_is_done(cdc, store, tmp_path, arguments, message):
     """As an error of the command line."""
     refused = cdc(*(part.replace("STORE", f"file://{tmp_path}/store") for part in arguments))
     assert refused.exit_code == 2

@@ -144,7 +144,7 @@ def test_an_interrupted_command_ends_with_the_documented_status(sources, batches
 
 
 def test_consumers_are_listed_with_what_they_hold_back(cdc, batches, store):
-    """The lake is one of them; status tells it too."""
+    """The lake is one of them; status shows it too."""
     read(store, "audit")
     found = {one["name"]: one for one in json.loads(cdc("consumers", "list", "shop", "--json").stdout)}
     assert (found["audit"]["pending_windows"], found["audit"]["holding"], found["lake"]["pending_windows"]) == (2, 1, 0)
@@ -156,9 +156,9 @@ def test_consumers_are_listed_with_what_they_hold_back(cdc, batches, store):
 def test_a_dropped_consumer_holds_nothing_back_and_can_be_taken_back(cdc, batches, store):
     """The cursors of the pipeline cannot be dropped."""
     read(store, "audit")
-    told = cdc("consumers", "drop", "shop", "audit", "--yes").stdout
+    output = cdc("consumers", "drop", "shop", "audit", "--yes").stdout
     assert ObjectCursorStore(store).load("shop", "audit") is None
-    key = told.strip().rpartition("--replaced ")[2]
+    key = output.strip().rpartition("--replaced ")[2]
     assert cdc("cursor", "restore", "shop", "audit", "--replaced", key, "--yes").exit_code == 0
     assert ObjectCursorStore(store).load("shop", "audit").position == at(100)
     assert cdc("consumers", "drop", "shop", LAKE, "--yes").exit_code == 2
@@ -185,7 +185,7 @@ def test_gc_removes_what_all_have_read_and_nothing_else(cdc, batches, store):
     assert [r["header"]["logfileOffset"] for r in map(json.loads, cdc("tail", "shop").stdout.splitlines())] == [210]
 
 
-def test_gc_sweeps_what_no_manifest_names_when_nobody_can_be_about_to_name_it(cdc, batches, store):
+def test_gc_removes_orphans_once_no_drain_can_still_name_them(cdc, batches, store):
     """Parts of lost races, of drains that died, and unfinished writes; younger ones and those in flight stay."""
     folder = next(info.key for info in store.list("shop/batches")).rpartition("/manifest")[0].split("/")[3]
     lost = f"shop/batches/000001/{folder}/shop.a/part-00009.parquet"
@@ -193,7 +193,7 @@ def test_gc_sweeps_what_no_manifest_names_when_nobody_can_be_about_to_name_it(cd
     ahead = "shop/batches/000001/000001-000001.000000000300-000001.000000000400/shop.a/part-00000.parquet"
     young = lost.replace("00009", "00010")
     for key in (lost, died, ahead, young):
-        store.put(key, b"left behind")
+        store.put(key, b"orphan")
     writing = store.root / "shop/batches/000001" / ".tmp-1234"
     writing.write_bytes(b"half")
     for path in (store.root / lost, store.root / died, store.root / ahead, writing):
@@ -215,13 +215,13 @@ def test_an_exported_cursor_is_restored_with_its_moves_on_record(cdc, batches, s
     read(store, "audit", ack=2)
     assert cdc("cursor", "restore", "shop", "audit", "--file", document).exit_code == 1
     assert ObjectCursorStore(store).load("shop", "audit").position == at(300)
-    told = cdc("cursor", "restore", "shop", "audit", "--file", document, "--yes", "--why", "read wrongly").stdout
+    output = cdc("cursor", "restore", "shop", "audit", "--file", document, "--yes", "--why", "read wrongly").stdout
     held = ObjectCursorStore(store).load("shop", "audit")
     assert held.position == at(100)
     assert (held.moves[-1].kind, held.moves[-1].start, held.moves[-1].why) == ("restore", at(300), "read wrongly")
     assert "cdc cursor restore by" in held.moves[-1].by
     assert [move.kind for move in held.moves] == ["start", "ack", "ack", "ack", "restore"]
-    key = told.strip().rpartition("--replaced ")[2]
+    key = output.strip().rpartition("--replaced ")[2]
     assert f"UTC: {key}" in cdc("cursor", "show", "shop", "audit").stdout
     assert cdc("cursor", "restore", "shop", "--replaced", key, "--yes").exit_code == 0
     assert ObjectCursorStore(store).load("shop", "audit").position == at(300)
@@ -232,7 +232,7 @@ def test_an_exported_cursor_is_restored_with_its_moves_on_record(cdc, batches, s
     assert list(ObjectCursorStore(store).consumers("shop")) == ["audit", DRAIN, LAKE]
 
 
-def test_a_cursor_is_not_restored_to_where_batches_are_gone(cdc, batches, store, tmp_path):
+def test_a_cursor_is_not_restored_to_a_position_with_missing_batches(cdc, batches, store, tmp_path):
     """The lake would wait there for ever."""
     read(store, "audit", ack=0)
     document = tmp_path / "audit.json"
@@ -245,7 +245,7 @@ def test_a_cursor_is_not_restored_to_where_batches_are_gone(cdc, batches, store,
     assert ObjectCursorStore(store).load("shop", "audit").position == at(300)
 
 
-def test_the_drain_does_not_go_back_behind_the_lake_unless_both_do(cdc, batches, store, tmp_path):
+def test_the_drain_does_not_go_back_before_the_lake_unless_both_do(cdc, batches, store, tmp_path):
     """Windows that are cut again need not begin where the lake continues; nor does it go back to an epoch that is over."""
     cursors = ObjectCursorStore(store)
     for name in (DRAIN, LAKE):
@@ -288,7 +288,7 @@ def test_neither_cursor_is_restored_when_one_of_them_cannot_be(cdc, batches, sto
 
 
 def test_two_tails_of_one_consumer_are_kept_apart(sources, cdc, batches, store):
-    """The second is told who holds it."""
+    """The error names the holder."""
     with subscribe(store, ObjectCursorStore(store), "shop", "audit", holder=Holder("the first one")):
         refused = cdc("tail", "shop", "--consumer", "audit")
         shown = cdc("cursor", "show", "shop", "audit").stdout

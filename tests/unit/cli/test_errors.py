@@ -65,7 +65,7 @@ def test_a_password_that_is_not_set_names_its_variable(cdc, monkeypatch):
     assert "SHOP_PASSWORD is not set" in result.stderr
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path):
+def test_a_folder_that_does_not_exist_is_reported(tmp_path):
     """With the two ways to name another."""
     result = CliRunner().invoke(app, ["--sources", str(tmp_path / "none"), "status"])
     assert result.exit_code == 2
@@ -84,7 +84,7 @@ def test_the_folder_may_come_from_the_environment(sources):
     ids=["config", "source", "merge"],
 )
 def test_only_a_persons_mistake_ends_with_two(error, code):
-    """Scripts tell it from what may be gone the next time."""
+    """Scripts distinguish it from temporary errors."""
     assert exit_code(error) == code
 
 

@@ -1,4 +1,4 @@
-"""``cdc lake cuts``, ``tables`` and ``schema``: what is published and what the catalog tells, without Spark."""
+"""``cdc lake cuts``, ``tables`` and ``schema``: published cuts and catalog metadata, without Spark."""
 
 from __future__ import annotations
 

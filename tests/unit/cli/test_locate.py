@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("cursor", "locate", "shop"), "name exactly one position"),
         (
@@ -21,8 +21,8 @@ import pytest
         (("cursor", "failover", "shop", "--to", "db9:3306"), "is not a server of"),
     ],
 )
-def test_a_place_that_is_none_is_told_with_what_to_write(cdc, arguments, told):
+def test_an_invalid_position_is_reported_with_the_valid_forms(cdc, arguments, message):
     """With exit status 2, as every mistake of a person."""
     result = cdc(*arguments)
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr

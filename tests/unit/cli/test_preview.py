@@ -30,7 +30,7 @@ def lake(tmp_path, sources):
 
 
 def test_rows_of_a_lake_table_are_shown_without_spark(cdc, lake):
-    """Nulls and bytes are told from texts; texts in brackets stay what they are."""
+    """Nulls and bytes differ from texts; texts in brackets are unchanged."""
     result = cdc("lake", "preview", "shop", "shop.orders")
     assert result.exit_code == 0
     assert "NULL" in result.stdout
@@ -47,15 +47,15 @@ def test_no_more_rows_than_asked_for_are_read(cdc, lake):
     assert "_epoch" in result.stdout
 
 
-def test_a_table_that_the_lake_does_not_have_is_told(cdc, lake):
+def test_a_table_that_the_lake_does_not_have_is_reported(cdc, lake):
     """With when it will have it."""
     result = cdc("lake", "preview", "shop", "shop.nothing")
     assert result.exit_code == 2
     assert "the lake has no table shop.nothing" in result.stderr
 
 
-def test_a_name_that_is_no_table_is_told(cdc, lake):
-    """It is the source's name for it that is wanted."""
+def test_a_name_that_is_not_a_table_is_reported(cdc, lake):
+    """The table is named as at the source."""
     result = cdc("lake", "preview", "shop", "orders")
     assert result.exit_code == 2
     assert "'orders' is not database.table" in result.stderr
@@ -69,7 +69,7 @@ def test_looking_at_a_lake_that_is_not_there_does_not_make_one(cdc, tmp_path):
     assert not (tmp_path / "cat.db").exists()
 
 
-def test_a_missing_pyiceberg_is_told_with_the_way_to_get_it(cdc, monkeypatch):
+def test_a_missing_pyiceberg_is_reported_with_its_install_command(cdc, monkeypatch):
     """Only this command needs it."""
     monkeypatch.setattr(reader.importlib.util, "find_spec", lambda _: None)
     result = cdc("lake", "preview", "shop", "shop.orders")
@@ -109,7 +109,7 @@ def test_dates_and_times_that_python_does_not_have_are_shown(cdc, lake):
     assert json.loads(cdc("lake", "preview", "shop", "shop.old", "--json").stdout)[1]["day"] is None
 
 
-def test_a_table_that_cannot_be_opened_without_spark_is_told_in_one_error(cdc, lake, tmp_path):
+def test_a_table_that_cannot_be_opened_without_spark_gives_one_error(cdc, lake, tmp_path):
     """Its location holds a # where its reader takes an address to end."""
     shutil.copytree(tmp_path / "lake" / "shop" / "orders", tmp_path / "lake" / "shop" / "#")
     with closing(sqlite3.connect(tmp_path / "cat.db")) as catalog, catalog:
@@ -123,7 +123,7 @@ def test_a_table_that_cannot_be_opened_without_spark_is_told_in_one_error(cdc, l
     assert "Read it with Spark" in result.stderr
 
 
-def test_a_catalog_that_does_not_answer_is_told_in_one_error_without_its_log_in(cdc, sources):
+def test_an_unreachable_catalog_gives_one_error_without_credentials(cdc, sources):
     """It took 117 lines of a traceback."""
     path = sources / "shop.yaml"
     wrong = re.sub(

@@ -1,4 +1,4 @@
-"""``cdc step rollback``: what the lake has in flight is forgotten when somebody says so; no server is needed."""
+"""``cdc step rollback``: the lake's merge in flight is dropped after confirmation; no server is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cursors(tmp_path):
     return store
 
 
-def test_a_merge_is_forgotten_only_when_somebody_says_so(cdc, cursors):
+def test_a_merge_is_dropped_only_after_confirmation(cdc, cursors):
     """It stays where it is; who and why are kept with the move."""
     before = cursors.load("shop", LAKE)
     asked = cdc("step", "rollback", "shop")

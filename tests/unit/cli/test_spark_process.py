@@ -22,7 +22,7 @@ def test_a_job_that_ends_well_is_nothing_to_tell():
 
 
 def test_a_job_that_fails_is_an_error_with_its_code():
-    """What it said stands above in the output."""
+    """Its output explains the failure."""
     with pytest.raises(MergeError, match="ended with code 3") as caught:
         spark.run(python("import sys; sys.exit(3)"))
     assert not caught.value.retryable
@@ -42,12 +42,12 @@ def test_a_job_that_a_signal_ended_may_succeed_next_time():
         MergeConflict("another commit came first", hint="Run it again.", table="shop.ordérs", rows=3),
     ],
 )
-def test_the_error_that_a_job_left_is_the_error(error, tmp_path):
-    """With its class, on which the exit status hangs, its place and its hint."""
-    left = tmp_path / "error.json"
-    left.write_bytes(dump_error(error))
+def test_the_error_of_a_job_is_raised_again(error, tmp_path):
+    """With its class, which decides the exit status, its context and its hint."""
+    error_file = tmp_path / "error.json"
+    error_file.write_bytes(dump_error(error))
     with pytest.raises(type(error)) as caught:
-        spark.run(python("import sys; sys.exit(75)"), left=left)
+        spark.run(python("import sys; sys.exit(75)"), error_file=error_file)
     assert (str(caught.value), caught.value.hint, caught.value.context) == (str(error), error.hint, error.context)
 
 
@@ -60,20 +60,22 @@ def test_an_error_of_another_class_is_that_of_the_tree_above_it():
     assert type(load_error(dump_error(Own("x")))) is MergeConflict
 
 
-def test_a_job_leaves_its_error_where_it_is_told_to_and_prints_none(tmp_path, capsys):
-    """Whoever started it prints it once."""
+def test_a_job_writes_its_error_to_the_given_file_and_prints_none(tmp_path, capsys):
+    """The parent process prints it once."""
     (tmp_path / "shop.yaml").write_text("tables: []")
-    left = tmp_path / "error.json"
+    error_file = tmp_path / "error.json"
     assert (
-        job.ended(job.arguments_of("job", ""), ["--config", str(tmp_path / "shop.yaml"), "--error", str(left)], None)
+        job.ended(
+            job.arguments_of("job", ""), ["--config", str(tmp_path / "shop.yaml"), "--error", str(error_file)], None
+        )
         == 2
     )
     assert capsys.readouterr() == ("", "")
-    assert isinstance(load_error(left.read_bytes()), ConfigError)
+    assert isinstance(load_error(error_file.read_bytes()), ConfigError)
 
 
-def test_an_interrupted_command_leaves_no_job_behind(monkeypatch):
-    """The job is told to end and waited for."""
+def test_an_interrupted_command_leaves_no_job_running(monkeypatch):
+    """The job gets a stop signal and is awaited."""
     started = []
     wait = subprocess.Popen.wait
 
@@ -91,7 +93,7 @@ def test_an_interrupted_command_leaves_no_job_behind(monkeypatch):
     assert time.monotonic() - began < 20
 
 
-def test_a_missing_spark_is_told_with_the_way_to_get_it(monkeypatch, tmp_path):
+def test_a_missing_spark_is_reported_with_its_install_command(monkeypatch, tmp_path):
     """The library itself works without it."""
     monkeypatch.setattr(spark.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match="pyspark") as caught:

@@ -23,7 +23,7 @@ START, STOP = Position("binlog.000007", 4), Position("binlog.000007", 1234)
 
 @pytest.fixture
 def cursors(tmp_path):
-    """The cursors of the source shop: one moved, with work in flight, and one that only stands."""
+    """The cursors of the source shop: one that moved, with work in flight, and one that did not."""
     store = ObjectCursorStore(LocalStore(tmp_path / "store"))
     identity = ServerIdentity("mysql", "uuid-1", 1, host="db", port=3306)
     first = Cursor("shop", DRAIN, 0, 1, identity, START)
@@ -46,7 +46,7 @@ def test_cursors_are_shown_without_asking_the_server(cdc, cursors):
     assert "lake: binlog.000007:4" in result.stdout
 
 
-def test_cursors_are_told_to_programs_as_json(cdc, cursors):
+def test_cursors_are_printed_as_json(cdc, cursors):
     """With every field of the stored document."""
     drain, lake = json.loads(cdc("cursor", "show", "shop", "--json").stdout)
     assert (drain["consumer"], lake["consumer"]) == (DRAIN, LAKE)
@@ -55,20 +55,20 @@ def test_cursors_are_told_to_programs_as_json(cdc, cursors):
     assert drain["moves"][0]["at"] == "2026-11-21T06:00:00+00:00"
 
 
-def test_status_tells_which_parts_are_read_again_and_which_tables_were_dropped(cdc, cursors, tmp_path):
+def test_status_shows_partial_snapshots_and_dropped_tables(cdc, cursors, tmp_path):
     """Until the lake has the part, and the table is made again."""
     part = RowSelection(("id",), ("5",), None, text="rows of shop.orders from 5 to the last", at=AT, by="somebody")
     drain = cursors.load("shop", DRAIN)
     task = SnapshotTask("shop", 1, "s2", "shop", "orders", chunks=2, selection=part)
     drain = cursors.swap(drain, drain.with_snapshot(task))
-    gone = TableCut("shop.old", "lake.shop.old", 7, 0, dropped=Point(1, 7, 99))
-    publish(LocalStore(tmp_path / "store"), Cut("shop", "m1", 1, STOP, AT, AT, (gone,)))
-    told = cdc("status", "shop").stdout
+    dropped = TableCut("shop.old", "lake.shop.old", 7, 0, dropped=Point(1, 7, 99))
+    publish(LocalStore(tmp_path / "store"), Cut("shop", "m1", 1, STOP, AT, AT, (dropped,)))
+    output = cdc("status", "shop").stdout
     assert (
         "rows of shop.orders from 5 to the last are read again since 2026-11-21 06:00:00 UTC (somebody): 2 chunks"
-        in told
+        in output
     )
-    assert "shop.old was dropped at source (000007:99); lake.shop.old is at its last state" in told
+    assert "shop.old was dropped at source (000007:99); lake.shop.old is at its last state" in output
     assert "snapshot of rows of shop.orders from 5" in cdc("cursor", "show", "shop").stdout
     cursors.swap(drain, drain.with_snapshot(replace(task, chunks=0, complete=True)))
     assert "read again" not in cdc("status", "shop").stdout
@@ -99,7 +99,7 @@ def test_one_source_that_cannot_be_asked_does_not_hide_the_others(cdc, sources):
 
 
 def test_a_server_that_does_not_answer_leaves_only_the_head_open(cdc, cursors):
-    """What the cursors say is shown while the server is down, which is when somebody looks."""
+    """Cursors are shown while the server is down, which is when users look."""
     result = cdc("status", "shop", "--json")
     (shop,) = json.loads(result.stdout)
     assert result.exit_code == 0
@@ -112,15 +112,15 @@ def test_a_server_that_does_not_answer_leaves_only_the_head_open(cdc, cursors):
     assert "1 windows, 1 snapshots" in table.stdout
 
 
-def test_no_sources_are_told(cdc, sources):
+def test_a_folder_without_sources_is_reported(cdc, sources):
     """Instead of an empty table."""
     (sources / "shop.yaml").unlink()
     result = cdc("status")
     assert (result.exit_code, result.stdout) == (0, "no sources\n")
 
 
-def test_the_doctor_tells_wrong_files_and_absent_servers_at_once(cdc, sources):
-    """What is wrong and what mends it, for every source."""
+def test_the_doctor_reports_wrong_files_and_absent_servers_together(cdc, sources):
+    """Problems and hints of every source."""
     (sources / "bad.yaml").write_text("tables: []\nserver: {host: h, password: x}\n")
     result = cdc("doctor", "--json")
     findings = {line["source"]: line for line in json.loads(result.stdout) if line["level"] == "error"}

@@ -38,7 +38,7 @@ def test_the_password_comes_from_the_named_variable():
         credentials_from_environment(server, {})
 
 
-def test_a_log_in_that_only_airflow_knows_is_told_outside_it():
+def test_a_login_that_only_airflow_has_is_reported_outside_it():
     """With the key to add."""
     with pytest.raises(ConfigError, match=r"server\.password_env"):
         credentials_from_environment(ServerConfig(host="h", connection="c"), {})

@@ -44,7 +44,7 @@ def test_only_texts_are_touched():
     }
 
 
-def test_every_unset_variable_is_told_with_its_key():
+def test_every_unset_variable_is_reported_with_its_key():
     """All at once; the value stays as it is."""
     problems = {}
     value = {"store": {"url": "${URL}"}, "tables": ["${T}", "ok"]}
@@ -54,7 +54,7 @@ def test_every_unset_variable_is_told_with_its_key():
 
 
 @pytest.mark.parametrize("text", ["${", "${A", "${A B}", "${1A}", "${A:+x}"])
-def test_a_reference_that_is_not_well_formed_is_told(text):
+def test_a_malformed_reference_is_reported(text):
     """Instead of being taken literally."""
     problems = {}
     fill_in({"k": text}, {"A": "x"}, problems)

@@ -72,8 +72,8 @@ def test_defaults_lie_under_every_source_key_by_key(write):
     assert config.tables.exclude == ("shop.tmp_*",)
 
 
-def test_every_problem_of_a_file_is_told_at_once_with_line_key_value_and_what_is_allowed(write):
-    """So that one look mends the file."""
+def test_all_problems_of_a_file_are_reported_with_line_key_value_and_allowed_values(write):
+    """So that the file can be fixed at once."""
     text = refused(write("server:\n  hots: x\n  port: abc\n  user: u\n  password_env: P\ntables: []\nstart: never\n"))
     assert "shop.yaml, line 2: server.hots: unknown key; did you mean 'host'? allowed: host, port" in text
     assert "shop.yaml, line 3: server.port" in text
@@ -197,14 +197,14 @@ def test_batches_stay_for_a_number_of_minutes_hours_or_days(write, text, hours):
 
 @pytest.mark.parametrize("text", ["7", "-1d", "1w", "1.5h", "P7D", "true", "[7d]"])
 def test_another_word_for_a_duration_is_refused_with_what_is_allowed(write, text):
-    """A bare number would be of nobody knows what."""
+    """A number without a unit would be ambiguous."""
     path = write(GOOD.replace('url: "file:///var/lib/cdc"', f'url: "file:///var/lib/cdc", keep_batches_for: {text}'))
     said = refused(path)
     assert "store.keep_batches_for" in said
     assert "90m, 36h, 7d" in said
 
 
-def test_a_store_tells_its_parts(write):
+def test_a_store_url_is_split_into_its_parts(write):
     """The parts that the stores are opened with."""
     folder = load_source(write(GOOD.replace("file:///var/lib/cdc", "file:///var/my%20cdc/")), {}).store
     assert (folder.scheme, str(folder.folder)) == ("file", "/var/my cdc")
@@ -255,14 +255,14 @@ def test_settings_of_other_programs_are_texts(write):
         ("a: !!python/object:os.system {}\n", "not YAML"),
     ],
 )
-def test_what_is_no_proper_yaml_is_told_with_its_line(write, text, says):
+def test_invalid_yaml_is_reported_with_its_line(write, text, says):
     """Keys that stand twice are among it: YAML itself lets the last one win in silence."""
     said = refused(write(text))
     assert says in said
     assert "line=" in said
 
 
-def test_an_empty_file_is_told_what_is_missing(write):
+def test_an_empty_file_reports_the_missing_keys(write):
     """It is no special case."""
     assert "server: is missing" in refused(write(""))
 
@@ -291,7 +291,7 @@ def test_one_bad_file_does_not_hide_the_others(write, tmp_path):
     assert outcomes["shop"][1] is None
 
 
-def test_broken_defaults_are_told_for_every_source(write, tmp_path):
+def test_broken_defaults_are_reported_for_every_source(write, tmp_path):
     """None of them can be read as it was meant."""
     write(GOOD, "a.yaml")
     write(GOOD, "b.yaml")
@@ -321,7 +321,7 @@ def test_one_server_id_twice_on_one_server_is_refused(write, tmp_path):
     assert "server_id is the same in a.yaml, b.yaml" in str(loaded[0].error)
 
 
-def test_a_missing_folder_is_told(tmp_path):
+def test_a_missing_folder_is_reported(tmp_path):
     """With the two ways to name another."""
     with pytest.raises(ConfigError, match="CDC_SOURCES"):
         load_sources(tmp_path / "none", {})
@@ -343,7 +343,7 @@ def test_a_start_is_a_word_or_a_place(write, text, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{timestamp: 2026-11-21T06:00:00}", "start: timestamp is not a time with its zone"),
         ("{timestamp: yesterday}", "start: timestamp is not a time with its zone"),
@@ -353,9 +353,9 @@ def test_a_start_is_a_word_or_a_place(write, text, expected):
         ("[latest]", "start: is not a start"),
     ],
 )
-def test_a_wrong_start_is_told_with_what_to_write(write, text, told):
+def test_a_wrong_start_is_reported_with_the_valid_forms(write, text, message):
     """One sentence for each mistake."""
-    assert told in refused(write(GOOD + f"start: {text}\n"))
+    assert message in refused(write(GOOD + f"start: {text}\n"))
 
 
 def test_a_source_as_json_gives_the_same_source(write):
@@ -401,7 +401,7 @@ def test_a_file_that_would_break_its_reader_is_refused_and_hides_no_other(write,
     assert shop.config is not None
 
 
-def test_a_named_pipe_among_the_sources_keeps_nobody_waiting(write, tmp_path):
+def test_a_named_pipe_among_the_sources_does_not_block(write, tmp_path):
     """Reading it would wait for a writer that never comes."""
     os.mkfifo(tmp_path / "pipe.yaml")
     write(GOOD, "shop.yaml")

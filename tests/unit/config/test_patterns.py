@@ -31,7 +31,7 @@ from cdc_lib.config.patterns import (
     ],
 )
 def test_only_the_star_and_the_question_mark_are_wild(pattern, database, table, expected):
-    """Every other character, brackets and plus signs included, stands for itself."""
+    """Every other character is literal, also brackets and plus signs."""
     assert matches(pattern, database, table) is expected
 
 

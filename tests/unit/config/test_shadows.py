@@ -1,4 +1,4 @@
-"""Tables of online schema change tools are told by their names."""
+"""Tables of online schema change tools are recognized by their names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_other_names_are_tables_like_others(name):
     assert TablesConfig(include=("shop.*",)).captures("shop", name)
 
 
-def test_a_shadow_tells_what_it_may_become():
+def test_a_shadow_table_has_the_names_that_it_may_replace():
     """Underscores in front may be the table's own."""
     assert bases("_t_gho") == ("t",)
     assert bases("__t_new") == ("t", "_t")

@@ -34,7 +34,7 @@ def read(windows, start: Point, *ends: Point) -> list[tuple[str, Point | None]]:
 
 
 @given(BOUNDS, BOUNDS, st.data())
-def test_every_point_is_read_once_however_the_drain_cut_the_stream_and_cut_it_anew(one, other, data):
+def test_every_point_is_read_once_however_the_drain_cut_the_stream_again(one, other, data):
     """A rewound drain leaves windows that overlap; what is read still tiles the stream."""
     low, high = min(one[0], other[0]), max(one[-1], other[-1])
     both = tiles(sorted({low, high, *one})) + tiles(sorted({low, high, *other}))
@@ -52,13 +52,13 @@ def test_every_point_is_read_once_however_the_drain_cut_the_stream_and_cut_it_an
 def test_a_gap_stops_the_reader_where_it_begins_and_is_never_jumped(bounds, data):
     """Whatever lies after it."""
     windows = tiles(bounds)
-    gone = data.draw(st.integers(0, len(windows) - 1))
-    left = windows[:gone] + windows[gone + 1 :]
-    steps = following(left, windows[0].start, up_to(windows[-1].stop), "shop")
-    assert [next(steps).window for _ in range(gone)] == windows[:gone]
+    removed = data.draw(st.integers(0, len(windows) - 1))
+    remaining = windows[:removed] + windows[removed + 1 :]
+    steps = following(remaining, windows[0].start, up_to(windows[-1].stop), "shop")
+    assert [next(steps).window for _ in range(removed)] == windows[:removed]
     with pytest.raises(BatchesMissing):
         next(steps)
-    assert earliest(left, up_to(windows[-1].stop)) == (windows[gone].stop)
+    assert earliest(remaining, up_to(windows[-1].stop)) == (windows[removed].stop)
 
 
 def test_what_the_drain_has_not_acknowledged_is_not_seen():
@@ -89,7 +89,7 @@ def test_the_earliest_place_is_in_the_oldest_epoch_that_is_stored():
     assert earliest([window(4, 10), window(20, 30)], up_to(Point(1, 1, 30))) == Point(1, 1, 20)
 
 
-def test_what_an_epoch_left_behind_its_end_is_not_seen_and_a_gap_before_its_end_is():
+def test_batches_after_the_end_of_an_epoch_are_ignored_and_a_gap_before_it_is_reported():
     """A window that was drained, and never acknowledged before the drain went to another server."""
     windows = [*tiles([400, 500, 600]), *tiles([4, 10], epoch=2)]
     ends = (Point(1, 1, 500), Point(2, 1, 10))

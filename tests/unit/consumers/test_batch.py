@@ -53,7 +53,7 @@ def test_versions_of_a_table_come_apart_or_united(writer):
     ]
 
 
-def test_a_type_that_no_type_unites_is_told_and_the_versions_are_there_apart(writer):
+def test_types_that_cannot_be_united_are_reported_and_versions_can_be_read_separately(writer):
     """Nothing is turned into text to make it fit."""
     writer.window(4, 100, {OLD: [Row("c", 10, {"id": 1, "v": "a"})]})
     writer.window(100, 200, {table("shop.a", {"id": INT, "v": INT}): [Row("c", 110, {"id": 2, "v": 7})]})
@@ -73,7 +73,7 @@ def test_rows_before_the_place_where_a_consumer_began_are_left_out(writer):
     assert found.column("id").to_pylist() == [2]
 
 
-def test_a_commit_whose_rows_are_in_no_batch_is_told_and_not_skipped(writer):
+def test_a_commit_whose_rows_are_in_no_batch_is_reported_and_not_skipped(writer):
     """It was prepared before the source began."""
     writer.window(4, 100, {}, decided={"x1": (50, True)})
     with pytest.raises(BatchesMissing, match="x1"):
@@ -104,7 +104,7 @@ def test_the_cursors_of_the_pipeline_cannot_be_subscribed_to(writer, name):
 
 
 @pytest.mark.parametrize("wrong", [{"tables": ("orders",)}, {"exclude": ("/(/",)}, {"columns": ("`id`",)}])
-def test_a_pattern_that_is_none_is_refused_when_the_consumer_subscribes(writer, wrong):
+def test_an_invalid_pattern_is_refused_when_the_consumer_subscribes(writer, wrong):
     """It would match nothing for ever."""
     with pytest.raises(ConfigError, match="asks for"):
         subscribe(writer.store, ObjectCursorStore(writer.store), "shop", "audit", Interest(**wrong))

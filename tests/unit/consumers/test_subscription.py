@@ -46,7 +46,7 @@ def take(store, name="audit", **how):
     return subscribe(store, ObjectCursorStore(store), "shop", name, **how)
 
 
-def test_rows_of_a_table_that_is_set_aside_are_left_out_from_there_on(store):
+def test_rows_of_a_quarantined_table_are_left_out_from_its_start_on(store):
     """A window that was drained before it was known holds some."""
     cursors = ObjectCursorStore(store)
     drain, fault = cursors.load("shop", DRAIN), Fault(at(210), "unsupported_value", "a text is not valid")
@@ -119,7 +119,7 @@ def test_what_a_consumer_asked_for_is_remembered_until_it_asks_otherwise(store):
 
 
 def test_of_sixteen_that_subscribe_at_once_one_holds(store):
-    """The others are told, by the lease or by the cursor's generation."""
+    """The others get an error, by the lease or by the cursor's generation."""
 
     def attempt(number):
         try:
@@ -152,9 +152,9 @@ def test_a_subscription_that_is_closed_does_nothing_more(store):
     batch = first.get(1)
     first.close()
     first.close()
-    for deed in (first.get, first.renew, first.rollback, batch.ack):
+    for call in (first.get, first.renew, first.rollback, batch.ack):
         with pytest.raises(AckError):
-            deed()
+            call()
     with take(store) as second:
         assert second.get(1).id == batch.id
 
@@ -224,7 +224,7 @@ def test_only_the_last_hundred_moves_are_kept(store):
     assert subscription.cursor.moves[-1].at <= datetime.now(UTC)
 
 
-def test_the_example_of_the_readme_runs_as_it_stands(config, store, tmp_path, monkeypatch, capsys):
+def test_the_example_of_the_readme_runs_unchanged(config, store, tmp_path, monkeypatch, capsys):
     """With the source file in its place."""
     readme = (Path(__file__).parents[3] / "docs" / "guides" / "consumers.md").read_text()
     (example,) = [code for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "subscribe_to" in code]

@@ -28,7 +28,7 @@ def test_the_users_server_is_read_from_its_address() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "db.example", "postgres://me@db", "mysql://db.example", "mysql:///x"])
-def test_an_address_that_is_none_is_refused_with_an_example(url: str) -> None:
+def test_an_invalid_address_is_refused_with_an_example(url: str) -> None:
     """The message shows how one looks."""
     with pytest.raises(DemoError, match="mysql://user:password@host:3306"):
         server.parse(url)

@@ -94,7 +94,7 @@ def test_the_folder_of_a_catalog_may_be_missing(tmp_path):
 
 
 def test_a_catalog_that_cannot_be_made_is_an_error_with_the_command(tmp_path):
-    """A file stands where its folder should be."""
+    """A file is where its folder should be."""
     (tmp_path / "cat").write_text("")
     (tmp_path / "wh").write_text("")
     for finding in check_lake(lake(tmp_path)):
@@ -141,14 +141,14 @@ def test_a_store_that_cannot_be_written_to_is_an_error_with_the_command(tmp_path
     assert "mkdir -p" in finding.hint
 
 
-def test_patterns_that_name_nothing_are_told_and_a_full_name_is_an_error():
+def test_patterns_without_tables_are_warnings_and_an_exact_name_is_an_error():
     """A run over them has nothing to do, and says nothing."""
     config = TablesConfig(include=("shop.orders", "shop.oders", "crm.*", "/^shop[.]o/"))
     findings = list(pattern_findings(config, [("shop", "orders")]))
     assert [(one.level, one.what.split()[2]) for one in findings] == [("error", "shop.oders"), ("warning", "crm.*")]
 
 
-def test_tables_without_a_key_are_told_unless_the_file_says_append():
+def test_tables_without_a_key_are_reported_unless_their_mode_is_append():
     """Their rows are not mirrored."""
     (finding,) = key_findings(["s.a", "s.b"], ["s.b"])
     assert finding.level == "warning"

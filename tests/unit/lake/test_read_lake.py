@@ -18,8 +18,8 @@ def source(lake, **store):
     )
 
 
-def test_a_jdbc_address_becomes_that_of_the_same_database(tmp_path):
-    """What is after the question mark is for the JDBC driver."""
+def test_a_jdbc_url_is_translated_to_the_same_database(tmp_path):
+    """Parameters after the question mark are for the JDBC driver."""
     file = tmp_path / "my cat.db"
     file.touch()
     assert sqlalchemy_url(f"jdbc:sqlite:{file}?busy_timeout=30000") == f"sqlite:///{file}"
@@ -28,8 +28,8 @@ def test_a_jdbc_address_becomes_that_of_the_same_database(tmp_path):
         sqlalchemy_url(f"sqlite:{file}")
 
 
-def test_a_lake_in_s3_is_reached_as_the_store_is(monkeypatch):
-    """The keys come from the same variables; the lake's own properties win; names of Java classes stay out."""
+def test_a_lake_in_s3_uses_the_settings_of_the_store(monkeypatch):
+    """The keys come from the same variables; the lake's own properties override them; Java class names are left out."""
     monkeypatch.setenv("A", "key")
     monkeypatch.setenv("S", "secret")
     lake = {
@@ -54,12 +54,12 @@ def test_a_lake_in_s3_is_reached_as_the_store_is(monkeypatch):
 
 
 def test_a_lake_in_a_folder_needs_no_keys():
-    """Even when the batches lie in S3."""
+    """Even if the batches are in S3."""
     config = source({"type": "hive", "uri": "thrift://h", "warehouse": "file:///lake"}, endpoint_url="http://s3:1")
     assert catalog_properties(config) == {"type": "hive", "uri": "thrift://h", "warehouse": "file:///lake"}
 
 
 def test_a_lake_without_a_catalog_service_cannot_be_read_without_spark():
-    """It is told instead of failing inside a library."""
+    """A clear error, not one of a library."""
     with pytest.raises(ConfigError, match="hadoop"):
         catalog_properties(source({"type": "hadoop", "warehouse": "file:///lake"}))

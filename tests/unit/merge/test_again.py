@@ -18,7 +18,7 @@ from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.changes.frames import load_batches
-from tests.harness.batches import BIGINT, DAWN, BatchWriter, Row, at, table
+from tests.harness.batches import BIGINT, START_TIME, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 VIEWS = table("shop.views", {"id": BIGINT}, key=())
@@ -44,8 +44,8 @@ def work(writer, schema, keys, marker, again=AGAIN, aside=()):
     return again(schema.name, mode, load_batches(writer.store, keys), marker, plan)
 
 
-def test_a_table_that_has_all_of_it_gets_it_once_more(writer):
-    """Guarded, and its marker stays."""
+def test_a_table_that_has_all_changes_gets_them_again(writer):
+    """With the guard, and its marker is unchanged."""
     marker = Marker(END)
     found = work(writer, ORDERS, windows(writer, ORDERS), marker)
     assert [piece.batch.manifest.window.start.offset for piece in found.inputs] == [100, 200]
@@ -53,13 +53,13 @@ def test_a_table_that_has_all_of_it_gets_it_once_more(writer):
     assert found.marker == marker
 
 
-def test_a_table_of_which_there_is_nothing_is_left_alone(writer):
-    """Not even a commit is made."""
+def test_a_table_without_batches_is_not_changed(writer):
+    """No commit is made."""
     assert work(writer, VIEWS, windows(writer, ORDERS), Marker(END)).inputs == ()
 
 
-def test_a_lake_table_that_is_gone_is_not_made_of_a_part_of_its_rows(writer):
-    """Unless it is one beside it, the statement that made the table lies in the part, or the source began there."""
+def test_a_missing_lake_table_is_not_created_from_a_part_of_its_rows(writer):
+    """Unless it is a copy, the range has its CREATE TABLE, or the source began there."""
     keys = windows(writer, ORDERS)
     with pytest.raises(MergeError, match="do not hold all of its rows"):
         work(writer, ORDERS, keys, Marker())
@@ -71,8 +71,8 @@ def test_a_lake_table_that_is_gone_is_not_made_of_a_part_of_its_rows(writer):
     assert work(writer, ORDERS, [chunk, *keys], Marker()).marker.snapshots[0].complete
 
 
-def test_a_list_of_changes_has_the_part_taken_out_that_comes_again(writer):
-    """Rows of its snapshot stay, where the chunks do not come as well; then changes of before the snapshot are not brought."""
+def test_an_append_table_replaces_the_merged_range(writer):
+    """Rows of its snapshot are kept unless its chunks are merged too; then earlier changes are left out."""
     keys = windows(writer, VIEWS)
     assert work(writer, VIEWS, keys, Marker(END)).rewrite == (BEGIN, END)
     low = Point(1, 1, 150)
@@ -84,8 +84,8 @@ def test_a_list_of_changes_has_the_part_taken_out_that_comes_again(writer):
     assert work(writer, VIEWS, [chunk, *keys], Marker(END)).rewrite_reads
 
 
-def test_a_list_of_changes_gets_its_snapshot_once_when_nothing_came_behind_it(writer):
-    """Its rows stand where the table ends, and are taken out as well."""
+def test_an_append_table_gets_its_snapshot_once_without_later_changes(writer):
+    """The rows have the table's last position, and are replaced too."""
     chunk, low = writer.chunk(VIEWS, 300, [{"id": 1}]), Point(1, 1, 300)
     marker = Marker(
         END, (SnapshotMark(load_batches(writer.store, [chunk])[0].manifest.chunk.snapshot_id, 1, True, low, low, low),)
@@ -94,8 +94,8 @@ def test_a_list_of_changes_gets_its_snapshot_once_when_nothing_came_behind_it(wr
     assert (found.rewrite, found.rewrite_reads) == ((low, Point(1, 1, 301)), True)
 
 
-def test_changes_of_before_a_snapshot_that_replaced_the_table_count_for_nothing(writer):
-    """What was deleted while they were left out would come back."""
+def test_changes_before_a_replacing_snapshot_are_ignored(writer):
+    """Rows that were deleted in the excluded range would come back."""
     low = Point(1, 1, 210)
     marker = Marker(END, (SnapshotMark("s2", 1, True, low, low, low),))
     record = QuarantineRecord(
@@ -106,7 +106,7 @@ def test_changes_of_before_a_snapshot_that_replaced_the_table_count_for_nothing(
         at(110),
         None,
         None,
-        DAWN,
+        START_TIME,
         released_position=at(210),
         released_epoch=1,
         snapshot_id="s2",
@@ -118,15 +118,15 @@ def test_changes_of_before_a_snapshot_that_replaced_the_table_count_for_nothing(
     assert all(p.batch.manifest.chunk is None for p in work(writer, ORDERS, [older, *keys], marker).inputs)
 
 
-def test_a_table_that_moved_on_meanwhile_is_a_conflict(writer):
-    """Windows after those at hand are needed: they may delete what comes again."""
+def test_a_table_moved_by_another_merge_is_a_conflict(writer):
+    """Later windows are needed: they may delete the rows."""
     with pytest.raises(MergeConflict, match="another merge moved the table meanwhile"):
         work(writer, ORDERS, windows(writer, ORDERS), Marker(Point(1, 1, 301)))
 
 
 @pytest.mark.parametrize("mode", ["soft_delete", "scd2"])
-def test_statements_in_the_part_take_the_rows_again_where_they_stay_marked(writer, mode):
-    """Those that the table has after it as well; of a history the whole stretch is made again."""
+def test_resets_in_the_range_remove_rows_again(writer, mode):
+    """Also those after it; in scd2 mode the whole range is rewritten."""
     keys = [*windows(writer, ORDERS), writer.window(300, 400, {}, statements=[("truncate", "shop.orders", 350)])]
     until = Point(1, 1, 400)
     again = BackfillDecision(BEGIN, END, (BEGIN, until), is_copy=False, from_start=False)
@@ -136,8 +136,8 @@ def test_statements_in_the_part_take_the_rows_again_where_they_stay_marked(write
     assert {piece.floor for piece in found.inputs} == {None}
 
 
-def test_a_part_of_a_table_that_was_read_is_not_taken_for_all_of_it(writer):
-    """Neither the whole snapshot before it is given up for it, nor is a table made of its rows alone."""
+def test_a_partial_snapshot_is_not_a_complete_one(writer):
+    """The complete snapshot before it is still used, and no table is created from a part."""
     whole, part = (
         writer.chunk(ORDERS, 120, [{"id": 1}]),
         writer.chunk(ORDERS, 150, [{"id": 1}], snapshot="s2", part=PART),
@@ -153,7 +153,7 @@ def test_a_part_of_a_table_that_was_read_is_not_taken_for_all_of_it(writer):
 
 
 def test_the_end_of_an_online_schema_change_is_not_merged_again_without_its_beginning(writer):
-    """What it gave to the rows is known where it began."""
+    """The values of its added columns are known at its beginning."""
     begun = writer.window(50, 100, {}, statements=[("shadow", "shop.orders", 60), ("shadow_fill", "shop.orders", 70)])
     keys = windows(writer, ORDERS, statements=[("swap", "shop.orders", 150)])[:1]
     with pytest.raises(MergeError, match="began before it"):
@@ -165,8 +165,8 @@ def test_the_end_of_an_online_schema_change_is_not_merged_again_without_its_begi
         AGAIN("shop.orders", "append", load_batches(writer.store, keys), Marker(END), writer.plan(300, *keys))
 
 
-def test_the_entry_in_front_of_a_snapshot_stays_where_the_snapshot_is_not_merged_again(writer):
-    """It is made of the snapshot's chunks; without it, rows of before would stand beside those of the snapshot."""
+def test_the_start_entry_of_a_snapshot_is_kept_if_the_snapshot_is_not_merged_again(writer):
+    """It is written with the chunks; without it, older rows would be valid again."""
     low = Point(1, 1, 210)
     marker = Marker(END, (SnapshotMark("s2", 1, True, low, low, low),))
     record = QuarantineRecord(
@@ -177,7 +177,7 @@ def test_the_entry_in_front_of_a_snapshot_stays_where_the_snapshot_is_not_merged
         at(110),
         None,
         None,
-        DAWN,
+        START_TIME,
         released_position=at(210),
         released_epoch=1,
         snapshot_id="s2",
@@ -195,8 +195,8 @@ def test_the_entry_in_front_of_a_snapshot_stays_where_the_snapshot_is_not_merged
     assert found.list_start is not None
 
 
-def test_windows_of_another_key_are_left_out_up_to_the_newest_whole_snapshot(writer):
-    """Also one of which the lake has a part: it replaced the table with its first chunk. A part of a table replaced nothing."""
+def test_windows_of_another_key_are_left_out_up_to_the_newest_complete_snapshot(writer):
+    """Also with only some chunks in the lake: the first one replaced the table. A partial snapshot replaces nothing."""
     former, rows = (
         table("shop.orders", {"id": BIGINT, "k": BIGINT}, key=("k", "id")),
         [Row("c", 110, {"id": 1, "k": 1})],
@@ -224,13 +224,13 @@ def test_windows_of_another_key_are_left_out_up_to_the_newest_whole_snapshot(wri
     assert late.under_one_key(batches[1:], now.name, Marker(END), ("id",), keys_of).batches == tuple(batches[2:])
 
 
-def test_a_refusal_names_the_time_that_can_be_asked_for():
-    """Or the snapshot that is wanted before; the command is one that a shell takes."""
+def test_a_refusal_names_a_possible_time():
+    """Or the snapshot that is needed before; the command is valid in a shell."""
     name = TableName("shop", "or ders")
     found = OneKey(("id",), (), others=frozenset({("k", "id")}))
-    until = DAWN + timedelta(hours=2)
+    until = START_TIME + timedelta(hours=2)
     request = BackfillRequest(Period(None, until), (), "copy", "__mine", "file:///data/again")
-    error = refusal(name, found, "shop", request, DAWN)
+    error = refusal(name, found, "shop", request, START_TIME)
     assert (
         "has rows with the primary key (k, id), and a table beside the lake table keeps rows by the primary key (id)"
         in error.message

@@ -1,4 +1,4 @@
-"""Two source tables become one lake table only where a route says so."""
+"""Two source tables share a lake table only if a route says so."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def source(routes=(), **lake):
         ({"type": "glue"}, [("A", "t"), ("a", "t")]),
     ],
 )
-def test_tables_that_would_be_one_are_refused(lake, tables):
-    """Both are named, and the ways out."""
+def test_tables_with_one_lake_name_are_refused(lake, tables):
+    """The error names both, and how to separate them."""
     with pytest.raises(ConfigError, match="would be one lake table") as error:
         refuse_collisions(source(**lake), tables)
     assert all(TableName(*table) in error.value.message for table in tables)
@@ -42,29 +42,29 @@ def test_tables_that_would_be_one_are_refused(lake, tables):
         ({"type": "hadoop"}, [("a", "t"), ("a", "T")]),
     ],
 )
-def test_tables_that_stay_apart_are_not(lake, tables):
-    """Each has a lake table of its own."""
+def test_tables_with_different_lake_names_are_accepted(lake, tables):
+    """Each has its own lake table."""
     config = source(**lake)
     refuse_collisions(config, tables)
     assert len(lake_merges(config, [TableName(*table) for table in tables])) == len(tables)
 
 
-def test_a_route_sends_tables_together_on_purpose():
-    """One that is not routed does not get among them."""
+def test_a_route_may_merge_tables_into_one():
+    """A table that is not routed is not merged with them."""
     together = source([{"tables": "*.t", "into": "all.t", "keys": ["schema"]}])
     refuse_collisions(together, [("a", "t"), ("b", "t")])
     [lake] = lake_merges(together, [TableName("a", "t"), TableName("b", "t")])
     assert lake.tables == (TableName("a", "t"), TableName("b", "t"))
 
 
-def test_a_route_fills_names_with_dots_in_as_they_are():
-    """The first dot of the template divides database and name, no other one."""
+def test_a_route_keeps_dots_in_names():
+    """Only the first dot of the template separates database and name."""
     config = source([{"tables": "*.*", "into": "{database}.{table}_copy"}])
     names = [lake.name for lake in lake_merges(config, [TableName("w", "y.z"), TableName("w.y", "z")])]
     assert {(name.namespace, name.name) for name in names} == {(("w",), "y.z_copy"), (("w.y",), "z_copy")}
 
 
-def test_names_that_a_route_puts_together_so_that_they_meet_are_refused():
+def test_equal_names_made_by_a_route_template_are_refused():
     """A template with both names means one lake table for each table."""
     config = source([{"tables": "*.*", "into": "all.{database}_{table}"}])
     refuse_collisions(config, [("a_b", "c"), ("a", "c")])

@@ -17,8 +17,8 @@ def lake(columns, key=("id",)):
     return LakeTable(listed, key, "mirror" if key else "append", Marker(), 1, records=1)
 
 
-def test_a_new_table_has_its_own_columns_first_and_the_order_key_behind():
-    """Readers of the whole row see the source's columns where the source has them."""
+def test_a_new_table_has_the_source_columns_first_then_the_order_key():
+    """Readers of whole rows find the columns in the source's order."""
     names = [column.name for column in lake_columns(table("shop.t", {"id": BIGINT, "name": TEXT}))]
     assert names == ["id", "name", "_epoch", "_binlog", "_offset", "_row", "_ts"]
 
@@ -39,7 +39,7 @@ def test_a_table_without_a_key_keeps_every_change():
     ]
 
 
-def test_a_new_column_comes_behind_its_neighbour_at_the_source():
+def test_a_new_column_comes_after_its_neighbour_at_the_source():
     """ADD COLUMN ... FIRST and ... AFTER are followed."""
     schema = table("shop.t", {"first": INT, "id": BIGINT, "b": INT, "c": TEXT})
     added = changes_for(lake({"id": "bigint", "c": "string", "_epoch": "int"}), schema)
@@ -47,12 +47,12 @@ def test_a_new_column_comes_behind_its_neighbour_at_the_source():
 
 
 def test_a_dropped_column_stays_in_the_lake():
-    """Nothing is to be done: new rows have null there."""
+    """No change is needed: new rows have null there."""
     assert changes_for(lake({"id": "bigint", "gone": "string"}), table("shop.t", {"id": BIGINT})) == ()
 
 
-def test_a_column_in_other_case_is_the_same_column():
-    """MySQL and Spark both look at column names without regard to case."""
+def test_column_names_ignore_case():
+    """As in MySQL and Spark."""
     assert changes_for(lake({"Id": "bigint"}, key=("Id",)), table("shop.t", {"ID": BIGINT}, key=("ID",))) == ()
 
 
@@ -60,7 +60,7 @@ def test_a_column_in_other_case_is_the_same_column():
     ("old", "new"),
     [("int", "bigint"), ("float", "double"), ("decimal(10,2)", "decimal(12,2)")],
 )
-def test_a_column_is_widened_where_iceberg_can(old, new):
+def test_a_column_is_widened_if_iceberg_can(old, new):
     """Each widening keeps every value."""
     assert widens(old, new)
     assert not widens(new, old)
@@ -77,7 +77,7 @@ def test_a_column_is_widened_where_iceberg_can(old, new):
     ],
 )
 def test_a_narrower_type_at_the_source_needs_no_change(lake_type, rows):
-    """Rows written before or after the change fit alike."""
+    """Rows from before and after the change fit."""
     assert holds(lake_type, rows)
 
 
@@ -95,14 +95,14 @@ def test_a_narrower_type_at_the_source_needs_no_change(lake_type, rows):
         ("binary", "string"),
     ],
 )
-def test_what_would_lose_values_is_neither_held_nor_widened(old, new):
+def test_a_type_that_would_lose_values_is_refused(old, new):
     """Such a change stops the table."""
     assert not holds(old, new)
     assert not widens(old, new)
 
 
 def test_a_widened_column_keeps_the_lakes_spelling():
-    """ALTER TABLE names the column as the lake has it."""
+    """ALTER TABLE names the column as in the lake."""
     schema = table("shop.t", {"id": BIGINT, "Price": SourceType("decimal", precision=12, scale=2)})
     assert changes_for(lake({"id": "bigint", "price": "decimal(10,2)"}), schema) == (
         WidenColumn("price", "decimal(12,2)"),
@@ -110,7 +110,7 @@ def test_a_widened_column_keeps_the_lakes_spelling():
 
 
 def test_a_change_that_loses_values_names_table_column_and_both_types():
-    """The message is all that whoever mends it needs."""
+    """The message is enough to correct it."""
     with pytest.raises(IncompatibleSchema) as caught:
         changes_for(lake({"id": "bigint", "price": "string"}), table("shop.t", {"id": BIGINT, "price": MONEY}))
     assert caught.value.context == {
@@ -124,7 +124,7 @@ def test_a_change_that_loses_values_names_table_column_and_both_types():
 
 @pytest.mark.parametrize("key", [("other",), (), ("id", "other")])
 def test_another_primary_key_stops_the_table(key):
-    """Rows kept by the old key would never be found again."""
+    """Rows with the old key would not be found."""
     with pytest.raises(IncompatibleSchema, match="primary key"):
         changes_for(
             lake({"id": "bigint", "other": "bigint"}), table("shop.t", {"id": BIGINT, "other": BIGINT}, key=key)
@@ -132,7 +132,7 @@ def test_another_primary_key_stops_the_table(key):
 
 
 @pytest.mark.parametrize("name", ["_op", "_TS", "_file", "_pos", "_binlog"])
-def test_a_column_with_a_name_of_the_lake_is_refused(name):
+def test_a_column_with_a_reserved_name_is_refused(name):
     """It would hide the order key, or Iceberg's own columns."""
     with pytest.raises(IncompatibleSchema, match="is reserved in the lake"):
         lake_columns(table("shop.t", {"id": BIGINT, name: INT}))

@@ -1,4 +1,4 @@
-"""Whether a lake table still holds what the last cut left, decided from its markers, numbers and columns."""
+"""Whether a lake table still holds what the last cut left, from its markers, sequence numbers and columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cdc_lib.merge.foreign_changes import fault_of, foreign_commits, refuse, stranger
+from cdc_lib.merge.foreign_changes import fault_of, foreign_commits, foreign_table, refuse
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.foreign import LakeCommit, LakeField, Past
 from cdc_lib.model.lake_table import LakeTable, Marker, TableFingerprint
@@ -51,7 +51,7 @@ def what(found, history=None):
     ids=["untouched", "merged on by a killed merge", "repaired", "made again by a backfill", "back from a backup"],
 )
 def test_a_table_with_a_marker_as_new_as_the_cut_holds_everything(found):
-    """Whatever happened to the snapshots between."""
+    """Also if the snapshots in between were expired."""
     assert what(found) is None
 
 
@@ -68,13 +68,13 @@ def test_a_table_with_a_marker_as_new_as_the_cut_holds_everything(found):
         (lake(uuid="other", merged=(1, 2, 400)), "was rolled back"),
     ],
 )
-def test_what_is_missing_is_named(found, words):
-    """A marker of an older commit counts for nothing, nor does one that a repair repeated after a rollback."""
+def test_missing_changes_are_reported(found, words):
+    """A marker of an older commit is not enough, nor one that a repair repeated after a rollback."""
     assert words in str(what(found))
 
 
 def test_a_table_that_its_source_dropped_may_be_dropped_in_the_lake():
-    """One that is made again begins without rows."""
+    """A table that the source creates again begins empty."""
     assert fault_of(replace(CUT, dropped=Point(1, 2, 400)), None, None, LIFE) is None
 
 
@@ -90,14 +90,14 @@ def test_a_table_that_its_source_dropped_may_be_dropped_in_the_lake():
         ((LakeField(1, "id", "string"), FIELDS[1]), "column id was int and is string"),
     ],
 )
-def test_columns_are_known_by_their_numbers(fields, words):
-    """One that was dropped and made again has another; wider types and more columns lose nothing."""
+def test_columns_are_compared_by_field_id(fields, words):
+    """A column that was dropped and created again has another one; wider types and more columns lose nothing."""
     said = what(lake(schema_id=1), past(*fields))
     assert (said is None) if words is None else words in said
 
 
-def test_a_name_that_a_merge_gave_is_no_foreign_change():
-    """It stands among the renames that the table follows."""
+def test_a_rename_by_a_merge_is_no_foreign_change():
+    """It is among the table's recorded renames."""
     renamed = ColumnRename(TABLE, Point(1, 2, 450), (("v", "w"),))
     assert what(lake(schema_id=1, renames=(renamed,)), past(FIELDS[0], LakeField(2, "w", "string"))) is None
 
@@ -106,8 +106,8 @@ def commit(number, *, operation="append", marked=False, application="", added=1,
     return LakeCommit(number, operation, marked, application, NOW, added, deleted)
 
 
-def test_of_the_history_only_commits_of_others_that_changed_rows_are_foreign():
-    """A merge's delete of whole files has no marker, and lies right below the marked commit of its application."""
+def test_only_commits_of_other_writers_that_changed_rows_are_foreign():
+    """A merge's delete of whole files has no marker, and comes right before its application's marked commit."""
     history = (
         commit(9, operation="replace", added=5, deleted=5),
         commit(8, marked=True, application="merge"),
@@ -121,17 +121,17 @@ def test_of_the_history_only_commits_of_others_that_changed_rows_are_foreign():
     assert [one.snapshot_id for one in foreign_commits(Past(history, (), None))] == [3, 5, 6]
 
 
-def test_a_table_with_rows_that_no_merge_wrote_is_somebody_elses():
-    """An empty one may have been made by a merge that was killed."""
-    assert stranger(lake(merged=None)) is not None
-    assert stranger(None) is None
-    assert stranger(lake(merged=None, records=0)) is None
-    assert stranger(lake(merged=None, carried={"cdc.merged-to.other/db.t": "{}"})) is None
-    assert stranger(lake()) is None
+def test_a_table_with_rows_that_no_merge_wrote_is_foreign():
+    """An empty one may be left by a killed merge."""
+    assert foreign_table(lake(merged=None)) is not None
+    assert foreign_table(None) is None
+    assert foreign_table(lake(merged=None, records=0)) is None
+    assert foreign_table(lake(merged=None, carried={"cdc.merged-to.other/db.t": "{}"})) is None
+    assert foreign_table(lake()) is None
 
 
-def test_the_hint_is_a_command_for_the_tables_that_are_concerned():
-    """What must be dropped first comes first."""
+def test_the_hint_is_a_command_for_the_affected_tables():
+    """A table to drop comes first."""
     dropped = fault_of(CUT, None, None, LIFE)
     assert refuse("shop", "lake.shop.orders", [TABLE], dropped).hint.startswith("cdc snapshot shop shop.orders:")
     replaced = fault_of(CUT, lake(merged=None), None, LIFE)

@@ -1,4 +1,4 @@
-"""Which tables are re-selected whole."""
+"""Which tables are re-selected completely."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def batch(seconds, *, window=True):
 
 
 def test_lag_is_that_of_the_newest_transaction():
-    """Windows without one, and snapshots, tell nothing."""
+    """Windows without a transaction, and snapshots, are ignored."""
     assert lag_of([batch(500), batch(90), batch(None), batch(1, window=False)], NOW) == timedelta(seconds=90)
     assert lag_of([batch(None)], NOW) is None
 
@@ -41,14 +41,14 @@ def test_lag_is_that_of_the_newest_transaction():
         ("never", "60s", 10**6, False),
     ],
 )
-def test_a_table_is_read_back_whole_when_its_windows_lag(mode, limit, lag, all_of_them):
-    """Exactly beyond the limit; a merge of snapshots alone has nothing to read back."""
+def test_all_changed_rows_are_reselected_when_windows_lag(mode, limit, lag, all_of_them):
+    """Only beyond the limit; a merge of snapshots alone has nothing to re-select."""
     rule = ReselectConfig(mode=mode, when_lag_exceeds=limit).rule("db", "t")
     assert reads_all(rule, None if lag is None else timedelta(seconds=lag)) is all_of_them
 
 
-def test_a_table_may_be_an_exception():
-    """What its entry leaves out is as for all; the first entry that names it counts."""
+def test_a_table_may_have_its_own_rule():
+    """Missing settings are those of all tables; the first rule that names the table applies."""
     config = ReselectConfig(
         max_keys=5,
         tables=[

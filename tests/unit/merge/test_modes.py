@@ -20,8 +20,8 @@ IN_PLACE = {("mirror", "soft_delete"), ("soft_delete", "mirror")}
 
 @pytest.mark.parametrize("old", MODES)
 @pytest.mark.parametrize("new", MODES)
-def test_every_change_of_modes_is_decided_and_what_cannot_be_followed_is_refused(old, new):
-    """With a way out; the rest continues."""
+def test_every_mode_change_is_decided_and_impossible_ones_are_refused(old, new):
+    """The error has a hint; the other changes are applied."""
     change = mode_change(old, new)
     assert change.description
     assert change.how == ("none" if old == new else "in_place" if (old, new) in IN_PLACE else "rebuild")
@@ -34,8 +34,8 @@ def test_every_change_of_modes_is_decided_and_what_cannot_be_followed_is_refused
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_table_has_the_columns_of_its_mode_and_only_their_names_are_kept_from_the_source(mode):
-    """A column called _valid_from is a column like others in a mirror."""
+def test_a_table_has_the_columns_of_its_mode_and_only_their_names_are_reserved(mode):
+    """In a mirror, _valid_from is a column like others."""
     assert [c.name for c in lake_columns(table("shop.t", {"id": BIGINT}), mode)] == ["id", *MODE_COLUMNS[mode]]
     odd = table("shop.t", {"id": BIGINT, "_Valid_From": INT})
     if mode == "scd2":
@@ -45,13 +45,13 @@ def test_a_table_has_the_columns_of_its_mode_and_only_their_names_are_kept_from_
         assert lake_columns(odd, mode)[1].name == "_Valid_From"
 
 
-def test_without_a_key_the_list_of_changes_is_kept_whatever_the_source_file_says():
-    """No other mode can tell its rows apart."""
+def test_a_table_without_a_key_is_always_in_append_mode():
+    """No other mode can identify its rows."""
     assert {mode_of(table("shop.t", {"id": BIGINT}, ()), mode) for mode in (None, *MODES)} == {"append"}
 
 
-def test_the_first_rule_and_a_route_before_it_give_a_table_its_mode(tmp_path):
-    """So one table can be a mirror here and a history there."""
+def test_a_route_and_then_the_first_rule_set_the_mode_of_a_table(tmp_path):
+    """So a table can be a mirror in one lake table and scd2 in another."""
     rules = (ModeRule(tables="shop.o*", mode="soft_delete"), ModeRule(tables="shop.*", mode="append"))
     routes = (
         RouteRule(tables="shop.orders", into="shop.orders"),
@@ -65,15 +65,15 @@ def test_the_first_rule_and_a_route_before_it_give_a_table_its_mode(tmp_path):
 
 
 def test_tables_that_share_a_lake_table_must_have_one_mode():
-    """Named with both."""
+    """The error names both."""
     assert one_mode("lake.a", [("a.x", None), ("b.x", "mirror")]) == "mirror"
     with pytest.raises(ConfigError, match=r"a\.x mirror.*b\.x scd2"):
         one_mode("lake.a", [("b.x", "scd2"), ("a.x", None)])
 
 
 @pytest.mark.parametrize("mode", ["soft_delete", "scd2"])
-def test_where_rows_stay_a_statement_leaves_no_change_out_and_is_a_place_of_its_own(mode, tmp_path):
-    """Also a DROP, after which a mirror stays as it is."""
+def test_in_modes_that_keep_rows_a_statement_is_one_more_change(mode, tmp_path):
+    """Also a DROP, which leaves a mirror as it is."""
     writer = BatchWriter(LocalStore(tmp_path))
     kinds = [("truncate", "shop.t", 50), ("drop", "shop.t", 70), ("create", "shop.t", 80)]
     key = writer.window(4, 100, {}, statements=kinds)

@@ -26,22 +26,22 @@ HOURS = [window(n, NOON + n * HOUR, NOON + n * HOUR + HOUR / 2) for n in range(4
 
 
 def test_a_period_takes_each_window_that_has_an_event_in_it():
-    """Its end does not belong to it."""
+    """The end of the period is exclusive."""
     assert names(chosen(HOURS, Period(NOON + HOUR, NOON + 2 * HOUR))) == ["w1"]
     assert names(chosen(HOURS, Period(NOON + HOUR * 1.4, NOON + HOUR * 2.1))) == ["w1", "w2"]
     assert names(chosen(HOURS, Period(NOON + HOUR * 1.6, NOON + HOUR * 1.9))) == []
     assert names(chosen(HOURS, Period())) == ["w0", "w1", "w2", "w3"]
 
 
-def test_windows_between_come_along_whatever_their_times_are():
-    """Empty ones, and those of a clock that was set back: what is merged has no gap."""
+def test_windows_in_between_are_included_with_any_times():
+    """Empty ones, and those of a clock that was set back: the merged range has no gap."""
     odd = [HOURS[0], window(1), window(2, NOON - 9 * HOUR, NOON - 9 * HOUR), HOURS[3], window(4)]
     assert names(chosen(odd, Period(NOON, None))) == ["w0", "w1", "w2", "w3"]
     assert names(chosen([window(1, NOON + HOUR, NOON)], Period(NOON, NOON + HOUR / 2))) == ["w1"]
 
 
 def test_a_period_that_begins_before_the_oldest_batch_is_refused():
-    """Unless no batch was ever removed, or nothing says where it begins."""
+    """Unless no batch was removed, or the period has no start."""
     refuse_gone(Period(NOON), NOON, from_the_start=False, source="shop")
     refuse_gone(Period(NOON - HOUR), NOON, from_the_start=True, source="shop")
     refuse_gone(Period(), NOON, from_the_start=False, source="shop")
@@ -54,7 +54,7 @@ def test_a_period_that_begins_before_the_oldest_batch_is_refused():
 
 
 def test_windows_with_a_gap_are_refused():
-    """Also one at the end, or in front; another epoch begins where it likes."""
+    """Also a gap at the start or the end; another epoch may begin anywhere."""
     stored = [one.window for one in HOURS]
     refuse_gaps(stored, Point(1, 1, 50), Point(1, 1, 400), "shop")
     refuse_gaps([*stored, window(1, epoch=2).window], Point(1, 1, 0), Point(2, 1, 200), "shop")

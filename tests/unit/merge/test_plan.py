@@ -14,7 +14,7 @@ from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.changes.frames import load_batches, replayed_batches
-from tests.harness.batches import BIGINT, DAWN, IDENTITY, BatchWriter, Row, at, table
+from tests.harness.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 VIEWS = table("shop.views", {"id": BIGINT}, key=())
@@ -31,7 +31,7 @@ def work(writer, schema, plan, marker=Marker()):  # noqa: B008 - it is frozen
 
 
 def test_a_window_up_to_the_marker_is_left_out(writer):
-    """The table has it."""
+    """The table already has it."""
     key = writer.window(4, 100, {ORDERS: [Row("c", 10, {"id": 1})]})
     plan = writer.plan(100, key)
     assert work(writer, ORDERS, plan, Marker(Point(1, 1, 100))).inputs == ()
@@ -39,19 +39,19 @@ def test_a_window_up_to_the_marker_is_left_out(writer):
 
 
 def test_a_window_of_a_new_epoch_is_merged_although_its_file_has_a_lower_number(writer):
-    """Binlogs of another server may begin again."""
+    """Another server may start with the first file number."""
     key = writer.window(4, 100, {ORDERS: [Row("c", 10, {"id": 1})]}, epoch=2)
     assert work(writer, ORDERS, writer.plan(100, key, epoch=2), Marker(Point(1, 900, 4))).inputs
 
 
-def test_windows_in_their_order_need_no_guard(writer):
-    """Nothing in the table can be newer."""
+def test_windows_in_order_need_no_guard(writer):
+    """The table has no newer row."""
     key = writer.window(100, 200, {ORDERS: [Row("c", 110, {"id": 1})]})
     assert not work(writer, ORDERS, writer.plan(200, key), Marker(Point(1, 1, 100))).guard
 
 
-def test_a_chunk_ahead_of_the_windows_makes_them_guarded(writer):
-    """Its rows are newer than theirs."""
+def test_windows_older_than_a_merged_chunk_need_a_guard(writer):
+    """The chunk's rows are newer."""
     chunk = writer.chunk(ORDERS, 500, [{"id": 1}])
     first = work(writer, ORDERS, writer.plan(4, chunk))
     assert not first.guard
@@ -59,30 +59,30 @@ def test_a_chunk_ahead_of_the_windows_makes_them_guarded(writer):
     assert work(writer, ORDERS, writer.plan(200, key), first.marker).guard
 
 
-def test_a_chunk_without_the_one_before_it_is_refused(writer):
-    """The marker could not tell what is missing."""
+def test_a_chunk_without_its_predecessor_is_refused(writer):
+    """The marker could not show what is missing."""
     chunk = writer.chunk(ORDERS, 500, [{"id": 1}], number=1)
     with pytest.raises(MergeError, match="chunk 1"):
         work(writer, ORDERS, writer.plan(4, chunk))
 
 
-def test_an_empty_chunk_is_work_as_well(writer):
-    """An empty table is created, and its marker says that its snapshot is complete."""
+def test_an_empty_chunk_is_merged_too(writer):
+    """The table is created, and its marker shows a complete snapshot."""
     plan = writer.plan(4, writer.chunk(ORDERS, 500, []))
     mark = work(writer, ORDERS, plan).marker.snapshot("s1")
     assert (mark.chunks, mark.complete) == (1, True)
 
 
 def test_changes_before_the_snapshot_are_left_out_of_a_table_without_a_key(writer):
-    """They are in its rows, and no key tells that."""
+    """The snapshot's rows include them, and no key would show that."""
     chunk = writer.chunk(VIEWS, 150, [{"id": 1}])
     key = writer.window(100, 200, {VIEWS: [Row("c", 110, {"id": 1}), Row("c", 160, {"id": 2})]})
     pieces = work(writer, VIEWS, writer.plan(200, chunk, key)).inputs
     assert [piece.floor for piece in pieces] == [None, Point(1, 1, 150)]
 
 
-def test_a_late_chunk_is_merged_with_the_windows_behind_its_low_watermark(writer):
-    """They tell which of its rows were deleted since."""
+def test_a_late_chunk_is_merged_with_the_windows_after_its_low_watermark(writer):
+    """They show which of its rows were deleted since."""
     plan = writer.plan(400, writer.chunk(ORDERS, 150, [{"id": 1}]))
     assert work(writer, ORDERS, plan, Marker(Point(1, 1, 300))).replay == (Point(1, 1, 150), Point(1, 1, 300))
     assert work(writer, ORDERS, plan, Marker(Point(1, 1, 150))).replay is None
@@ -95,28 +95,28 @@ def windows(*bounds):
     ]
 
 
-def test_just_the_windows_between_the_two_points_are_replayed():
-    """In order, whatever the order of the listing is."""
+def test_only_the_windows_between_the_two_points_are_replayed():
+    """In the stream's order, for any order of the listing."""
     stored = windows((1, 300, 400), (1, 100, 200), (1, 4, 100), (1, 200, 300))
     chosen = replayed_windows(stored, (Point(1, 1, 150), Point(1, 1, 300)), "shop.orders")
     assert chosen == (stored[1][0], stored[3][0])
 
 
-def test_a_replay_goes_on_in_the_next_epoch():
-    """The binlog of the new server has offsets of its own."""
+def test_a_replay_continues_in_the_next_epoch():
+    """The new server's binlog has other offsets."""
     stored = windows((1, 100, 200), (2, 4, 50))
     assert len(replayed_windows(stored, (Point(1, 1, 150), Point(2, 1, 50)), "shop.orders")) == 2
 
 
-def test_a_replay_does_without_windows_behind_the_end_of_their_epoch(writer):
-    """They tell of a server that was left, and perhaps of changes that no server has any more."""
+def test_a_replay_skips_windows_after_the_end_of_their_epoch(writer):
+    """They come from the old server, and may have changes that the new one lacks."""
     counted = writer.window(100, 200, {ORDERS: [Row("c", 150, {"id": 1})]})
     writer.window(200, 300, {ORDERS: [Row("c", 250, {"id": 2})]})
     there = writer.window(4, 50, {ORDERS: [Row("d", 20, {"id": 1})]}, epoch=2)
     writer.window(50, 90, {ORDERS: [Row("c", 60, {"id": 3})]}, epoch=2)
     left, began = (BinlogCheckpoint(IDENTITY, at(offset), None, "", False, None) for offset in (200, 4))
     drain = Cursor("shop", DRAIN, 1, 1, IDENTITY, at(200)).at_checkpoint(left)
-    drain = drain.with_new_epoch(began, "failover", at=DAWN, by="test", why="it answers")
+    drain = drain.with_new_epoch(began, "failover", at=START_TIME, by="test", why="it answers")
     drain = replace(drain, position=at(50))
     found = replayed_batches(writer.store, "shop", ORDERS.name, (Point(1, 1, 150), Point(2, 1, 50)), drain=drain)
     assert [batch.key for batch in found] == [counted, there]
@@ -126,24 +126,24 @@ def test_a_replay_does_without_windows_behind_the_end_of_their_epoch(writer):
     "stored", [[], windows((1, 100, 200)), windows((1, 100, 200), (1, 250, 300)), windows((1, 200, 300))]
 )
 def test_a_replay_with_a_gap_is_refused(stored):
-    """A delete might be in it, and its row would come back."""
+    """It may contain a delete, whose row would come back."""
     with pytest.raises(MergeError, match="no longer stored"):
         replayed_windows(stored, (Point(1, 1, 150), Point(1, 1, 300)), "shop.orders")
 
 
-def test_a_snapshot_that_a_newer_one_replaced_is_not_merged_any_more(writer):
-    """Its rows may have been deleted since; of the newer one nothing is missing."""
+def test_a_snapshot_that_a_newer_one_replaced_is_not_merged(writer):
+    """Its rows may have been deleted since; the newer one is complete."""
     newer = work(writer, ORDERS, writer.plan(4, writer.chunk(ORDERS, 150, [{"id": 2}], snapshot="s2"))).marker
     for low in (120, 150):
         late = work(writer, ORDERS, writer.plan(4, writer.chunk(ORDERS, low, [{"id": 1}])), newer)
         assert (late.inputs, late.marker) == ((), newer)
 
 
-def test_rows_give_way_to_a_new_snapshot_that_was_read_at_the_same_place_as_the_one_before(writer):
-    """Unless the table has chunks of the new one: they stay."""
+def test_a_new_snapshot_replaces_rows_of_an_earlier_one_with_the_same_low_watermark(writer):
+    """If the table already has chunks of the new one, these are kept."""
     first = work(writer, ORDERS, writer.plan(4, writer.chunk(ORDERS, 150, [{"id": 1}]))).marker
     record = QuarantineRecord(
-        "shop.orders", 1, at(100), at(100), at(100), None, None, DAWN, released_position=at(150), snapshot_id="s2"
+        "shop.orders", 1, at(100), at(100), at(100), None, None, START_TIME, released_position=at(150), snapshot_id="s2"
     )
     chunks = [writer.chunk(ORDERS, 150, [{"id": n}], snapshot="s2", number=n, last=n == 1) for n in (0, 1)]
     plans = [replace(writer.plan(4, chunk), quarantine=(record,)) for chunk in chunks]
@@ -152,8 +152,8 @@ def test_rows_give_way_to_a_new_snapshot_that_was_read_at_the_same_place_as_the_
     assert work(writer, ORDERS, plans[1], begun.marker).rebuild_before == Point(1, 1, 150)
 
 
-def test_a_part_says_nothing_of_the_rows_beside_it(writer):
-    """Changes before it of rows that lack cells are not taken for rows that are gone; rows that moved meanwhile are not known."""
+def test_a_partial_snapshot_does_not_replace_other_rows(writer):
+    """Incomplete changes before it are not deletes; rows that moved in between are unknown."""
     whole = writer.chunk(ORDERS, 100, [{"id": 1}])
     before = work(writer, ORDERS, writer.plan(4, whole)).marker
     key = writer.window(100, 200, {ORDERS: [Row("u", 110, {"id": 1})]})

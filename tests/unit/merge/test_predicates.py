@@ -25,7 +25,7 @@ COLUMNS = ["a", "b", "status", "list", "s", "when_made"]
     ],
 )
 def test_a_predicate_that_a_merge_would_refuse_is_refused_without_spark(predicate, says):
-    """It took Spark to say so, after the table's whole snapshot had been read."""
+    """Before a snapshot of the table is read."""
     assert says in fault_of(predicate, COLUMNS)
 
 
@@ -50,8 +50,8 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("predicate", RIGHT)
-def test_predicates_that_spark_takes_are_taken(predicate):
-    """Whoever is refused wrongly cannot use the product."""
+def test_predicates_that_spark_accepts_are_accepted(predicate):
+    """The check has no false errors."""
     assert fault_of(predicate, [*COLUMNS, "odd;(name"]) == ""
     assert unended(predicate) == ""
 
@@ -71,6 +71,6 @@ def test_predicates_that_spark_takes_are_taken(predicate):
         ("a =", "nothing is after ="),
     ],
 )
-def test_what_has_no_end_is_refused_when_the_file_is_read(predicate, says):
-    """With the reason, and where."""
+def test_an_incomplete_predicate_is_refused_when_the_file_is_read(predicate, says):
+    """With the reason and the place."""
     assert says in unended(predicate)

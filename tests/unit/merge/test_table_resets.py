@@ -1,4 +1,4 @@
-"""Where statements took the rows of a table, and what a merge leaves out for it."""
+"""Where statements removed the rows of a table, and what a merge leaves out because of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.plan import refuse_unclear, tables_of, work_on
-from cdc_lib.merge.table_resets import spread, statement_effects
+from cdc_lib.merge.table_resets import expand_database_statements, statement_effects
 from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.lake_table import Marker, PlacedDefault, Shadow
 from cdc_lib.model.position import Point
@@ -18,7 +18,7 @@ from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.changes.frames import load_batches, load_plan
-from tests.harness.batches import BIGINT, DAWN, BatchWriter, Row, at, table
+from tests.harness.batches import BIGINT, START_TIME, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 VIEWS = table("shop.views", {"id": BIGINT}, key=())
@@ -56,8 +56,8 @@ def point(offset):
         ([("truncate", 5), ("drop", 10)], None, 5, 10),
     ],
 )
-def test_the_last_statement_that_took_rows_counts(writer, statements, dropped, before, after):
-    """A CREATE that may have done nothing counts after a DROP alone, however long ago that was."""
+def test_the_last_statement_that_removed_rows_applies(writer, statements, dropped, before, after):
+    """A CREATE that may have done nothing applies only after a DROP, also an old one."""
     found = statement_effects(
         ORDERS.name, manifests(writer, *statements), None, Marker(dropped=dropped and point(dropped))
     )
@@ -66,7 +66,7 @@ def test_the_last_statement_that_took_rows_counts(writer, statements, dropped, b
 
 @given(kinds=st.lists(st.sampled_from(KINDS), max_size=8), cut=st.integers(0, 8))
 def test_it_does_not_matter_how_windows_are_cut(writer, kinds, cut):
-    """What the first part leaves behind is all that the second needs; what was merged before counts once."""
+    """The effects of earlier windows are enough for later ones; merged statements apply once."""
     placed = [(kind, 10 + 10 * i) for i, kind in enumerate(kinds)]
     whole = statement_effects(ORDERS.name, manifests(writer, *placed), None, Marker())
     middle = 10 + 10 * cut - 5
@@ -76,8 +76,8 @@ def test_it_does_not_matter_how_windows_are_cut(writer, kinds, cut):
     assert (second.before or first.before) == whole.before
 
 
-def test_a_statement_alone_reaches_its_table(writer):
-    """There is no row of it; a statement on a whole database names none yet."""
+def test_a_statement_without_rows_applies_to_its_table(writer):
+    """A statement on a whole database names no table yet."""
     source = BatchWriter(writer.store, "alone")
     key = source.window(4, 100, {}, statements=[("truncate", ORDERS.name, 10), ("drop", "other.*", 20)])
     batches = load_batches(writer.store, [key])
@@ -90,8 +90,8 @@ def test_a_statement_alone_reaches_its_table(writer):
     assert (again.inputs, again.reset_before) == ((), None)
 
 
-def test_chunks_of_before_a_statement_are_left_out_too(writer):
-    """What they read and still is there comes with the changes after it."""
+def test_chunks_before_a_statement_are_left_out_too(writer):
+    """Rows that still exist come with later changes."""
     source = BatchWriter(writer.store, "chunks")
     chunk = source.chunk(ORDERS, 50, [{"id": 1}])
     late = source.chunk(ORDERS, 90, [{"id": 2}], number=1)
@@ -101,36 +101,38 @@ def test_chunks_of_before_a_statement_are_left_out_too(writer):
     assert [piece.floor for piece in work.inputs] == [point(80)] * 3
 
 
-def test_a_list_of_changes_goes_on(writer):
-    """A table without a key keeps what was."""
+def test_an_append_table_keeps_earlier_changes(writer):
+    """As any table without a key."""
     source = BatchWriter(writer.store, "views")
     key = source.window(4, 100, {VIEWS: [Row("c", 5, {"id": 3})]}, statements=[("truncate", VIEWS.name, 10)])
     work = work_on(VIEWS.name, "append", load_batches(writer.store, [key]), Marker(), source.plan(100, key))
     assert (work.reset_before, [piece.floor for piece in work.inputs]) == (None, [None])
 
 
-def test_a_database_is_the_tables_that_are_known_of_it(writer):
-    """And no others."""
+def test_a_statement_on_a_database_applies_to_its_known_tables(writer):
+    """And to no others."""
     (manifest,) = manifests(writer)
     source = BatchWriter(writer.store, "database")
     key = source.window(
         4, 100, {ORDERS: [Row("c", 5, {"id": 3})]}, statements=[("drop", "shop.*", 10), ("truncate", "a.b", 20)]
     )
     (batch,) = load_batches(writer.store, [key])
-    found = spread(batch.manifest, {TableName.parse(name) for name in ("shop.orders", "shop2.x", "`shop.x`.y", "a.b")})
+    found = expand_database_statements(
+        batch.manifest, {TableName.parse(name) for name in ("shop.orders", "shop2.x", "`shop.x`.y", "a.b")}
+    )
     assert [(one.kind, one.table) for one in found.statements] == [("drop", "shop.orders"), ("truncate", "a.b")]
     (loaded,) = load_plan(writer.store, source.plan(100, key))
     assert [one.table for one in loaded.manifest.statements] == ["shop.orders", "a.b"]
-    assert spread(manifest, {TableName("shop", "orders")}) == manifest
+    assert expand_database_statements(manifest, {TableName("shop", "orders")}) == manifest
 
 
-def test_a_table_that_was_gone_when_it_was_released_is_dropped(writer):
-    """Nothing of what dropped it reached the lake."""
+def test_a_table_that_was_missing_at_its_release_is_dropped(writer):
+    """The DROP itself never reached the lake."""
     source = BatchWriter(writer.store, "gone")
     key = source.window(60, 100, {}, statements=[("create_if_missing", ORDERS.name, 70)])
     plan = source.plan(100, key)
     record = QuarantineRecord(
-        ORDERS.name, 1, at(4), at(4), at(4), None, None, DAWN, released_position=at(60), released_epoch=1
+        ORDERS.name, 1, at(4), at(4), at(4), None, None, START_TIME, released_position=at(60), released_epoch=1
     )
     plan = type(plan)(plan.source, 1, plan.merge_id, plan.start, plan.stop, plan.batches, quarantine=(record,))
     batches = load_batches(writer.store, [key])
@@ -148,8 +150,8 @@ def following_all(writer, marker, *statements):
     return statement_effects(ORDERS.name, [replace(manifest, statements=statements)], None, marker)
 
 
-def test_values_of_a_shadow_count_from_its_swap_on(writer):
-    """Those of a shadow that was given up do not; the marker carries them from window to window."""
+def test_defaults_of_a_shadow_apply_from_its_swap_on(writer):
+    """Not those of an abandoned shadow; the marker carries them from window to window."""
     first = following_all(
         writer, Marker(),
         statement("shadow", 10), statement("shadow_fill", 20, ("given_up", "1")), statement("shadow", 30),
@@ -166,8 +168,8 @@ def test_values_of_a_shadow_count_from_its_swap_on(writer):
     assert swapped.shadow is None
 
 
-def test_a_swap_that_is_not_clear_stops_its_table(writer):
-    """And says how to continue."""
+def test_a_swap_with_unclear_values_stops_its_table(writer):
+    """With a hint how to continue."""
     found = following_all(
         writer, Marker(), statement("shadow_fill", 20, unclear="an expression"), statement("swap", 60)
     )
@@ -176,8 +178,8 @@ def test_a_swap_that_is_not_clear_stops_its_table(writer):
     assert "cdc snapshot" in caught.value.hint
 
 
-def test_values_wait_for_their_column_and_go_with_their_rows(writer):
-    """A TRUNCATE takes both; the marker keeps them as they are."""
+def test_defaults_wait_for_their_column_and_end_with_their_rows(writer):
+    """A TRUNCATE removes both; the marker keeps them unchanged."""
     kept = Marker(point(5), pending_defaults=(PlacedDefault(point(3), AddedDefault("x", "5")),), dropped=point(4))
     assert Marker.from_json(kept.to_json(), "t") == kept
     assert following_all(writer, kept, statement("swap", 10)).added_defaults == kept.pending_defaults

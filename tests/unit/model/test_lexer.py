@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.model.lexer import spark_tokens, tokens, uncommented, words
+from cdc_lib.model.lexer import Quoting, spark_tokens, tokens, uncommented, words
 
 
 def kinds(text, cut=tokens):
@@ -115,7 +115,7 @@ def test_words_are_read_without_their_quotes(ansi):
     """Text in double quotes is a name or a string, as the SQL mode says."""
     text = "ADD /* x */ `c``d` /*!80000 INT*/ DEFAULT _utf8mb4 'it''s\\n' \"e\"\"f\" 1.5 <= .5 -- end"
     double = ('e"f', "name" if ansi else "string", "")
-    assert list(words(text, ansi_quotes=ansi)) == [
+    assert list(words(text, Quoting(ansi=ansi))) == [
         ("ADD", "word", "ADD"),
         ("c`d", "name", ""),
         ("INT", "word", "INT"),
@@ -140,11 +140,11 @@ def test_a_backslash_in_a_string_is_an_escape(written, read):
 
 
 def test_in_a_name_a_backslash_stays():
-    assert [word.text for word in words(r'`a\nb` "c\nd"')] == [r"a\nb", r"c\nd"]
+    assert [word.text for word in words(r'`a\nb` "c\nd"', Quoting(ansi=True))] == [r"a\nb", r"c\nd"]
 
 
 def test_a_quote_without_an_end_is_the_last_word():
-    """A comment without one is none."""
+    """A comment without an end is not a comment."""
     assert list(words("a 'b c")) == [("a", "word", "A"), ("b c", "unended", "")]
     assert list(words("a /* b c")) == [("a", "word", "A")]
 

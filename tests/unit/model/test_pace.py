@@ -11,7 +11,7 @@ def test_work_that_ends_soon_says_nothing():
     assert pace.tick(60, 50.0 + EVERY - 0.1) is None
 
 
-def test_a_line_tells_what_is_done_how_fast_and_when_it_may_end():
+def test_a_line_shows_progress_rate_and_time_left():
     """And the next one comes as much later."""
     pace = Pace("snapshot of s.t", "rows", 4_000_000, 0.0)
     line = pace.tick(1_000_000, 20.0)

@@ -41,7 +41,7 @@ def test_an_error_of_the_connection_is_not_about_the_table(number):
 
 
 def test_an_error_about_no_table_is_the_servers_answer():
-    """It can be reached; a log-in that it refuses is told as such."""
+    """The server can be reached; a refused login is reported as such."""
     found = translated(pymysql.err.OperationalError(1105, "odd"), SERVER)
     assert type(found) is SourceError
     assert "answers with an error: odd (1105)" in str(found)

@@ -52,7 +52,7 @@ def test_what_is_no_pair_is_refused(text):
     assert "w.`y.z`" in error.value.hint
 
 
-def test_several_names_in_one_text_are_told_apart():
+def test_several_names_in_one_text_are_split():
     """Commas and dots in them divide nothing."""
     names = [TableName("a", "b, c"), TableName("d.e", "f"), TableName("g", "h")]
     assert [one.pair for one in TableName.listed(", ".join(names))] == [one.pair for one in names]

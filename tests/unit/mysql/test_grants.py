@@ -50,7 +50,7 @@ def test_a_privilege_may_come_from_any_level(line):
         "GRANT `reader`@`%` TO `cdc`@`%`",
     ],
 )
-def test_a_privilege_on_something_else_is_none(line):
+def test_a_privilege_on_something_else_does_not_count(line):
     """Columns alone, other names, and what was revoked of a database."""
     assert missing(REPLICATION, *line.splitlines()) == [f"GRANT SELECT ON `shop`.`orders` TO {ME};"]
 

@@ -39,7 +39,7 @@ def test_a_good_server_needs_nothing_mended():
         ("", "", ["error"]),
     ],
 )
-def test_images_without_all_columns_are_told_with_what_they_cost(image, options, levels):
+def test_images_without_all_columns_are_reported_with_their_effect(image, options, levels):
     """A warning does not keep a source from being planned; what is not known does."""
     found = [f for f in findings(binlog_row_image=image, binlog_row_value_options=options) if f.level != "ok"]
     assert [finding.level for finding in found] == levels

@@ -54,7 +54,7 @@ def test_moves_that_do_not_tell_a_rate_give_none(run):
     assert drain_rate(run, FILES) is None
 
 
-def test_a_stretch_over_a_file_that_is_gone_does_not_count():
+def test_an_interval_with_a_purged_file_does_not_count():
     """Nobody knows how long it was."""
     run = moves((0, 2, 4, "a"), (60, 5, 4, "b"))
     assert drain_rate(run, FILES[2:]) is None

@@ -1,4 +1,4 @@
-"""From where on a table is left out when a server took over in between: pure decisions over the drain cursor."""
+"""Start of a quarantine after a failover: pure decisions over the drain cursor."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def faulty(cursor, *, lake, needed=True):
     return found, found.quarantine[-1]
 
 
-def test_a_table_whose_snapshot_is_given_up_is_left_out_from_where_the_lake_stands(cursor):
-    """In the epoch of the lake, whatever its files are called; windows that were planned before are read as ever."""
+def test_a_table_whose_snapshot_is_given_up_is_left_out_from_the_lake_cursor_on(cursor):
+    """In the lake's epoch, for any file names; windows that are already planned are read as before."""
     found, record = faulty(cursor, lake=(1, at(7, 200)))
     assert (record.epoch, record.start, record.as_of) == (1, at(7, 200), at(7, 200))
     assert record.covers(1, at(9, 4))
@@ -50,14 +50,14 @@ def test_a_table_whose_snapshot_is_given_up_is_left_out_from_where_the_lake_stan
     assert record.skips_decode(2, at(2, 500))
 
 
-def test_a_table_whose_snapshot_is_whole_without_the_window_is_left_out_from_there(cursor):
-    """The lake continues up to there, from an epoch that has ended."""
+def test_a_table_whose_snapshot_is_complete_is_left_out_from_the_window_on(cursor):
+    """The lake continues up to there, from an ended epoch."""
     _, record = faulty(cursor, lake=(1, at(7, 200)), needed=False)
     assert (record.epoch, record.start, record.as_of) == (2, at(1, 700), at(1, 700))
 
 
-def test_a_stretch_that_goes_on_begins_where_the_one_before_it_ended(cursor):
-    """In the epoch of that end: the windows in between were left out, and their snapshot never comes."""
+def test_a_continued_record_begins_at_the_end_of_the_previous_one(cursor):
+    """In that epoch: the windows in between were left out, and their snapshot is never merged."""
     before, _ = faulty(replace(cursor, epoch=1, snapshots=()), lake=(1, at(1, 300)), needed=False)
     before = resume(before, TABLE, at(3, 4), TASK, at=NOW, by="test")
     found, record = faulty(replace(before, epoch=2), lake=(1, at(1, 300)))

@@ -39,7 +39,7 @@ def encoded(text, charset):
         ("v NOT LIKE 'a%' AND v IS NOT TRUE", "`V` NOT LIKE _utf8mb4 X'6125' AND `V` IS NOT TRUE"),
     ],
 )
-def test_a_condition_is_written_anew(text, written):
+def test_a_condition_is_rewritten(text, written):
     """Names in backticks, texts by their bytes; what it means is the same."""
     assert predicate(text, COLUMNS) == written
 
@@ -95,7 +95,7 @@ def test_a_key_is_a_value_or_a_list_of_the_first_columns(own, text, key):
     assert caught.value.hint
 
 
-def test_a_part_stands_in_every_select_of_its_snapshot():
+def test_a_part_is_in_every_select_of_its_snapshot():
     """Beside the end of the chunk before; of another key than it was asked for nothing is read."""
     own = schema(INT, INT)
     part = RowSelection(("a", "b"), ("1", "2"), ("5",))

@@ -1,4 +1,4 @@
-"""Whose branch is left over, and which change of a table's rows a statement may make."""
+"""Which branches are left over, and how a statement may change a table's number of rows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows, rows_of
 NOW = 1_800_000_000.0
 
 
-def test_a_branch_is_left_over_when_nothing_was_written_on_it_for_the_lease():
-    """Neither when it was just made on an old snapshot, nor when it is old and was just written."""
+def test_a_branch_is_left_over_after_the_lease_without_a_write():
+    """Not a new one on an old snapshot, nor an old one with a new snapshot."""
     name = new_branch(NOW)
     assert not is_left_over(name, NOW - 30 * LEASE, NOW + LEASE)
     assert not is_left_over(name, NOW + 5 * LEASE, NOW + 6 * LEASE)
@@ -19,11 +19,11 @@ def test_a_branch_is_left_over_when_nothing_was_written_on_it_for_the_lease():
 
 
 @pytest.mark.parametrize("name", ["main", "audit", "cdc_audit", "cdc_12ab34cd_0011223344556677"])
-def test_a_branch_of_somebody_else_is_never_left_over(name):
+def test_a_branch_of_another_tool_is_never_left_over(name):
     assert not is_left_over(name, 0.0, NOW)
 
 
-def test_no_two_jobs_have_one_branch():
+def test_branch_names_are_unique():
     assert len({new_branch(NOW) for _ in range(1000)}) == 1000
 
 
@@ -47,8 +47,8 @@ def test_a_statement_changes_as_many_rows_as_it_may(rows, before, after, allowed
     assert rows.allows(before, after) is allowed
 
 
-def test_rows_are_those_of_files_without_those_that_vectors_delete():
-    """Where rows are deleted by value nobody knows how many that are."""
+def test_rows_are_counted_without_rows_deleted_by_vectors():
+    """With equality deletes the number is unknown."""
     assert rows_of({"total-records": "10", "total-position-deletes": "3"}) == 7
     assert rows_of({"total-records": "10"}) == 10
     assert rows_of({"total-records": "10", "total-equality-deletes": "1"}) is None

@@ -21,21 +21,21 @@ from spark_jobs.runtime.parallel_tables import all_failures
         ("[CAST_OVERFLOW] The value cannot be cast", MergeError),
     ],
 )
-def test_what_java_says_becomes_an_error_of_the_tree(text, kind):
-    """Whether a task is tried again hangs on it."""
+def test_java_errors_are_translated_to_the_error_tree(text, kind):
+    """The type decides whether a task is retried."""
     error = fault_of(AnalysisException(text), "merge", "shop.orders")
     assert type(error) is kind
     assert error.context["table"] == "shop.orders"
 
 
-def test_executors_without_keys_are_told_where_keys_are_looked_for():
-    """It passes for nobody who does not set them."""
+def test_missing_keys_of_executors_have_a_hint():
+    """A retry does not help."""
     text = "SdkClientException: Unable to load credentials from any of the providers in the chain"
     assert "AWS_ACCESS_KEY_ID" in fault_of(AnalysisException(text), "merge", "shop.orders").hint
 
 
-def test_failures_of_several_tables_are_tried_again_only_when_each_may_be():
-    """One table that needs a hand is enough to call for it."""
+def test_failures_of_several_tables_are_retryable_only_if_all_are():
+    """One permanent failure is enough to stop."""
     conflict, stuck = MergeConflict("first"), MergeError("second")
     assert all_failures({"a": conflict, "b": MergeConflict("x")}, 3, "merged", "wait").retryable
     assert not all_failures({"a": conflict, "b": stuck}, 3, "merged", "wait").retryable

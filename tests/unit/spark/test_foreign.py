@@ -1,4 +1,4 @@
-"""What is recorded of lake tables that others changed, where the source file says what becomes of them."""
+"""Records of lake tables that other writers changed, by the settings of the source file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.merging.foreign_changes import answered
+from spark_jobs.merging.foreign_changes import exclude_faulty
 from tests.harness.lake import lake_config
 
 ERROR = ForeignChange("the lake table lake.shop.a was rolled back", hint="cdc snapshot shop shop.a")
@@ -37,30 +37,30 @@ def settings(tmp_path, foreign_changes="stop", on_error="stop"):
     return config.model_copy(update={"lake": lake})
 
 
-def test_a_table_stops_where_nothing_else_is_said(store, tmp_path):
-    """No cursor is touched."""
-    assert answered(settings(tmp_path), store, REFUSED) == ""
+def test_a_table_stops_by_default(store, tmp_path):
+    """No cursor is changed."""
+    assert exclude_faulty(settings(tmp_path), store, REFUSED) == ""
     assert records(store) == ()
 
 
 @pytest.mark.parametrize("on_error", ["stop", "quarantine"])
-def test_new_snapshots_are_wanted_from_where_the_lake_is(store, tmp_path, on_error):
-    """Of each source table of the lake table, once; the next plan asks for them."""
+def test_new_snapshots_are_requested_from_the_lake_cursor_on(store, tmp_path, on_error):
+    """For each source table of the lake table, once; the next plan starts them."""
     config = settings(tmp_path, "snapshot", on_error)
-    assert answered(config, store, REFUSED) == "read again"
+    assert exclude_faulty(config, store, REFUSED) == "read again"
     found = records(store)
     assert [(one.table, one.start.offset, one.fault, one.is_open) for one in found] == [
         ("shop.a", 500, None, True),
         ("shop.b", 500, None, True),
     ]
     assert found[0].why == ERROR.message
-    assert answered(config, store, REFUSED) == ""
+    assert exclude_faulty(config, store, REFUSED) == ""
     assert records(store) == found
 
 
-def test_with_quarantine_the_tables_are_set_aside_from_where_the_lake_is(store, tmp_path):
-    """Windows that are drained already bring nothing of them; the record has the error and its hint."""
-    assert answered(settings(tmp_path, on_error="quarantine"), store, REFUSED) == "quarantined"
+def test_with_quarantine_the_tables_are_quarantined_from_the_lake_cursor_on(store, tmp_path):
+    """Drained windows are merged without them; the record has the error and its hint."""
+    assert exclude_faulty(settings(tmp_path, on_error="quarantine"), store, REFUSED) == "quarantined"
     found = records(store)
     assert [(one.table, one.start.offset, one.is_open) for one in found] == [
         ("shop.a", 500, True),

@@ -28,7 +28,7 @@ def test_every_line_of_the_lock_names_a_whole_sha256():
     assert {len(bytes.fromhex(jar.sha256)) for jar in locked_jars()} == {32}
 
 
-def test_a_jar_that_is_there_already_is_not_fetched(one_jar, tmp_path):
+def test_an_existing_jar_is_not_fetched(one_jar, tmp_path):
     (tmp_path / one_jar.file_name).write_bytes(b"classes")
     assert jar_paths(["lake"]) == [tmp_path / "lake-1.2.jar"]
 
@@ -39,7 +39,7 @@ def test_a_jar_with_another_hash_is_refused(one_jar, tmp_path):
         jar_paths(["lake"])
 
 
-def test_a_fetched_jar_stands_in_the_cache_only_when_its_hash_is_right(one_jar, monkeypatch, tmp_path):
+def test_a_fetched_jar_is_cached_only_if_its_hash_is_right(one_jar, monkeypatch, tmp_path):
     def retrieve(jar, folder):
         path = folder / jar.file_name
         path.write_bytes(b"cut off")

@@ -30,13 +30,13 @@ QUICK = ("-XX:TieredStopAtLevel=1", CODE_CACHE)
         ({"spark_master": "spark://host:7077"}, 0, []),
     ],
 )
-def test_java_compiles_little_for_little_work(settings: dict[str, Any], rows: int, options: list[str]):
-    """Many rows are worth the optimizing compiler, a large heap several threads, and a cluster has its own settings."""
+def test_java_options_depend_on_rows_and_memory(settings: dict[str, Any], rows: int, options: list[str]):
+    """Many rows need the optimizing compiler, a large heap a parallel collector, and a cluster has its own settings."""
     assert java_options(MergeConfig(**settings), rows) == options
 
 
-def test_java_maps_the_archive_of_its_class_path_where_there_is_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Another class path has another archive, and without one there is no option at all."""
+def test_java_uses_the_archive_of_its_class_path_if_it_exists(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Another class path has another archive; without an archive there is no option."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
     one, other = [Path("iceberg.jar")], [Path("iceberg.jar"), Path("s3.jar")]
@@ -52,16 +52,16 @@ def test_java_maps_the_archive_of_its_class_path_where_there_is_one(monkeypatch:
 
 
 @pytest.mark.parametrize("script", ["sys.exit('no space left')", "pass"])
-def test_an_archive_that_is_not_written_leaves_nothing_behind(tmp_path: Path, script: str):
-    """A process that fails, and one that writes nothing, end in an error that names the file."""
+def test_a_failed_build_leaves_no_archive(tmp_path: Path, script: str):
+    """A process that fails or writes nothing ends in an error that names the file."""
     archive = tmp_path / "classes" / "some.jsa"
     with pytest.raises(ConfigError, match="could not be kept"):
         make(archive, [sys.executable, "-c", f"import sys; {script}"])
     assert list(archive.parent.iterdir()) == []
 
 
-def test_an_archive_gets_its_name_when_it_is_whole_and_is_made_once(tmp_path: Path):
-    """The process is told where to write; where there is an archive, none is started."""
+def test_an_archive_gets_its_name_when_it_is_complete_and_is_built_once(tmp_path: Path):
+    """If the archive exists, no process is started."""
     archive = tmp_path / "some.jsa"
     script = "import os, pathlib; pathlib.Path(os.environ['CDC_SPARK_ARCHIVE']).write_text('classes')"
     make(archive, [sys.executable, "-c", script])

@@ -1,4 +1,4 @@
-"""What jobs say while tables are worked on side by side."""
+"""Output of jobs that work on tables in parallel."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Slow(io.StringIO):
         return count
 
 
-def test_lines_of_many_threads_do_not_run_into_each_other():
-    """Python's print writes a line and its end one after the other."""
+def test_lines_of_many_threads_are_not_mixed():
+    """Python's print writes a line and its newline separately."""
     out = Slow()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: say(f"table {number}: done", out), range(200)))
     assert sorted(out.getvalue().splitlines()) == sorted(f"table {number}: done" for number in range(200))
 
 
-def test_a_heartbeat_names_the_tables_that_are_worked_on():
-    """As long as the work continues, and no longer."""
+def test_a_heartbeat_names_the_running_tables():
+    """Until the work ends."""
     said = []
     heard = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Of which tables no file may be taken for lost, by where all tables of a catalog lie."""
+"""Whether orphan files of a table may be removed, by the locations of all tables of a catalog."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def place(name, location):
         ({"b": "s3://l/n/a"}, None),
     ],
 )
-def test_a_table_whose_folder_overlaps_another_is_known(others, named):
-    """Both of them are, and one that lies beside them is not."""
+def test_overlapping_folders_are_found(others, named):
+    """For both tables, and not for a separate one."""
     mine, beside = place("a", "file:///l/n/a"), place("beside", "file:///else/where")
     all_of_them = TableLocations([mine, beside, *(place(*one) for one in others.items())])
     assert (all_of_them.in_the_way(mine) or "").endswith(f"lake.{named}" if named else "")
@@ -35,7 +35,7 @@ def test_a_table_whose_folder_overlaps_another_is_known(others, named):
     assert all_of_them.in_the_way(beside) is None
 
 
-def test_a_table_that_cannot_be_read_may_lie_anywhere():
-    """Then no file is taken for lost."""
+def test_a_table_with_unknown_location_may_be_anywhere():
+    """Then no orphan file is removed."""
     mine = place("a", "file:///l/n/a")
     assert "lake.n.x" in TableLocations([mine], ["lake.n.x"]).in_the_way(mine)

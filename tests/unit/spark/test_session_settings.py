@@ -30,8 +30,8 @@ def keys(monkeypatch, tmp_path):
     )
 
 
-def test_what_stands_on_the_command_line_of_java_holds_no_secret(tmp_path):
-    """Every user of a machine can read command lines; catalog properties may be secrets as well."""
+def test_the_command_line_of_java_has_no_secret(tmp_path):
+    """All users of a machine can read command lines; catalog properties may be secrets."""
     lake = {
         "type": "rest",
         "uri": "http://user:pass@rest",
@@ -42,30 +42,30 @@ def test_what_stands_on_the_command_line_of_java_holds_no_secret(tmp_path):
     assert not any(secret in f"{settings}" for secret in ("the secret key", "the access key", "pass", "T0K"))
 
 
-def test_jars_are_those_that_the_store_and_the_catalog_need(tmp_path):
-    """A lake on this machine needs nothing of S3."""
+def test_jars_depend_on_the_store_and_the_catalog(tmp_path):
+    """A local lake needs no jar of S3."""
     local = spark_settings(lake_config(tmp_path))["spark.driver.extraClassPath"]
     assert [path.rpartition("/")[2] for path in local.split(":")] == ["iceberg.jar", "sqlite.jar"]
     remote = spark_settings(lake_config(tmp_path, store=S3))["spark.driver.extraClassPath"]
     assert remote.endswith("/s3.jar")
 
 
-def test_a_cluster_has_the_jars_sent_to_it(tmp_path):
-    """The class path of the driver is not that of the executors."""
+def test_jars_are_sent_to_a_cluster(tmp_path):
+    """The driver's class path is not that of the executors."""
     settings = spark_settings(lake_config(tmp_path, merge={"spark_master": "spark://host:7077"}))
     assert settings["spark.jars"].count(".jar") == 2
     assert "spark.driver.extraClassPath" not in settings
 
 
-def test_settings_of_the_source_file_go_over_the_measured_ones(tmp_path):
-    """Whoever measures on another machine may know better."""
+def test_settings_of_the_source_file_override_the_defaults(tmp_path):
+    """They may be better on another machine."""
     name = "spark.sql.shuffle.partitions"
     assert spark_settings(lake_config(tmp_path))[name] == DEFAULTS[name]
     assert spark_settings(lake_config(tmp_path, merge={"conf": {name: "64"}}))[name] == "64"
 
 
-def test_a_lake_on_s3_is_reached_as_the_store_is_and_properties_go_over_it(tmp_path):
-    """One place for the endpoint and the keys, unless the lake has its own."""
+def test_a_lake_on_s3_uses_the_stores_settings_and_properties_override_them(tmp_path):
+    """Endpoint and keys are set once, unless the lake has its own."""
     lake = {"type": "glue", "warehouse": "s3://bucket/lake", "properties": {"client.region": "us-west-2"}}
     settings = catalog_settings(lake_config(tmp_path, store=S3, lake=lake))
     assert settings["spark.sql.catalog.lake.s3.endpoint"] == S3["endpoint_url"]
@@ -73,24 +73,24 @@ def test_a_lake_on_s3_is_reached_as_the_store_is_and_properties_go_over_it(tmp_p
     assert settings["spark.sql.catalog.lake.client.region"] == "us-west-2"
 
 
-def test_batches_on_s3_are_read_by_the_stores_settings(tmp_path):
-    """And a local store needs none."""
+def test_batches_on_s3_are_read_with_the_stores_settings(tmp_path):
+    """A local store needs none."""
     settings = hadoop_settings(lake_config(tmp_path, store=S3).store)
     assert settings["fs.s3a.endpoint"] == S3["endpoint_url"]
     assert settings["fs.s3a.connection.ssl.enabled"] == "true"
     assert hadoop_settings(lake_config(tmp_path).store) == {}
 
 
-def test_no_setting_lets_spark_put_variables_into_statements(tmp_path):
-    """Names and values of the source stand in them, and the environment holds secrets."""
+def test_variable_substitution_cannot_be_turned_on(tmp_path):
+    """Statements contain names and values of the source, and the environment contains secrets."""
     merge = {"conf": {"spark.sql.variable.substitute": "true", "spark.sql.shuffle.partitions": "9"}}
     settings = spark_settings(lake_config(tmp_path, merge=merge))
     assert settings["spark.sql.variable.substitute"] == "false"
     assert settings["spark.sql.shuffle.partitions"] == "9"
 
 
-def test_log_settings_of_the_source_file_win_and_other_options_of_java_leave_ours(tmp_path):
-    """Of two values of a property Java takes the later one."""
+def test_log_settings_of_the_source_file_override_ours_and_other_java_options_do_not(tmp_path):
+    """Java uses the last value of a property."""
     ours = f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
     theirs = "-Dlog4j2.configurationFile=file:///etc/log4j2.properties"
     for given in (theirs, "-XX:+UseG1GC"):

@@ -1,4 +1,4 @@
-"""What is said of the time until the server purges what is drained next, and which statement mends it."""
+"""The finding about the time until the server purges what is drained next, and the statement that fixes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from cdc_lib.model.position import Position
 from cdc_lib.model.retention_forecast import BinlogExpiry, FileTimes
 from cdc_lib.model.server_identity import ServerIdentity
-from cdc_lib.mysql.binlog_retention import keeping_of
+from cdc_lib.mysql.binlog_retention import binlog_expiry
 from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.retention_forecast import retention_forecast
@@ -26,7 +26,7 @@ def facts(flavor="mysql", version=(9, 7, 4), **variables):
 
 def found(server, *, hours_since_its_end=1.0, rate=None, at="binlog.000007"):
     """The finding about a cursor in the older of two files."""
-    keeping = keeping_of(server)
+    keeping = binlog_expiry(server)
     ended = NOW - timedelta(hours=hours_since_its_end)
     made = ended - timedelta(hours=1)
     one = retention_forecast(Position(at, 4), FILES, HEAD, keeping, FileTimes(made, ended, NOW), rate=rate)
@@ -51,19 +51,19 @@ def found(server, *, hours_since_its_end=1.0, rate=None, at="binlog.000007"):
 )
 def test_the_variables_of_each_server_say_what_it_purges(server, keeping):
     """By age, by size, both or neither; 0 means never."""
-    assert keeping_of(server) == keeping
+    assert binlog_expiry(server) == keeping
 
 
 def test_a_server_that_does_not_show_its_retention_keeps_nothing_for_sure():
-    """That is told apart from one that never purges, in both findings."""
+    """It is distinguished from a server that never purges, in both findings."""
     hidden = facts()
-    assert "neither binlog_expire_logs_seconds nor expire_logs_days" in keeping_of(hidden).unknown
+    assert "neither binlog_expire_logs_seconds nor expire_logs_days" in binlog_expiry(hidden).unknown
     assert found(hidden).level == "warning"
     assert "it is unknown when the server purges binlog.000007" in found(hidden).what
     assert "it is unknown how long binlog files are kept" in [f.what.split(":")[0] for f in judge(hidden)]
 
 
-def test_enough_time_is_told_and_needs_nothing():
+def test_enough_time_is_ok_and_has_no_hint():
     """In days, with what is not drained."""
     finding = found(facts(binlog_expire_logs_seconds="604800"))
     assert (finding.level, finding.hint) == ("ok", "")
@@ -109,9 +109,9 @@ def test_a_day_and_more_is_short_where_catching_up_takes_a_third_of_it():
     assert "41.6 hours of work at the rate of the last backlog" in finding.what
 
 
-def test_a_file_that_is_due_or_gone_is_told_as_that():
+def test_a_file_that_is_due_or_purged_is_reported_as_such():
     """The next rotation takes the one; the other is lost already, which is an error."""
     server = facts(binlog_expire_logs_seconds="1800")
     assert found(server).what.startswith("with its next rotation the server may purge binlog.000007")
-    gone = found(server, at="binlog.000006")
-    assert (gone.level, gone.what.split(",")[0]) == ("error", "the server no longer has binlog.000006")
+    purged = found(server, at="binlog.000006")
+    assert (purged.level, purged.what.split(",")[0]) == ("error", "the server no longer has binlog.000006")

@@ -37,7 +37,7 @@ def test_a_source_without_a_cut_has_none(store):
     assert last_cut(store, "shop") is None
 
 
-def test_the_last_cut_is_the_furthest_whatever_the_clocks_said(store):
+def test_the_last_cut_is_the_one_at_the_last_position_even_if_clocks_jump(store):
     """Five merges went by after the clock was set back, and their tables are not forgotten."""
     for number in range(5):
         published(store, 100 + number, "a", number, ["orders"])

@@ -66,7 +66,7 @@ def test_a_field_that_was_added_later_has_its_default():
     assert load(Cursor, json.dumps(plain).encode(), "here") == CURSOR
 
 
-def test_units_of_work_are_told_apart():
+def test_windows_and_snapshot_tasks_are_distinguished():
     """By their kind."""
     task = SnapshotTask("shop", 1, "s1", "shop", "orders")
     assert unit_from_plain(to_plain(task)) == task

@@ -56,7 +56,7 @@ def test_cursors_and_cuts_are_one_document_each():
         ("a@b.c", "a@0040b.c"),
     ],
 )
-def test_a_table_is_one_part_of_a_key_whatever_its_name(table, folder):
+def test_a_table_with_any_name_is_one_part_of_a_key(table, folder):
     """No pattern, no folder, nothing hidden, and two tables never share one."""
     assert layout.table_folder(table) == folder
     assert check_key(folder) == folder

@@ -40,7 +40,7 @@ def test_nothing_is_written_by_reading(store):
     assert not store.root.exists()
 
 
-def test_no_temporary_file_stays_behind(store):
+def test_no_temporary_file_remains(store):
     """Neither by a write, nor by one that was refused or broken off."""
     etag = store.put("d/a", b"1")
     store.put_if_absent("d/a", b"2")
@@ -67,7 +67,7 @@ def test_lock_files_do_not_pile_up(store):
 
 
 def test_the_folder_of_a_file_is_no_folder(store):
-    """An operating system's error is told as this project's, with the key."""
+    """An error of the operating system becomes a StoreError with the key."""
     store.put("a", b"")
     with pytest.raises(StoreError, match="key=a/b"):
         store.put("a/b", b"")
@@ -87,7 +87,7 @@ def test_writers_and_collectors_do_not_disturb_each_other(store):
     assert list(store.list("")) == []
 
 
-def test_a_folder_that_leads_nowhere_is_told(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
     """It is tried more than once, and not for ever."""
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(StoreError):
@@ -103,7 +103,7 @@ def files_end_at_a_megabyte():
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_disk_that_takes_no_more_is_told_while_a_stream_is_written(store, files_end_at_a_megabyte):
+def test_a_full_disk_is_reported_while_a_stream_is_written(store, files_end_at_a_megabyte):
     """By the library's own error, in the write that failed, and no object is there."""
     with pytest.raises(StoreError, match="key=a/b") as caught, store.open_write("a/b") as file:
         file.write(bytes(8 << 20))

@@ -32,7 +32,7 @@ def test_an_s3_url_is_a_bucket_with_a_prefix(monkeypatch):
     assert "very secret" not in repr(store) + repr(store.options)
 
 
-def test_a_variable_that_is_not_set_is_told_by_name(monkeypatch):
+def test_an_unset_variable_is_reported_by_name(monkeypatch):
     """Before anything is asked of the store."""
     monkeypatch.setenv("MY_KEY", "key")
     monkeypatch.delenv("MY_SECRET", raising=False)

@@ -80,7 +80,7 @@ def test_what_moved_is_written_in_the_background(home):
         assert cursors.swap(held, moved(held, 500)).generation == held.generation + 1
 
 
-def test_a_holder_whose_cursor_was_taken_at_home_is_told_and_writes_nothing(home):
+def test_a_holder_whose_stored_cursor_was_taken_gets_an_error_and_writes_nothing(home):
     """Its lease ran out, and another process took over."""
     cursors = PeriodicCursorStore(home, NEVER)
     held = cursors.swap(None, FRESH)
@@ -94,8 +94,8 @@ def test_a_holder_whose_cursor_was_taken_at_home_is_told_and_writes_nothing(home
     assert cursors.load("shop", "audit") == theirs
 
 
-def test_the_loss_is_told_at_the_end_when_nothing_was_swapped_since(home):
-    """What was acknowledged is not at home, and that is an error of somebody's."""
+def test_the_loss_is_reported_at_close_when_nothing_was_swapped_since(home):
+    """The acks are not in the underlying store, which must be reported."""
     cursors = PeriodicCursorStore(home, NEVER)
     held = cursors.swap(None, FRESH)
     cursors.swap(held, moved(held, 100))

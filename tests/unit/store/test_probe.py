@@ -34,7 +34,7 @@ class SaysNoAndWrites(LocalStore):
 
 @pytest.mark.parametrize("broken", [WritesOver, TakesAnyEtag, SaysNoAndWrites])
 def test_a_store_that_ignores_a_condition_is_refused(broken, tmp_path):
-    """With the condition's name, and nothing left behind."""
+    """With the condition's name, and without remaining test objects."""
     store = broken(tmp_path)
     with pytest.raises(ConfigError, match="If-"):
         refuse_broken_conditions(store, "the store")

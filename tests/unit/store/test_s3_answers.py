@@ -1,4 +1,4 @@
-"""Answers of an S3 server are retried, or told to whoever can mend them."""
+"""Error responses of an S3 server are retried, or raised with a hint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cdc_lib.store.objects.s3_errors import fault_of
 )
 def test_an_answer_is_an_error_of_its_kind(code, status, kind):
     """With what was tried, where, and what to do."""
-    fault = fault_of(code, status, "Words.", deed="read an object", key="shop/x")
+    fault = fault_of(code, status, "Words.", action="read an object", key="shop/x")
     assert type(fault) is kind
     assert fault.hint
     assert str(fault).startswith("could not read an object: the S3 server answered")

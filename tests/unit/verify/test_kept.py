@@ -17,8 +17,8 @@ def report(day, offset, **found):
     return Report("shop", 1, position, "a:1-5", at, at, (table, skipped))
 
 
-def test_the_last_comparison_is_kept_and_the_last_one_without_drift_with_it(tmp_path):
-    """Of a table that was skipped nothing is written."""
+def test_the_last_comparison_and_the_last_one_without_drift_are_kept(tmp_path):
+    """Nothing is written for a skipped table."""
     store = LocalStore(tmp_path)
     keep(store, report(0, 100, missing=1))
     (first,) = last_verified(store, "shop")

@@ -13,7 +13,7 @@ CELLS = (CellDifference("note", "<script>alert(1)</script>", None), CellDifferen
 WRONG = TableReport(
     "shop.orders", "lake.shop.orders", source_rows=10, different=1, missing=1, position=POSITION,
     rows=(RowDifference("different", {"id": "5"}, CELLS), RowDifference("missing", {"id": "7"})),
-    uncompared=(UncomparedColumn("card", "the lake holds it behind a mask"),),
+    uncompared=(UncomparedColumn("card", "it is masked in the lake"),),
 )  # fmt: skip
 REPORT = Report(
     "shop", 1, POSITION, "", AT, AT,
@@ -42,8 +42,8 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_is_whole_and_needs_nothing_beside_it():
-    """No script, and nothing is loaded from anywhere."""
+def test_the_page_is_valid_and_self_contained():
+    """No script, and no other resource."""
     tags = Tags()
     tags.feed(page(REPORT))
     assert tags.open == []
@@ -51,14 +51,14 @@ def test_the_page_is_whole_and_needs_nothing_beside_it():
     assert "script" not in tags.seen
 
 
-def test_the_page_says_which_rows_differ_and_what_was_left_out():
-    """Values are text, whatever is in them."""
+def test_the_page_shows_different_rows_and_uncompared_columns():
+    """Values are escaped."""
     text = page(REPORT)
     for words in ("1 tables with drift", "id = <code>5</code>", "&lt;script&gt;", "<i>NULL</i>", "not in the lake",
-                  "behind a mask", "it is quarantined", "binlog.000007:4"):  # fmt: skip
+                  "masked in the lake", "it is quarantined", "binlog.000007:4"):  # fmt: skip
         assert words in text
 
 
 def test_a_report_without_drift_says_so():
-    """Nobody must look for it."""
+    """At the top."""
     assert "no drift" in page(Report("shop", 1, POSITION, "", AT, AT, (TableReport("a.b", "lake.a.b"),)))

@@ -21,20 +21,20 @@ LAKE = LakeName("lake", ("shop",), "orders")
 TARGET = Target("shop", "orders")
 
 
-def standing(*columns, key=("id",)):
-    found = tuple(LakeColumn(*column) for column in columns)
-    return LakeTable(found, key, "mirror" if key else "append", Marker(), 1, records=1)
+def lake_table(*columns, key=("id",)):
+    lake_columns = tuple(LakeColumn(*column) for column in columns)
+    return LakeTable(lake_columns, key, "mirror" if key else "append", Marker(), 1, records=1)
 
 
-ALL = standing(("id", "int"), ("note", "string"), ("total", "int"))
+ALL = lake_table(("id", "int"), ("note", "string"), ("total", "int"))
 
 
-def subject(schema=SCHEMA, projection=None, target=TARGET, found=ALL, constants=None):
-    return subject_of(schema, projection or whole(schema), target, LAKE, found, constants or {}, ValuePolicy())
+def subject(schema=SCHEMA, projection=None, target=TARGET, table=ALL, constants=None):
+    return subject_of(schema, projection or whole(schema), target, LAKE, table, constants or {}, ValuePolicy())
 
 
-def test_everything_is_compared_where_nothing_stands_against_it():
-    """Names compare without their case, as in the lake."""
+def test_all_columns_are_compared_by_default():
+    """Column names ignore case, as in the lake."""
     found = subject()
     assert isinstance(found, Subject)
     assert [cell.column.name for cell in found.cells] == ["id", "Note", "total"]
@@ -45,17 +45,17 @@ def test_everything_is_compared_where_nothing_stands_against_it():
     ("how", "why"),
     [
         ({"projection": project(SCHEMA, lambda name: name != "Note", lambda _: None)}, "leaves it out (columns)"),
-        ({"projection": project(SCHEMA, lambda _: True, {"Note": Mask("hash")}.get)}, "behind a mask"),
+        ({"projection": project(SCHEMA, lambda _: True, {"Note": Mask("hash")}.get)}, "masked in the lake"),
         ({"target": replace(TARGET, keeps=lambda name: name != "Note")}, "the route leaves it out"),
-        ({"found": standing(("id", "int"), ("total", "int"))}, "the lake table does not have it"),
+        ({"table": lake_table(("id", "int"), ("total", "int"))}, "the lake table does not have it"),
         (
             {"schema": replace(SCHEMA, columns=(SCHEMA.columns[0], Column("Note", SourceType("unsupported", text="xmltype"))))},
             "the type xmltype is not read",
         ),
     ],
 )  # fmt: skip
-def test_a_column_that_cannot_be_compared_is_named_with_its_reason(how, why):
-    """The others are compared all the same."""
+def test_a_column_that_cannot_be_compared_is_reported_with_its_reason(how, why):
+    """The others are compared."""
     found = subject(**how)
     assert isinstance(found, Subject)
     assert [one.column for one in found.uncompared] == ["Note"]
@@ -68,41 +68,41 @@ def test_a_column_that_cannot_be_compared_is_named_with_its_reason(how, why):
     [
         ({"target": replace(TARGET, where=("total > 1",))}, "a filter"),
         ({"projection": project(SCHEMA, lambda _: True, {"id": Mask("hash")}.get)}, "column id of its key has a mask"),
-        ({"found": standing(("id", "int"), key=())}, "its key at the source is id, and that of the lake table none"),
-        ({"found": standing(("id", "int"), key=("total",))}, "that of the lake table total"),
-        ({"found": standing(("note", "string"))}, "not the whole of its key"),
+        ({"table": lake_table(("id", "int"), key=())}, "its key at the source is id, and that of the lake table none"),
+        ({"table": lake_table(("id", "int"), key=("total",))}, "that of the lake table total"),
+        ({"table": lake_table(("note", "string"))}, "only a part of its key"),
     ],
 )
-def test_a_table_of_which_nothing_can_be_compared_is_said_with_its_reason(how, why):
-    """A comparison that would call sound rows wrong is worse than none."""
-    found = subject(**how)
-    assert isinstance(found, str)
-    assert why in found
+def test_a_table_that_cannot_be_compared_is_reported_with_its_reason(how, why):
+    """A comparison must not report correct rows as wrong."""
+    reason = subject(**how)
+    assert isinstance(reason, str)
+    assert why in reason
 
 
-def test_a_table_that_is_not_in_the_lake_yet_is_compared_with_nothing():
-    """Its rows are missing, if it has some."""
-    assert isinstance(subject(found=None), Subject)
+def test_a_table_that_is_not_in_the_lake_yet_is_compared_with_an_empty_one():
+    """All of its rows are missing."""
+    assert isinstance(subject(table=None), Subject)
 
 
-def test_what_is_added_by_a_route_stands_in_front_of_the_key():
-    """It says whose rows are compared."""
-    found = standing(("id", "int"), ("note", "string"), ("total", "int"), key=("_source_table", "id"))
-    shared = subject(found=found, constants={"_source_table": "orders"})
+def test_constants_of_a_route_come_before_the_key():
+    """They identify the source table of the compared rows."""
+    table = lake_table(("id", "int"), ("note", "string"), ("total", "int"), key=("_source_table", "id"))
+    shared = subject(table=table, constants={"_source_table": "orders"})
     assert isinstance(shared, Subject)
     assert [cell.column.name for cell in shared.keys] == ["id"]
 
 
-def test_a_wider_column_of_the_lake_is_read_as_the_source_has_it():
-    """Widening is followed, and the lake keeps the wider type when the source's table is made again."""
-    found = subject(found=standing(("id", "bigint"), ("note", "string"), ("total", "int")))
+def test_a_wider_column_of_the_lake_is_cast_to_the_source_type():
+    """The lake keeps the wider type when the source table is created again."""
+    found = subject(table=lake_table(("id", "bigint"), ("note", "string"), ("total", "int")))
     assert isinstance(found, Subject)
     assert found.cells[0].lake == "CAST(TRY_CAST(`id` AS int) AS STRING)"
 
 
 @pytest.mark.parametrize("cuts", [1, 2, 3, 4, 7, 8, 100])
-def test_the_binary_search_takes_steps_enough_for_all_cuts(cuts):
-    """And no more; the array holds a value for each number that they can add up to."""
+def test_the_binary_search_has_exactly_the_steps_for_all_cuts(cuts):
+    """The array has a value for each number that the steps can reach."""
     found = subject()
     assert isinstance(found, Subject)
     steps = lake_range(found, cuts)
@@ -111,11 +111,11 @@ def test_the_binary_search_takes_steps_enough_for_all_cuts(cuts):
 
 
 @pytest.mark.parametrize(
-    ("mode", "state"),
+    ("mode", "condition"),
     [("mirror", ""), ("soft_delete", "`_is_deleted` IS NOT TRUE"), ("scd2", "`_is_current`"), ("append", "")],
 )
-def test_only_rows_that_are_to_be_at_the_source_are_compared(mode, state):
-    """Deleted rows and versions that ended are left out; a list of changes is folded."""
-    found = subject(found=replace(ALL, mode=mode))
+def test_only_current_rows_are_compared(mode, condition):
+    """Deleted rows and closed versions are left out; an append table is folded."""
+    found = subject(table=replace(ALL, mode=mode))
     assert isinstance(found, Subject)
-    assert (found.current_rows, found.folded) == (state, mode == "append")
+    assert (found.current_rows, found.folded) == (condition, mode == "append")

@@ -1,7 +1,7 @@
-"""What an ADD COLUMN gives to the rows that a table has: pure, and certain or nothing.
+"""The values that an ADD COLUMN gives to existing rows: pure, and only if certain.
 
-Servers fill a new column without an event for any row. Only a value that is the same in every row, and whose text is surely
-what SELECT shows, is taken from the statement; for everything else the table must be read.
+Servers fill a new column without row events. A value is taken from the statement only if it is the same in every row, and its
+text is certainly what SELECT shows. In all other cases the table must be read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EVERY_DAY = 28
 
 
 def added_defaults(statement: Statement, *, mariadb: bool) -> tuple[AddedDefault, ...]:
-    """Return the values that an ALTER TABLE gives to rows that are there.
+    """Return the values that an ALTER TABLE gives to existing rows.
 
     A column that is added only if it is not there, and is NULL then, is left out.
 
@@ -34,7 +34,7 @@ def added_defaults(statement: Statement, *, mariadb: bool) -> tuple[AddedDefault
         mariadb: whether the server is MariaDB.
 
     Raises:
-        CannotFollow: a column gets values that the statement does not tell.
+        CannotFollow: a column gets values that the statement does not show.
     """
     found = (_fill(Reader(part), statement, mariadb=mariadb) for part in _added(Reader(words(statement))))
     return tuple(fill for fill in found if fill is not None)

@@ -1,4 +1,4 @@
-"""What a statement makes of a definition: pure, and certain or nothing.
+"""A table's definition after a statement: pure, and only if certain.
 
 ``advance`` is asked for one table (or one database, whose table is empty) at a time and gives its definition after the
 statement. What is not understood raises CannotFollow: then the definition is not known from there on.

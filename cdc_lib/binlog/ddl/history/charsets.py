@@ -1,4 +1,4 @@
-"""What DDL says of character sets, in the names of information_schema."""
+"""Character sets in DDL, with their names in information_schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys as DDL declares and drops them; only primary and unique ones are kept, for they tell rows apart."""
+"""Keys in DDL; only primary and unique keys are kept, because they identify rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _OTHERS = {"INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
 
 
 def tells_nothing(read: Reader) -> bool:
-    """Whether a key or a constraint stands next that tells no rows apart."""
+    """Whether a non-unique key or a constraint is next."""
     if read.key() == "CONSTRAINT":
         return bool({read.key(1), read.key(2)} & {"CHECK", "FOREIGN"})
     return read.key() in _OTHERS or (read.key() == "VECTOR" and read.key(1) in ("INDEX", "KEY"))
 
 
 def is_key(read: Reader) -> bool:
-    """Whether a key or a constraint stands next, not a column."""
+    """Whether a key or a constraint is next, not a column."""
     return read.key() in ("PRIMARY", "UNIQUE", "CONSTRAINT") or tells_nothing(read)
 
 
@@ -29,7 +29,7 @@ def accept_key(read: Reader, taken: Sequence[Key]) -> Key | None:
 
     Args:
         read: words of one element of a definition.
-        taken: keys that are there already; a key without a name takes that of its first column, and a number if need be.
+        taken: existing keys; a key without a name gets that of its first column, and a number if needed.
     """
     ahead = 0
     if read.key() == "CONSTRAINT":

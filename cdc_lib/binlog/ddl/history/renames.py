@@ -1,6 +1,6 @@
-"""Which columns an ALTER TABLE gives other names: pure, and certain or nothing.
+"""Which columns an ALTER TABLE renames: pure, and only if certain.
 
-All names in front are those before the statement, in both servers: ``RENAME COLUMN a TO b, RENAME COLUMN b TO a`` swaps two.
+In both servers, old names are those before the statement: ``RENAME COLUMN a TO b, RENAME COLUMN b TO a`` swaps two.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def renames(statement: Statement) -> Names:
         statement: an ALTER TABLE.
 
     Raises:
-        CannotFollow: the statement does not tell for certain which columns they are.
+        CannotFollow: the renamed columns are not certain from the statement.
     """
     found = []
     for clause in clauses(Reader(words(statement))):

@@ -1,4 +1,4 @@
-"""Whether an ALTER TABLE that gives columns other types changes values of the rows that are there: pure.
+"""Whether an ALTER TABLE that changes column types changes values of existing rows: pure.
 
 Servers rewrite such rows without an event for any of them: a fraction of a second is rounded, BINARY is padded, a TIME is shown
 with more digits. Where the lake's column holds the new type as well as the former, nothing else would tell.

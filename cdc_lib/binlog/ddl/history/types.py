@@ -1,6 +1,6 @@
-"""A type as DDL spells it, in the words of information_schema.COLUMNS.
+"""Column types in DDL, converted to those of information_schema.COLUMNS.
 
-What comes out goes through the same function that reads information_schema, so that both ways end in the same type.
+The result goes through the function that reads information_schema, so that both ways give the same type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The definitions that are in force while a window is read.
+"""The table definitions that are valid while a window is read.
 
-They begin with what the store knows at the window's start and continue with every statement that comes by. A definition is
-worked out when rows need it, not before: a table that nobody writes to costs nothing, and a statement that is not understood
-stops the window only when rows stand after it.
+They start with the stored versions at the window's start, and follow every statement. A definition is computed only when rows
+need it: a table without rows costs nothing, and a statement that is not understood stops the window only if rows follow it.
 """
 
 from __future__ import annotations
@@ -109,11 +108,11 @@ class WindowHistory:
             )
         return state.schema
 
-    def changes(self, wanted: Callable[[Entity], bool]) -> Iterator[Change]:
+    def changes(self, is_kept: Callable[[Entity], bool]) -> Iterator[Change]:
         """Yield what the window's own statements made of tables, in the order of the stream."""
         for position, statement in self._own:
             for entity in touched(statement, fold=self._rules.fold):
-                if wanted(entity):
+                if is_kept(entity):
                     self._after(entity, len(self._statements()))
                     state = [state for at, state in self._states[entity] if at == position][-1]
                     yield Change(entity, position, statement.text, state)
@@ -126,7 +125,7 @@ class WindowHistory:
         return self._all
 
     def _in(self, entity: Entity) -> list[int]:
-        """Return the numbers of the statements that a table is in; each statement is read once, whatever asks."""
+        """Return the numbers of the statements that name a table; each statement is parsed once."""
         statements = self._statements()
         for number in range(self._indexed, len(statements)):
             statement = statements[number][1]
@@ -179,7 +178,7 @@ def touched(statement: Statement, *, fold: bool) -> list[Entity]:
         statement: any.
         fold: see :class:`cdc_lib.binlog.ddl.history.column.Rules`.
     """
-    means = meaning(statement.text, statement.database)
+    means = meaning(statement.text, statement.database, statement.quotings[0])
     if means.effect == "truncate":  # takes the rows and leaves the definition
         return []
     found = list(means.tables)
@@ -189,4 +188,4 @@ def touched(statement: Statement, *, fold: bool) -> list[Entity]:
 
 
 def _drops(statement: Statement) -> bool:
-    return meaning(statement.text, statement.database).effect == "drop"
+    return meaning(statement.text, statement.database, statement.quotings[0]).effect == "drop"

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from cdc_lib.binlog.ddl.statement import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, ORACLE, Statement
+from cdc_lib.binlog.ddl.statement import NO_BACKSLASH_ESCAPES, ORACLE, Statement
 from cdc_lib.model import lexer
 from cdc_lib.model.lexer import Word
 
 _NEWEST = 90000
-"""Statements for versions from this one on stand in comments that not every server executes."""
+"""Versioned comments from this version on are not executed by every server."""
 _DIGITS = 6
 """Of a version at most."""
 
@@ -29,8 +29,11 @@ def words(statement: Statement) -> list[Word]:
         raise CannotFollow("its character set is not read")
     if statement.sql_mode & (ORACLE | NO_BACKSLASH_ESCAPES) & ~(0 if "\\" in statement.text else NO_BACKSLASH_ESCAPES):
         raise CannotFollow("it was given in an SQL mode that is not read")
-    found = list(lexer.words(statement.text, ansi_quotes=bool(statement.sql_mode & ANSI_QUOTES)))
-    for token in lexer.tokens(statement.text) if "/*" in statement.text else ():
+    quoting, *others = statement.quotings
+    if others:
+        raise CannotFollow("it was given in an SQL mode that is not known")
+    found = list(lexer.words(statement.text, quoting))
+    for token in lexer.tokens(statement.text, quoting) if "/*" in statement.text else ():
         if int((token["version"] or "0")[:_DIGITS]) >= _NEWEST:
             raise CannotFollow("it has a comment that only some versions execute")
         if token["unended"]:
@@ -48,7 +51,7 @@ class Reader:
     """
 
     def __init__(self, found: list[Word]) -> None:
-        """Stand before the first."""
+        """Start before the first word."""
         self._words = found
         self._at = 0
 
@@ -70,7 +73,7 @@ class Reader:
         return self._words[self._at - 1]
 
     def accept(self, *keys: str) -> bool:
-        """Step over these keywords if they stand next, all of them."""
+        """Skip these keywords if all of them are next."""
         if all(self.key(i) == key for i, key in enumerate(keys)):
             self._at += len(keys)
             return True
@@ -117,17 +120,17 @@ class Reader:
         return self._words[begin : self._at - 1]
 
     def left(self) -> list[Word]:
-        """Return all that is left and stand where it is."""
+        """Return the remaining words without moving."""
         return self._words[self._at :]
 
     def rest(self) -> list[Word]:
-        """Return all that is left and stand after it."""
+        """Return the remaining words and move to the end."""
         begin, self._at = self._at, len(self._words)
         return self._words[begin:]
 
 
 def parted(found: list[Word]) -> list[list[Word]]:
-    """Cut words at the commas that stand in no parentheses."""
+    """Split words at top-level commas."""
     parts: list[list[Word]] = [[]]
     depth = 0
     for word in found:

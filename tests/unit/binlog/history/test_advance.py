@@ -52,7 +52,7 @@ CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)"
         ("ENGINE = InnoDB ROW_FORMAT=DYNAMIC COMMENT 'ADD z INT, DROP a'", "id a b"),
     ],
 )
-def test_columns_stand_where_the_clauses_put_them(clause, columns):
+def test_columns_are_at_the_place_that_the_clauses_name(clause, columns):
     """Changes in place first, then additions and moves in their order."""
     assert names(follow(CREATE, f"ALTER TABLE t {clause}")) == columns.split()
 
@@ -122,7 +122,7 @@ def test_names_fold_where_the_server_folds_them():
         ("KEY (a), FULLTEXT (s), INDEX i (n)", ()),
     ],
 )
-def test_the_first_whole_unique_key_without_null_stands_for_a_primary_key(keys, expected):
+def test_the_first_whole_unique_key_without_null_replaces_a_primary_key(keys, expected):
     """As in the table maps of both servers."""
     definition = follow(f"CREATE TABLE t (id INT NOT NULL, a INT NOT NULL, n INT, s VARCHAR(9) NOT NULL, {keys})")
     assert definition.schema.primary_key == expected

@@ -34,7 +34,7 @@ def found(clauses, *, mariadb=False):
         ("WAIT 5 ADD COLUMN IF NOT EXISTS x INT", []),
     ],
 )  # fmt: skip
-def test_the_same_value_in_every_row_is_told(clauses, expected):
+def test_a_value_that_is_the_same_in_every_row_is_returned(clauses, expected):
     """As SELECT shows it; NULL as well, for a name that the table had before."""
     assert found(clauses, mariadb=clauses.startswith("WAIT")) == expected
 

@@ -20,7 +20,7 @@ from cdc_lib.binlog.ddl.statement import Statement
         ("RENAME INDEX a TO b, RENAME KEY c TO d, ADD COLUMN (x INT, y INT), DROP PRIMARY KEY", []),
     ],
 )
-def test_columns_and_their_new_names_are_told(clauses, names):
+def test_renamed_columns_are_returned_with_their_new_names(clauses, names):
     """All old names are those before the statement; names that differ in case alone are the same."""
     text = f"ALTER ONLINE /* why */ TABLE IF EXISTS `db`.`t` {clauses}"
     assert renames(Statement(text, "db")) == tuple(names)

@@ -135,7 +135,7 @@ def test_rows_of_a_dropped_table_stop_the_window():
         one.names()
 
 
-def test_the_changes_of_a_window_are_told_in_order():
+def test_the_changes_of_a_window_are_returned_in_order():
     """Each with what it left behind; a loss as such."""
     one = known()
     one.took(1100, "ALTER TABLE t ADD a INT")

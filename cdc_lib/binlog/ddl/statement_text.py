@@ -1,0 +1,81 @@
+"""The bytes of a statement as text: pure.
+
+Servers log a statement as the client sent it, in the character set of its session, and write those that they make themselves in it
+too (DROP TABLE). But for some: a CREATE TABLE made of a SELECT or of a temporary table, and the TRUNCATE of a MEMORY table that a
+restart of MariaDB emptied, are in UTF-8, whatever the event says of the session.
+
+What is not sure becomes U+FFFD, one for each byte or character, and never a quote, a backslash or another sign of the grammar: so
+words are cut where the server cuts them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cdc_lib.binlog.charsets.registry import READABLE, decoded
+
+UNKNOWN = "\ufffd"
+"""Stands for what is not read."""
+
+_UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4", "binary"})
+"""In a session with ``SET NAMES binary`` servers take names for UTF-8."""
+_OTHER_LETTERS = {"swe7": re.compile(r"[@\[\]^{|}~]")}
+"""Sets in which bytes of ASCII are other characters, but those of the grammar. A backslash is one of both."""
+_LIKE_SIGNS = {"armscii8", "sjis", "ujis"}
+"""Sets with other bytes for signs of ASCII: servers do not take these for signs of the grammar."""
+_OF_SERVER = re.compile(
+    rb'CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[`"][^\n]*[`"] \(\n'
+    rb'|(?:TRUNCATE TABLE|DELETE FROM) [`"][^\n]*[`"]\.[`"][^\n]*[`"]\Z'
+)
+"""How servers write the statements that they make in UTF-8; people may write the same."""
+
+
+def text_of(raw: bytes, charset: str, *, with_rows: bool = False) -> tuple[str, bool]:
+    """Return a statement, and whether every character of it is known.
+
+    Args:
+        raw: its bytes.
+        charset: of its session, as servers name it; empty when it is not known.
+        with_rows: whether it is in one transaction with rows, as no CREATE TABLE is that somebody typed.
+    """
+    if raw.isascii() and charset not in _OTHER_LETTERS:
+        return raw.decode("ascii"), True
+    if charset not in _UTF8 and _OF_SERVER.match(raw) and (made := _utf8(raw))[1]:
+        is_made = raw.startswith(b"CREATE") and (with_rows or raw.endswith(b" START TRANSACTION"))
+        return made if is_made else _ascii(raw)
+    if charset in _UTF8:
+        return _utf8(raw)
+    if charset not in READABLE:
+        return _ascii(raw)
+    if charset in _OTHER_LETTERS:
+        text, known = _ascii(raw)
+        text, others = _OTHER_LETTERS[charset].subn(UNKNOWN, text)
+        return text, known and not others and "\\" not in text
+    return _decoded(raw, charset)
+
+
+def _utf8(raw: bytes) -> tuple[str, bool]:
+    try:
+        return raw.decode("utf-8"), True
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace"), False
+
+
+def _ascii(raw: bytes) -> tuple[str, bool]:
+    return raw.decode("ascii", "replace"), raw.isascii()
+
+
+def _decoded(raw: bytes, charset: str) -> tuple[str, bool]:
+    if charset == "sjis":
+        # The servers' own table gives a backslash for one pair of bytes; this codec tells the two apart.
+        text = raw.decode("shift_jis", "replace").replace("\N{FULLWIDTH REVERSE SOLIDUS}", UNKNOWN)
+        return text, UNKNOWN not in text
+    try:
+        (text,) = decoded((raw,), charset)
+        known = True
+    except UnicodeError:
+        (text,) = decoded((raw,), charset, replace=True)
+        known = False
+    if charset in _LIKE_SIGNS and sum(map(str.isascii, text)) > sum(byte < 0x80 for byte in raw):
+        return _ascii(raw)
+    return text, known

@@ -1,0 +1,51 @@
+"""What a task saw that those who look at the store alone cannot see: the server's binlog, and how long a drain took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class ServerObservation:
+    """The binlog of a source's server, as the last plan saw it.
+
+    Args:
+        source: name of the source.
+        at: when the server was asked (UTC).
+        identity: which server it is.
+        binlog_end: end of its binlog.
+        files: binlog files and their sizes in bytes, from the one on that the lake needs next.
+        purges_at: from when on the server may purge what is drained next; None when it does not, or when it is unknown.
+    """
+
+    source: str
+    at: datetime
+    identity: ServerIdentity
+    binlog_end: Position
+    files: tuple[tuple[str, int], ...]
+    purges_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class DrainObservation:
+    """The last unit of a source whose batches were written.
+
+    Args:
+        source: name of the source.
+        at: when it ended (UTC).
+        unit_id: the window's or snapshot task's id.
+        seconds: wall clock time.
+        rows: rows in its batches.
+        bytes: bytes of their files.
+    """
+
+    source: str
+    at: datetime
+    unit_id: str
+    seconds: float
+    rows: int
+    bytes: int

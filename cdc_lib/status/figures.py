@@ -1,0 +1,131 @@
+"""The figures of a source for monitoring: from the store, and from what is known of its server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from cdc_lib.config import SourceConfig
+from cdc_lib.config.schedule import longest_gap
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.figures import LakeTableFigures, SourceFigures, TableFigures
+from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.observation import ServerObservation
+from cdc_lib.model.position import Point
+from cdc_lib.model.quarantine import LaggingTable
+from cdc_lib.model.verify import Verified
+from cdc_lib.plan.windows import bytes_between
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.status.overview import in_this_epoch, lag_seconds, unmerged
+from cdc_lib.store.cuts import last_cut
+from cdc_lib.store.failed_tables import last_stopped
+from cdc_lib.store.observations import last_drain, last_server
+from cdc_lib.store.verified import last_verified
+from cdc_lib.store.windows import StoredWindow, stored_windows
+
+
+def figures_of(
+    config: SourceConfig,
+    store: ObjectStore,
+    cursors: CursorStore,
+    now: datetime,
+    live: ServerObservation | None = None,
+) -> SourceFigures:
+    """Return the figures of a source.
+
+    Args:
+        config: the source.
+        store: where batches and cuts lie.
+        cursors: where cursors lie.
+        now: the time (UTC).
+        live: what the server says now; None where it is not asked: what the last plan saw counts then, and whether the lake has
+            everything by now is not known.
+    """
+    source = config.source
+    drain, lake, cut = cursors.load(source, DRAIN), cursors.load(source, LAKE), last_cut(store, source)
+    seen = live or last_server(store, source)
+    drained, stopped = last_drain(store, source), last_stopped(store, source)
+    verified = last_verified(store, source)
+    interval = longest_gap(config.verify.schedule) if config.verify.schedule is not None else None
+    lag = lag_seconds(store, drain, lake, live, published=cut is not None)
+    lagging = drain.lagging_in(lake) if drain is not None else ()
+    return SourceFigures(
+        source=source,
+        lag_seconds=lag,
+        lag_bytes=lag_bytes(drain, lake, seen),
+        epoch=drain.epoch if drain is not None else None,
+        windows_in_flight=len(drain.in_flight) if drain is not None else None,
+        windows_pending=_pending(stored_windows(store, source), drain, lake),
+        snapshots_pending=len(unmerged(drain, lake)) if drain is not None and lake is not None else None,
+        retention_left_seconds=_age(seen.purges_at, now, to_come=True) if seen is not None else None,
+        server_seen_seconds=_age(seen.at, now) if seen is not None else None,
+        quarantined=len(drain.quarantined_tables) if drain is not None else None,
+        stopped=(len(stopped.tables) if stopped is not None else 0) if cut is not None or stopped is not None else None,
+        cut_age_seconds=_age(cut.at, now) if cut is not None else None,
+        merge_seconds=cut.seconds if cut is not None else None,
+        merged=cut.totals if cut is not None else None,
+        drain_seconds=drained.seconds if drained is not None else None,
+        verify_interval_seconds=interval.total_seconds() if interval is not None else None,
+        tables=_tables(cut, drain, lagging, lag, now),
+        lake_tables=_lake_tables(cut, verified, now),
+    )
+
+
+def _age(at: datetime | None, now: datetime, *, to_come: bool = False) -> float | None:
+    """Return the seconds since a time, or until one; 0 where it has not come, or has passed."""
+    if at is None:
+        return None
+    return max(0.0, (at - now if to_come else now - at).total_seconds())
+
+
+def lag_bytes(drain: Cursor | None, lake: Cursor | None, seen: ServerObservation | None) -> int | None:
+    """Return the binlog of this epoch that the lake lacks; None where the lake has more than was seen of it."""
+    if drain is None or lake is None or seen is None:
+        return None
+    here = in_this_epoch(drain, lake)
+    if not seen.identity.is_same_server(here.identity) or here.position > seen.binlog_end:
+        return None
+    return bytes_between(here.position, seen.files, seen.binlog_end)
+
+
+def _pending(windows: Sequence[StoredWindow], drain: Cursor | None, lake: Cursor | None) -> int | None:
+    if drain is None or lake is None:
+        return None
+    reached, drained = Point.at(lake.epoch, lake.position), Point.at(drain.epoch, drain.position)
+    return sum(reached < window.stop <= drained for window in windows)
+
+
+def _tables(
+    cut: Cut | None, drain: Cursor | None, lagging: Sequence[LaggingTable], lag: float | None, now: datetime
+) -> tuple[TableFigures, ...]:
+    """Return the tables that the lake has or is to have again; one that was dropped at the source has no lag."""
+    quarantined = {one.table for one in drain.quarantined_tables} if drain is not None else set()
+    late = {one.table: _age(one.last.oldest_missing_commit or one.last.at, now) for one in lagging}
+    there = {one.table for one in cut.tables if one.dropped is None} if cut is not None else set()
+    return tuple(
+        TableFigures(table, _greater(late.get(table), lag), table in quarantined)
+        for table in sorted(there | quarantined | late.keys())
+    )
+
+
+def _greater(one: float | None, other: float | None) -> float | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+def _lake_tables(cut: Cut | None, verified: Iterable[Verified], now: datetime) -> tuple[LakeTableFigures, ...]:
+    merged = {(one.table, one.lake_table): one for one in cut.tables} if cut is not None else {}
+    compared = {(one.table, one.lake_table): one for one in verified}
+    found = []
+    # A comparison of what is in no cut any more says nothing of today's lake.
+    for key, one in sorted(merged.items()):
+        last = compared.get(key)
+        found.append(
+            LakeTableFigures(
+                *key,
+                rows=one.total_rows,
+                bytes=one.total_bytes,
+                verified_age_seconds=_age(last.clean_at, now) if last is not None else None,
+                drift_rows=last.missing + last.extra + last.different if last is not None else None,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,219 @@
+"""What the store holds of one source, read for all that is shown of it. No server is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.failed_table import Stopped
+from cdc_lib.model.finding import Finding
+from cdc_lib.model.foreign import ForeignCommit
+from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.observation import ServerObservation
+from cdc_lib.model.position import Point
+from cdc_lib.model.verify import Verified
+from cdc_lib.plan.gaps import as_gap, lost_cursor
+from cdc_lib.ports import CursorStore, ObjectInfo, ObjectStore
+from cdc_lib.quarantine.tables import findings as quarantine_findings
+from cdc_lib.status.cut_facts import CutFacts, facts_of_cut
+from cdc_lib.status.figures import lag_bytes
+from cdc_lib.status.overview import is_waiting, lag_seconds, open_commits, stopped_findings
+from cdc_lib.store import documents, layout
+from cdc_lib.store.cuts import place_of
+from cdc_lib.store.failed_tables import last_stopped
+from cdc_lib.store.observations import last_server
+from cdc_lib.store.windows import chained, windows_after
+
+RECENT_CUTS = 20
+"""So many of the last cuts tell when a table changed last, and how much is merged in a second."""
+
+READ_AT_ONCE = 8 << 20
+"""Bytes of older cuts that are read at most for it: with thousands of tables a cut is large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """One source as its documents tell it.
+
+    Args:
+        source: its name.
+        at: when they were read (UTC).
+        drain: the drain cursor; None before the first plan.
+        lake: the lake cursor; None before the first plan.
+        cut: the last one; None before the first merge.
+        recent: the last cuts, oldest first, the last one among them.
+        verified: the last comparison of each lake table.
+        foreign: commits of other writers since.
+        stopped: what the last merge could not merge; None when nothing was.
+        missing: a cursor or a batch that is not there.
+        lag_seconds: age of the oldest change that is not in the lake, as far as the store tells; None when unknown.
+        seen: the server's binlog, as the last plan saw it; None before the first.
+    """
+
+    source: str
+    at: datetime
+    drain: Cursor | None
+    lake: Cursor | None
+    cut: Cut | None = None
+    recent: tuple[CutFacts, ...] = ()
+    verified: tuple[Verified, ...] = ()
+    foreign: tuple[ForeignCommit, ...] = ()
+    stopped: Stopped | None = None
+    missing: tuple[Finding, ...] = ()
+    lag_seconds: float | None = None
+    seen: ServerObservation | None = None
+
+    @property
+    def lag_bytes(self) -> int | None:
+        """Binlog that the lake lacks, up to its end as the last plan saw it; None when unknown."""
+        return lag_bytes(self.drain, self.lake, self.seen)
+
+    @property
+    def retention_left_seconds(self) -> float | None:
+        """Until the server may purge what is drained next, by what the last plan saw; None when unknown, or it does not purge."""
+        if self.seen is None or self.seen.purges_at is None:
+            return None
+        return max(0.0, (self.seen.purges_at - self.at).total_seconds())
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something is planned or drained that the lake does not have."""
+        return self.drain is not None and (self.lake is None or is_waiting(self.drain, self.lake))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that wants a person, errors first."""
+        drift = [
+            Finding(
+                "error",
+                f"{one.table} has drift: {one.missing} rows missing, {one.extra} extra, {one.different} different, "
+                f"{one.unexamined} not looked at, as of {one.position}",
+                f"cdc verify {self.source} {one.table.in_shell} --repair",
+            )
+            for one in self.verified
+            if not one.clean
+        ]
+        foreign = [
+            Finding("warning", f"{one}", f"cdc verify {self.source} {' '.join(t.in_shell for t in one.tables)}")
+            for one in self.foreign
+        ]
+        errors = [*self.missing, *stopped_findings(self.stopped), *drift]
+        return (*errors, *quarantine_findings(self.drain), *foreign)
+
+
+@dataclass
+class HoldingsReader:
+    """Reads the holdings of one source again and again; what cannot change is read once.
+
+    Args:
+        store: where its documents lie.
+        cursors: where its cursors lie.
+        source: its name.
+    """
+
+    store: ObjectStore
+    cursors: CursorStore
+    source: str
+    _last: tuple[str, Cut] | None = None
+    _cuts: dict[str, CutFacts] = field(default_factory=dict)
+    _verified: dict[str, tuple[datetime, Verified]] = field(default_factory=dict)
+
+    def read(self, now: datetime) -> Holdings:
+        """Return what the store holds now.
+
+        Args:
+            now: the time (UTC).
+
+        Raises:
+            StoreUnavailable: the store gives no answer.
+            CorruptBatch: a document is not what its key says.
+        """
+        store, source = self.store, self.source
+        drain, lake = self.cursors.load(source, DRAIN), self.cursors.load(source, LAKE)
+        listed = self.listed_cuts()
+        stored = {info.key for info in listed}
+        self._cuts = {key: facts for key, facts in self._cuts.items() if key in stored}
+        cut = self._last_cut(listed)
+        lag = lag_seconds(store, drain, lake, None, published=cut is not None)
+        return Holdings(
+            source, now, drain, lake, cut,
+            recent=tuple(self.cuts(_recent(listed))),
+            verified=tuple(self._comparisons()),
+            foreign=tuple(open_commits(store, source, drain)),
+            stopped=last_stopped(store, source),
+            missing=tuple(self._missing(drain, lake)),
+            lag_seconds=lag,
+            seen=last_server(store, source),
+        )  # fmt: skip
+
+    def listed_cuts(self) -> list[ObjectInfo]:
+        """Return the cuts that are stored, in the order of their positions; none is read."""
+        found = self.store.list(layout.cuts_prefix(self.source))
+        return sorted(found, key=lambda info: (place_of(info.key), info.modified))
+
+    def cuts(self, listed: list[ObjectInfo]) -> list[CutFacts]:
+        """Return some cuts in their order; one that was read before is not read again, one that was removed is left out."""
+        known = {}
+        for info in listed:
+            found = self._cuts.get(info.key) or self._facts(info.key)
+            if found is not None:
+                known[info.key] = found
+        self._cuts = {**self._cuts, **known}
+        return list(known.values())
+
+    def whole_cut(self, info: ObjectInfo) -> Cut | None:
+        """Return a cut with all its tables; None of one that was removed meanwhile."""
+        return documents.find(Cut, self.store, info.key)
+
+    def _facts(self, key: str) -> CutFacts | None:
+        cut = documents.find(Cut, self.store, key)
+        return facts_of_cut(cut) if cut is not None else None
+
+    def _last_cut(self, listed: list[ObjectInfo]) -> Cut | None:
+        """Return the cut at the furthest position; see :func:`cdc_lib.store.cuts.last_cut`."""
+        if not listed:
+            return None
+        furthest = [info.key for info in listed if place_of(info.key) == place_of(listed[-1].key)]
+        if len(furthest) == 1 and self._last is not None and self._last[0] == furthest[0]:
+            return self._last[1]
+        cuts = [(key, cut) for key in furthest if (cut := documents.find(Cut, self.store, key)) is not None]
+        self._last = max(cuts, key=lambda one: (len(one[1].tables), one[1].at), default=None)
+        if self._last is None:
+            return None
+        self._cuts[self._last[0]] = facts_of_cut(self._last[1])
+        return self._last[1]
+
+    def _comparisons(self) -> list[Verified]:
+        """Return the last comparison of each table; of thousands, those that were written since are read."""
+        known = {}
+        for info in self.store.list(layout.verified_prefix(self.source)):
+            before = self._verified.get(info.key)
+            if before is not None and before[0] == info.modified:
+                known[info.key] = before
+            elif info.key.endswith(".json") and (found := documents.find(Verified, self.store, info.key)) is not None:
+                known[info.key] = info.modified, found
+        self._verified = known
+        return [one for _, one in known.values()]
+
+    def _missing(self, drain: Cursor | None, lake: Cursor | None) -> list[Finding]:
+        if drain is None or lake is None:
+            lost = lost_cursor(self.store, self.cursors, self.source)
+            return [Finding("error", lost.message, lost.hint)] if lost is not None else []
+        end, at = drain.end_of_epoch(lake.epoch), lake.in_flight[-1].stop if lake.in_flight else lake.position
+        if end is None or end <= at:
+            return []
+        start, stop = Point.at(lake.epoch, at), Point.at(lake.epoch, end)
+        gap = as_gap(lake, chained(windows_after(self.store, self.source, start, stop), start, stop))
+        return [Finding("error", gap.what, gap.hint)] if gap is not None else []
+
+
+def _recent(listed: list[ObjectInfo]) -> list[ObjectInfo]:
+    """Return the last cuts, as many as may be read at once, at least the last one."""
+    kept, size = listed[-1:], 0
+    for info in reversed(listed[-RECENT_CUTS:-1]):
+        size += info.size
+        if size > READ_AT_ONCE:
+            break
+        kept.insert(0, info)
+    return kept

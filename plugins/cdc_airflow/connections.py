@@ -1,0 +1,205 @@
+"""The connection types of this package, and what their Test button says.
+
+A test answers one line for each finding of the preflight: ``ok``, ``warning`` or ``error``, what was found, what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow.sdk import BaseHook
+from airflow.sdk.log import mask_secret
+from pydantic import BaseModel, ValidationError
+
+from cdc_airflow.get_provider_info import SOURCE_TYPE, STORE_TYPE
+from cdc_lib.config import Credentials, SourceConfig, StoreConfig, load_source
+from cdc_lib.config.credentials import StoreKeys
+from cdc_lib.config.explain import explain
+from cdc_lib.config.server import ServerConfig, TlsConfig
+from cdc_lib.config.tables import TablesConfig
+from cdc_lib.errors import CdcError, ConfigError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+    from cdc_lib.model.finding import Finding
+
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+class SourceConnectionHook(BaseHook):
+    """A connection of the type "MySQL binlog source": the log-in of a source, and a test of its server.
+
+    Runs take the log-in from it (``server.connection``), and host, tables and TLS from the source file. The test takes these
+    from the connection, or from the source file that it names.
+
+    Args:
+        conn_id: id of the connection.
+    """
+
+    conn_name_attr = "conn_id"
+    default_conn_name = "cdc_mysql_default"
+    conn_type = SOURCE_TYPE
+    hook_name = "MySQL binlog source"
+
+    def __init__(self, conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.conn_id = conn_id
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Run the preflight; return whether a run can work, and one line for each finding."""
+        try:
+            return _answer(self._findings(self.get_connection(self.conn_id)))
+        except CdcError as error:
+            return False, _line("error", str(error))
+
+    def _findings(self, connection: Connection) -> list[Finding]:
+        from cdc_lib.doctor.examine import examine, examine_server
+        from cdc_lib.pipeline import Pipeline
+
+        extra = _extra(connection)
+        credentials = log_in(connection)
+        if extra.get("source_file"):
+            config = load_source(Path(str(extra["source_file"])))
+            user = config.server.user or credentials.user
+            pipeline = Pipeline.open(config, Credentials(user, credentials.password), store_keys_of(config))
+            return [*_other_address(connection, config), *examine(pipeline)]
+        return examine_server(_server(connection, extra), _tables(extra), credentials)
+
+
+class StoreConnectionHook(BaseHook):
+    """A connection of the type "CDC store": the keys of a store, and a test that writes, reads and removes an object.
+
+    Runs take the keys from it (``store.connection``), and everything else from the source file.
+
+    Args:
+        conn_id: id of the connection.
+    """
+
+    conn_name_attr = "conn_id"
+    default_conn_name = "cdc_store_default"
+    conn_type = STORE_TYPE
+    hook_name = "CDC store"
+
+    def __init__(self, conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.conn_id = conn_id
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Write, replace, read and delete a probe; return whether that works, and one line for each finding."""
+        from cdc_lib.doctor.store_check import check_store
+        from cdc_lib.store.objects.open import open_store
+
+        try:
+            connection = self.get_connection(self.conn_id)
+            given = {
+                name: value for name, value in _extra(connection).items() if name in _STORE_SETTINGS and value != ""
+            }
+            config = _checked(StoreConfig, given)
+            return _answer(check_store(config, open_store(config, keys_of(connection))))
+        except CdcError as error:
+            return False, _line("error", str(error))
+
+
+_STORE_SETTINGS = ("url", "endpoint_url", "region", "path_style")
+
+
+def log_in(connection: Connection) -> Credentials:
+    """Return the log-in that a connection holds; its password goes to Airflow's masker first.
+
+    Raises:
+        ConfigError: it has no user or no password.
+    """
+    if not connection.login or connection.password is None:
+        raise _lacking(connection, "password" if connection.login else "login")
+    mask_secret(connection.password)
+    return Credentials(connection.login, connection.password)
+
+
+def keys_of(connection: Connection) -> StoreKeys | None:
+    """Return the keys of a store that a connection holds; None when it has neither.
+
+    Raises:
+        ConfigError: it has one of them only.
+    """
+    if not connection.login and not connection.password:
+        return None
+    if not connection.login or not connection.password:
+        raise _lacking(connection, "secret key (its password)" if connection.login else "access key (its login)")
+    mask_secret(connection.password)
+    return StoreKeys(connection.login, connection.password)
+
+
+def store_keys_of(config: SourceConfig) -> StoreKeys | None:
+    """Return the keys of the connection that ``store.connection`` names; None when the file names none.
+
+    Raises:
+        ConfigError: the connection has no keys.
+    """
+    if config.store.connection is None:
+        return None
+    connection = BaseHook.get_connection(config.store.connection)
+    keys = keys_of(connection)
+    if keys is None:
+        raise _lacking(connection, "access key (its login)")
+    return keys
+
+
+def _lacking(connection: Connection, what: str) -> ConfigError:
+    return ConfigError(
+        f"the Airflow connection {connection.conn_id} has no {what}", hint="Add it under Admin → Connections."
+    )
+
+
+def _server(connection: Connection, extra: Mapping[str, Any]) -> ServerConfig:
+    if not connection.host:
+        raise _lacking(connection, "host")
+    tls = extra.get("tls") or "preferred"
+    encrypted = None if tls == "preferred" else TlsConfig(ca=extra.get("tls_ca") or None, verify=tls == "verify")
+    given = {
+        "host": connection.host,
+        "port": connection.port or 3306,
+        "connection": connection.conn_id,
+        "tls": encrypted,
+    }
+    return _checked(ServerConfig, given)
+
+
+def _tables(extra: Mapping[str, Any]) -> TablesConfig:
+    patterns = [one.strip() for one in str(extra.get("tables") or "*.*").split(",")]
+    return _checked(TablesConfig, {"include": [one for one in patterns if one]})
+
+
+def _checked(kind: type[Settings], given: Mapping[str, Any]) -> Settings:
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, path))} {text}" for path, text in explain(error, kind, given))
+        raise ConfigError(f"the connection cannot be used: {problems}", hint="Correct it.") from None
+
+
+def _other_address(connection: Connection, config: SourceConfig) -> Iterable[Finding]:
+    from cdc_lib.model.finding import Finding
+
+    address = (connection.host, connection.port or 3306)
+    if connection.host and address not in config.addresses:
+        where = f"{config.server.host}:{config.server.port}"
+        what = f"runs of {config.source} read {where}, and the connection names {address[0]}:{address[1]}"
+        yield Finding("warning", what, "The address in the source file counts; correct one of them.")
+
+
+def _extra(connection: Connection) -> dict[str, Any]:
+    return dict(connection.extra_dejson)
+
+
+def _answer(findings: Iterable[Finding]) -> tuple[bool, str]:
+    found = list(findings)
+    text = "\n".join(_line(one.level, f"{one.what}. {one.hint}" if one.hint else one.what) for one in found)
+    return all(one.level != "error" for one in found), text
+
+
+def _line(level: str, text: str) -> str:
+    return f"{level}: {' '.join(text.split())}"

@@ -1,0 +1,61 @@
+"""Buttons of a task that lead to what it did, on the page of its source."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
+
+from airflow.sdk import BaseOperatorLink, conf
+
+if TYPE_CHECKING:
+    from airflow.sdk.types import TaskInstanceKey
+
+HAS_PAGE = importlib.util.find_spec("cdc_airflow.page") is not None
+"""Whether this installation has the page that the links lead to."""
+
+
+class SourcePageLink(BaseOperatorLink):
+    """Leads to a part of the page of the task's source; the address is kept when the task ends."""
+
+    title: ClassVar[str] = ""
+    part: ClassVar[str] = ""
+
+    @property
+    def name(self) -> str:
+        """What the button says."""
+        return self.title
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002 - Airflow's signature
+        """Return the address of the source's page; the file of a source is named like it."""
+        # A mapped task that fails before it has its arguments is still the operator that maps it.
+        file = operator.source_file if hasattr(operator, "source_file") else operator.partial_kwargs["source_file"]
+        page = quote(f"cdc_{Path(file).stem}", safe="")
+        return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/plugin/cdc/{page}#{self.part}"
+
+
+class WindowLink(SourcePageLink):
+    """From a drain to the windows of its source."""
+
+    title = "Window"
+    part = "windows"
+
+
+class CutLink(SourcePageLink):
+    """From a merge and its ack to the cuts of their source."""
+
+    title = "Cut"
+    part = "cuts"
+
+
+class VerifyReportLink(SourcePageLink):
+    """From a comparison to the tables of its source, with what was found last."""
+
+    title = "Verify report"
+    part = "tables"
+
+
+def links(*kinds: type[SourcePageLink]) -> tuple[SourcePageLink, ...]:
+    """Return one link of each kind; none where there is no page to lead to."""
+    return tuple(kind() for kind in kinds) if HAS_PAGE else ()

@@ -1,0 +1,165 @@
+"""What the Test buttons of the connection types say, against real servers, and stores whose keys only Airflow knows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cdc_airflow.connections import SourceConnectionHook, StoreConnectionHook
+from cdc_airflow.hooks import CdcHook
+from cdc_lib.config import load_source
+from cdc_lib.config.credentials import store_keys_from_environment
+from cdc_lib.errors import ConfigError
+from cdc_lib.store.objects.open import open_store
+from tests.harness.servers import MySqlServer
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch):
+    """Makes the connection ``tested``."""
+
+    def make(kind: str, **given: object) -> None:
+        extra = json.dumps(given.pop("extra", {}))
+        monkeypatch.setenv("AIRFLOW_CONN_TESTED", json.dumps({"conn_type": kind, "extra": extra, **given}))
+
+    return make
+
+
+def address(server: MySqlServer) -> dict[str, object]:
+    return {
+        "host": server.host,
+        "port": server.port,
+        "login": server.cdc_user,
+        "password": server.cdc_password,
+    }
+
+
+@pytest.fixture(params=["mysql", "mariadb"])
+def server(request: pytest.FixtureRequest):
+    """A server of each kind."""
+    return request.getfixturevalue(f"{request.param}_server")
+
+
+def test_a_server_that_can_be_captured_says_so_line_by_line(server: MySqlServer, connect, request):
+    """One line for each finding, the tables among them."""
+    database = request.getfixturevalue(f"{server.flavor}_database")
+    server.execute("CREATE TABLE orders (id INT PRIMARY KEY)", database=database)
+    connect("cdc_mysql", **address(server), extra={"tables": f"{database}.*, {database}.missing"})
+    good, message = SourceConnectionHook("tested").test_connection()
+    lines = message.splitlines()
+    assert not good
+    assert {line.split(":")[0] for line in lines} <= {"ok", "warning", "error"}
+    assert any(line == "ok: 1 tables match" for line in lines)
+    assert [line for line in lines if line.startswith("error:")] == [
+        line for line in lines if f"{database}.missing" in line
+    ]
+    connect("cdc_mysql", **address(server), extra={"tables": f"{database}.*"})
+    assert SourceConnectionHook("tested").test_connection()[0]
+    assert str(server.cdc_password) not in message
+
+
+def test_missing_grants_are_printed_as_statements(server: MySqlServer, connect):
+    """So that somebody can hand them to the administrator of the database."""
+    server.execute("CREATE USER bare@'%' IDENTIFIED BY 'hunter2'")
+    try:
+        connect("cdc_mysql", **{**address(server), "login": "bare", "password": "hunter2"})
+        good, message = SourceConnectionHook("tested").test_connection()
+    finally:
+        server.execute("DROP USER bare@'%'")
+    assert not good
+    assert "GRANT" in message
+    assert "hunter2" not in message
+
+
+def test_a_server_that_does_not_answer_and_a_wrong_field_are_named(connect):
+    """No stack trace, no guess."""
+    connect("cdc_mysql", host="127.0.0.1", port=1, login="cdc", password="hunter2")
+    good, message = SourceConnectionHook("tested").test_connection()
+    assert (good, message.startswith("error:")) == (False, True)
+    assert "host=127.0.0.1, port=1" in message
+    connect("cdc_mysql", login="cdc", password="hunter2")
+    assert SourceConnectionHook("tested").test_connection() == (
+        False,
+        "error: the Airflow connection tested has no host. Add it under Admin → Connections.",
+    )
+    connect("cdc_mysql", host="db", login="cdc", password="hunter2", extra={"tables": "shop."})
+    assert "'shop.'" in SourceConnectionHook("tested").test_connection()[1]
+
+
+def test_a_connection_that_names_a_source_file_has_all_of_it_checked(
+    mysql_server: MySqlServer, mysql_database: str, connect, tmp_path: Path
+):
+    """As cdc doctor does: the store, the lake, the first position; and an address that is not the file's is warned of."""
+    mysql_server.execute("CREATE TABLE orders (id INT PRIMARY KEY)", database=mysql_database)
+    file = tmp_path / "shop.yaml"
+    server = {"host": mysql_server.host, "port": mysql_server.port, "connection": "tested"}
+    file.write_text(yaml.safe_dump({**plain(tmp_path), "server": server, "tables": [f"{mysql_database}.*"]}))
+    connect("cdc_mysql", **{**address(mysql_server), "host": "another.example"}, extra={"source_file": str(file)})
+    good, message = SourceConnectionHook("tested").test_connection()
+    assert good, message
+    assert f"ok: the store file://{tmp_path}/store takes and gives back what is written" in message
+    assert "the connection names another.example" in message
+
+
+def plain(folder: Path) -> dict[str, object]:
+    lake = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/cat.db", "warehouse": f"file://{folder}/lake"}
+    return {
+        "server": {"host": "db.example", "user": "cdc", "password_env": "NOT_NEEDED"},
+        "tables": ["shop.*"],
+        "store": {"url": f"file://{folder}/store"},
+        "lake": lake,
+    }
+
+
+@pytest.fixture
+def on_s3(s3_server, bucket: str, tmp_path: Path) -> Path:
+    """A source file whose store is a bucket with keys that only the connection ``tested`` has."""
+    settings = {"url": f"s3://{bucket}/cdc", "endpoint_url": s3_server.endpoint, "region": s3_server.region}
+    file = tmp_path / "shop.yaml"
+    file.write_text(yaml.safe_dump({**plain(tmp_path), "store": {**settings, "connection": "tested"}}))
+    return file
+
+
+def test_the_keys_of_a_store_come_from_its_connection_and_go_to_the_jobs(on_s3: Path, s3_server, connect):
+    """A job finds them in its variables; outside Airflow one error says what to add."""
+    connect("cdc_store", login=s3_server.access_key, password=s3_server.secret_key)
+    hook = CdcHook(on_s3)
+    hook.lake_pipeline().store.put("shop/here", b"1")
+    handed = hook.store_handed_on()
+    config = load_source(on_s3)
+    keys = store_keys_from_environment(config.store, handed)
+    assert keys is not None
+    assert open_store(config.store, keys).get("shop/here") is not None
+    with pytest.raises(ConfigError, match=r"only Airflow knows the keys.*access_key_env"):
+        open_store(config.store)
+
+
+def test_the_test_of_a_store_writes_and_removes_a_probe(s3_server, bucket: str, connect):
+    """Keys that may not write are an error with the server's answer."""
+    extra = {"url": f"s3://{bucket}/cdc", "endpoint_url": s3_server.endpoint, "region": s3_server.region}
+    connect("cdc_store", login=s3_server.access_key, password=s3_server.secret_key, extra=extra)
+    good, message = StoreConnectionHook("tested").test_connection()
+    assert (good, message) == (True, f"ok: the store s3://{bucket}/cdc takes and gives back what is written")
+    connect("cdc_store", login=s3_server.access_key, password="wrong", extra=extra)
+    good, message = StoreConnectionHook("tested").test_connection()
+    assert (good, message.startswith("error:")) == (False, True)
+    assert s3_server.secret_key not in message
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"extra": {}}, "url is missing"),
+        ({"extra": {"url": "ftp://host"}}, "file:///absolute/folder or s3://bucket/prefix"),
+        ({"extra": {"url": "s3://bucket"}, "login": "only the id"}, "secret key"),
+    ],
+)
+def test_a_store_that_is_not_filled_in_is_refused_by_its_field(connect, given, named):
+    """One line, before anything is asked."""
+    connect("cdc_store", **given)
+    good, message = StoreConnectionHook("tested").test_connection()
+    assert (good, len(message.splitlines())) == (False, 1)
+    assert named in message

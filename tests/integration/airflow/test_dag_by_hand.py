@@ -1,0 +1,94 @@
+"""The DAG that the guide prints, run as it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.harness.airflow_source import AirflowSource, log_ins
+from tests.harness.servers import MySqlServer
+
+pytestmark = pytest.mark.timeout(600)
+
+ROOT = Path(__file__).resolve().parents[3]
+GUIDE = ROOT / "docs" / "guides" / "airflow.md"
+
+RUN = """
+
+if __name__ == "__main__":
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    assert DagSerialization.from_dict(DagSerialization.to_dict(dag)).deadline
+    dag.deadline = None  # only a scheduler makes deadlines: dag.test() of this Airflow fails with one
+    run = dag.test()
+    print("ENDED", run.state, *(f"{one.task_id}={one.state}" for one in run.get_task_instances()))
+"""
+
+
+@pytest.fixture
+def source(mysql_server: MySqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A source with two tables; its file is where the guide's DAG looks for it."""
+    for name, value in log_ins(mysql_server).items():
+        monkeypatch.setenv(name, value)
+    name = f"shop_{secrets.token_hex(4)}"
+    mysql_server.execute(f"CREATE DATABASE {name}")
+    source = AirflowSource(name, mysql_server, tmp_path, tmp_path / "data").write()
+    source.sql("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40))", "INSERT INTO orders VALUES (1, 'bicycle')")
+    yield source
+    mysql_server.execute(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def by_hand(source: AirflowSource, tmp_path: Path) -> Callable[[], tuple[str, dict[str, str]]]:
+    """Runs the DAG once; returns the state of the run, and those of its tasks. Names alone are those of the test."""
+    (block,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    dags = tmp_path / "dags"
+    dags.mkdir()
+    text = block.replace("/opt/airflow/sources/shop.yaml", str(source.file))
+    text = text.replace('"shop.orders"', f'"{source.name}.orders"').replace('("shop")', f'("{source.name}")')
+    (dags / "by_hand.py").write_text(text + RUN)
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "plugins"))),
+        "AIRFLOW_HOME": str(tmp_path / "airflow"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    }
+    called(env, "-m", "airflow", "db", "migrate")
+
+    def run() -> tuple[str, dict[str, str]]:
+        (line,) = re.findall(r"^ENDED (.*)$", called(env, str(dags / "by_hand.py")), re.MULTILINE)
+        state, *tasks = line.split()
+        return state, dict(one.split("=") for one in tasks)
+
+    return run
+
+
+def test_the_dag_of_the_guide_runs_as_it_is_printed(source: AirflowSource, by_hand):
+    """The lake has the rows, and the comparison finds nothing wrong."""
+    state, tasks = by_hand()
+    assert (state, set(tasks.values())) == ("success", {"success"})
+    assert source.differences() == []
+
+
+def test_a_run_without_work_ends_after_its_plan(source: AirflowSource, by_hand):
+    """No other task is run, and Spark does not start."""
+    source.write(start="latest")
+    state, tasks = by_hand()
+    assert (state, tasks.pop("plan")) == ("success", "success")
+    assert set(tasks) == {"drain", "ack_drain", "plan_merge", "merge", "ack_lake", "verify"}
+    assert set(tasks.values()) == {"skipped"}
+
+
+def called(env: dict[str, str], *arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    return done.stdout

@@ -1,0 +1,153 @@
+"""The forms of Airflow: connections that are kept in its database and tested by its button, and runs by hand with parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from cdc_lib.model.cursor import DRAIN
+from tests.harness.airflow import AirflowStandalone
+from tests.harness.airflow_source import AirflowSource
+from tests.harness.servers import MySqlServer
+
+pytestmark = pytest.mark.timeout(600)
+
+LOG_IN = "shop_log_in"
+
+
+@pytest.fixture(scope="module")
+def airflow_settings() -> dict[str, str]:
+    """The Test button is off in Airflow unless somebody switches it on."""
+    return {"AIRFLOW__CORE__TEST_CONNECTION": "Enabled"}
+
+
+@pytest.fixture
+def log_in(station: AirflowStandalone, mysql_server: MySqlServer) -> Iterator[dict[str, Any]]:
+    """A connection in Airflow's database, as its form makes it."""
+    body = {
+        "connection_id": LOG_IN,
+        "conn_type": "cdc_mysql",
+        "host": mysql_server.host,
+        "port": mysql_server.port,
+        "login": mysql_server.cdc_user,
+        "password": mysql_server.cdc_password,
+        "extra": json.dumps({"tables": "mysql_shop.*", "tls": "preferred"}),
+    }
+    station.request("POST", "/api/v2/connections", body)
+    yield body
+    station.request("DELETE", f"/api/v2/connections/{LOG_IN}")
+
+
+@pytest.fixture
+def shop(
+    station: AirflowStandalone,
+    make_source: Callable[..., AirflowSource],
+    mysql_server: MySqlServer,
+    log_in: dict[str, Any],
+) -> AirflowSource:
+    """A source whose log-in is in Airflow's database alone."""
+    server = {"host": mysql_server.host, "port": mysql_server.port, "connection": LOG_IN}
+    source = make_source(server=server)
+    source.sql(
+        "CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40))",
+        "INSERT INTO orders VALUES (1, 'bicycle'), (2, 'bell'), (3, 'lamp')",
+    )
+    ended(station, source.dag, "success")
+    return source
+
+
+def ended(air: AirflowStandalone, dag: str, wanted: str, **params: Any) -> tuple[str, str]:
+    """Make one run with a form; return its id and the log of its one or its last failed task."""
+    air.wait_for_dag(dag)
+    air.unpause(dag)
+    run_id = air.trigger(dag, **params)
+    state = air.wait_for_run(dag, run_id)["state"]
+    tasks = air.tasks(dag, run_id)
+    told = [task for task in tasks if task["state"] == "failed"] or tasks
+    log = air.task_log(dag, run_id, told[-1]["task_id"], max(1, told[-1]["try_number"]), told[-1]["map_index"])
+    assert state == wanted, log
+    return run_id, log
+
+
+def test_the_form_of_a_connection_has_the_fields_of_its_type(station: AirflowStandalone):
+    """Airflow asks each provider for them."""
+    kinds = {one["connection_type"]: one for one in station.request("GET", "/ui/connections/hook_meta")}
+    assert kinds["cdc_mysql"]["hook_name"] == "MySQL binlog source"
+    assert set(kinds["cdc_mysql"]["extra_fields"]) == {"tables", "tls", "tls_ca", "source_file"}
+    assert kinds["cdc_store"]["hook_name"] == "CDC store"
+    assert kinds["cdc_store"]["standard_fields"]["password"]["title"] == "Secret key"
+
+
+def test_the_test_button_says_what_is_found_line_by_line(station: AirflowStandalone, log_in: dict[str, Any]):
+    """In the API server with what is in the form, and on a worker; no password is in an answer."""
+    found = station.request("POST", "/api/v2/connections/test", log_in)
+    assert "ok: binlog_format is ROW" in found["message"].splitlines()
+    assert found["status"]
+    wrong = station.request("POST", "/api/v2/connections/test", {**log_in, "password": "not the password"})
+    assert not wrong["status"]
+    assert wrong["message"].startswith("error: ")
+    assert log_in["password"] not in json.dumps([found, wrong])
+
+
+def test_a_new_snapshot_and_a_comparison_are_asked_for_by_a_form(station: AirflowStandalone, shop: AirflowSource):
+    """A row that somebody lost in the lake's past is read again; the comparison takes its tables from the form."""
+    table = f"{shop.name}.orders"
+    _, log = ended(station, f"{shop.dag}.snapshot", "success", tables=[table], where="id < 3", why="a test of the form")
+    assert f"the next runs read rows of {table} where id < 3" in log
+    cursor = shop.cursor(DRAIN)
+    assert cursor is not None
+    (task,) = [one for one in cursor.snapshots if one.selection is not None]
+    assert task.selection is not None
+    assert (task.selection.where, task.selection.why) == ("`id` < 3", "a test of the form")
+    assert task.selection.by.startswith(f"airflow {shop.dag}.snapshot ")
+    run_id, _ = ended(station, shop.dag, "success")
+    names = {one["rendered_map_index"] for one in station.tasks(shop.dag, run_id) if one["task_id"] == "drain"}
+    assert f"snapshot of rows of {table} where id < 3" in names
+    assert shop.differences() == []
+    ended(station, f"{shop.dag}.verify", "success", tables=[table])
+    shop.sql("SET SESSION sql_log_bin = 0", "UPDATE orders SET item = 'tandem' WHERE id = 1")
+    _, log = ended(station, f"{shop.dag}.verify", "failed", tables=[table])
+    assert f"{table}: 3 rows, 1 different" in log
+    ended(station, f"{shop.dag}.verify", "success", tables=[table], repair=True)
+    assert shop.differences() == []
+
+
+def test_a_form_that_is_wrong_is_refused_and_says_what_is(station: AirflowStandalone, shop: AirflowSource):
+    """By the API where a field alone is wrong, else in the first lines of the log; nothing moves."""
+    before = shop.state_hashes()
+    dag = f"{shop.dag}.snapshot"
+    with pytest.raises(httpx.HTTPStatusError) as refused:
+        station.trigger(dag, tables=[])
+    assert refused.value.response.status_code == httpx.codes.BAD_REQUEST
+    assert "tables" in refused.value.response.text
+    run_id, log = ended(station, dag, "failed", tables=["*.missing"])
+    assert log.index("ConfigError: ") < log.index("Task failed with exception")
+    assert [one["try_number"] for one in station.tasks(dag, run_id)] == [1]
+    _, log = ended(station, f"{shop.dag}.rewind", "failed", time="2026-11-21T06:00:00Z", gtid="a")
+    assert "name exactly one place" in log
+    assert shop.state_hashes() == before
+
+
+def test_a_rewind_is_looked_at_first_and_then_done(station: AirflowStandalone, shop: AirflowSource):
+    """With who asked and why in the cursor; what is read again changes nothing in the lake."""
+    before = shop.cursor(DRAIN)
+    assert before is not None
+    place = str(before.moves[0].stop)
+    dag = f"{shop.dag}.rewind"
+    _, log = ended(station, dag, "success", position=place)
+    assert "nothing was moved" in log
+    assert shop.cursor(DRAIN) == before
+    ended(station, dag, "success", position=place, move=True, why="a test of the form")
+    after = shop.cursor(DRAIN)
+    assert after is not None
+    assert (after.epoch, after.moves[-1].kind, after.moves[-1].why) == (
+        before.epoch + 1,
+        "rewind",
+        "a test of the form",
+    )
+    ended(station, shop.dag, "success")
+    assert shop.differences() == []

@@ -1,0 +1,179 @@
+"""Statements of sessions in other character sets and SQL modes, on real servers: the tables that they name are the right ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.errors import UnknownEvent
+from cdc_lib.model.ddl_effect import AddedDefault
+from tests.harness.capture import Capture, row_metadata
+from tests.harness.quarantine import manifest_of
+from tests.integration.drain.test_columns_and_masks import captured, everything
+
+
+@pytest.fixture(params=["FULL", "MINIMAL"])
+def capture(request, any_server, database, tmp_path):
+    """An empty database, followed from now on."""
+    with row_metadata(any_server, request.param):
+        capture = Capture(any_server, database, tmp_path, start="latest")
+        assert not capture.pipeline.plan(by="test")
+        yield capture
+
+
+def run(capture, *statements, charset="utf8mb4", mode=None):
+    """Run statements, given as bytes, in one session."""
+    with capture.server.connect(database=capture.database) as session:
+        session.query(f"SET NAMES {charset}")
+        if mode is not None:
+            session.query(f"SET sql_mode = '{mode}'")
+        for statement in statements:
+            session.query(statement)
+
+
+def drained(capture):
+    """Return the manifest of all that was not drained yet, and what it tells of tables: (kind, name) each."""
+    (window,) = capture.pipeline.plan(by="test")
+    capture.pipeline.drain(window)
+    manifest = manifest_of(capture, window)
+    return manifest, [(one.kind, one.table.table) for one in manifest.statements]
+
+
+@pytest.mark.parametrize(
+    ("charset", "codec", "name", "other"),
+    [
+        ("latin1", "cp1252", "größe", "ähnlich"),
+        ("sjis", "cp932", "表", "ソ"),  # their second byte is a backslash
+        ("gbk", "gbk", "誠", "乣"),  # a backslash, a backtick
+        ("binary", "utf-8", "größe", "表"),
+    ],
+)
+def test_tables_are_named_in_the_character_set_of_the_session(capture, charset, codec, name, other):
+    """As the client sent it, or as the server writes it anew: DROP."""
+    statements = [
+        f"CREATE TABLE `{name}` (id INT PRIMARY KEY)",
+        f"INSERT INTO `{name}` VALUES (1)",
+        f"ALTER TABLE `{name}` ADD COLUMN v VARCHAR(9) CHARACTER SET utf8mb4 NOT NULL DEFAULT '{name}'",
+        f"INSERT INTO `{name}` (id) VALUES (2)",
+        f"TRUNCATE TABLE `{name}`",
+        f"CREATE TABLE `{other}` (id INT PRIMARY KEY)",
+        f"DROP TABLE `{other}`",
+        f"RENAME TABLE `{name}` TO new",
+    ]
+    run(capture, *(statement.encode(codec) for statement in statements), charset=charset)
+    manifest, found = drained(capture)
+    assert found == [
+        ("create", name), ("fill", name), ("truncate", name), ("create", other), ("drop", other), ("drop", name)
+    ]  # fmt: skip
+    assert [one.table.table for one in manifest.quarantined] == ["new"]  # it has the rows of another
+    assert manifest.statements[1].added_defaults == (AddedDefault("v", name),)
+    rows = [one.to_pylist() for one in capture.tables(manifest, name)]
+    assert sorted((row["id"], row.get("v")) for part in rows for row in part) == [(1, None), (2, name)]
+    assert all(name in one.statement or other in one.statement for one in manifest.ddl)
+
+
+def test_a_table_with_the_rows_of_a_select_is_named_in_utf8(capture):
+    """So servers write it, whatever the character set of the session."""
+    run(
+        capture,
+        b"CREATE TABLE gr\xf6\xdfe (id INT PRIMARY KEY)",
+        b"INSERT INTO gr\xf6\xdfe VALUES (1)",
+        b"CREATE TABLE gr\xf6\xdfer AS SELECT id, '\xe4' AS v FROM gr\xf6\xdfe",
+        charset="latin1",
+    )
+    manifest, found = drained(capture)
+    assert found == [("create", "größe"), ("create", "größer")]
+    ((row,),) = [one.to_pylist() for one in capture.tables(manifest, "größer")]
+    assert (row["id"], row["v"]) == (1, "ä")
+
+
+def test_a_statement_that_may_be_in_either_character_set_stops_the_window(capture):
+    """A copy of a temporary table is written as text in UTF-8, of a session in latin1: the same may have been typed."""
+    run(
+        capture,
+        b"CREATE TEMPORARY TABLE t (id INT)",
+        b"CREATE TABLE gr\xf6\xdfe LIKE t",
+        charset="latin1",
+    )
+    (window,) = capture.pipeline.plan(by="test")
+    with pytest.raises(UnknownEvent, match="names a table in characters") as caught:
+        capture.pipeline.drain(window)
+    assert "snapshot" in caught.value.hint
+    assert caught.value.context["file"] == window.start.file
+
+
+def test_a_name_that_the_server_cuts_stops_the_window(mysql_server, mysql_database, tmp_path):
+    """MySQL takes the bytes up to the first that is no text: this empties gr."""
+    capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
+    assert not capture.pipeline.plan(by="test")
+    run(capture, b"CREATE TABLE gr (id INT PRIMARY KEY)", b"INSERT INTO gr VALUES (1)", b"TRUNCATE `gr\xf6`")
+    assert capture.execute("SELECT * FROM gr") == []
+    (window,) = capture.pipeline.plan(by="test")
+    with pytest.raises(UnknownEvent, match="names a table in characters"):
+        capture.pipeline.drain(window)
+
+
+def test_a_database_that_is_not_captured_stops_nothing(any_server, database, tmp_path):
+    """Whatever its tables are called."""
+    capture = Capture(any_server, database, tmp_path, start="latest", tables={"include": ["elsewhere.*"]})
+    assert not capture.pipeline.plan(by="test")
+    run(capture, b"CREATE TABLE `c[d` (id INT)", charset="swe7")
+    assert drained(capture)[1] == []
+
+
+MODES = ["NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES", ""]
+
+
+@pytest.mark.parametrize("mode", MODES[:-1])
+def test_quotes_are_read_in_the_sql_mode_of_the_session(capture, mode):
+    """A comment that ends in a backslash hides no name, and a name may end in one."""
+    end = b"\\" if "NO_BACKSLASH" in mode else b"\\\\"
+    quote = b'"' if "ANSI" in mode else b"`"
+    name = quote + b"a\\" + quote
+    run(
+        capture,
+        b"CREATE TABLE t (id INT PRIMARY KEY)",
+        b"CREATE TABLE " + name + b" (id INT PRIMARY KEY)",
+        b"ALTER TABLE t COMMENT 'it''s C:" + end + b"', RENAME TO u",
+        b"RENAME TABLE " + name + b" TO " + quote + b"b" + quote,
+        mode=mode,
+    )
+    assert drained(capture)[1] == [("create", "t"), ("create", "a\\"), ("drop", "t"), ("drop", "a\\")]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_masked_values_are_in_no_object_whatever_the_sql_mode(any_server, database, tmp_path, mode):
+    """Not after a text that ends in a backslash in the mode of its session, nor as what errors show."""
+    capture = captured(any_server, database, tmp_path, [{"columns": ["mail"], "mask": "redact"}])
+    start = capture.head()
+    end = b"\\" if "NO_BACKSLASH" in mode else b"\\\\"
+    run(
+        capture,
+        b"CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(30) DEFAULT 'C:" + end + b"', mail VARCHAR(30) DEFAULT 'my secret')",
+        b"ALTER TABLE t ALTER note SET DEFAULT 'it''s C:" + end + b"', ALTER mail SET DEFAULT 'another secret'",
+        b"INSERT INTO t (id) VALUES (1)",
+        mode=mode,
+    )  # fmt: skip
+    manifest = capture.drain(capture.window_from(start))
+    assert len(manifest.ddl) == 2
+    assert manifest.ddl[1].statement == ("ALTER TABLE t ALTER note SET DEFAULT '?', ALTER mail SET DEFAULT '?'")
+    assert "secret" not in everything(capture.store)
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_mode_that_is_set_for_one_statement_is_not_guessed(mariadb_server, mariadb_database, tmp_path, hidden):
+    """MariaDB reads the text in the mode of the session and logs the other one: where names depend on it, the window stops."""
+    capture = Capture(mariadb_server, mariadb_database, tmp_path, start="latest")
+    assert not capture.pipeline.plan(by="test")
+    change = b"COMMENT 'C:\\'" if hidden else b"COMMENT 'C:'"
+    run(
+        capture,
+        b"CREATE TABLE t (id INT PRIMARY KEY)",
+        b"SET STATEMENT sql_mode='' FOR ALTER TABLE t " + change + b", RENAME TO u",
+        mode="NO_BACKSLASH_ESCAPES",
+    )
+    if not hidden:
+        assert drained(capture)[1] == [("create", "t"), ("drop", "t")]
+        return
+    (window,) = capture.pipeline.plan(by="test")
+    with pytest.raises(UnknownEvent, match="sets the SQL mode"):
+        capture.pipeline.drain(window)

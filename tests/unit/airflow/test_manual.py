@@ -1,0 +1,110 @@
+"""The forms of the runs by hand: what they take, and what is refused before anything is asked of a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import ParamValidationError
+
+from cdc_airflow.factory import make_dags
+from cdc_airflow.manual import RewindOperator, SnapshotOperator, is_on, listed
+from cdc_lib.errors import ConfigError
+
+
+def rendered(sources: Path, dag_id: str, **params: Any) -> Any:
+    """Return the one task of a DAG with its templates filled from a form."""
+    (task,) = make_dags(sources)[dag_id].tasks
+    task.render_template_fields({"params": params})
+    return task
+
+
+def test_a_form_without_tables_is_refused_by_airflow(sources: Path):
+    """The form asks for them; the API answers with what is wrong."""
+    params = make_dags(sources)["cdc_shop.snapshot"].params
+    with pytest.raises(ParamValidationError):
+        params.validate()
+    with pytest.raises(ParamValidationError):
+        params["tables"] = []
+    params["tables"] = ["shop.orders"]
+    assert params.validate()["where"] == ""
+
+
+def test_what_is_typed_arrives_as_it_is(sources: Path):
+    """Quotes, angle brackets and braces of a condition and of names."""
+    where = """name <> 'it''s' AND note <> "{{ x }}" """
+    task = rendered(
+        sources,
+        "cdc_shop.snapshot",
+        tables=["shop.{{a}}", "shop.<b>"],
+        key_from="",
+        key_to="",
+        where=where,
+        why="a & b",
+    )
+    assert listed(task.tables) == ["shop.{{a}}", "shop.<b>"]
+    assert (task.where, task.why) == (where, "a & b")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tables": []},
+        {"tables": ["shop.*", "crm.*"], "where": "id = 1"},
+        {"tables": ["shop.orders"], "where": "id = 1", "key_from": "1"},
+    ],
+)
+def test_a_snapshot_of_something_unclear_is_refused(sources: Path, given: dict[str, Any]):
+    """The error names the source and what a form may say."""
+    task = SnapshotOperator(task_id="snapshot", source_file=str(sources / "shop.yaml"), **given)
+    with pytest.raises(ConfigError, match=r"not clear what to read.*source=shop.*or one table with key_from"):
+        task.execute({})
+
+
+def test_a_list_of_tables_that_is_none_is_refused():
+    """A DAG that is written by hand may give one text."""
+    for wrong in ("shop.orders", "{}", "[1]"):
+        with pytest.raises(ConfigError, match="is not a list of tables"):
+            listed(wrong)
+    assert [is_on(value) for value in (True, "True", "false", False)] == [True, True, False, False]
+    with pytest.raises(ConfigError, match="neither true nor false"):
+        is_on("perhaps")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, r"name exactly one place.*given=nothing"),
+        ({"time": "2026-11-21T06:00:00Z", "gtid": "a:1"}, r"name exactly one place.*given=time, gtid"),
+        ({"undo": True, "position": "binlog.000001:4"}, r"name exactly one place.*given=position, undo"),
+        ({"time": "yesterday"}, r"timestamp is not a time.*Correct time"),
+        ({"position": "binlog"}, r"position is not file:offset.*Correct position"),
+        ({"position": "binlog.000001:4", "move": True}, r"needs a reason"),
+        ({"undo": True}, r"undo without move"),
+    ],
+)
+def test_a_rewind_to_no_clear_place_is_refused(
+    sources: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], message: str
+):
+    """Before the server is asked; the error names the field."""
+    monkeypatch.setenv("CDC_TEST_PASSWORD", "secret")
+    task = RewindOperator(task_id="rewind", source_file=str(sources / "shop.yaml"), **given)
+    with pytest.raises(ConfigError, match=message):
+        task.execute({})
+
+
+def test_the_form_of_a_rewind_moves_nothing_unless_it_is_told(sources: Path):
+    """And is not tried again: a try that ended after the move would be followed by another move."""
+    dag = make_dags(sources)["cdc_shop.rewind"]
+    values = dag.params.validate()
+    assert (values["move"], values["undo"]) == (False, False)
+    task = rendered(sources, "cdc_shop.rewind", **values)
+    assert (task.time, task.move, task.undo, task.retries) == ("", "False", "False", 0)
+
+
+def test_the_form_of_a_comparison_takes_the_tables_of_the_file_by_default(sources: Path):
+    """A run of the schedule has the defaults of the form."""
+    dag = make_dags(sources)["cdc_shop.verify"]
+    task = rendered(sources, "cdc_shop.verify", **dag.params.validate())
+    assert (listed(task.tables), is_on(task.repair)) == ([], False)

@@ -1,0 +1,119 @@
+"""What ``pip install`` brings to Airflow: connection types and the plugin, found by entry points."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from cdc_airflow import connections
+from cdc_airflow.get_provider_info import get_provider_info
+from tests.harness.package import ROOT, installed
+
+HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "numpy", "pandas", "pyarrow", "pymysql", "pymysqlreplication", "pyspark")
+
+SEEN = """
+import json
+from airflow import plugins_manager
+from airflow.providers_manager import ProvidersManager
+providers = ProvidersManager()
+plugins, errors = plugins_manager._get_plugins()
+hooks = {name: hook.hook_class_name for name, hook in providers.hooks.items() if hook and name.startswith("cdc_")}
+print("SEEN", json.dumps({
+    "provider": "lakecdc" in providers.providers,
+    "hooks": hooks,
+    "fields": sorted(name for name in providers.connection_form_widgets if name.startswith("extra__cdc_")),
+    "plugins": [(one.name, type(one).__module__) for one in plugins],
+    "errors": errors,
+}))
+"""
+
+
+def test_the_provider_info_follows_the_schema_of_airflow():
+    """Airflow refuses to start with a provider whose info does not."""
+    schema = json.loads((files("airflow") / "provider_info.schema.json").read_text())
+    jsonschema.validate(get_provider_info(), schema)
+
+
+def test_the_classes_of_the_connection_types_are_there():
+    """The type in the info is the type of the class."""
+    for one in get_provider_info()["connection-types"]:
+        module, _, name = one["hook-class-name"].rpartition(".")
+        assert module == connections.__name__
+        hook = getattr(connections, name)
+        assert (hook.conn_type, hook.hook_name) == (one["connection-type"], one["hook-name"])
+
+
+def test_the_modules_that_the_provider_names_are_there():
+    """A wrong name would be seen by whoever looks at the list of providers only."""
+    info = get_provider_info()
+    for kind in ("hooks", "operators"):
+        for module in info[kind][0]["python-modules"]:
+            assert (ROOT / "plugins" / f"{module.replace('.', '/')}.py").is_file()
+
+
+@pytest.mark.parametrize("module", ["get_provider_info", "connections", "hooks", "plugin"])
+def test_importing_what_airflow_imports_at_its_start_is_cheap(module: str):
+    """Every process of Airflow imports these."""
+    program = f"import sys, cdc_airflow.{module}; print(*(one for one in {HEAVY!r} if one in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=paths())
+    assert done.stdout.split() == []
+
+
+def test_provider_info_imports_nothing_of_this_project():
+    """It is asked for by every command of Airflow."""
+    program = "import sys, cdc_airflow.get_provider_info; print(*(m for m in sys.modules if m.startswith(('cdc_', 'airflow'))))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=paths())
+    assert sorted(done.stdout.split()) == ["cdc_airflow", "cdc_airflow.get_provider_info"]
+
+
+def paths() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "plugins")))}
+
+
+@pytest.mark.parametrize("folder", ["empty", "plugins"])
+def test_an_installed_wheel_brings_connection_types_and_one_plugin(tmp_path: Path, folder: str):
+    """Also beside the plugins folder of the checkout, which has the same plugin."""
+    packages = installed(tmp_path / "installed")
+    (tmp_path / "empty").mkdir()
+    plugins = ROOT / "plugins" if folder == "plugins" else tmp_path / "empty"
+    found = seen(["-S"], packages, tmp_path, plugins)
+    assert found["provider"]
+    assert set(found["hooks"]) == {"cdc_mysql", "cdc_store"}
+    assert {"extra__cdc_mysql__tables", "extra__cdc_store__url"} <= set(found["fields"])
+    assert [tuple(one) for one in found["plugins"] if one[0] == "cdc"] == [("cdc", "cdc_airflow.plugin")]
+    assert found["errors"] == {}
+
+
+def test_the_plugins_folder_alone_brings_the_plugin(tmp_path: Path):
+    """A folder that is mounted into a plain Airflow, with nothing installed."""
+    packages = installed(tmp_path / "installed")
+    for one in (*packages.glob("lakecdc-*"), packages / "cdc_airflow"):
+        shutil.rmtree(one)
+    found = seen(["-S"], packages, tmp_path, ROOT / "plugins")
+    assert not found["provider"]
+    assert [tuple(one) for one in found["plugins"] if one[0] == "cdc"] == [("cdc", "cdc_airflow.plugin")]
+    assert found["errors"] == {}
+
+
+def seen(options: list[str], packages: Path, home: Path, plugins: Path) -> dict:
+    env = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(packages),
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(plugins),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    }
+    done = subprocess.run(
+        [sys.executable, *options, "-c", SEEN], capture_output=True, text=True, env=env, cwd=home, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
+    return json.loads(line.removeprefix("SEEN "))
