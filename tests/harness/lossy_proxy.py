@@ -1,4 +1,4 @@
-"""A TCP proxy that loses what a network loses (answers on their way, the ends of long ones), or says that it is too busy."""
+"""A TCP proxy that drops answers, cuts long ones, or answers with errors such as SlowDown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.harness.proxy import Proxy
 
 
 class LossyProxy(Proxy):
-    """Stands before a server and passes everything on, unless it is told to lose something.
+    """Forwards everything to a server, except what a test tells it to lose.
 
     Args:
         target: URL of the server.
@@ -36,18 +36,18 @@ class LossyProxy(Proxy):
         return f"http://127.0.0.1:{self.own_port}"
 
     def lose_answers(self, method: str, times: int, after_bytes: int = 0) -> None:
-        """Let the next requests of a method reach the server, and break the connection in the middle of its answer."""
+        """Forward the next requests of a method, and break the connection in the middle of the answer."""
         with self._lock:
             self._method, self._left, self._after, self._hold = method.encode(), times, after_bytes, False
 
     def hold_answers(self, method: str, times: int) -> None:
-        """Let the next requests of a method reach the server, and give no answer as long as the client waits."""
+        """Forward the next requests of a method, and send no answer while the client waits."""
         self.lose_answers(method, times)
         with self._lock:
             self._hold = True
 
     def refuse(self, method: str, times: int, status: int, code: str) -> None:
-        """Answer the next requests of a method by an error of S3's, without asking the server."""
+        """Answer the next requests of a method with an S3 error; the server does not see them."""
         with self._lock:
             self._refused, self._refusals, self._refusal = method.encode(), times, (status, code)
 
@@ -61,7 +61,7 @@ class LossyProxy(Proxy):
                 if refusal := self._refuse(data):
                     client.sendall(refusal)
                     server.shutdown(socket.SHUT_RDWR)
-                    # What is still on its way is read, so that the answer is not lost in a reset.
+                    # Read the rest of the request, so that a reset does not drop the answer.
                     client.shutdown(socket.SHUT_WR)
                     while client.recv(1 << 16):
                         pass
@@ -73,7 +73,7 @@ class LossyProxy(Proxy):
     def _answer(self, client: socket.socket, server: socket.socket, seen: bytearray) -> None:
         with suppress(OSError):
             while data := server.recv(1 << 16):
-                if not data.startswith(b"HTTP/1.1 100") and self._lose(bytes(seen)):
+                if _is_final(data) and self._lose(bytes(seen)):
                     if self._hold:
                         while server.recv(1 << 16):  # until the client gives up, which ends the server's side too
                             pass
@@ -102,3 +102,9 @@ class LossyProxy(Proxy):
         body = f"<Error><Code>{code}</Code><Message>injected</Message></Error>".encode()
         head = f"HTTP/1.1 {status} {code}\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         return head.encode() + body
+
+
+def _is_final(data: bytes) -> bool:
+    """Whether what a server sent holds more than "100 Continue", which may arrive together with the answer."""
+    head, _, rest = data.partition(b"\r\n\r\n")
+    return bool(rest) or not head.startswith(b"HTTP/1.1 100")
