@@ -50,7 +50,7 @@ class ControlEvents:
         xa: takes what is prepared and decided.
         facts: of the server; its history takes the statements that define any table.
         naming: how statements name tables.
-        rolled_back: is told what is rolled back.
+        rolled_back: gets what is rolled back.
     """
 
     def __init__(
@@ -141,9 +141,9 @@ class ControlEvents:
                 **self._progress.place(),
             )
         elif kind in event_types.NEVER_IGNORED or not flags & event_types.IGNORABLE:
-            told = f": {body[3 : 3 + body[2]].decode('utf-8', 'replace')!r}" if kind == event_types.INCIDENT else ""
+            message = f": {body[3 : 3 + body[2]].decode('utf-8', 'replace')!r}" if kind == event_types.INCIDENT else ""
             raise UnknownEvent(
-                f"an event type that is not supported: {event_types.name(kind)}{told}",
+                f"an event type that is not supported: {event_types.name(kind)}{message}",
                 hint=event_types.hint(kind),
                 **self._progress.place(),
                 event_type=kind,

@@ -90,8 +90,8 @@ def _row_data(schema: TableSchema, row: Mapping[str, Any]) -> dict[str, Any]:
 def _column(schema: TableSchema, index: int, row: Mapping[str, Any], mark: str, *, inserted: bool) -> dict[str, Any]:
     column = schema.columns[index]
     value = row[column.name]
-    told = mark == CELL_HERE
-    updated = True if inserted or not told else False if row[OP] == "d" else None
+    is_known = mark == CELL_HERE
+    updated = True if inserted or not is_known else False if row[OP] == "d" else None
     return {
         "index": index,
         "name": column.name,
@@ -99,7 +99,7 @@ def _column(schema: TableSchema, index: int, row: Mapping[str, Any], mark: str, 
         "mysqlType": mysql_type(column.type),
         "isKey": column.name in schema.primary_key,
         "updated": updated,
-        "isNull": value is None if told else None,
+        "isNull": value is None if is_known else None,
         "value": None if value is None else _text(value),
     }
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cdc_lib.merge.plan import TableWork
-from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.lake_table import PlacedDefault
 from cdc_lib.model.position import Point
@@ -36,13 +35,6 @@ def _first_row(default: PlacedDefault, epoch_changes: Sequence[EpochChange]) -> 
     known = [
         one.epoch
         for one in epoch_changes
-        if one.epoch <= default.before.epoch and _ends_after(one.previous_end, default)
+        if one.epoch <= default.before.epoch and one.previous_end.has(default.gtid, default.time)
     ]
     return Point(max(known), 0, 0) if known else None
-
-
-def _ends_after(end: BinlogCheckpoint, default: PlacedDefault) -> bool:
-    known = end.has_gtid(default.gtid)
-    if known is not None:
-        return known
-    return default.time is not None and end.time is not None and default.time <= end.time

@@ -40,6 +40,16 @@ class BinlogCheckpoint:
         flavor = self.identity.flavor
         return not GtidSet.parse(flavor, gtid).minus(GtidSet.parse(flavor, self.gtid_set))
 
+    def has(self, gtid: str, time: datetime | None) -> bool:
+        """Whether a transaction is before the checkpoint: by its GTID, or where GTIDs cannot decide, by its commit time.
+
+        False where neither is known.
+        """
+        known = self.has_gtid(gtid)
+        if known is not None:
+            return known
+        return time is not None and self.time is not None and time <= self.time
+
     def with_time(self, time: datetime) -> BinlogCheckpoint:
         """Return the same position with another time."""
         return replace(self, time=time)

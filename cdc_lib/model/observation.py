@@ -29,6 +29,14 @@ class ServerObservation:
     files: tuple[tuple[str, int], ...]
     purges_at: datetime | None
 
+    def retention_left_seconds(self, now: datetime) -> float | None:
+        """Return the seconds until the server may purge what is drained next, at least 0; None when that time is not known.
+
+        Args:
+            now: the time (UTC).
+        """
+        return None if self.purges_at is None else max(0.0, (self.purges_at - now).total_seconds())
+
 
 @dataclass(frozen=True, slots=True)
 class DrainObservation:

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.errors import MergeError
-from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point, Position
@@ -100,13 +99,8 @@ def not_replayed(
     return tuple(
         (epoch, decision)
         for epoch, decision in unknown
-        if not any(began <= epoch and _is_before(decision, end) for began, end in ends)
+        if not any(began <= epoch and end.has(decision.gtid, decision.time) for began, end in ends)
     )
-
-
-def _is_before(decision: Decision, end: BinlogCheckpoint) -> bool:
-    known = end.has_gtid(decision.gtid)
-    return known if known is not None else end.time is not None and decision.time <= end.time
 
 
 def check_in_snapshots(unknown: Sequence[tuple[int, Decision]], first_reads: Sequence[Point], source: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -79,11 +80,16 @@ def rows_between(before: CutFacts, cut: CutFacts) -> int:
 
 def rows_by_table(before: Cut, cut: Cut) -> dict[TableName, int]:
     """Return how many rows of each table the merges after one cut brought, up to another, most first."""
-    earlier: dict[TableName, int] = {}
-    for one in before.tables:
-        earlier[one.table] = earlier.get(one.table, 0) + one.total_rows.total
-    found: dict[TableName, int] = {}
+    brought = _total_rows(cut)
+    brought.subtract(_total_rows(before))
+    return dict(
+        sorted(((table, rows) for table, rows in brought.items() if rows > 0), key=lambda one: (-one[1], one[0]))
+    )
+
+
+def _total_rows(cut: Cut) -> Counter[TableName]:
+    """Return the rows of each table over its lake tables."""
+    rows: Counter[TableName] = Counter()
     for one in cut.tables:
-        found[one.table] = found.get(one.table, 0) + one.total_rows.total
-    brought = ((table, rows - earlier.get(table, 0)) for table, rows in found.items())
-    return dict(sorted(((table, rows) for table, rows in brought if rows > 0), key=lambda one: (-one[1], one[0])))
+        rows[one.table] += one.total_rows.total
+    return rows

@@ -57,7 +57,7 @@ def figures_of(
         windows_in_flight=len(drain.in_flight) if drain is not None else None,
         windows_pending=_pending(stored_windows(store, source), drain, lake),
         snapshots_pending=len(unmerged(drain, lake)) if drain is not None and lake is not None else None,
-        retention_left_seconds=_age(seen.purges_at, now, to_come=True) if seen is not None else None,
+        retention_left_seconds=seen.retention_left_seconds(now) if seen is not None else None,
         server_seen_seconds=_age(seen.at, now) if seen is not None else None,
         quarantined=len(drain.quarantined_tables) if drain is not None else None,
         stopped=(len(stopped.tables) if stopped is not None else 0) if cut is not None or stopped is not None else None,
@@ -71,11 +71,9 @@ def figures_of(
     )
 
 
-def _age(at: datetime | None, now: datetime, *, to_come: bool = False) -> float | None:
-    """Return the seconds since a time, or until one; 0 where it has not come, or has passed."""
-    if at is None:
-        return None
-    return max(0.0, (at - now if to_come else now - at).total_seconds())
+def _age(at: datetime | None, now: datetime) -> float | None:
+    """Return the seconds since a time; 0 where it has not come."""
+    return None if at is None else max(0.0, (now - at).total_seconds())
 
 
 def lag_bytes(drain: Cursor | None, lake: Cursor | None, seen: ServerObservation | None) -> int | None:

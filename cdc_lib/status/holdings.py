@@ -20,7 +20,7 @@ from cdc_lib.status.cut_facts import CutFacts, facts_of_cut
 from cdc_lib.status.figures import lag_bytes
 from cdc_lib.status.overview import is_waiting, lag_seconds, open_commits, stopped_findings
 from cdc_lib.store import documents, layout
-from cdc_lib.store.cuts import place_of
+from cdc_lib.store.cuts import furthest_keys, last_of, listed_cuts
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.observations import last_server
 from cdc_lib.store.windows import chained, windows_after
@@ -72,9 +72,7 @@ class Holdings:
     @property
     def retention_left_seconds(self) -> float | None:
         """Until the server may purge what is drained next, by what the last plan saw; None when unknown, or it does not purge."""
-        if self.seen is None or self.seen.purges_at is None:
-            return None
-        return max(0.0, (self.seen.purges_at - self.at).total_seconds())
+        return self.seen.retention_left_seconds(self.at) if self.seen is not None else None
 
     @property
     def waiting(self) -> bool:
@@ -149,8 +147,7 @@ class HoldingsReader:
 
     def listed_cuts(self) -> list[ObjectInfo]:
         """Return the cuts that are stored, in the order of their positions; none is read."""
-        found = self.store.list(layout.cuts_prefix(self.source))
-        return sorted(found, key=lambda info: (place_of(info.key), info.modified))
+        return listed_cuts(self.store, self.source)
 
     def cuts(self, listed: list[ObjectInfo]) -> list[CutFacts]:
         """Return some cuts in their order; one that was read before is not read again, one that was removed is left out."""
@@ -174,11 +171,10 @@ class HoldingsReader:
         """Return the cut at the furthest position; see :func:`cdc_lib.store.cuts.last_cut`."""
         if not listed:
             return None
-        furthest = [info.key for info in listed if place_of(info.key) == place_of(listed[-1].key)]
+        furthest = furthest_keys([info.key for info in listed])
         if len(furthest) == 1 and self._last is not None and self._last[0] == furthest[0]:
             return self._last[1]
-        cuts = [(key, cut) for key in furthest if (cut := documents.find(Cut, self.store, key)) is not None]
-        self._last = max(cuts, key=lambda one: (len(one[1].tables), one[1].at), default=None)
+        self._last = last_of(self.store, furthest)
         if self._last is None:
             return None
         self._cuts[self._last[0]] = facts_of_cut(self._last[1])

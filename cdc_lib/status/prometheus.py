@@ -26,7 +26,7 @@ class Family:
         name: without ``_total``, which every sample of a counter has.
         kind: of the metric.
         text: its help.
-        samples: labels and values of a source; the label ``source`` comes by itself.
+        samples: labels and values of a source; the label ``source`` is added.
     """
 
     name: str

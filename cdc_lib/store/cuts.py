@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.thinning import thinned
-from cdc_lib.ports import ObjectStore
+from cdc_lib.ports import ObjectInfo, ObjectStore
 from cdc_lib.store import documents, layout
 
 KEPT_CUTS = 100
@@ -28,9 +29,25 @@ def last_cut(store: ObjectStore, source: str) -> Cut | None:
 
 
 def _furthest(store: ObjectStore, keys: list[str]) -> Cut | None:
-    furthest = [key for key in keys if place_of(key) == place_of(max(keys, key=place_of))]
-    cuts = [cut for key in furthest if (cut := documents.find(Cut, store, key)) is not None]
-    return max(cuts, key=lambda cut: (len(cut.tables), cut.at), default=None)
+    last = last_of(store, furthest_keys(keys))
+    return last[1] if last is not None else None
+
+
+def furthest_keys(keys: list[str]) -> list[str]:
+    """Return the keys of the cuts at the furthest position; empty without cuts."""
+    place = max(map(place_of, keys), default="")
+    return [key for key in keys if place_of(key) == place]
+
+
+def last_of(store: ObjectStore, keys: Iterable[str]) -> tuple[str, Cut] | None:
+    """Return the last one of the cuts at one position, with its key; None when all were removed meanwhile."""
+    cuts = [(key, cut) for key in keys if (cut := documents.find(Cut, store, key)) is not None]
+    return max(cuts, key=lambda one: (len(one[1].tables), one[1].at), default=None)
+
+
+def listed_cuts(store: ObjectStore, source: str) -> list[ObjectInfo]:
+    """Return the cuts that are stored, in the order of their positions; none is read."""
+    return sorted(store.list(layout.cuts_prefix(source)), key=lambda info: (place_of(info.key), info.modified))
 
 
 def last_cut_by(store: ObjectStore, source: str, epoch: int, position: Position) -> Cut | None:
@@ -59,8 +76,9 @@ def last_cuts(store: ObjectStore, source: str, limit: int) -> list[Cut]:
         source: name of the source.
         limit: maximum number.
     """
-    found = sorted(store.list(layout.cuts_prefix(source)), key=lambda info: (place_of(info.key), info.modified))
-    return [cut for info in found[-limit:] if (cut := documents.find(Cut, store, info.key)) is not None]
+    return [
+        cut for info in listed_cuts(store, source)[-limit:] if (cut := documents.find(Cut, store, info.key)) is not None
+    ]
 
 
 def named_snapshots(store: ObjectStore, source: str, since: datetime | None = None) -> frozenset[int]:
@@ -92,11 +110,11 @@ def thin_cuts(store: ObjectStore, source: str, now: datetime) -> int:
         return 0
     by_place = sorted(found, key=place_of)
     last = {place_of(key) for key in by_place[-KEPT_CUTS:]}
-    gone = sorted(found.keys() - thinned(found, now) - {key for key in found if place_of(key) in last})
-    if len(gone) < THIN_AT_ONCE:
+    removed = sorted(found.keys() - thinned(found, now) - {key for key in found if place_of(key) in last})
+    if len(removed) < THIN_AT_ONCE:
         return 0
-    store.delete(gone)
-    return len(gone)
+    store.delete(removed)
+    return len(removed)
 
 
 def place_of(key: str) -> str:

@@ -27,7 +27,7 @@ PARAMS = {
     "into": Param("live", enum=["live", "copy"], description="the lake tables, or tables beside them"),
     "copy_suffix": Param(COPY_SUFFIX, type="string", description="after the names of the tables beside them"),
 }
-"""What a run may be told."""
+"""The form of a run."""
 
 
 class BackfillOperator(SparkJobOperator):

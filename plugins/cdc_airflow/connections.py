@@ -61,13 +61,11 @@ class SourceConnectionHook(BaseHook):
         from cdc_lib.pipeline import Pipeline
 
         extra = _extra(connection)
-        credentials = log_in(connection)
         if extra.get("source_file"):
             config = load_source(Path(str(extra["source_file"])))
-            user = config.server.user or credentials.user
-            pipeline = Pipeline.open(config, Credentials(user, credentials.password), store_keys_of(config))
+            pipeline = Pipeline.open(config, log_in(connection, config.server.user), store_keys_of(config))
             return [*_other_address(connection, config), *examine(pipeline)]
-        return examine_server(_server(connection, extra), _tables(extra), credentials)
+        return examine_server(_server(connection, extra), _tables(extra), log_in(connection))
 
 
 class StoreConnectionHook(BaseHook):
@@ -107,16 +105,21 @@ class StoreConnectionHook(BaseHook):
 _STORE_SETTINGS = ("url", "endpoint_url", "region", "path_style")
 
 
-def log_in(connection: Connection) -> Credentials:
+def log_in(connection: Connection, user: str | None = None) -> Credentials:
     """Return the log-in that a connection holds; its password goes to Airflow's masker first.
 
+    Args:
+        connection: the connection.
+        user: wins over its login.
+
     Raises:
-        ConfigError: it has no user or no password.
+        ConfigError: there is no user or no password.
     """
-    if not connection.login or connection.password is None:
-        raise _lacking(connection, "password" if connection.login else "login")
+    login = user or connection.login
+    if not login or connection.password is None:
+        raise _lacking(connection, "password" if login else "login")
     mask_secret(connection.password)
-    return Credentials(connection.login, connection.password)
+    return Credentials(login, connection.password)
 
 
 def keys_of(connection: Connection) -> StoreKeys | None:

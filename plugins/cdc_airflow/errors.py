@@ -12,7 +12,7 @@ from cdc_lib.errors import CdcError
 
 
 class CdcRetryPolicy(RetryPolicy):
-    """Retries what may pass by itself, and fails at once what needs a person; each error of the library says which it is.
+    """Retries what a later try may not meet, and fails at once what needs a person; each error of the library says which it is.
 
     An error of no class of the library takes the task's retries as in any other task.
     """

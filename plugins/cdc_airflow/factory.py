@@ -55,7 +55,7 @@ def sources_folder(dag_file: str) -> Path:
 
 
 def sources_of_the_api_server() -> Path:
-    """Return the folder of the source files for apps of the API server, whose DAG files are in Airflow's folder of DAGs."""
+    """Return the same for apps of the API server, whose DAG files are in Airflow's folder of DAGs."""
     return sources_folder(str(Path(conf.get_mandatory_value("core", "dags_folder")) / "dags.py"))
 
 
@@ -69,10 +69,11 @@ def _pool(name: str | None) -> dict[str, str]:
     return {"pool": name} if name else {}
 
 
-def _dag(name: str, *tags: str, **own: Any) -> DAG:
+def _dag(name: str, *tags: str, schedule: Any, **own: Any) -> DAG:
     """Return a DAG with what all of them have in common."""
     return DAG(
         name,
+        schedule=schedule,
         start_date=SINCE,
         catchup=False,
         # With it on, each file of dags/ that makes DAGs to look at them would own them as well, and Airflow would read a task's DAG
@@ -114,7 +115,7 @@ def _made(loaded: Loaded, wanted: str | None = None) -> tuple[dict[str, DAG], Co
     }
     try:
         return {name: make() for name, make in makers.items() if wanted in (None, name)}, None
-    except Exception as error:  # noqa: BLE001 - what Airflow does not take of one file is told, and the others have their DAGs
+    except Exception as error:  # noqa: BLE001 - the file's error is returned, and the other files have their DAGs
         return {}, failed(path, error).error
 
 

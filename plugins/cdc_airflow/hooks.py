@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
-from cdc_airflow.connections import store_keys_of
+from cdc_airflow.connections import log_in, store_keys_of
 from cdc_lib.config import (
     Credentials,
     SourceConfig,
@@ -63,16 +63,7 @@ class CdcHook(BaseHook):
             found = credentials_from_environment(server)
             mask_secret(found.password)
             return found
-        connection = self.get_connection(server.connection)
-        user = server.user or connection.login
-        if not user or connection.password is None:
-            raise ConfigError(
-                f"the Airflow connection {server.connection} has no {'password' if user else 'login'}",
-                hint="Add it under Admin → Connections, with the type MySQL binlog source.",
-                source=self.config.source,
-            )
-        mask_secret(connection.password)
-        return Credentials(user, connection.password)
+        return log_in(self.get_connection(server.connection), server.user)
 
     @cached_property
     def mask_key(self) -> str:

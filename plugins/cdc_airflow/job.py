@@ -13,7 +13,7 @@ PATIENCE = 20
 """Seconds between asking a job to end and killing it."""
 
 # A shell watches a pipe whose other end only the task holds: however the task ends, SIGKILL included, the pipe closes
-# and the job is told to stop. Airflow's own on_kill is not called when a worker is killed.
+# and the job is asked to stop. Airflow's own on_kill is not called when a worker is killed.
 _SUPERVISOR = """
 exec 3<&0
 "$@" 3<&- </dev/null &

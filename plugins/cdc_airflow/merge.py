@@ -64,7 +64,7 @@ class MergeOperator(SparkJobOperator):
 
 
 def parent_properties(context: Context) -> dict[str, str]:
-    """Return Spark's settings that name this task as the parent of the job's lineage; none unless Airflow is told to hand them on."""
+    """Return Spark's settings that name this task as the parent of the job's lineage; none unless Airflow is set to hand them on."""
     if not conf.getboolean("openlineage", "spark_inject_parent_job_info", fallback=False):
         return {}
     from airflow.providers.common.compat.openlineage.utils.spark import (

@@ -25,7 +25,7 @@ from fastapi import Depends, FastAPI, Header, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials
 from fastapi.security.utils import get_authorization_scheme_param
 
-from cdc_airflow.factory import dag_id, sources_folder
+from cdc_airflow.factory import dag_id, sources_of_the_api_server
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.model.figures import SourceFigures
@@ -56,7 +56,7 @@ class _Reading:
 
 
 class Readings:
-    """The figures of sources, each read once at a time whatever its store does."""
+    """The figures of sources, each read once at a time, also while its store gives no answer."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="cdc-metrics")
@@ -125,11 +125,6 @@ async def reader(request: Request) -> Reader:
     return Reader(await get_user(request, None, bearer))
 
 
-def folder() -> Path:
-    """Return the folder of source files of this API server: ``CDC_SOURCES``, or ``sources`` in Airflow's folder of DAGs."""
-    return sources_folder(str(Path(conf.get_mandatory_value("core", "dags_folder")) / "dags.py"))
-
-
 def make_app() -> FastAPI:
     """Return the app."""
     app = FastAPI(title="CDC metrics", openapi_url=None, docs_url=None, redoc_url=None)
@@ -138,7 +133,7 @@ def make_app() -> FastAPI:
     @app.get("/")
     def show_metrics(
         asking: Annotated[Reader, Depends(reader)],
-        sources: Annotated[Path, Depends(folder)],
+        sources: Annotated[Path, Depends(sources_of_the_api_server)],
         accept: Annotated[str, Header()] = "",
     ) -> Response:
         """Return the figures of every source that the reader may see."""

@@ -44,12 +44,12 @@ class WebhookNotifier(BaseNotifier):
             ConfigError: the connection holds no address.
             OSError: the other side cannot be reached, or refuses.
         """
-        self._post(BaseHook.get_connection(self.conn_id).password, self.text or told(context))
+        self._post(BaseHook.get_connection(self.conn_id).password, self.text or message_of(context))
 
     async def async_notify(self, context: Context) -> None:
         """Post the message from the triggerer, as deadlines do; see :meth:`notify`."""
         connection = await BaseHook.aget_connection(self.conn_id)
-        await asyncio.to_thread(self._post, connection.password, self.text or told(context))
+        await asyncio.to_thread(self._post, connection.password, self.text or message_of(context))
 
     def _post(self, address: str | None, text: str) -> None:
         if not address or urlsplit(address).scheme not in ("http", "https"):
@@ -64,7 +64,7 @@ class WebhookNotifier(BaseNotifier):
             pass
 
 
-def told(context: Context) -> str:
+def message_of(context: Context) -> str:
     """Return which task of which run failed, and why."""
     task = context.get("ti") or context.get("task_instance")
     place = f"{task.dag_id} {task.task_id} in {task.run_id}" if task is not None else "A deadline was missed"

@@ -44,5 +44,5 @@ class DaysOnRequest(CronDataIntervalTimetable):
         )
 
     def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
-        """Return no stretch of time: a run by hand is told its times, or takes all that is stored."""
+        """Return no stretch of time: a run by hand has its times from the form, or takes all that is stored."""
         return DataInterval.exact(run_after)

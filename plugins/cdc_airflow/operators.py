@@ -188,9 +188,9 @@ class AckDrainOperator(CdcOperator):
         result = pipeline.ack_drain(by=self.by(context))
         if (drain := pipeline.cursors.load(hook.config.source, DRAIN)) is not None:
             show(hook.config.source, quarantined_tables=len(drain.quarantined_tables))
-        return self.told(result)
+        return self.summary(result)
 
-    def told(self, result: AckResult) -> dict[str, Any]:
+    def summary(self, result: AckResult) -> dict[str, Any]:
         """Log an ack and return it as plain values."""
         self.log.info(
             "the %s cursor went from %s to %s: %d windows, %d chunks",
@@ -248,7 +248,7 @@ class AckLakeOperator(AckDrainOperator):
                 self.log.info("changed: %s", uri)
             if moved:  # an ack that is done again has no rows
                 _count_rows(cut)
-        return self.told(result)
+        return self.summary(result)
 
 
 def merged_cut(pipeline: Pipeline, planned: Mapping[str, Any] | None, *, moved: bool) -> Cut | None:

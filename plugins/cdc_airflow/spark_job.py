@@ -37,7 +37,7 @@ class SparkJobOperator(CdcOperator):
 
         Args:
             module: one of ``spark_jobs``.
-            arguments: what else it is told.
+            arguments: its other arguments.
             by: who asks, for the cursor's record.
             handed: variables with secrets that only Airflow knows.
             good: exit statuses that are no failure.

@@ -56,19 +56,19 @@ class VerifyOperator(SparkJobOperator):
             report = documents.load(Report, file.read_bytes(), "the report of the comparison")
         if not report.clean:
             raise AirflowFailException(drift_of(report))
-        return {one.table: told(one) for one in report.tables}
+        return {one.table: result_of(one) for one in report.tables}
 
 
 def drift_of(report: Report) -> str:
     """Say which tables have rows that are wrong, and how to see them."""
     wrong = [one for one in report.tables if not one.skipped and not one.clean]
     tables = "; ".join(
-        f"{one.table}: {', '.join(f'{n} {what}' for what, n in told(one).items() if n)}" for one in wrong
+        f"{one.table}: {', '.join(f'{n} {what}' for what, n in result_of(one).items() if n)}" for one in wrong
     )
     return f"source and lake differ: {tables}. See cdc verify {report.source} TABLE --html FILE"
 
 
-def told(one: Any) -> dict[str, Any]:
+def result_of(one: Any) -> dict[str, Any]:
     """Return what was found in one table as counts."""
     if one.skipped:
         return {"not compared": one.skipped}

@@ -82,7 +82,7 @@ def _marked(classes: JavaClasses, table: Any, source_table: str) -> Iterator[tup
     if any_marked:
         return
     raise MergeError(
-        f"no snapshot of the lake table has the property {MARKER_PROPERTY}, and older ones are expired: it cannot be told "
+        f"no snapshot of the lake table has the property {MARKER_PROPERTY}, and older ones are expired: it is not known "
         "which batches the table holds",
         hint="Keep the last snapshot that a merge wrote when expiring snapshots. Drop the lake table and take a new "
         "snapshot of this table.",

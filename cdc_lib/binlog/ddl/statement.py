@@ -30,7 +30,7 @@ class Statement:
         text: as it was typed; U+FFFD stands for what is not known.
         database: its default database.
         sql_mode: bits of the session's SQL mode.
-        server_charset: the server's default character set, for databases that name none; empty when it is not told.
+        server_charset: the server's default character set, for databases that name none; empty when it is not known.
         exact: whether every character of the text is known.
         database_charset: default of the database, where the session saw another one than the server; else empty.
         mode_known: whether the SQL mode is also that in which the text was read; not where the statement itself sets another.

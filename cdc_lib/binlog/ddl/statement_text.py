@@ -2,7 +2,7 @@
 
 Servers log a statement as the client sent it, in the character set of its session, and write those that they make themselves in it
 too (DROP TABLE). But for some: a CREATE TABLE made of a SELECT or of a temporary table, and the TRUNCATE of a MEMORY table that a
-restart of MariaDB emptied, are in UTF-8, whatever the event says of the session.
+restart of MariaDB emptied, are in UTF-8, also where the event names another character set.
 
 What is not sure becomes U+FFFD, one for each byte or character, and never a quote, a backslash or another sign of the grammar: so
 words are cut where the server cuts them.

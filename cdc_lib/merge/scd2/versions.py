@@ -94,13 +94,13 @@ class _Rule:
         """
         epoch, ended = self.order[0], self.quote(TO_ORDER[0])
         of_key = f"OVER (PARTITION BY {self.key})"
-        latest = f"max(CASE WHEN NOT {EXISTING} THEN {epoch} END) {of_key} AS cdc_epoch"
+        last_epoch = f"max(CASE WHEN NOT {EXISTING} THEN {epoch} END) {of_key} AS cdc_epoch"
         is_open = f"CASE WHEN {EXISTING} AND NOT {self.gone} AND {ended} IS NULL THEN 1 ELSE 0 END"
-        latest += f", max({is_open}) {of_key} AS cdc_open"
+        has_open = f"max({is_open}) {of_key} AS cdc_open"
         sides = (
             f"SELECT *, CASE WHEN {EXISTING} AND {epoch} < cdc_epoch AND coalesce({ended}, 0) < cdc_epoch THEN 1"
             f" WHEN {EXISTING} OR {CUT} <> ''"
-            f" OR {self.op} = '{READ}' THEN 2 ELSE 3 END AS cdc_side FROM (SELECT *, {latest} FROM {events}) AS e"
+            f" OR {self.op} = '{READ}' THEN 2 ELSE 3 END AS cdc_side FROM (SELECT *, {last_epoch}, {has_open} FROM {events}) AS e"
         )
         cells = [f"CASE WHEN {self.gone} THEN NULL ELSE {name} END" for name in self.own]
         time = f"CASE WHEN {self.gtid} IS NULL THEN {self.time} END"

@@ -1,6 +1,6 @@
-"""Answers within a bounded time, whatever the stores do.
+"""Answers within a bounded time, also while a store gives no answer.
 
-Reading goes on in threads; a request waits for it a moment, and is told to come again when there is no answer by then. What was
+Reading goes on in threads; a request waits for it a moment, and is asked to come again when there is no answer by then. What was
 read is good for some seconds, so that many readers of the page are one reader of the store. After that the old answer is given
 while the new one is on its way.
 """
@@ -29,7 +29,7 @@ PATIENCE = 0.2
 """Seconds that it waits without one."""
 
 SLOW = 5.0
-"""Seconds of silence after which people are told that the store does not answer."""
+"""Seconds of silence after which the page says that the store does not answer."""
 
 THREADS = 8
 

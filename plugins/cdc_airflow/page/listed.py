@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 from airflow.api_fastapi.core_api.security import requires_access_dag
-from airflow.configuration import conf
 from fastapi import Depends
 
-from cdc_airflow.factory import dag_id, sources_folder
+from cdc_airflow.factory import dag_id, sources_of_the_api_server
 from cdc_airflow.page.desk import Desk, Question
 from cdc_lib.config import SourceConfig, load_sources
 from cdc_lib.errors import CdcError, ConfigError
@@ -156,8 +155,8 @@ def folder_at(path: Path) -> Folder:
 
 
 def folder() -> Folder:
-    """Return the folder of sources of this API server: ``CDC_SOURCES``, or ``sources`` in Airflow's folder of DAGs."""
-    return folder_at(sources_folder(str(Path(conf.get_mandatory_value("core", "dags_folder")) / "dags.py")))
+    """Return the folder of sources of this API server."""
+    return folder_at(sources_of_the_api_server())
 
 
 AFolder = Annotated[Folder, Depends(folder)]

@@ -24,7 +24,7 @@ def capture(request, any_server, database, tmp_path):
         yield capture
 
 
-def told(capture, *statements):
+def drained_statements(capture, *statements):
     """Run statements, drain them in one window and return what its manifest tells: (kind, table) each."""
     for statement in statements:
         capture.execute(statement)
@@ -43,8 +43,8 @@ def told(capture, *statements):
 
 
 def test_table_statements_are_recorded_in_order(capture):
-    """Rows around it are read as ever; what concerns no captured table, or a temporary one, is not told."""
-    manifest, found = told(
+    """Rows around it are read as ever; what concerns no captured table, or a temporary one, is not recorded."""
+    manifest, found = drained_statements(
         capture,
         "INSERT INTO a VALUES (1, 'x')",
         "/* app */ truncate a",
@@ -76,7 +76,7 @@ def test_temporary_tables_never_matter(capture):
         ):
             sql.execute(statement)
     capture.execute("INSERT INTO a VALUES (1, 'x')")
-    manifest, found = told(capture, "INSERT INTO b VALUES (1, 'x')")
+    manifest, found = drained_statements(capture, "INSERT INTO b VALUES (1, 'x')")
     assert found == []
     assert capture.ops(manifest, "a") == [("c", 1)]
 
@@ -85,7 +85,7 @@ def test_temporary_tables_never_matter(capture):
 def test_names_are_read_as_the_server_reads_them(capture, name):
     """Without quotes they may begin with a digit, and hold letters of all scripts and signs."""
     table = f"{capture.database}.{name}"
-    manifest, _ = told(
+    manifest, _ = drained_statements(
         capture,
         f"CREATE TABLE {table} (id INT PRIMARY KEY)",
         f"/* app */ ALTER TABLE {table} ADD v DECIMAL(3,1) NOT NULL DEFAULT 1.5 -- it's new",
@@ -108,7 +108,9 @@ def test_dropping_the_database_drops_its_tables(capture):
     capture.execute("INSERT INTO a VALUES (1, 'x')")
     capture.server.execute(f"DROP DATABASE {capture.database}")
     capture.server.execute(f"CREATE DATABASE {capture.database}")
-    _, found = told(capture, "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO a VALUES (2, 'x')")
+    _, found = drained_statements(
+        capture, "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO a VALUES (2, 'x')"
+    )
     assert found == [("drop", "*"), ("create", "a")]
 
 
@@ -116,7 +118,7 @@ def test_a_table_that_gets_the_rows_of_another_is_resnapshotted_automatically(ca
     """Quarantined with its window, whatever on_error says, and released by the next plan with a snapshot."""
     table = f"{capture.database}.a"
     capture.execute("INSERT INTO a VALUES (1, 'x')")
-    manifest, found = told(capture, "RENAME TABLE a TO old, b TO a", "INSERT INTO a VALUES (2, 'y')")
+    manifest, found = drained_statements(capture, "RENAME TABLE a TO old, b TO a", "INSERT INTO a VALUES (2, 'y')")
     assert [(one.table.partition(".")[2], one.fault.code) for one in manifest.quarantined] == [
         ("a", "table_replaced"), ("old", "table_replaced"),
     ]  # fmt: skip
@@ -135,7 +137,7 @@ def test_a_table_that_gets_the_rows_of_another_is_resnapshotted_automatically(ca
 
 def test_a_name_that_comes_back_in_one_statement_changes_nothing(capture):
     """Neither is the table gone, nor are its rows others."""
-    manifest, found = told(capture, "RENAME TABLE a TO x, x TO a", "INSERT INTO a VALUES (2, 'y')")
+    manifest, found = drained_statements(capture, "RENAME TABLE a TO x, x TO a", "INSERT INTO a VALUES (2, 'y')")
     assert (found, manifest.quarantined) == ([], ())
     assert capture.ops(manifest, "a") == [("c", 2)]
 
@@ -153,7 +155,7 @@ def mariadb(request, mariadb_server, mariadb_database, tmp_path):
 
 def test_a_statement_with_settings_of_its_own_counts_as_what_it_is(mariadb):
     """SET STATEMENT ... FOR is logged with what it is for: TRUNCATE, ALTER and DROP alike."""
-    manifest, found = told(
+    manifest, found = drained_statements(
         mariadb,
         "SET STATEMENT max_statement_time = 1000, sort_buffer_size = (262144) FOR TRUNCATE TABLE a",
         "INSERT INTO a VALUES (3, 3)",
@@ -186,7 +188,7 @@ def test_an_alter_that_is_logged_in_two_parts_counts_once_and_not_when_it_fails(
         sql.execute("INSERT INTO a VALUES (4, 4)")
         sql.execute("ALTER TABLE a ADD COLUMN x INT DEFAULT 9")
         sql.execute("INSERT INTO a (id) VALUES (5)")
-    manifest, found = told(mariadb, "INSERT INTO a (id) VALUES (6)")
+    manifest, found = drained_statements(mariadb, "INSERT INTO a (id) VALUES (6)")
     assert found == [("rename_columns", "a"), ("fill", "a")]
     assert len(manifest.ddl) == 2
     rows = mariadb.rows(manifest, "a")

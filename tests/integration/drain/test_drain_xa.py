@@ -24,7 +24,7 @@ def prepare(capture, xid, *statements):
     xa.prepare(capture.server, capture.database, xid, *statements)
 
 
-def told(manifest):
+def xids(manifest):
     """Return the ids that a manifest names: prepared, committed, rolled back."""
     prepared = [one.xid for one in manifest.prepared]
     committed = [one.xid for one in manifest.xa_decisions if one.committed]
@@ -44,7 +44,7 @@ def test_a_transaction_prepared_and_committed_in_one_window_lies_apart(capture):
     xa.commit(capture.server, "'x1'")
     manifest = capture.drain(capture.window_from(start))
     assert capture.ops(manifest, "a") == [("c", 5)]
-    assert told(manifest) == ([X1], [X1], [])
+    assert xids(manifest) == ([X1], [X1], [])
     (prepared,), (decision,) = manifest.prepared, manifest.xa_decisions
     assert prepared.tables == (f"{capture.database}.a",)
     assert start <= prepared.start < prepared.position < prepared_to
@@ -65,7 +65,7 @@ def test_a_format_of_more_than_32_bits_is_prepared_and_committed_as_one_transact
     prepare(capture, "'x1','',8589934593", "INSERT INTO a VALUES (3, 'p')")
     xa.commit(capture.server, "'x1','',8589934593")
     manifest = capture.drain(capture.window_from(start))
-    assert told(manifest) == (["X'7831',X'',8589934593"], ["X'7831',X'',8589934593"], [])
+    assert xids(manifest) == (["X'7831',X'',8589934593"], ["X'7831',X'',8589934593"], [])
 
 
 def test_prepare_and_commit_in_two_windows_and_two_files(capture):
@@ -78,11 +78,11 @@ def test_prepare_and_commit_in_two_windows_and_two_files(capture):
     xa.commit(capture.server, "'x2','bq',7")
     last = capture.window_from(middle.stop)
     decided = capture.drain(last)
-    assert told(decided) == ([], [X2], [])
+    assert xids(decided) == ([], [X2], [])
     assert decided.xa_decisions[0].position.file_number == start.file_number + 1
-    assert told(capture.drain(middle)) == ([], [], [])
+    assert xids(capture.drain(middle)) == ([], [], [])
     opened = capture.drain(first)
-    assert told(opened) == ([X2], [], [])
+    assert xids(opened) == ([X2], [], [])
     assert opened.files == decided.files == ()
     assert [(row["_op"], row["id"]) for row in capture.prepared_rows(opened, "a")] == [("d", 1)]
 
@@ -94,10 +94,10 @@ def test_a_transaction_rolled_back_in_its_window_leaves_nothing_to_remember(capt
     first = capture.window_from(start)
     xa.rollback(capture.server, "'x1'")
     both = capture.drain(capture.window_from(start))
-    assert told(both) == ([], [], [])
+    assert xids(both) == ([], [], [])
     assert both.files == ()
-    assert told(capture.drain(capture.window_from(first.stop))) == ([], [], [X1])
-    assert told(capture.drain(first)) == ([X1], [], [])
+    assert xids(capture.drain(capture.window_from(first.stop))) == ([], [], [X1])
+    assert xids(capture.drain(first)) == ([X1], [], [])
 
 
 def test_a_commit_in_one_phase_counts_in_its_own_window(capture):
@@ -107,9 +107,9 @@ def test_a_commit_in_one_phase_counts_in_its_own_window(capture):
     manifest = capture.drain(capture.window_from(start))
     if capture.server.flavor == "mariadb":
         assert capture.ops(manifest, "a") == [("c", 3)]
-        assert told(manifest) == ([], [], [])
+        assert xids(manifest) == ([], [], [])
     else:
-        assert told(manifest) == ([X1], [X1], [])
+        assert xids(manifest) == ([X1], [X1], [])
         assert manifest.xa_decisions[0].position == manifest.prepared[0].position
         assert [row["id"] for row in capture.prepared_rows(manifest, "a")] == [3]
 
@@ -123,7 +123,7 @@ def test_overlapping_transactions_are_distinguished(capture):
     xa.commit(capture.server, "'x2','bq',7")
     xa.commit(capture.server, "'x1'")
     manifest = capture.drain(capture.window_from(start))
-    assert told(manifest) == ([X1, X2], [X2, X1], [])
+    assert xids(manifest) == ([X1, X2], [X2, X1], [])
     began = {one.xid: one.start.offset for one in manifest.prepared}
     rows = capture.prepared_rows(manifest, "a")
     assert [(row["_offset"], row["id"]) for row in rows] == [(began[X1], 3), (began[X1], 4), (began[X2], 5)]
@@ -138,10 +138,10 @@ def test_a_transaction_without_captured_rows_costs_nothing(capture):
     first = capture.window_from(start)
     xa.commit(capture.server, "'x1'")
     both = capture.drain(capture.window_from(start))
-    assert told(both) == ([], [], [])
+    assert xids(both) == ([], [], [])
     assert (both.files, both.prepared_files) == ((), ())
     opened = capture.drain(first)
-    assert told(opened) == ([X1], [], [])
+    assert xids(opened) == ([X1], [], [])
     assert opened.prepared[0].tables == ()
 
 
@@ -153,9 +153,9 @@ def test_a_commit_after_a_restart_of_the_server_is_recorded(capture):
     capture.server.restart()
     second = capture.window_from(first.stop)
     xa.commit(capture.server, "'x1'")
-    assert told(capture.drain(first)) == ([X1], [], [])
-    assert told(capture.drain(second)) == ([], [], [])
-    assert told(capture.drain(capture.window_from(second.stop))) == ([], [X1], [])
+    assert xids(capture.drain(first)) == ([X1], [], [])
+    assert xids(capture.drain(second)) == ([], [], [])
+    assert xids(capture.drain(capture.window_from(second.stop))) == ([], [X1], [])
 
 
 def test_a_rollback_to_a_savepoint_and_reserved_bytes_in_an_id_are_read(capture):
@@ -167,7 +167,7 @@ def test_a_rollback_to_a_savepoint_and_reserved_bytes_in_an_id_are_read(capture)
     )  # fmt: skip
     xa.commit(capture.server, "X'0027ff','b',3")
     manifest = capture.drain(capture.window_from(start))
-    assert told(manifest)[1] == ["X'0027ff',X'62',3"]
+    assert xids(manifest)[1] == ["X'0027ff',X'62',3"]
     assert [row["id"] for row in capture.prepared_rows(manifest, "a")] == [3]
 
 
@@ -214,7 +214,7 @@ def test_a_compressed_transaction_is_prepared_and_committed_like_any_other(captu
     xa.commit(capture.server, "'x1'")
     manifest = capture.drain(capture.window_from(start))
     assert capture.ops(manifest, "b") == [("c", 5)]
-    assert told(manifest) == ([X1], [X1], [])
+    assert xids(manifest) == ([X1], [X1], [])
     prepared = capture.prepared_rows(manifest, "a")
     ids = range(10, 2010)
     expected = [*(("c", i, "p" * 20) for i in ids), *(("u", i, "u") for i in ids[1:]), ("d", 10, "p" * 20)]

@@ -64,7 +64,7 @@ SCENARIO = [
 ]
 
 
-def told(capture, manifest, table):
+def rows_and_versions(capture, manifest, table):
     """Rows and versions of a table without what differs between two runs."""
     rows = [{k: v for k, v in row.items() if k[0] != "_" or k == "_op"} for row in capture.rows(manifest, table)]
     names = {file.schema_id for file in manifest.files if file.table.endswith(f".{table}")}
@@ -82,7 +82,7 @@ def test_changes_of_a_table_in_mid_window_are_followed(unnamed, database, tmp_pa
         for statement in SCENARIO:
             capture.execute(statement.format(t="named"))
     manifest = capture.drain(capture.window_from(start))
-    found, wanted = (told(capture, manifest, table) for table in ("unnamed", "named"))
+    found, wanted = (rows_and_versions(capture, manifest, table) for table in ("unnamed", "named"))
     assert len(wanted[0]) == 11
     assert len(wanted[1]) == 4
     assert found == wanted

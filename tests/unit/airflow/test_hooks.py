@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_airflow import hooks
+from cdc_airflow import connections, hooks
 from cdc_airflow.hooks import CdcHook
 from cdc_lib.errors import ConfigError
 
@@ -13,7 +13,8 @@ from cdc_lib.errors import ConfigError
 def masked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the hook asked Airflow to hide."""
     found: list[str] = []
-    monkeypatch.setattr(hooks, "mask_secret", found.append)
+    for module in (hooks, connections):
+        monkeypatch.setattr(module, "mask_secret", found.append)
     return found
 
 

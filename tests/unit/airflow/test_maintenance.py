@@ -41,7 +41,7 @@ def test_a_worker_of_another_dag_does_not_build_it(sources: Path, monkeypatch: p
 
 
 def test_the_task_removes_what_all_have_read_as_long_as_the_source_file_says(sources: Path, tmp_path: Path):
-    """Old enough by its own setting; the rest stays, and why is told."""
+    """Old enough by its own setting; the rest stays, and the result says why."""
     path = sources / "shop.yaml"
     text = path.read_text().replace("file:///tmp/cdc-test/store", f"file://{tmp_path}/store")
     path.write_text(text.replace('/store"}', '/store", keep_batches_for: 30d}'))
@@ -53,8 +53,8 @@ def test_the_task_removes_what_all_have_read_as_long_as_the_source_file_says(sou
     for name in (DRAIN, LAKE):
         cursors.swap(None, Cursor("shop", name, 0, 1, IDENTITY, at(200)))
     task = CollectOperator(task_id="collect_shop", source_file=str(path))
-    told = task.execute({})
-    assert (told["removed"], told["kept"]) == (1, {"younger than store.keep_batches_for": 1})
+    result = task.execute({})
+    assert (result["removed"], result["kept"]) == (1, {"younger than store.keep_batches_for": 1})
     assert len(list(store.list("shop/batches"))) == 1
     assert task.execute({})["removed"] == 0
 

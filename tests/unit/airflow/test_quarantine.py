@@ -21,9 +21,9 @@ def test_an_ack_that_sets_a_table_aside_warns_of_it(capsys):
         TableName("shop", "orders"), 1, START, START, STOP, fault, None, datetime(2026, 11, 21, tzinfo=UTC)
     )
     result = AckResult("drain", START, STOP, 1, 0, 0, (record,))
-    told = AckDrainOperator(task_id="ack_drain", source_file="shop.yaml").told(result)
+    summary = AckDrainOperator(task_id="ack_drain", source_file="shop.yaml").summary(result)
     text = "".join(line for line in capsys.readouterr().out.splitlines() if "warning" in line)
     assert "shop.orders is quarantined; its lake table is as of binlog.000007:4" in text
     assert "binlog.000007:50" in text
     assert "cdc quarantine resume" in text
-    assert json.loads(json.dumps(told))["quarantined"] == ["shop.orders"]
+    assert json.loads(json.dumps(summary))["quarantined"] == ["shop.orders"]
