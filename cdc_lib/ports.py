@@ -23,7 +23,7 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Changes, Frame, TableCommit
 from cdc_lib.model.table_mode import Mode
 
-Wanted = Callable[[str, str], bool]
+CaptureFilter = Callable[[str, str], bool]
 """Whether a table, by database and name, is captured."""
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from cdc_lib.backfill.archive import Backfilling, period_of
+from cdc_lib.backfill.archive import BackfillArchive, period_of
 from cdc_lib.backfill.decide import BackfillDecision
 from cdc_lib.backfill.other_key import left_out_line, left_out_windows, refusal, refuse_kept_key
 from cdc_lib.backfill.period import refuse_gaps
@@ -51,7 +51,7 @@ class _OneKey:
 
     Args:
         decide: decides what each table needs.
-        backfilling: finds batches of the source.
+        archive: finds batches of the source.
         source: name of the source.
         request: the request.
         say: receives one line for each table.
@@ -59,7 +59,7 @@ class _OneKey:
     """
 
     decide: BackfillDecision
-    backfilling: Backfilling
+    archive: BackfillArchive
     source: str
     request: BackfillRequest
     say: Say
@@ -76,7 +76,7 @@ class _OneKey:
         key = tuple(name.lower() for name in state.primary_key) if state is not None else None
         found = self.decide.under_one_key(batches, table, marker, key, keys_of)
         if found.others:
-            since = self.backfilling.one_key_since(table, batches, self.decide, keys_of)
+            since = self.archive.one_key_since(table, batches, self.decide, keys_of)
             raise refusal(table, found, self.source, self.request, since)
         if self.request.into == "copy" and state is not None:
             refuse_kept_key(table, state, found.key)
@@ -107,8 +107,8 @@ def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
     pipeline = Pipeline.open(config, Credentials("", ""))
     if options.batches:
         pipeline = replace(pipeline, store=LayeredStore(open_at(config.store, options.batches), pipeline.store))
-    backfilling = Backfilling(config, pipeline.store, pipeline.cursors)
-    if backfilling.found(request.period) is None:
+    archive = BackfillArchive(config, pipeline.store, pipeline.cursors)
+    if archive.found(request.period) is None:
         return f"nothing of {request.period} was ever merged"
     with spark_session(config) as spark:
         cuts = backfill(spark, config, pipeline, request)
@@ -133,12 +133,12 @@ def backfill(
 def _attempt(
     spark: SparkSession, config: SourceConfig, pipeline: Pipeline, request: BackfillRequest, say: Say, said: set[str]
 ) -> list[TableCut]:
-    backfilling = Backfilling(config, pipeline.store, pipeline.cursors)
-    found = backfilling.found(request.period)
+    archive = BackfillArchive(config, pipeline.store, pipeline.cursors)
+    found = archive.found(request.period)
     if found is None:
         return []
     end = found.end if request.into == "copy" else found.lake
-    tables = backfilling.chosen_tables(_tables(pipeline, backfilling, found, end), list(request.tables))
+    tables = archive.chosen_tables(_tables(pipeline, archive, found, end), list(request.tables))
     lakes = _lakes(config, tables, request)
     LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     reached = [marker.merged_to for lake in lakes for marker in _markers(spark, config, lake) if marker.merged_to]
@@ -147,11 +147,11 @@ def _attempt(
     # An existing table needs batches before the period; removed ones were merged before they were removed.
     refuse_gaps(found.between(low, high), low if is_copy else found.begin, high, config.source)
     low = low if is_copy else max(low, min([found.begin, *(window.start for window in found.windows[:1])]))
-    plan = backfilling.plan(found, low, high)
+    plan = archive.plan(found, low, high)
     batches = load_plan(pipeline.store, plan)
     decide = BackfillDecision(found.begin, end, (low, high), is_copy=is_copy, from_start=found.from_start)
     watch = None if is_copy else Watch(config.source, plan, batches)
-    counts = _OneKey(decide, backfilling, config.source, request, say, said)
+    counts = _OneKey(decide, archive, config.source, request, say, said)
     job = TableMerge(
         config, pipeline.store, plan, batches, None, say, None, decide, waits=False, watch=watch, counts=counts
     )
@@ -159,9 +159,9 @@ def _attempt(
     return merge_all(spark, job, lakes, say)
 
 
-def _tables(pipeline: Pipeline, backfilling: Backfilling, found: Backfill, end: Point) -> list[str]:
+def _tables(pipeline: Pipeline, archive: BackfillArchive, found: Backfill, end: Point) -> list[str]:
     """Return the tables that the batches of the period contain."""
-    return list(tables_of(load_plan(pipeline.store, backfilling.plan(found, found.begin, end))))
+    return list(tables_of(load_plan(pipeline.store, archive.plan(found, found.begin, end))))
 
 
 def _lakes(config: SourceConfig, tables: Sequence[str], request: BackfillRequest) -> tuple[LakeMerge, ...]:

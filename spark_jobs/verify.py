@@ -18,7 +18,7 @@ from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
-from cdc_lib.verify.run import Verifying, rows_to_compare
+from cdc_lib.verify.run import Verifier, rows_to_compare
 from spark_jobs.job import arguments_of, ended, log_in
 from spark_jobs.merging.checksums import SparkLakeSums
 from spark_jobs.merging.repair import SparkRepairer
@@ -58,8 +58,8 @@ def verify(
     with spark_session(config, rows) as spark:
         lake = SparkLakeSums(spark, config.source)
         repairer = SparkRepairer(spark, config, pipeline.store, pipeline.reselector()) if repair else None
-        verifying = Verifying(config, credentials, pipeline.store, pipeline.cursors, lake, repairer)
-        return verifying.run(tables, settings, say_line)
+        verifier = Verifier(config, credentials, pipeline.store, pipeline.cursors, lake, repairer)
+        return verifier.run(tables, settings, say_line)
 
 
 if __name__ == "__main__":

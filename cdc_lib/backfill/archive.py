@@ -37,7 +37,7 @@ CLOCKS_DIFFER = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Backfilling:
+class BackfillArchive:
     """Finds archived batches of one source.
 
     Args:

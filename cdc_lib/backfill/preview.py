@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cdc_lib.backfill.archive import Backfilling
+from cdc_lib.backfill.archive import BackfillArchive
 from cdc_lib.backfill.decide import BackfillDecision
 from cdc_lib.backfill.other_key import Key, Keys, left_out_windows, refusal
 from cdc_lib.lake.routing import RoutedTable, lake_merges
@@ -20,22 +20,22 @@ from cdc_lib.model.lake_table import Marker, SnapshotMark
 from cdc_lib.model.route import routed_schema
 
 
-def preview(backfilling: Backfilling, request: BackfillRequest) -> BackfillPreview:
+def preview(archive: BackfillArchive, request: BackfillRequest) -> BackfillPreview:
     """Return what would be merged or left out, and which tables would be refused because of their primary key.
 
     Raises:
         BatchesMissing: a part of the period is no longer stored.
         ConfigError: a pattern is not valid, or names a table that is not captured.
     """
-    found = backfilling.found(request.period)
+    found = archive.found(request.period)
     if found is None:
         return BackfillPreview(str(request.period), 0, 0, ())
-    requested = backfilling.batches(backfilling.plan(found, found.begin, found.end))
-    tables = backfilling.chosen_tables(tables_of(requested), list(request.tables))
+    requested = archive.batches(archive.plan(found, found.begin, found.end))
+    tables = archive.chosen_tables(tables_of(requested), list(request.tables))
     end = found.end if request.into == "copy" else max(found.end, found.lake)
-    merged = backfilling.batches(backfilling.plan(found, found.begin, end))
-    routed_tables = [routed for lake in lake_merges(backfilling.config, tables) for routed in lake.routed_tables]
-    by_key = [one for routed in routed_tables for one in _of_other_keys(backfilling, found, request, routed, merged)]
+    merged = archive.batches(archive.plan(found, found.begin, end))
+    routed_tables = [routed for lake in lake_merges(archive.config, tables) for routed in lake.routed_tables]
+    by_key = [one for routed in routed_tables for one in _of_other_keys(archive, found, request, routed, merged)]
     return BackfillPreview(
         str(request.period),
         found.chosen,
@@ -47,33 +47,33 @@ def preview(backfilling: Backfilling, request: BackfillRequest) -> BackfillPrevi
 
 
 def _of_other_keys(
-    backfilling: Backfilling, found: Backfill, request: BackfillRequest, routed: RoutedTable, batches: Sequence[Batch]
+    archive: BackfillArchive, found: Backfill, request: BackfillRequest, routed: RoutedTable, batches: Sequence[Batch]
 ) -> Iterator[LeftOutWindows | RefusedTable]:
     """Yield how windows of a table with another primary key are handled; nothing if all have one key."""
     is_copy = request.into == "copy"
     keys_of = _keys_of(routed, batches)
-    marker, key = (Marker(), None) if is_copy else _as_merged(backfilling, found, routed, keys_of)
+    marker, key = (Marker(), None) if is_copy else _as_merged(archive, found, routed, keys_of)
     end = found.end if is_copy else found.lake
     decide = BackfillDecision(
         found.begin, end, (found.begin, max(found.end, end)), is_copy=is_copy, from_start=found.from_start
     )
     sorted_out = decide.under_one_key(batches, routed.table, marker, key, keys_of)
     if sorted_out.others:
-        since = backfilling.one_key_since(routed.table, batches, decide, keys_of)
-        error = refusal(routed.table, sorted_out, backfilling.config.source, request, since)
+        since = archive.one_key_since(routed.table, batches, decide, keys_of)
+        error = refusal(routed.table, sorted_out, archive.config.source, request, since)
         yield RefusedTable(routed.table, error.message, error.hint)
     elif sorted_out.windows:
         yield left_out_windows(routed.table, sorted_out)
 
 
 def _as_merged(
-    backfilling: Backfilling, found: Backfill, routed: RoutedTable, keys_of: Keys
+    archive: BackfillArchive, found: Backfill, routed: RoutedTable, keys_of: Keys
 ) -> tuple[Marker, Key | None]:
     """Return the marker of the live lake table at the lake cursor, and its primary key; None if the key is unknown."""
-    marker, last = Marker(merged_to=found.lake), backfilling.last_snapshot(routed.table)
+    marker, last = Marker(merged_to=found.lake), archive.last_snapshot(routed.table)
     if last is None:
         return marker, None
-    first = backfilling.first_chunk(last)
+    first = archive.first_chunk(last)
     name = chunk_of(first.manifest).snapshot_id
     mark = SnapshotMark(name, len(last.keys), True, last.low, last.low, last.read_to)
     return marker.with_snapshot(mark), next(iter(sorted(keys_of(first))), None)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from cdc_lib.backfill.archive import Backfilling
+from cdc_lib.backfill.archive import BackfillArchive
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
 from cdc_lib.drain.batch import Exclusions, WindowBatches
@@ -100,7 +100,7 @@ class BatchReplay:
             DecodeError: an event cannot be decoded.
         """
         live = self._live_cursor()
-        found = Backfilling(self.config, self.live, ObjectCursorStore(self.live)).found(period)
+        found = BackfillArchive(self.config, self.live, ObjectCursorStore(self.live)).found(period)
         windows = found.between(found.begin, found.end) if found is not None else ()
         for one in windows:
             manifest = self._manifest(one.key)

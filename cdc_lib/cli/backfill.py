@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cdc_lib.backfill.archive import Backfilling, period_of
+from cdc_lib.backfill.archive import BackfillArchive, period_of
 from cdc_lib.backfill.other_key import left_out_line
 from cdc_lib.backfill.preview import preview
 from cdc_lib.cli import spark
@@ -57,7 +57,7 @@ def backfill(
         pipeline = open_store_pipeline(config)
         store = LayeredStore(open_at(config.store, batches), pipeline.store) if batches else pipeline.store
         request = BackfillRequest(period, tuple(tables or ()), into, copy_suffix, batches or "")
-        found = preview(Backfilling(config, store, pipeline.cursors), request)
+        found = preview(BackfillArchive(config, store, pipeline.cursors), request)
         if as_json:
             print_json(found)
         else:

@@ -171,9 +171,9 @@ def _show_lagging(source: str, one: LaggingTable) -> None:
         say(f"{source}: {one.table} is read again since {record.at:%Y-%m-%d %H:%M:%S} UTC ({record.by}): {record.why}")
         say(f"  {hint_of(record, source)}", style="bold")
         return
-    behind = duration(max(0.0, (datetime.now(UTC) - (record.oldest_missing_commit or record.at)).total_seconds()))
+    lag = duration(max(0.0, (datetime.now(UTC) - (record.oldest_missing_commit or record.at)).total_seconds()))
     state = "quarantined" if record.is_open else "released, and read again"
-    say(f"{source}: {one.table} is {state}; it is as of {one.position}, {behind} behind", style="yellow")
+    say(f"{source}: {one.table} is {state}; it is as of {one.position}, {lag} behind", style="yellow")
     say(f"  since {record.at:%Y-%m-%d %H:%M:%S} UTC, at {fault.position}: {fault.code}: {fault.reason}")
     say(f"  {hint_of(record, source)}" if record.is_open else "  The next runs bring it back.", style="bold")
 

@@ -71,12 +71,12 @@ def chosen(rows: pa.Table, schema: TableSchema, places: Sequence[int]) -> tuple[
         return rows, schema
     columns = tuple(schema.columns[place] for place in places)
     key = tuple(name for name in schema.primary_key if any(column.name == name for column in columns))
-    behind = len(CHANGE_COLUMNS)
-    marks = rows.column(behind)
+    absent_at = len(CHANGE_COLUMNS)
+    marks = rows.column(absent_at)
     cut = [pc.utf8_slice_codeunits(marks, place, place + 1) for place in places]
     joined = reduce(lambda left, right: pc.binary_join_element_wise(left, right, ""), cut) if cut else marks
-    rows = rows.select([*range(behind + 1), *(behind + 1 + place for place in places)])
-    return rows.set_column(behind, ABSENT, joined), replace(schema, columns=columns, primary_key=key)
+    rows = rows.select([*range(absent_at + 1), *(absent_at + 1 + place for place in places)])
+    return rows.set_column(absent_at, ABSENT, joined), replace(schema, columns=columns, primary_key=key)
 
 
 def from_point(rows: pa.Table, floor: Point | None) -> pa.Table:

@@ -33,15 +33,15 @@ def states(
         cursor = cursors.load(source, name)
         if cursor is None or name == DRAIN:
             continue
-        behind = [window for window in acked if window.stop > acknowledged_to(cursor)]
+        pending = [window for window in acked if window.stop > acknowledged_to(cursor)]
         held = cursor.lease is not None and not cursor.lease.is_over(now)
         yield ConsumerState(
             name=name,
             epoch=cursor.epoch,
             position=cursor.position,
-            pending_windows=len(behind),
-            lag_seconds=(now - min(w.modified for w in behind)).total_seconds() if behind else 0.0,
-            holding=sum(window.modified < now - keep_for for window in behind),
+            pending_windows=len(pending),
+            lag_seconds=(now - min(w.modified for w in pending)).total_seconds() if pending else 0.0,
+            holding=sum(window.modified < now - keep_for for window in pending),
             holder=cursor.lease.holder if cursor.lease is not None and held else "",
             moved_at=cursor.moves[-1].at if cursor.moves else None,
         )

@@ -127,13 +127,17 @@ class GtidSet:
     def widened(self, known: GtidSet) -> GtidSet:
         """Return the set with all servers that are known to have written into its domains.
 
-        Users and ``gtid_slave_pos`` name one server for a domain, and mean all earlier transactions of the domain.
+        Users and ``gtid_slave_pos`` name one server for a domain, and mean all earlier transactions of the domain. A server that
+        the set names keeps its number. One that is added may get a number that it never wrote: the result says which
+        transactions are in the set, and must not be asked for the last one of a domain.
         """
         if self.flavor == "mysql":
             return self
         upto = {source.partition("-")[0]: runs[-1] for source, runs in self.last_of_domains().runs.items()}
         more = (
-            (s, (1, min(r[-1][1], upto[d][1]))) for s, r in known.runs.items() if (d := s.partition("-")[0]) in upto
+            (s, (1, min(r[-1][1], upto[d][1])))
+            for s, r in known.runs.items()
+            if (d := s.partition("-")[0]) in upto and s not in self.runs
         )
         return GtidSet.of(self.flavor, (*_flat(self.runs), *more))
 

@@ -6,7 +6,7 @@ when the search began.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -148,7 +148,6 @@ class BinlogSearch:
             ServerChanged: the server never had some transactions of the set.
         """
         executed = GtidSet.parse(self.facts.identity.flavor, self.facts.gtid_set)
-        gtids = gtids.widened(executed)
         lacking = executed.lacks(gtids)
         if lacking:
             raise ServerChanged(
@@ -156,8 +155,8 @@ class BinlogSearch:
                 hint="Take a set that it has executed: SELECT @@GLOBAL.gtid_executed; MariaDB: @@GLOBAL.gtid_binlog_pos.",
                 source=self.source,
             )
-        files = self.files
-        purged = gtids.lacks(self.before(files[0]))
+        files, included = self.files, gtids.widened(executed)
+        purged = included.lacks(self.before(files[0]))
         if purged:
             raise PositionPurged(
                 f"transactions after the set are no longer in any binlog file: {shortened(purged)}",
@@ -165,22 +164,11 @@ class BinlogSearch:
                 source=self.source,
                 oldest=files[0],
             )
-        return self._place(self._scan(self._completed_in(files, gtids), gtids))
+        return self._place(self._scan(file_that_completes(files, self.before, gtids), included))
 
     def before(self, file: str) -> GtidSet:
         """Return the GTIDs in the files before one."""
         return self.header_of(file).gtids or GtidSet(self.facts.identity.flavor, {})
-
-    def _completed_in(self, files: Sequence[str], gtids: GtidSet) -> str:
-        """Return the newest file whose preceding GTIDs do not contain the whole set; they only grow."""
-        low, high = 0, len(files)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.before(files[middle]).lacks(gtids):
-                low = middle
-            else:
-                high = middle
-        return files[low]
 
     # --- by position
 
@@ -234,6 +222,24 @@ class BinlogSearch:
             boundary.file_time,
             boundary.last,
         )
+
+
+def file_that_completes(files: Sequence[str], before: Callable[[str], GtidSet], gtids: GtidSet) -> str:
+    """Return the newest file whose preceding GTIDs do not contain the whole set; the oldest file if there is none.
+
+    Args:
+        files: oldest first.
+        before: returns the GTIDs in the files before one; they only grow.
+        gtids: the set as it was read or named, not widened: its last transaction of a domain must be a real one.
+    """
+    low, high = 0, len(files)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if before(files[middle]).lacks(gtids):
+            low = middle
+        else:
+            high = middle
+    return files[low]
 
 
 def first_file_to_scan(oldest: str, firsts: Iterable[tuple[str, datetime]], time: datetime) -> str:

@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Verifying:
+class Verifier:
     """Compares the tables of one source.
 
     Args:
@@ -211,7 +211,7 @@ def rows_to_compare(
         config: of the source.
         credentials: log-in of the source.
         cursors: the cursor store.
-        patterns: of tables, as for :meth:`Verifying.run`.
+        patterns: of tables, as for :meth:`Verifier.run`.
         settings: its ``tables`` are used without patterns.
 
     Raises:

@@ -39,7 +39,7 @@ Origin = Callable[[], Reselector]
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBack:
+class SourceReselect:
     """Replaces changes of one lake table by the source's current rows; implements :class:`cdc_lib.ports.Reselect`.
 
     Args:

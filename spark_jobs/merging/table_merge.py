@@ -48,7 +48,7 @@ from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.foreign_changes import Watch, is_foreign_to
 from spark_jobs.merging.range_deletes import RangeDeletes
-from spark_jobs.merging.reselect import Origin, ReadBack, Say
+from spark_jobs.merging.reselect import Origin, Say, SourceReselect
 from spark_jobs.merging.small_merge import small_merge_settings
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.session import set_for
@@ -314,7 +314,7 @@ class TableMerge:
     @contextmanager
     def _reading_back(
         self, session: SparkSession, target: MergeTarget[DataFrame], parts: Sequence[Contribution], *, to_come: bool
-    ) -> Iterator[ReadBack | None]:
+    ) -> Iterator[SourceReselect | None]:
         """Yield the re-selection, None while a first snapshot is pending; its files are removed after the block."""
         if self.origin is None or to_come:
             yield None
@@ -322,7 +322,7 @@ class TableMerge:
         newest = [(part.routed, newest_schema(part.routed.table, self.batches, part.renames)) for part in parts]
         tables = [(routed, schema) for routed, schema in newest if schema is not None]
         origin, lag = self.origin, self.lag
-        back = ReadBack(session, self.config, self.store, self.plan, origin, lag, self.say, target.evolve, tables)
+        back = SourceReselect(session, self.config, self.store, self.plan, origin, lag, self.say, target.evolve, tables)
         try:
             yield back
         finally:

@@ -17,7 +17,7 @@ from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.cuts import last_cut
-from cdc_lib.verify.run import Verifying
+from cdc_lib.verify.run import Verifier
 from spark_jobs.backfill import backfill
 from spark_jobs.changes.frames import load_plan
 from spark_jobs.maintain import lake_tables, maintain
@@ -97,8 +97,8 @@ class LakeSide:
         """Let the product compare tables with their source."""
         pipeline = self.pipeline
         lake = SparkLakeSums(self.spark(), pipeline.config.source)
-        verifying = Verifying(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors, lake)
-        return verifying.run(tables, pipeline.config.verify, lambda _: None)
+        verifier = Verifier(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors, lake)
+        return verifier.run(tables, pipeline.config.verify, lambda _: None)
 
     def _noted(self, line: str) -> None:
         """Count the tables with re-selected rows."""

@@ -106,16 +106,16 @@ def _packed(stream: Recorded, chosen: random.Random, *, broken: bool) -> Recorde
     ]
     victim = chosen.choice(whole) if broken else None
     laid: list[Event] = []
-    behind = 0
+    copied_to = 0
     for at, end in whole:
         if (at, end) != victim and chosen.random() < 0.5:
             continue
-        laid += stream.events[behind : at + 1]
+        laid += stream.events[copied_to : at + 1]
         inner = list(stream.events[at + 1 : end])
         body = _broken_body(inner, stream, chosen) if (at, end) == victim else _body(_bytes(inner), chosen)
         laid.append(stream.events[at].holding(body, event_types.TRANSACTION_PAYLOAD))
-        behind = end
-    return replace(stream, events=(*laid, *stream.events[behind:])).laid_out()
+        copied_to = end
+    return replace(stream, events=(*laid, *stream.events[copied_to:])).laid_out()
 
 
 def _bytes(inner: list[Event]) -> bytes:

@@ -139,7 +139,7 @@ def drive_scan(
         b = buffer[:size]
         at = np.int64(0)
         while True:
-            status, found, at, start, end, behind = packets.scan(
+            status, found, at, start, end, after = packets.scan(
                 b, at, size, state, ids, slots, event_kinds, sids, records, tables, scratch
             )
             for i in range(found):
@@ -153,10 +153,10 @@ def drive_scan(
                 if not inside(pos, length, count, n, records[i, packets.BODY], records[i, packets.END]):
                     raise ValueError(CELLS_OUTSIDE)
             if status == packets.RARE:
-                if behind <= at or end < start or end > size:
+                if after <= at or end < start or end > size:
                     raise ValueError(CELLS_OUTSIDE)
                 state[packets.OFFSET] += end - start
-                at = behind
+                at = after
             elif status != packets.RECORDS_FULL:
                 break
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.gtid import GtidSet
+from cdc_lib.plan.locate import file_that_completes
 
 ONE, TWO = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "3e11fa47-71ca-11e1-9e33-c80aa9429563"
 SOURCES = st.sampled_from([ONE, TWO, f"{ONE}:blue"])
@@ -60,6 +61,25 @@ def test_a_position_of_a_domain_means_all_servers_before_it():
     """Which is how people name it."""
     state = GtidSet.parse("mariadb", "0-1-50,0-2-120,3-1-9")
     assert str(GtidSet.parse("mariadb", "0-2-100").widened(state)) == "0-1-50,0-2-100"
+
+
+def _state(servers: list[str], count: int) -> GtidSet:
+    """The set of the first transactions of a domain; number ``i`` was written by the server in place ``i - 1``."""
+    return GtidSet.of("mariadb", [(f"0-{server}", (1, i)) for i, server in enumerate(servers[:count], 1)])
+
+
+@given(st.lists(st.sampled_from("1234"), min_size=1, max_size=20), st.data())
+def test_a_set_of_a_server_that_took_over_again_is_found_in_its_file(servers, data):
+    """Whoever wrote before and after it: no file is passed over that holds a transaction outside the set."""
+    read = data.draw(st.integers(1, len(servers)))
+    starts = [0, *sorted(data.draw(st.sets(st.integers(0, len(servers)))))]
+    exact, executed = _state(servers, read), _state(servers, len(servers))
+    numbers = {f"{number}": _state(servers, start) for number, start in enumerate(starts)}
+    begin = starts[int(file_that_completes(list(numbers), numbers.__getitem__, exact))]
+    assert begin <= read
+    included = plain(exact.widened(executed))
+    outside = [i for i, server in enumerate(servers, 1) if i > begin and (f"0-{server}", i) not in included]
+    assert outside == list(range(read + 1, len(servers) + 1))
 
 
 @pytest.mark.parametrize(

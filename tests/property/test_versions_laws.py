@@ -190,12 +190,12 @@ def placed(events, epoch=1, shift=0):
 
 
 def _is_right(table, events, states):
-    for (offset, _, _, _), before, behind in zip(events, states, states[1:], strict=False):
+    for (offset, _, _, _), before, after in zip(events, states, states[1:], strict=False):
         assert table.at_place(1, 1, offset) == before
-        assert table.at_place(1, 1, offset + 1) == behind
+        assert table.at_place(1, 1, offset + 1) == after
     times = {}
-    for (_, time, _, _), behind in zip(events, states[1:], strict=True):
-        times[time] = behind
+    for (_, time, _, _), after in zip(events, states[1:], strict=True):
+        times[time] = after
     for time, state in times.items():
         assert table.at_time(at(time)) == state
 
@@ -249,8 +249,8 @@ def test_a_stretch_that_a_new_epoch_brings_again_makes_no_versions(engine, life,
     if not any(truncates for _, _, _, truncates in events[low:known]):
         assert table.rows() == before
     table.merge(*placed(events[known:], epoch=2, shift=7))
-    for (offset, _, _, _), behind in zip(events[known:], states[known + 1 :], strict=True):
-        assert table.at_place(2, 1, offset + 8) == behind
+    for (offset, _, _, _), after in zip(events[known:], states[known + 1 :], strict=True):
+        assert table.at_place(2, 1, offset + 8) == after
     current = table.engine.execute("SELECT id, v FROM lake WHERE _is_current").fetchall()
     assert sorted(current) == sorted(states[-1].items())
 

@@ -121,11 +121,11 @@ def meaning(statement: str, database: str, quoting: Quoting = DEFAULT_QUOTING) -
         return Meaning("none")
     if "TEMPORARY" in keys[1:at]:
         return Meaning("none")
-    behind = [*front, *words][at + 1 :]
-    found = _of_table(head, _after_if(behind), database)
-    if head == "ALTER" and "IGNORE" in keys[1:at] and _REMOVING & {word.key for word in behind}:
+    rest = [*front, *words][at + 1 :]
+    found = _of_table(head, _after_if(rest), database)
+    if head == "ALTER" and "IGNORE" in keys[1:at] and _REMOVING & {word.key for word in rest}:
         found = replace(found, effect="lossy")  # MariaDB leaves out rows with a key that another has
-    if_missing = head == "CREATE" and [word.key for word in behind[:3]] == ["IF", "NOT", "EXISTS"]
+    if_missing = head == "CREATE" and [word.key for word in rest[:3]] == ["IF", "NOT", "EXISTS"]
     return replace(found, if_missing=if_missing, replaces=head == "CREATE" and replaces)
 
 
@@ -168,8 +168,8 @@ def _of_alter(words: list[Word], tables: tuple[Name, ...], database: str) -> Mea
         renames = key == "RENAME" and keys[i + 1 : i + 2] not in (["COLUMN"], ["INDEX"], ["KEY"])
         columns = columns or (key == "CHANGE" and _renames_column(words[i + 1 :]))
         if renames or key == "TABLE":
-            behind = i + 2 if keys[i + 1 : i + 2] in (["TO"], ["AS"], ["="]) else i + 1
-            named = _names(words[behind:], database)[:1]
+            name_at = i + 2 if keys[i + 1 : i + 2] in (["TO"], ["AS"], ["="]) else i + 1
+            named = _names(words[name_at:], database)[:1]
             # A new name that is the old one is none.
             renamed = (*renamed, *((tables[0], new) for new in named if renames and tables and tables[0] != new))
             tables = (*tables, *named)

@@ -168,14 +168,14 @@ class BoundaryScan:
     def _walk(self, data: Bytes, begin: int, fill: int) -> tuple[int, Boundary | None]:
         at = begin
         while True:
-            status, at, event, end, behind = walk.walk(
+            status, at, event, end, after = walk.walk(
                 data, at, fill, self._state, *self._set, self._sids, TABLES, self._scratch, self._fields
             )
             if status == walk.ASK:
                 boundary = self._take(data, event, end)
                 if boundary is not None:
                     return int(at), boundary
-                at = behind
+                at = after
             elif status == walk.FULL:
                 self._make_room()
             elif status == walk.FOUND:

@@ -9,7 +9,7 @@ from cdc_lib.binlog.rows.cascades import CascadeWatch
 from cdc_lib.binlog.rows.masking import Shape
 from cdc_lib.errors import CdcError, ChecksumMismatch, ConfigError, DecodeError, TableUnreadable
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
-from cdc_lib.ports import Wanted
+from cdc_lib.ports import CaptureFilter
 
 SkipTables = Callable[[DecodeError | TableUnreadable], Collection[str]]
 """Returns the tables, ``database.table``, that are left out because of an error; empty if it stops the reading."""
@@ -34,7 +34,7 @@ class CapturedTables:
         cascades: collects tables that foreign key actions changed unseen by the binlog.
     """
 
-    captures: Wanted
+    captures: CaptureFilter
     shape: Shape = field(default_factory=Shape)
     excluded: Collection[TableName] = ()
     skip: SkipTables = skip_none
@@ -50,7 +50,7 @@ class CapturedTables:
         return self.captures(database, table) and not self.excludes(database, table)
 
 
-def tables_at_fault(error: CdcError, captures: Wanted) -> tuple[TableName, ...]:
+def tables_at_fault(error: CdcError, captures: CaptureFilter) -> tuple[TableName, ...]:
     """Return the captured tables at fault for an error; empty if the error is not only about tables.
 
     Args:

@@ -125,10 +125,10 @@ def _options(b, p, end, json_columns):
         return np.int64(-1), np.int64(-1)
     if b[p] == 0:
         return np.int64(-1), np.int64(p + 1)
-    behind = p + 1 + ((json_columns + 7) >> 3)
-    if behind > end:
+    bits_end = p + 1 + ((json_columns + 7) >> 3)
+    if bits_end > end:
         return np.int64(-1), np.int64(-1)
-    return np.int64(p + 1), np.int64(behind)
+    return np.int64(p + 1), np.int64(bits_end)
 
 
 @njit(cache=True, nogil=True)

@@ -45,11 +45,11 @@ def civil(seconds):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _two(data, o, number, behind):
+def _two(data, o, number, separator):
     """Write two digits and a sign after them."""
     data[o] = 48 + number // 10
     data[o + 1] = 48 + number % 10
-    data[o + 2] = behind
+    data[o + 2] = separator
     return o + 3
 
 

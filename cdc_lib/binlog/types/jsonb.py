@@ -196,9 +196,9 @@ def _scalar(kind, b, p, end, out, o, gap_at, gap_value, gaps, hexes):
         return DONE, write_integer(raw, out, o), gaps
     if kind == 11:
         value = np.frombuffer(b[p : p + 8], np.float64)[0]
-        behind = write_double(value, out, o)
-        if behind >= 0:
-            return DONE, behind, gaps
+        next_o = write_double(value, out, o)
+        if next_o >= 0:
+            return DONE, next_o, gaps
         if gaps == gap_at.shape[0]:
             return TOO_MANY_GAPS, o, gaps
         gap_at[gaps] = o
@@ -296,7 +296,7 @@ def documents(b, pos, length, n, first, offsets, data, valid, at, gap_at, gap_va
             if not enough and data.shape[0] < most:
                 return NO_SPACE, i, gaps
             before = gaps
-            status, behind, gaps = document(b, pos[i], size, data, o, gap_at, gap_value, gaps, stack, hexes)
+            status, next_o, gaps = document(b, pos[i], size, data, o, gap_at, gap_value, gaps, stack, hexes)
             # A sound document fits where there is enough; one whose entries point back at their container never does.
             if status == NO_SPACE and enough:
                 return MALFORMED, i, before
@@ -304,7 +304,7 @@ def documents(b, pos, length, n, first, offsets, data, valid, at, gap_at, gap_va
                 return status, i, before
             if status != DONE:
                 return status, i, gaps
-            o = behind
+            o = next_o
         offsets[at + i + 1] = o
     return DONE, n, gaps
 

@@ -370,7 +370,7 @@ class _Upload:
             with self._s3.translate_errors("abort an upload", self._key):
                 self._s3.client.abort_multipart_upload(**self._named, UploadId=self._id)
         except (StoreError, ConfigError) as error:
-            log.warning("parts of %s stay behind until the bucket's lifecycle rule removes them: %s", self._key, error)
+            log.warning("parts of %s stay until the bucket's lifecycle rule removes them: %s", self._key, error)
 
     def _is_complete(self) -> bool:
         """Whether the object consists of these parts: its etag is the digest of theirs."""

@@ -31,10 +31,10 @@ def capture(any_server, database, tmp_path):
 
 def through(wire, capture, folder):
     server = capture.server
-    behind = SimpleNamespace(
+    proxied = SimpleNamespace(
         host="127.0.0.1", port=wire.own_port, cdc_user=server.cdc_user, cdc_password=server.cdc_password
     )
-    return Capture(behind, capture.database, folder, snapshot={"chunk_rows": 100})
+    return Capture(proxied, capture.database, folder, snapshot={"chunk_rows": 100})
 
 
 def everything(capture):

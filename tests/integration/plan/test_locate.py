@@ -163,6 +163,29 @@ def test_the_gtids_of_a_place_are_exactly_those_before_it(capture):
     assert GtidSet.parse(capture.server.flavor, whole) == told
 
 
+@pytest.mark.parametrize("any_server", ["mariadb"], indirect=True)
+def test_gtids_are_found_after_another_server_took_over(capture):
+    """Transactions of the former server that come after the set are not passed over where the next server began a new file."""
+
+    def write(server_id: int, *ids: int) -> None:
+        statements = [f"INSERT INTO a VALUES ({number}, 'of {server_id}')" for number in ids]
+        with capture.server.connect(database=capture.database) as connection, connection.cursor() as cursor:
+            for statement in (f"SET server_id = {server_id}", "SET gtid_domain_id = 77", *statements):
+                cursor.execute(statement)
+
+    write(9001, 1)
+    write(9002, 2, 3)
+    read = capture.head()
+    write(9002, 4, 5)
+    capture.execute("FLUSH BINARY LOGS")
+    write(9001, 6)
+    found = seeker(capture)
+    place = found.at(read)
+    again = found.by_gtid(GtidSet.parse("mariadb", place.gtid_set))
+    assert ids_from(capture, again.position) == [4, 5, 6]
+    assert again.gtid_set == place.gtid_set
+
+
 def test_gtids_that_the_server_lacks_or_purged_are_refused(capture):
     """By name."""
     written(capture, [1])

@@ -22,7 +22,7 @@ from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.merging.small_merge import small_merge_settings
 from spark_jobs.runtime.session import table_session
 from tests.harness.batches import BIGINT, START_TIME, TEXT, table
-from tests.harness.verifying import Compared
+from tests.harness.verify import Compared
 
 MODES = {"s": "soft_delete", "h": "scd2"}
 

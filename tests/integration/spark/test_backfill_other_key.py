@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cdc_lib.backfill.archive import Backfilling, period_of
+from cdc_lib.backfill.archive import BackfillArchive, period_of
 from cdc_lib.backfill.other_key import left_out_line
 from cdc_lib.backfill.preview import preview
 from cdc_lib.errors import IncompatibleSchema
@@ -57,8 +57,8 @@ class Rekeyed:
     def previewed(self, period=None, into="live"):
         """Return the lines about keys that a dry run says."""
         capture = self.source.capture
-        backfilling = Backfilling(capture.config, capture.store, capture.pipeline.cursors)
-        found = preview(backfilling, BackfillRequest(period or Period(), (self.table,), into))
+        archive = BackfillArchive(capture.config, capture.store, capture.pipeline.cursors)
+        found = preview(archive, BackfillRequest(period or Period(), (self.table,), into))
         assert found.refused == ()
         return [left_out_line(one) for one in found.left_out]
 

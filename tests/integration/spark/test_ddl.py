@@ -145,7 +145,7 @@ def test_renamed_tables_are_resnapshotted(source):
 
 
 def test_a_snapshot_waits_for_the_changes_in_front_of_the_swap_that_asked_for_it(source, monkeypatch):
-    """A row that comes and goes while the lake lies far behind does not come back: its delete does not count any more."""
+    """A row that comes and goes while the lake lags does not come back: its delete does not count any more."""
     monkeypatch.setattr("cdc_lib.merge.planner._MERGE_WINDOWS", 1)
     source.run("UPDATE a SET v = 'early' WHERE id = 1")
     source.drain()

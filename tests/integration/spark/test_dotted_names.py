@@ -13,7 +13,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables
 from tests.harness.capture import SOURCE
-from tests.harness.verifying import Compared
+from tests.harness.verify import Compared
 
 
 class Two(Compared):

@@ -12,7 +12,7 @@ from cdc_lib.model.cursor import DRAIN
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.foreign import noticed_commits
 from tests.harness.capture import SOURCE
-from tests.harness.verifying import Compared
+from tests.harness.verify import Compared
 
 ROWS = 300
 CHUNK = {"snapshot": {"chunk_rows": 1000}}

@@ -13,7 +13,7 @@ from cdc_lib.lake.catalog import open_catalog
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.sql import full_name, quoted
-from tests.harness.verifying import Compared
+from tests.harness.verify import Compared
 
 NAMES = (
     "a",

@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lib.model.table_name import TableName
 from spark_jobs.sql import quoted
-from tests.harness.verifying import Compared
+from tests.harness.verify import Compared
 
 LOOKS = ("${HOME}", "${env:HOME}", "${env.HOME}", "${user.name}", "${system:user.name}", "${spark.app.id}", "$HOME")
 FILTERED, *COMPARED = TABLES = ("${env.HOME}", "${env:HOME}", "${HOME}", "${user.name}")

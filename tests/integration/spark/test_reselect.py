@@ -1,4 +1,4 @@
-"""Rows that the merge reads back from the source: where the log does not tell them whole, and where it lies far behind."""
+"""Rows that the merge re-selects: where the binlog has them incomplete, and where it lags far behind the source."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.capture import row_metadata
-from tests.harness.verifying import Compared
+from tests.harness.verify import Compared
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])

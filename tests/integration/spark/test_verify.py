@@ -16,7 +16,7 @@ from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.verify.comparability import subject_of
 from demo.shop import seed
 from spark_jobs.merging.checksums import ranged
-from tests.harness.verifying import Compared
+from tests.harness.verify import Compared
 from tests.integration.drain.test_drain_types import COLUMNS
 
 

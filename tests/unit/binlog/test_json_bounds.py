@@ -31,8 +31,8 @@ def test_a_document_of_many_long_doubles_is_printed():
     body = entries + struct.pack(f"<{count}d", *numbers)
     long = b"\x03" + struct.pack("<II", count, 8 + len(body)) + body
     short = b"\x0b" + struct.pack("<d", 0.1234567890123456)
-    before, text, behind = printed(short, long, short)
-    assert before == behind == "0.1234567890123456"
+    before, text, after = printed(short, long, short)
+    assert before == after == "0.1234567890123456"
     assert json.loads(text) == numbers
 
 

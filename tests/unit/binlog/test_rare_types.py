@@ -186,25 +186,25 @@ def fraction(moment, scale):
 @given(st.datetimes(), st.integers(0, 6))
 def test_dates_as_text_are_those_of_the_calendar(moment, scale):
     """DATE and DATETIME with fractions of every length."""
-    behind, shown = fraction(moment, scale)
+    fraction_bytes, shown = fraction(moment, scale)
     day = moment.date().isoformat()
     date = (moment.year << 9 | moment.month << 5 | moment.day).to_bytes(3, "little")
     assert decode(SourceType("date", as_text=True), date, bytes(3), None) == [day, "0000-00-00", None]
     number = (moment.year * 13 + moment.month) << 22 | moment.day << 17
     number |= moment.hour << 12 | moment.minute << 6 | moment.second
     kind = SourceType("datetime", scale=scale, as_text=True)
-    assert decode(kind, (number + (1 << 39)).to_bytes(5, "big") + behind) == [f"{day} {moment:%H:%M:%S}{shown}"]
+    assert decode(kind, (number + (1 << 39)).to_bytes(5, "big") + fraction_bytes) == [f"{day} {moment:%H:%M:%S}{shown}"]
 
 
 @UNTIMED
 @given(st.datetimes(dt.datetime(1970, 1, 2), dt.datetime(2106, 2, 7)), st.integers(0, 6))  # noqa: DTZ001 - UTC is put in below
 def test_timestamps_as_text_are_shown_in_utc(moment, scale):
     """Up to 2106, which MariaDB holds; zero is the zero date."""
-    behind, shown = fraction(moment, scale)
+    fraction_bytes, shown = fraction(moment, scale)
     seconds = int(moment.replace(tzinfo=dt.UTC, microsecond=0).timestamp()).to_bytes(4, "big")
     zero = "0000-00-00 00:00:00" + shown.translate(str.maketrans("123456789", "0" * 9))
     kind = SourceType("timestamp", scale=scale, as_text=True)
-    found = decode(kind, seconds + behind, bytes(4 + len(behind)))
+    found = decode(kind, seconds + fraction_bytes, bytes(4 + len(fraction_bytes)))
     assert found == [f"{moment:%Y-%m-%d %H:%M:%S}{shown}", zero]
 
 

@@ -136,7 +136,7 @@ def test_rows_of_a_dropped_table_stop_the_window():
 
 
 def test_the_changes_of_a_window_are_returned_in_order():
-    """Each with what it left behind; a loss as such."""
+    """Each with the loss or the state that it leaves."""
     one = known()
     one.took(1100, "ALTER TABLE t ADD a INT")
     one.took(1200, "ALTER TABLE t FROBNICATE")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cdc_lib.backfill.archive import Backfilling, period_of
+from cdc_lib.backfill.archive import BackfillArchive, period_of
 from cdc_lib.backfill.preview import preview
 from cdc_lib.config.tables import TablesConfig
 from cdc_lib.errors import BatchesMissing, ConfigError, CursorMoved
@@ -43,7 +43,7 @@ def source(tmp_path, writer):
     cursors = ObjectCursorStore(writer.store)
     for name, stop in ((DRAIN, 400), (LAKE, 300)):
         cursors.swap(None, Cursor("shop", name, 0, 1, IDENTITY, at(stop), moves=(STARTED,)))
-    return Backfilling(lake_config(tmp_path), writer.store, cursors)
+    return BackfillArchive(lake_config(tmp_path), writer.store, cursors)
 
 
 def test_a_period_includes_only_windows_before_the_lake_cursor(source):
@@ -91,7 +91,7 @@ def test_a_snapshot_is_included_once_it_is_complete_in_the_lake(source, writer):
         assert [one.keys for one in found.snapshots] == ([tuple(keys)] if complete else [])
     assert source.plan(found, found.begin, found.end).batches[:2] == tuple(keys)
     writer.store.delete([keys[1]])
-    assert Backfilling(source.config, source.store, source.cursors).found(Period()).snapshots == ()
+    assert BackfillArchive(source.config, source.store, source.cursors).found(Period()).snapshots == ()
 
 
 def test_windows_after_the_end_of_their_epoch_and_inside_another_window_are_ignored(source, writer):
@@ -120,7 +120,7 @@ def test_wrong_times_and_tables_are_refused(source):
         replace(source, config=config).chosen_tables(["shop.orders"], ["shop.orders"])
     with pytest.raises(ConfigError, match="not a pattern of tables"):
         source.chosen_tables(["shop.orders"], ["orders"])
-    empty = Backfilling(source.config.model_copy(update={"source": "other"}), source.store, source.cursors)
+    empty = BackfillArchive(source.config.model_copy(update={"source": "other"}), source.store, source.cursors)
     with pytest.raises(CursorMoved, match="no drain cursor yet"):
         empty.found(Period())
 

@@ -12,7 +12,7 @@ from cdc_lib.config import Credentials
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.verify.run import Verifying
+from cdc_lib.verify.run import Verifier
 from spark_jobs.changes.frames import load_plan
 from spark_jobs.merging.checksums import SparkLakeSums
 from spark_jobs.merging.repair import SparkRepairer
@@ -70,11 +70,11 @@ class Compared:
         """Compare the tables that match patterns, or all."""
         config, server = self.capture.config, self.server
         lake = SparkLakeSums(self.lake.spark, config.source)
-        verifying = Verifying(
+        verifier = Verifier(
             config, Credentials(server.cdc_user, server.cdc_password), self.capture.store,
             ObjectCursorStore(self.capture.store), lake, self._repairer() if repair else None, sleep,
         )  # fmt: skip
-        return verifying.run(
+        return verifier.run(
             patterns, config.verify.model_copy(update={"wait": timedelta(0), **settings}), self.said.append
         )
 
