@@ -164,7 +164,7 @@ class BinlogSearch:
                 source=self.source,
                 oldest=files[0],
             )
-        return self._place(self._scan(file_that_completes(files, self.before, gtids), included))
+        return self._place(self._scan(last_file_within(files, self.before, included), included))
 
     def before(self, file: str) -> GtidSet:
         """Return the GTIDs in the files before one."""
@@ -224,21 +224,23 @@ class BinlogSearch:
         )
 
 
-def file_that_completes(files: Sequence[str], before: Callable[[str], GtidSet], gtids: GtidSet) -> str:
-    """Return the newest file whose preceding GTIDs do not contain the whole set; the oldest file if there is none.
+def last_file_within(files: Sequence[str], before: Callable[[str], GtidSet], gtids: GtidSet) -> str:
+    """Return the newest file with only transactions of a GTID set before it; the oldest file if there is none.
+
+    So no file is passed over that has a transaction outside the set, such as one of a standby alone.
 
     Args:
         files: oldest first.
         before: returns the GTIDs in the files before one; they only grow.
-        gtids: the set as it was read or named, not widened: its last transaction of a domain must be a real one.
+        gtids: the set.
     """
     low, high = 0, len(files)
     while high - low > 1:
         middle = (low + high) // 2
-        if before(files[middle]).lacks(gtids):
-            low = middle
-        else:
+        if gtids.lacks(before(files[middle])):
             high = middle
+        else:
+            low = middle
     return files[low]
 
 

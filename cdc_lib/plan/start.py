@@ -20,7 +20,7 @@ from cdc_lib.model.results import LocatedPosition
 from cdc_lib.model.server_facts import ServerState
 from cdc_lib.mysql.connection import can_be_reached
 from cdc_lib.mysql.server_facts import ServerFacts
-from cdc_lib.plan.locate import BinlogSearch
+from cdc_lib.plan.locate import BinlogSearch, shortened
 from cdc_lib.plan.resume import ByGtid, FailoverRules, Fallback, Refuse, Resume, decide
 from cdc_lib.plan.windows import bytes_between
 
@@ -135,7 +135,8 @@ class Starter:
             case Refuse(error):
                 raise error
             case ByGtid(gtids, why):
-                place, how = self.search.by_gtid(gtids), "found by GTIDs"
+                place = self.search.by_gtid(gtids)
+                how = "found by GTIDs" + _read_again(place, gtids)
             case Fallback(last, gtids, why):
                 place, how = self._fallback(cursor, last, gtids)
             case _:
@@ -229,6 +230,15 @@ class Starter:
             search.header_of(cursor.position.file).time if has_file else None,
             None if has_file or not names else search.header_of(names[0]).time,
         )
+
+
+def _read_again(place: BinlogCheckpoint, gtids: GtidSet) -> str:
+    """Return why transactions of a GTID set come after the place that was found for it; empty if none do."""
+    before = GtidSet.parse(gtids.flavor, place.gtid_set)
+    again = before.lacks(gtids)
+    if not again:
+        return ""
+    return f", before transactions that only this server has, so that these are read again: {shortened(again)}"
 
 
 def _with_time(cursor: Cursor, time: datetime) -> Cursor:

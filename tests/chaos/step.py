@@ -47,7 +47,9 @@ def run(job: Job) -> int:
         _do(job, points)
     except CdcError as error:
         failure = {"error": type(error).__name__, "retryable": error.retryable, "message": str(error)}
-        job.result.write_text(json.dumps(failure))
+        part = job.result.with_suffix(".part")
+        part.write_text(json.dumps(failure))
+        part.rename(job.result)  # a step that is killed leaves no half of it
         return FAILED
     except Exception:  # noqa: BLE001 - the driver reads it
         traceback.print_exc()

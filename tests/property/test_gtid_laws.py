@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.gtid import GtidSet
-from cdc_lib.plan.locate import file_that_completes
+from cdc_lib.plan.locate import last_file_within
 
 ONE, TWO = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "3e11fa47-71ca-11e1-9e33-c80aa9429563"
 SOURCES = st.sampled_from([ONE, TWO, f"{ONE}:blue"])
@@ -75,10 +75,10 @@ def test_a_set_of_a_server_that_took_over_again_is_found_in_its_file(servers, da
     starts = [0, *sorted(data.draw(st.sets(st.integers(0, len(servers)))))]
     exact, executed = _state(servers, read), _state(servers, len(servers))
     numbers = {f"{number}": _state(servers, start) for number, start in enumerate(starts)}
-    begin = starts[int(file_that_completes(list(numbers), numbers.__getitem__, exact))]
-    assert begin <= read
-    included = plain(exact.widened(executed))
-    outside = [i for i, server in enumerate(servers, 1) if i > begin and (f"0-{server}", i) not in included]
+    included = exact.widened(executed)
+    begin = starts[int(last_file_within(list(numbers), numbers.__getitem__, included))]
+    assert begin == max(start for start in starts if start <= read)
+    outside = [i for i, server in enumerate(servers, 1) if i > begin and (f"0-{server}", i) not in plain(included)]
     assert outside == list(range(read + 1, len(servers) + 1))
 
 

@@ -14,17 +14,9 @@ from tests.harness.servers import MySqlServer
 METRICS_TOKEN = secrets.token_hex(32)
 
 
-@pytest.fixture(scope="module")
-def airflow_settings() -> dict[str, str]:
-    """Additional settings of a module's Airflow."""
-    return {}
-
-
-@pytest.fixture(scope="module")
-def station(
-    mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory, airflow_settings: dict[str, str]
-) -> Iterator[AirflowStandalone]:
-    """An Airflow with this project's DAGs and an empty folder of sources, which `make_source` fills."""
+@pytest.fixture(scope="session")
+def station(mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowStandalone]:
+    """An Airflow with this project's DAGs and an empty folder of sources, which `make_source` fills; all tests share it."""
     home = tmp_path_factory.mktemp("airflow")
     (home / "sources").mkdir()
     env = {
@@ -33,7 +25,10 @@ def station(
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",  # an interval of 1 s takes a fifth of a core
         "AIRFLOW__CDC__METRICS_TOKEN": METRICS_TOKEN,
         "PYTHONPATH": metadata_path(home / "metadata"),
-        **airflow_settings,
+        "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",  # the Test button is off unless somebody switches it on
+        # A killed worker is detected after a minute instead of five.
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     }
     with AirflowStandalone(home, ROOT / "dags", ROOT / "plugins", env) as air:
         yield air

@@ -19,12 +19,6 @@ pytestmark = pytest.mark.timeout(600)
 LOG_IN = "shop_log_in"
 
 
-@pytest.fixture(scope="module")
-def airflow_settings() -> dict[str, str]:
-    """The Test button is off in Airflow unless somebody switches it on."""
-    return {"AIRFLOW__CORE__TEST_CONNECTION": "Enabled"}
-
-
 @pytest.fixture
 def log_in(station: AirflowStandalone, mysql_server: MySqlServer) -> Iterator[dict[str, Any]]:
     """A connection in Airflow's database, as its form makes it."""

@@ -21,15 +21,6 @@ STALL_AFTER = 100_000
 """Bytes of a dump: more than the head of a file, less than the rows that are drained."""
 
 
-@pytest.fixture(scope="module")
-def airflow_settings() -> dict[str, str]:
-    """A killed worker is detected after half a minute instead of five."""
-    return {
-        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
-        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
-    }
-
-
 @pytest.fixture
 def proxy(mysql_server: MySqlServer) -> Iterator[TcpProxy]:
     """A proxy between Airflow and the server, which can stall."""

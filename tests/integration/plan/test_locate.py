@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from datetime import timedelta
 
 import pytest
@@ -184,6 +185,23 @@ def test_gtids_are_found_after_another_server_took_over(capture):
     again = found.by_gtid(GtidSet.parse("mariadb", place.gtid_set))
     assert ids_from(capture, again.position) == [4, 5, 6]
     assert again.gtid_set == place.gtid_set
+
+
+@pytest.mark.parametrize("any_server", ["mysql"], indirect=True)
+def test_a_transaction_of_the_server_alone_is_found_in_an_earlier_file(capture):
+    """A standby has such transactions when somebody wrote to it. They were not read, wherever they are."""
+    errant = f"{uuid.uuid4()}:1"
+    written(capture, [1])
+    with capture.server.connect(database=capture.database) as connection, connection.cursor() as cursor:
+        for statement in (f"SET gtid_next = '{errant}'", "INSERT INTO a VALUES (2, '')", "SET gtid_next = 'AUTOMATIC'"):
+            cursor.execute(statement)
+    capture.execute("FLUSH BINARY LOGS")
+    written(capture, [3], new_file=True)
+    written(capture, [4])
+    found = seeker(capture)
+    executed = GtidSet.parse("mysql", found.facts.gtid_set)
+    assert ids_from(capture, found.by_gtid(executed.minus(GtidSet.parse("mysql", errant))).position) == [2, 3, 4]
+    assert found.by_gtid(executed).position == capture.head()
 
 
 def test_gtids_that_the_server_lacks_or_purged_are_refused(capture):
