@@ -40,11 +40,11 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
     """
     folder = settings(context).sources
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # the checks of a source may take a few seconds
-        lines = [line for found in pool.map(_examine, load_sources(folder)) for line in found]
+        lines = [line for found in pool.map(examined, load_sources(folder)) for line in found]
     if as_json:
         print_json(lines)
     elif lines:
-        _show(lines)
+        show_lines(lines)
     else:
         say(f"there are no source files in {folder}")
     code = max((line.code for line in lines), default=0)
@@ -52,7 +52,7 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
         raise typer.Exit(code)
 
 
-def _examine(loaded: Loaded) -> Sequence[Line]:
+def examined(loaded: Loaded) -> Sequence[Line]:
     """Check one source; an unreachable one does not hide the others."""
     try:
         findings = examine(open_pipeline(config_of(loaded)))
@@ -66,7 +66,8 @@ def _examine(loaded: Loaded) -> Sequence[Line]:
     ]
 
 
-def _show(lines: Sequence[Line]) -> None:
+def show_lines(lines: Sequence[Line]) -> None:
+    """Print findings as a table, and how many errors and warnings there are."""
     rows = ((line.source, Text(line.level, style=_STYLES.get(line.level, "")), line.what, line.hint) for line in lines)
     table(("source", "", "finding", "what to do"), rows)
     errors = sum(line.level == "error" for line in lines)

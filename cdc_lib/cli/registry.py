@@ -105,6 +105,7 @@ _CONSUMERS = {
 }
 
 COMMANDS: dict[str, Entry | GroupEntry] = {
+    "init": Entry("Write the file of a new source, check that a run can work, and print the next command."),
     "doctor": Entry("Check every source file, server, store, lake and Java; exits with 0 only when a run can work."),
     "run": Entry("Plan, drain, ack, merge and ack again: what the DAG of a source does in one run."),
     "status": Entry("Show the state of each source: cursors, end of the binlog, lag, pending work."),

@@ -25,6 +25,9 @@ from cdc_lib.config.work import DrainConfig, MergeConfig, SnapshotConfig
 from cdc_lib.model.cascades import OnCascade
 from cdc_lib.model.value_policy import InvalidText, LegacyTemporals, OnError, ValuePolicy, ZeroDates
 
+SOURCE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
+"""Names of sources: they are in object keys, DAG ids and lake namespaces."""
+
 
 class SourceConfig(Section):
     """One MySQL or MariaDB server whose binlog is followed into a lake.
@@ -61,9 +64,7 @@ class SourceConfig(Section):
         legacy_temporals: whether MariaDB columns in the format before 5.6 may be read as having no fraction.
     """
 
-    source: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="letters, digits, - and _; equal to the file's name"
-    )
+    source: str = Field(pattern=SOURCE_NAME, description="letters, digits, - and _; equal to the file's name")
     server: ServerConfig = Field(description="host, port, user, password_env or connection, ...")
     standbys: tuple[Address, ...] = Field(default=(), description="list of host, port")
     tables: TablesConfig = Field(description='a list of patterns such as ["shop.*"], or include and exclude')

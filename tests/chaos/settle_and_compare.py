@@ -25,6 +25,9 @@ WITHOUT_KEY = ("page_views", "ledger")
 SNAPSHOT_HELPS = ("it is unknown which names", "the primary key changed from", *ASKS_FOR_A_SNAPSHOT)
 """In errors of merges whose tables need a new snapshot."""
 
+DOES_NOT_ADD_UP = "the number of rows of the lake table does not add up"
+"""In errors of merges into tables whose rows a foreign writer doubled; at any other table it is a fault."""
+
 
 @dataclass
 class Settler:
@@ -127,7 +130,8 @@ class Settler:
             self.lake.events["merge: changed tables that are quarantined"] += 1
             return True
         tables = sorted(existing.intersection(re.findall(r"table=([\w.]+)", message)))
-        if not tables or not any(text in message for text in SNAPSHOT_HELPS):
+        doubled = DOES_NOT_ADD_UP in message and self.foreign.changed.issuperset(tables)
+        if not tables or not (doubled or any(text in message for text in SNAPSHOT_HELPS)):
             return False
         self.lake.events["merge: tables that ask for a snapshot"] += 1
         if self.failovers.pending:
