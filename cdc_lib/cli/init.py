@@ -128,7 +128,7 @@ class _Questions:
         if given is not None:
             return str(given)
         if not self.yes:
-            return str(typer.prompt(question, default=default))
+            return str(typer.prompt(question, default=default, err=True))
         if default is None:
             raise ConfigError(f"{option} is missing", hint="Give it, or leave out --yes to be asked.")
         return default

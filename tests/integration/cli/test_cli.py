@@ -93,6 +93,24 @@ def test_a_unit_that_is_not_in_flight_cannot_be_drained(cdc):
     assert "not in flight: nonsense" in cdc("step", "drain", "orders", "nonsense", code=2)
 
 
+def test_a_new_source_is_written_and_checked_at_its_server(cdc, sources, mysql_server, mysql_database, tmp_path):
+    """The check finds nothing wrong, and the next command is named."""
+    server = ("--host", mysql_server.host, "--port", str(mysql_server.port), "--user", mysql_server.cdc_user)
+    places = (
+        "--store",
+        f"file://{tmp_path}/s2",
+        "--warehouse",
+        f"file://{tmp_path}/l2",
+        "--catalog",
+        f"jdbc:sqlite:{tmp_path}/c2.db",
+    )
+    log_in = ("--password-env", "CLI_TEST_PASSWORD")
+    text = cdc("init", "second", *server, *log_in, "--tables", f"{mysql_database}.*", *places, "--yes")
+    assert "0 errors" in text
+    assert "next: cdc run second" in text
+    assert "0 errors" in cdc("doctor")
+
+
 def test_the_doctor_finds_no_problem_on_a_configured_server(cdc):
     """Its findings name what was looked at."""
     lines = json.loads(cdc("doctor", "--json"))
