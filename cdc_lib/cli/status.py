@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -12,6 +14,7 @@ from rich.text import Text
 from cdc_lib.cli.consumers.list import say_who_holds
 from cdc_lib.cli.context import AsJson, config_of, find, open_pipeline, settings
 from cdc_lib.cli.output import (
+    console,
     duration,
     error_as_plain,
     exit_code,
@@ -31,24 +34,39 @@ from cdc_lib.pipeline import Status
 from cdc_lib.quarantine.tables import hint_of
 from cdc_lib.snapshot.partial import unmerged
 
+_INTERVAL = 5
+"""Seconds between two looks of ``--watch``."""
+
 
 def status(
     context: typer.Context,
     source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="One source. Default: all sources.")] = None,
     as_json: AsJson = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help=f"Show it again every {_INTERVAL} seconds, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Show the state of each source: cursors, end of the binlog, lag, pending work.
 
     Example:
         cdc status
         cdc status shop --json
+        cdc status --watch
     """
-    loaded = [find(context, source)] if source else load_sources(settings(context).sources)
-    outcomes = [(one, _status_of(one)) for one in loaded]
-    if as_json:
-        print_json([_as_plain(one, outcome) for one, outcome in outcomes])
-    else:
-        _show(outcomes)
+    while True:
+        loaded = [find(context, source)] if source else load_sources(settings(context).sources)
+        outcomes = [(one, _status_of(one)) for one in loaded]
+        if as_json:
+            print_json([_as_plain(one, outcome) for one, outcome in outcomes])
+        else:
+            if watch:
+                console().clear()  # of a terminal; it prints nothing into a file
+                say(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, every {_INTERVAL} s; Ctrl-C ends", style="dim")
+            _show(outcomes)
+        if not watch:
+            break
+        sys.stdout.flush()
+        time.sleep(_INTERVAL)
     errors = [outcome for _, outcome in outcomes if isinstance(outcome, CdcError)]
     if errors:
         raise typer.Exit(max(exit_code(error) for error in errors))

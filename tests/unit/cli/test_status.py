@@ -74,6 +74,21 @@ def test_status_shows_partial_snapshots_and_dropped_tables(cdc, cursors, tmp_pat
     assert "read again" not in cdc("status", "shop").stdout
 
 
+def test_the_status_is_shown_again_until_somebody_interrupts(cdc, cursors, monkeypatch):
+    """One answer for each look: the source may have moved, and its file may be another one."""
+    looks = []
+
+    def wait(seconds):
+        looks.append(seconds)
+        if len(looks) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("cdc_lib.cli.status.time.sleep", wait)
+    result = cdc("status", "--watch", "--json")
+    assert result.exit_code == 130
+    assert [[one["source"] for one in json.loads(line)] for line in result.stdout.splitlines()] == [["shop"]] * 3
+
+
 def test_a_source_that_never_ran_has_no_cursors(cdc):
     """Which is no error."""
     result = cdc("cursor", "show", "shop")
