@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _other_modes(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the cases of all but two modes of each test: the first one and another one, by turns."""
+    """Yield the cases of all but one mode of each test, by turns."""
     tests: dict[str, dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
         callspec = getattr(item, "callspec", None)
@@ -25,7 +25,6 @@ def _other_modes(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     # A test of names has one mode for each name: all of its cases run.
     by_modes = [modes for test, modes in tests.items() if "test_names_" not in test]
     for number, modes in enumerate(by_modes):
-        _, *others = modes
-        for other, mode in enumerate(others):
-            if other != number % len(others):
-                yield from modes[mode]
+        for place, cases in enumerate(modes.values()):
+            if place != number % len(modes):
+                yield from cases

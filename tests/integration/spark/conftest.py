@@ -13,20 +13,14 @@ from tests.harness.lake import Lake, empty_catalog
 
 HERE = Path(__file__).parent
 
-ON_ONE_KIND = {
-    "test_list_of_changes.py",
-    "test_merge_xa.py",
-    "test_modes_of_a_source.py",
-    "test_online_schema_change.py",
-    "test_partial_snapshots.py",
-    "test_partitions.py",
-    "test_quarantine.py",
-    "test_renamed_columns.py",
-    "test_reselect.py",
-    "test_row_images.py",
-    "test_resnapshot.py",
+ON_BOTH_KINDS = {
+    "test_cascades.py",
+    "test_failover.py",
+    "test_operations_clocks.py",
+    "test_operations_retention.py",
+    "test_short_years.py",
 }
-"""Modules whose tests do not depend on the flavor of the server: each test runs on one of them, alternating."""
+"""Modules about what the two flavors do differently: each test runs on both. Any other test runs on one of them, alternating."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
@@ -40,9 +34,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _slow_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield all cases of each test but the first on MySQL and the last on MariaDB, which also differ in other parameters.
+    """Yield all cases of each test but the first on MySQL or the last on MariaDB, which also differ in other parameters.
 
-    Every case would take Spark an hour; ``-m slow`` runs the others. Of :data:`ON_ONE_KIND` it is one case of each test.
+    Every case would take Spark an hour; ``-m slow`` runs the others. Of :data:`ON_BOTH_KINDS` it is one case on each flavor.
     """
     cases: dict[tuple[Path, str], dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
@@ -52,7 +46,7 @@ def _slow_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     for number, ((path, _), by_flavor) in enumerate(cases.items()):
         yield from by_flavor["mysql"][1:]
         yield from by_flavor["mariadb"][:-1]
-        if path.name in ON_ONE_KIND and len(by_flavor) > 1:
+        if path.name not in ON_BOTH_KINDS and len(by_flavor) > 1:
             yield from by_flavor["mysql"][:1] if number % 2 else by_flavor["mariadb"][-1:]
 
 
