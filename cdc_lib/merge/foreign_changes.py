@@ -138,7 +138,8 @@ def refuse(source: str, lake_table: str, tables: Sequence[str], fault: Fault) ->
     hint = f"{fault.back} Else: {drop}{snapshot}" if fault.back else f"{drop}{snapshot}"
     return ForeignChange(
         f"the lake table {lake_table} {fault.what}",
-        hint=f"{hint}: the rows are read from the source again, and replace those of the lake.",
+        hint=f"{hint}: the rows are read from the source again, and replace those of the lake. If the source no longer has the "
+        f"table: cdc step rollback {source}; the next run reads on, and leaves the lake table as it is.",
         source=source,
         table=", ".join(tables),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
@@ -21,10 +21,12 @@ from cdc_lib.merge.foreign_changes import (
     refuse,
 )
 from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.foreign import ForeignCommit, Past
 from cdc_lib.model.lake_table import LakeTable, Marker
 from cdc_lib.model.merge_plan import MergePlan, TableCut
+from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import Fault as TableFault
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import MergeTarget, ObjectStore
@@ -38,6 +40,21 @@ Refused = Mapping[str, tuple[tuple[TableName, ...], ForeignChange]]
 
 ATTEMPTS = 3
 """Attempts to change the drain cursor when another task moves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """A lake table that other writers changed, and that no source table can restore.
+
+    Args:
+        fault: what is wrong with it.
+        dropped: where each of its source tables was dropped.
+        cuts: its entries in the last cut.
+    """
+
+    fault: Fault
+    dropped: Mapping[TableName, Point]
+    cuts: Sequence[TableCut]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +79,8 @@ class Watch:
     noticed: list[ForeignCommit] = field(default_factory=list)
     refused: dict[str, tuple[tuple[TableName, ...], ForeignChange]] = field(default_factory=dict)
 
-    def begin(self, lake: LakeMerge, target: MergeTarget[DataFrame], state: LakeTable | None) -> None:
-        """Check a lake table before it is merged.
+    def begin(self, lake: LakeMerge, target: MergeTarget[DataFrame], state: LakeTable | None) -> Abandoned | None:
+        """Check a lake table before it is merged; one at fault that the source no longer has is returned, and left as it is.
 
         Raises:
             ForeignChange: it no longer holds what was merged, and no new snapshot replaces its rows.
@@ -71,15 +88,42 @@ class Watch:
         cuts = [cut for cut in self.cuts if cut.lake_table == str(lake.name)]
         known = {cut.table: cut for cut in cuts}
         past = self._past(cuts, target, state)
-        for table in lake.tables:
-            fault = self._fault(known[table], state, past) if table in known else self._unknown(table, cuts, state)
-            if fault is not None:
-                self._refuse(str(lake.name), sorted({*lake.tables, *known}), table, fault)
+        faults = {
+            table: fault
+            for table in lake.tables
+            if (
+                fault := self._fault(known[table], state, past) if table in known else self._unknown(table, cuts, state)
+            )
+        }
+        if not faults:
+            return None
+        dropped = {table: self._dropped(table, known.get(table)) for table in {*lake.tables, *known}}
+        at = {table: point for table, point in dropped.items() if point is not None}
+        if len(at) == len(dropped):
+            return Abandoned(next(iter(faults.values())), at, cuts)
+        for table, fault in faults.items():
+            self._refuse(str(lake.name), sorted({*lake.tables, *known}), table, fault)
+        return None
+
+    def _dropped(self, table: TableName, cut: TableCut | None) -> Point | None:
+        """Return where the source dropped a table, unless it created it again before the end of this merge."""
+        before = Marker(dropped=cut.dropped if cut is not None else None)
+        since = cut.fingerprint.merged_to if cut is not None and cut.fingerprint is not None else None
+        windows = (batch.manifest for batch in self.batches if batch.manifest.window is not None)
+        return statement_effects(table, windows, since, before).dropped
+
+    def with_drop(self, table: TableName, marker: Marker) -> Marker:
+        """Return a table's marker with the DROP at which the table was left as it is, so that the marker does not have it."""
+        drops = (cut.dropped for cut in self.cuts if cut.table == table and cut.dropped is not None)
+        at = next((point for point in drops if marker.merged_to is None or marker.merged_to < point), None)
+        return replace(marker, dropped=at) if at is not None else marker
 
     def look(self, cut: TableCut, target: MergeTarget[DataFrame], state: LakeTable | None) -> Fault | None:
         """Return the fault of a lake table that this merge does not change; it is kept for the report."""
         before = [one for one in self.cuts if (one.table, one.lake_table) == (cut.table, cut.lake_table)]
-        fault = self._fault(before[0], state, self._past(before, target, state)) if before else None
+        if not before or before[0].dropped is not None:
+            return None  # the source has no such table, so that nothing can restore it
+        fault = self._fault(before[0], state, self._past(before, target, state))
         if fault is not None:
             tables = sorted(one.table for one in self.cuts if one.lake_table == cut.lake_table)
             try:

@@ -46,7 +46,7 @@ from spark_jobs.changes.frames import RowMapping, changes, replayed_batches
 from spark_jobs.changes.table_resets import entries
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT
-from spark_jobs.merging.foreign_changes import Watch, is_foreign_to
+from spark_jobs.merging.foreign_changes import Abandoned, Watch, is_foreign_to
 from spark_jobs.merging.range_deletes import RangeDeletes
 from spark_jobs.merging.reselect import Origin, Say, SourceReselect
 from spark_jobs.merging.small_merge import small_merge_settings
@@ -158,7 +158,9 @@ class TableMerge:
         target = self._target(session, known[cut.lake_table])
         if self.watch is not None and self.watch.look(cut, target, now) is not None:
             return replace(cut, changes=0)
-        return self._cut(now, cut.lake_table, cut.table, 0, cut.as_of) if now is not None else None
+        current = self._cut(now, cut.lake_table, cut.table, 0, cut.as_of) if now is not None else None
+        # The marker of a table that was left as it is does not know that it was dropped.
+        return replace(current, dropped=current.dropped or cut.dropped) if current is not None else None
 
     def _cut(
         self, now: LakeTable, lake_table: str, table: TableName, changes: int, as_of: Position | None
@@ -182,8 +184,10 @@ class TableMerge:
     def _attempt(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         target = self._target(session, lake)
         state = target.load()
-        if self.watch is not None:
-            self.watch.begin(lake, target, state)
+        abandoned = self.watch.begin(lake, target, state) if self.watch is not None else None
+        if abandoned is not None:
+            self.say(f"{lake.name}: left as it is, because the source dropped the table: it {abandoned.fault.what}")
+            return self._left(lake, state, abandoned)
         batches = {routed.table: self._counted(routed, state) for routed in lake.routed_tables}
         schemas = [
             versions
@@ -226,6 +230,15 @@ class TableMerge:
         cuts = (self._cut(after, name, table, applied.get(table, 0), None) for table in lake.tables)
         return [cut for cut in cuts if cut is not None]
 
+    def _left(self, lake: LakeMerge, state: LakeTable | None, abandoned: Abandoned) -> list[TableCut]:
+        """Return the state of a lake table that this merge leaves as it is: that of the last cut if it does not exist."""
+        if state is None:
+            cuts = [replace(cut, changes=0) for cut in abandoned.cuts]
+        else:
+            now = (self._cut(state, str(lake.name), table, 0, None) for table in lake.tables)
+            cuts = [cut for cut in now if cut is not None]
+        return [replace(cut, dropped=abandoned.dropped[cut.table]) for cut in cuts]
+
     def _counted(self, routed: RoutedTable, state: LakeTable | None) -> Sequence[Batch]:
         """Return the batches to merge of a source table."""
         if self.counts is None:
@@ -243,6 +256,8 @@ class TableMerge:
     def _work(self, table: TableName, mode: Mode, batches: Sequence[Batch], state: LakeTable | None) -> TableWork:
         """Return what a table needs; a snapshot replaces all rows that another life of the source wrote."""
         marker = _marker(state, table)
+        if self.watch is not None:
+            marker = self.watch.with_drop(table, marker)
         foreign = is_foreign_to(marker, self.plan)
         work = self.decide(table, mode, batches, Marker() if foreign else marker, self.plan)
         if not work.inputs:

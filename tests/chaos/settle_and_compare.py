@@ -129,7 +129,15 @@ class Settler:
         if "that somebody else changed are quarantined" in message:
             self.lake.events["merge: changed tables that are quarantined"] += 1
             return True
-        tables = sorted(existing.intersection(re.findall(r"table=([\w.]+)", message)))
+        named = set(re.findall(r"table=([\w.]+)", message))
+        if named.isdisjoint(existing) and any(text in message for text in ASKS_FOR_A_SNAPSHOT):
+            # The source has the table no more: the merge is planned again, with the DROP as soon as it is drained.
+            self.lake.events["merge: changed tables that the source dropped"] += 1
+            lake = self._cursor(LAKE)
+            if lake is not None and lake.is_merging:
+                self.pipeline.rollback(by="quiet", why="the source dropped the table")
+            return True
+        tables = sorted(existing.intersection(named))
         doubled = DOES_NOT_ADD_UP in message and self.foreign.changed.issuperset(tables)
         if not tables or not (doubled or any(text in message for text in SNAPSHOT_HELPS)):
             return False

@@ -41,10 +41,19 @@ class Compared:
 
     def round(self) -> None:
         """Plan, drain, ack, merge, ack."""
+        self.drain()
+        self.merge()
+
+    def drain(self) -> None:
+        """Plan, drain, ack."""
         pipeline = self.capture.pipeline
         for unit in pipeline.plan(by="test"):
             pipeline.drain(unit)
         pipeline.ack_drain(by="test")
+
+    def merge(self) -> None:
+        """Merge what is drained, and ack it."""
+        pipeline = self.capture.pipeline
         plan = pipeline.plan_merge(by="test")
         if plan is None:
             return

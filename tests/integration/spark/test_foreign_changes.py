@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from cdc_lib.errors import ForeignChange, MergeConflict
+from cdc_lib.errors import ConfigError, ForeignChange, MergeConflict
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.foreign import noticed_commits
@@ -61,7 +61,7 @@ class Shop(Compared):
             self.execute(f"UPDATE {table} SET v = 'new{number}' WHERE id = {number}")
             self.execute(f"INSERT INTO {table} VALUES ({ROWS + number}, 'added', 0)")
 
-    def take_anew(self, table="t"):
+    def take_again(self, table="t"):
         self.capture.pipeline.resnapshot([f"{self.database}.{table}"], by="test", why="somebody changed it")
 
     def rounds(self, count=3):
@@ -159,7 +159,7 @@ def test_a_table_that_somebody_else_changed_stops_and_the_others_go_on(begun, fa
     if fault not in IN_PLACE:
         assert "DROP TABLE" in caught.value.hint
         begun.sql("DROP TABLE {t}")
-    begun.take_anew()
+    begun.take_again()
     begun.rounds()
     begun.change(4)
     begun.round()
@@ -178,7 +178,7 @@ def test_a_table_that_the_merge_has_nothing_for_is_looked_at_too(begun, fault):
     begun.change(3)
     with pytest.raises(ForeignChange, match=found):
         begun.round()
-    begun.take_anew()
+    begun.take_again()
     begun.rounds()
     begun.assert_equal()
 
@@ -223,6 +223,49 @@ def test_with_quarantine_the_table_is_quarantined_and_released(any_server, datab
     shop.assert_equal()
 
 
+@pytest.mark.parametrize("fault", [dropped, rolled_back, replaced, column_dropped])
+def test_a_table_that_the_source_no_longer_has_stops_nothing(begun, fault):
+    """Nothing can restore it: it is left as it is, whatever else happens, and begins empty when the source creates it again."""
+    fault(begun)
+    left = None if fault is dropped else begun.snapshot_now()
+    begun.change(3)
+    begun.execute("DROP TABLE t")
+    begun.round()
+    assert any("left as it is, because the source dropped the table" in line for line in begun.lake.said)
+    for number in (1, 2):
+        begun.execute(f"UPDATE other SET n = {number} WHERE id < 9")
+        begun.round()
+        assert begun.rows("other") == begun.source_rows("other")
+        assert left is None or begun.snapshot_now() == left
+    begun.execute("CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
+    begun.execute("INSERT INTO t VALUES (1, 'again', 1)")
+    if fault is replaced:  # the rows of another writer have no place in the order of changes
+        with pytest.raises(ForeignChange, match="holds nothing that was merged"):
+            begun.round()
+        begun.sql("DROP TABLE {t}")
+        begun.take_again()
+    begun.rounds()
+    begun.assert_equal()
+
+
+def test_a_merge_in_flight_that_a_dropped_table_stops_is_planned_again(begun):
+    """Its windows end before the DROP: a new snapshot is impossible, and the way out of the message leads on."""
+    rolled_back(begun)
+    begun.change(3)
+    begun.drain()
+    with pytest.raises(ForeignChange, match=f"cdc step rollback {SOURCE}"):
+        begun.merge()
+    begun.execute("DROP TABLE t")
+    with pytest.raises(ConfigError):
+        begun.take_again()
+    begun.drain()
+    with pytest.raises(ForeignChange):
+        begun.merge()
+    begun.capture.pipeline.rollback(by="test", why="the source dropped the table")
+    begun.rounds()
+    assert begun.rows("other") == begun.source_rows("other")
+
+
 def test_foreign_rows_are_noticed_and_reported_until_a_comparison_is_clean(begun):
     """Inserted and deleted rows do not stop the table; they are named, found and repaired."""
     begun.sql("INSERT INTO {t} (id, v, n) VALUES (9001, 'foreign', 1)")
@@ -248,7 +291,7 @@ def test_a_new_snapshot_replaces_foreign_rows(begun):
     """They have no order key; the snapshot brings the table whole all the same."""
     begun.sql("INSERT INTO {t} (id, v, n) VALUES (9001, 'foreign', 1)")
     begun.sql("DELETE FROM {t} WHERE id < 50")
-    begun.take_anew()
+    begun.take_again()
     begun.rounds()
     begun.assert_equal()
 
@@ -299,7 +342,7 @@ def test_tables_of_another_life_of_the_source_stop(begun, tmp_path):
     assert "If the store was lost, restore it" in str(caught.value)
     assert f"cdc snapshot {SOURCE} {begun.database}.t" in str(caught.value)
     for table in ("t", "other", "log"):
-        begun.take_anew(table)
+        begun.take_again(table)
     begun.rounds()
     entries = begun.lake.rows(f"{begun.database}.log", "_epoch", "_binlog", "_offset", "_row", "_op", "id")
     last = max(entry[:4] for entry in entries if entry[4] == "t")  # what another life left counts for nothing
