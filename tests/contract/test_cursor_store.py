@@ -140,7 +140,7 @@ def test_names_that_are_no_names_are_refused(cursors, name):
 
 
 def test_of_sixteen_creators_exactly_one_wins(cursors):
-    """The others are told that it is there."""
+    """The others get the answer that it is there."""
 
     def create(_):
         try:

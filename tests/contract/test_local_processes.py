@@ -45,7 +45,7 @@ def test_of_sixteen_processes_exactly_one_creates_an_object(store):
 
 
 def test_of_sixteen_processes_every_generation_is_won_once(store):
-    """As many generations as swaps that were told they won."""
+    """As many generations as swaps that returned success."""
     cursors = ObjectCursorStore(store)
     cursors.swap(None, Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "u", 1), Position("binlog.000001", 4)))
     wins = [won.count(True) for won in in_processes(swap_local, [(store.root,)] * 5)]

@@ -167,18 +167,18 @@ def test_columns_that_fit_are_unchanged(begun):
 
 
 @pytest.mark.parametrize(
-    ("schema", "told"),
+    ("schema", "message"),
     [
         (table("shop.orders", {"id": BIGINT, "more": INT, "v": TEXT}), "column v"),
         (table("shop.orders", {"id": BIGINT, "more": INT, "v": INT}, ("id", "v")), "primary key"),
         (table("shop.orders", {"id": BIGINT, "more": INT, "_row": INT}), "_row"),
     ],
 )
-def test_incompatible_columns_are_refused_before_any_change(begun, schema, told):
+def test_incompatible_columns_are_refused_before_any_change(begun, schema, message):
     """A type that loses values, another key, a reserved name; the new column is not added either."""
     found = begun()
     before = found.state()
-    with pytest.raises(IncompatibleSchema, match=told):
+    with pytest.raises(IncompatibleSchema, match=message):
         found.writer().target.evolve(schema)
     assert found.state() == before
 

@@ -59,7 +59,7 @@ def test_put_writes_over_and_the_etag_follows_the_contents(store):
 
 
 def test_put_if_absent_writes_once(store):
-    """The second writer is told no, and changes nothing."""
+    """The second writer is refused, and changes nothing."""
     assert store.put_if_absent("shop/m.json", b"first") is True
     assert store.put_if_absent("shop/m.json", b"second") is False
     assert store.put_if_absent("shop/m.json", b"first") is False
@@ -321,6 +321,6 @@ def test_a_prefix_that_leads_elsewhere_is_refused(store):
 
 
 def test_the_probe_leaves_nothing(store):
-    """A store that keeps the conditions is told so by silence."""
+    """A store that keeps the conditions gives no finding."""
     store.probe()
     assert keys(store) == []

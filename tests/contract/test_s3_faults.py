@@ -44,7 +44,7 @@ def uploads(s3_server, bucket):
 
 
 def test_a_creation_whose_answer_was_lost_is_ones_own(store, direct, proxy):
-    """The client sends it again and is told that the object is there: it is the one that it wrote."""
+    """The client sends it again and the server answers that the object is there: it is the one that it wrote."""
     proxy.lose_answers("PUT", 1)
     assert store.put_if_absent("m.json", b"mine") is True
     assert proxy.lost == 1
@@ -215,7 +215,7 @@ def test_a_server_that_is_not_there_may_come_back(bucket, s3_server):
 
 
 def test_an_endpoint_that_is_no_address_is_a_setting_that_is_wrong(bucket, s3_server):
-    """It is told when the client is made."""
+    """The error comes when the client is made."""
     with pytest.raises(ConfigError, match="endpoint_url"):
         S3Store(bucket, "", options(s3_server, "no address")).get("x")
 

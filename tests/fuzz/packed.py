@@ -123,19 +123,19 @@ def fronts(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     pieces = []
     for size in (0, 30, len(inner)):
         frames = [
-            zstandard.ZstdCompressor(write_checksum=checksum, write_content_size=told).compress(inner[:size])
+            zstandard.ZstdCompressor(write_checksum=checksum, write_content_size=with_size).compress(inner[:size])
             for checksum in (False, True)
-            for told in (False, True)
+            for with_size in (False, True)
         ]
         for whole in (*frames, frames[0] + frames[3], inner[:size]):
-            told = [b"\2\1\0", b"\3" + _told(size), b"\1" + _told(len(whole))]
-            pieces.append(b"".join(told) + b"\0" + whole)
-    pieces.append(b"\2\3\xfc\xff\0" + b"\x4d" + _told(1 << 40) + b"\1" + _told(9) + b"\0" + bytes(9))
+            fields = [b"\2\1\0", b"\3" + _field(size), b"\1" + _field(len(whole))]
+            pieces.append(b"".join(fields) + b"\0" + whole)
+    pieces.append(b"\2\3\xfc\xff\0" + b"\x4d" + _field(1 << 40) + b"\1" + _field(9) + b"\0" + bytes(9))
     samples = Samples.of(pieces)
     drive_fronts(seed, first, cases, done, samples.data, samples.starts, samples.room)
 
 
-def _told(value: int) -> bytes:
+def _field(value: int) -> bytes:
     number = packed_integer(value)
     return bytes([len(number)]) + number
 

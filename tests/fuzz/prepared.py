@@ -45,14 +45,14 @@ class Story:
         parts: type and body of each event, flags of a MariaDB group among them.
         plain: keys of the rows that count at once.
         prepared: keys of the rows that wait.
-        told: xid, whether it is a preparation, whether there are rows or a commit, in order; what cancels out left out.
+        logged: xid, whether it is a preparation, whether there are rows or a commit, in order; what cancels out left out.
     """
 
     flavor: str
     parts: list[tuple[int, bytes]] = field(default_factory=list)
     plain: list[int] = field(default_factory=list)
     prepared: list[int] = field(default_factory=list)
-    told: list[tuple[str, bool, bool]] = field(default_factory=list)
+    logged: list[tuple[str, bool, bool]] = field(default_factory=list)
 
     def stream(self) -> Recorded:
         """Return it as a stream without checksums."""
@@ -113,8 +113,8 @@ def _prepare(made: Story, number: int, xid: Xid, rows: list[int], waiting: dict[
         end.insert(0, (event_types.QUERY, _query(f"XA END {xid.text}".encode())))
     _group(made, number, f"XA START {xid.text}".encode(), rows, end, flags=0x40)
     made.prepared += rows
-    waiting[xid.text] = len(made.told)
-    made.told.append((xid.text, True, bool(rows)))
+    waiting[xid.text] = len(made.logged)
+    made.logged.append((xid.text, True, bool(rows)))
     if one_phase:
         _tell(made, xid, waiting, committed=True)
 
@@ -131,10 +131,10 @@ def _decide(made: Story, number: int, xid: Xid, waiting: dict[str, int], *, comm
 def _tell(made: Story, xid: Xid, waiting: dict[str, int], *, committed: bool) -> None:
     """Note a decision, unless it and the preparation that it decides have no effect."""
     at = waiting.pop(xid.text, None)
-    if at is None or (committed and made.told[at][2]):
-        made.told.append((xid.text, False, committed))
+    if at is None or (committed and made.logged[at][2]):
+        made.logged.append((xid.text, False, committed))
         return
-    del made.told[at]
+    del made.logged[at]
     for other, place in waiting.items():
         waiting[other] = place - (place > at)
 
@@ -172,15 +172,15 @@ def _sinks(found: Outcome) -> tuple[Kept, Kept]:
 
 
 def _preparations(made: Story) -> list[tuple[str, tuple[str, ...]]]:
-    return [(xid, ("db.a",) if rows else ()) for xid, prepares, rows in made.told if prepares]
+    return [(xid, ("db.a",) if rows else ()) for xid, prepares, rows in made.logged if prepares]
 
 
 def _decisions(made: Story) -> list[tuple[str, bool]]:
-    return [(xid, committed) for xid, prepares, committed in made.told if not prepares]
+    return [(xid, committed) for xid, prepares, committed in made.logged if not prepares]
 
 
 def _look_at(made: Story, found: Outcome) -> None:
-    """Look that no row is lost, and that those which wait belong to a transaction that is told or was rolled back."""
+    """Look that no row is lost, and that those which wait belong to a transaction that is logged or was rolled back."""
     if found.summary is None:
         return
     rows = [rows for sink in _sinks(found) for rows in sink.rows().values()]
@@ -190,7 +190,7 @@ def _look_at(made: Story, found: Outcome) -> None:
     waiting = {offset for rows in found.prepared.rows().values() for offset in rows["_offset"].to_pylist()}
     begins = {one.start.offset for one in found.summary.prepared if one.tables}
     if not waiting <= begins and not any(b"ROLLBACK" in body for _, body in made.parts):
-        raise AssertionError(f"rows of transactions that nothing is told of: {waiting - begins}")
+        raise AssertionError(f"rows of transactions that are not logged: {waiting - begins}")
     for one in (*found.summary.prepared, *found.summary.xa_decisions):
         if not _XID.fullmatch(one.xid):
             raise AssertionError(f"an id that no server gives: {one.xid}")
@@ -200,7 +200,7 @@ def _break(made: Story, chosen: random.Random) -> None:
     """Change one event that has no rows, or the order of them."""
     at = chosen.randrange(len(made.parts))
     kind, body = made.parts[at]
-    told = kind not in (event_types.WRITE_ROWS_V1, event_types.TABLE_MAP)
+    in_log = kind not in (event_types.WRITE_ROWS_V1, event_types.TABLE_MAP)
     match chosen.randrange(8):
         case 0:
             del made.parts[at : at + 1 + chosen.randrange(2)]
@@ -209,7 +209,7 @@ def _break(made: Story, chosen: random.Random) -> None:
             made.parts.insert(chosen.randrange(len(made.parts) + 1), chosen.choice(made.parts))
         case 2:
             made.parts.insert(chosen.randrange(len(made.parts)), made.parts.pop(at))
-        case 3 if told:
+        case 3 if in_log:
             made.parts[at] = (
                 chosen.choice([event_types.QUERY, event_types.XID, event_types.XA_PREPARE, event_types.GTID, 0]),
                 body,
@@ -219,7 +219,7 @@ def _break(made: Story, chosen: random.Random) -> None:
         case 5 if kind in (event_types.QUERY, event_types.XA_PREPARE):
             others = [other for one, other in made.parts if one == kind]
             made.parts[at] = kind, chosen.choice(others)
-        case _ if told:
+        case _ if in_log:
             made.parts[at] = kind, bent(body, chosen)
         case _:
             pass

@@ -136,18 +136,18 @@ def _body(
         inner: the events.
         chosen: for the form.
         size: what it says of its inflated length, if that is a lie.
-        change: changes the compressed bytes before their size is told.
+        change: changes the compressed bytes before their size is written.
         change_front: changes the fields in front.
     """
     compress = chosen.random() < 0.85
     packed = change(_frames(inner, chosen) if compress else inner, chosen)
-    told = {1: len(packed), 2: 0 if compress else 255}
+    fields = {1: len(packed), 2: 0 if compress else 255}
     if compress or size is not None or chosen.random() < 0.5:
-        told[3] = len(inner) if size is None else size
+        fields[3] = len(inner) if size is None else size
     if chosen.random() < 0.2:
-        told[chosen.choice([4, 77, 300])] = chosen.choice(_EXTREMES)
+        fields[chosen.choice([4, 77, 300])] = chosen.choice(_EXTREMES)
     front = b""
-    for name, value in sorted(told.items(), key=lambda _: chosen.random()):
+    for name, value in sorted(fields.items(), key=lambda _: chosen.random()):
         number = packed_integer(value)
         front += packed_integer(name) + packed_integer(len(number)) + number
     return change_front(front + b"\0", chosen) + packed
@@ -290,8 +290,8 @@ def _lying(stream: Recorded, chosen: random.Random) -> Recorded:
             body = bent(body, chosen)
         case 3:
             size = 1 << chosen.choice([8, 16, 20, 23] if chosen.random() < 0.1 else [8, 16])
-            told = chosen.choice([1, 5, size - 1, size + 1, size, (1 << 32) - 1])
-            body = body[: chosen.randint(8, 24)] + b"\x84" + told.to_bytes(4, "big") + zlib.compress(bytes(size))
+            claimed = chosen.choice([1, 5, size - 1, size + 1, size, (1 << 32) - 1])
+            body = body[: chosen.randint(8, 24)] + b"\x84" + claimed.to_bytes(4, "big") + zlib.compress(bytes(size))
         case _:
             found[at] = found[at].holding(body, chosen.choice([2, *range(23, 26), *range(30, 33), *range(165, 172)]))
             return replace(stream, events=tuple(found))

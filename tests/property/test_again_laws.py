@@ -73,11 +73,11 @@ def test_a_backfill_restores_all_damaged_rows_of_its_range(history, mode, draw):
         lake.rows, lake.marker = {}, Marker()
     begin, _, with_chunks = stretch(draw, history)
     if not gone:
-        told = {row.values["id"] for start, _, rows in history.windows if start >= begin for row in rows}
+        covered = {row.values["id"] for start, _, rows in history.windows if start >= begin for row in rows}
         lake.again(begin, end, chunks=with_chunks, side=False)
-        told = told | set(history.final) if with_chunks else told - read
-        assert {k: v for k, v in values(lake).items() if k in told} == {
-            k: v for k, v in history.final.items() if k in told
+        covered = covered | set(history.final) if with_chunks else covered - read
+        assert {k: v for k, v in values(lake).items() if k in covered} == {
+            k: v for k, v in history.final.items() if k in covered
         }
         return
     begins_there = not history.chunks and begin == STEP

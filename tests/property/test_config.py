@@ -36,7 +36,7 @@ def test_any_text_is_a_document_or_a_config_error(text):
 
 @given(st.dictionaries(KEYS, VALUES, max_size=6))
 def test_any_yaml_is_a_source_or_a_config_error(tmp_path_factory, values):
-    """Every problem is told in words, none of them by an exception of a library."""
+    """Every problem is named in words, none of them by an exception of a library."""
     path = tmp_path_factory.mktemp("sources") / "shop.yaml"
     path.write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
     with pytest.raises(ConfigError) as caught:  # no such file is whole

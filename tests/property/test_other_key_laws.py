@@ -80,5 +80,5 @@ def test_the_key_is_that_of_the_merged_snapshot_or_else_of_the_lake_table(life, 
     chunks, windows, taken, keys, _ = life
     (read,) = keys["c0"] if chunks else (key,)
     assert sort(life, key).key == read
-    told = [one for batch in windows if batch.key in taken for one in sorted(keys[batch.key])]
-    assert sort(life, None).key == (read if chunks else told[-1] if told else None)
+    changed = [one for batch in windows if batch.key in taken for one in sorted(keys[batch.key])]
+    assert sort(life, None).key == (read if chunks else changed[-1] if changed else None)

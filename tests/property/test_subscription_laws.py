@@ -47,10 +47,10 @@ def write_history(folder: Path) -> LocalStore:
         xa = {f"x{n}": (began, {B: [Row("d", began, {"id": 1000 + n})]})} if n in (2, 5, 7) else {}
         decided = {3: {"x2": (low + 300, True)}, 7: {"x5": (low + 2, True)}, 11: {"x7": (low + 9, False)}}.get(n, {})
         writer.window(low, low + STEP, rows, prepared=xa, decided=decided)
-        told = {"shop.a": [(r.offset, r.op, r.values["id"]) for r in a]}
-        told["shop.b"] = [(r.offset, r.op, r.values["id"]) for r in b]
-        told["shop.b"] += [(o, "d", 1000 + int(x[1:])) for x, (o, commits) in decided.items() if commits]
-        EXPECTED.append({name: sorted(found) for name, found in told.items()})
+        expected = {"shop.a": [(r.offset, r.op, r.values["id"]) for r in a]}
+        expected["shop.b"] = [(r.offset, r.op, r.values["id"]) for r in b]
+        expected["shop.b"] += [(o, "d", 1000 + int(x[1:])) for x, (o, commits) in decided.items() if commits]
+        EXPECTED.append({name: sorted(found) for name, found in expected.items()})
     return store
 
 

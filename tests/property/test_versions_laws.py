@@ -203,7 +203,7 @@ def _is_right(table, events, states):
 @settings(max_examples=40, deadline=None)
 @given(lives(), st.data())
 def test_any_split_tells_what_stood_at_each_place_and_time(engine, life, data):
-    """Two changes in one second are told apart by place, and by time the last one of the second stands."""
+    """Two changes in one second differ by place, and by time the last one of the second stands."""
     events, states = life
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(events) - 1)), max_size=4)))
     table = Versions(engine)

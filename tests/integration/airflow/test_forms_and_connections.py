@@ -61,8 +61,8 @@ def ended(air: AirflowStandalone, dag: str, wanted: str, **params: Any) -> tuple
     run_id = air.trigger(dag, **params)
     state = air.wait_for_run(dag, run_id)["state"]
     tasks = air.tasks(dag, run_id)
-    told = [task for task in tasks if task["state"] == "failed"] or tasks
-    log = air.task_log(dag, run_id, told[-1]["task_id"], max(1, told[-1]["try_number"]), told[-1]["map_index"])
+    chosen = [task for task in tasks if task["state"] == "failed"] or tasks
+    log = air.task_log(dag, run_id, chosen[-1]["task_id"], max(1, chosen[-1]["try_number"]), chosen[-1]["map_index"])
     assert state == wanted, log
     return run_id, log
 

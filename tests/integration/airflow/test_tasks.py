@@ -98,13 +98,13 @@ def test_runs_merge_the_source_into_the_lake_and_announce_changed_tables(
     assert source.differences() == []
     assert [table for table, _ in events(station, source, second)] == ["orders"]
     assert all(TIMES_AND_BOUNDS.match(name) for name in names(station, source, second))
-    told, lake = extras(station, source, second)["orders"], source.cursor(LAKE)
+    extra, lake = extras(station, source, second)["orders"], source.cursor(LAKE)
     assert lake is not None
-    assert told["rows"] == {"c": 0, "u": 1, "d": 1, "r": 0}
-    assert told["position"] == str(lake.position)
-    assert told["gtid_set"] == lake.gtid_set
-    assert told["lag_seconds"] >= 0
-    assert "verified_to" not in told
+    assert extra["rows"] == {"c": 0, "u": 1, "d": 1, "r": 0}
+    assert extra["position"] == str(lake.position)
+    assert extra["gtid_set"] == lake.gtid_set
+    assert extra["lag_seconds"] >= 0
+    assert "verified_to" not in extra
 
     idle = run(station, source)
     assert events(station, source, idle) == []

@@ -164,7 +164,7 @@ def test_two_drains_of_one_window_at_the_same_time_leave_one_batch(capture):
     def drain():
         try:
             capture.drainer.window(window, identity)
-        except Exception as error:  # noqa: BLE001 - told by the assertion
+        except Exception as error:  # noqa: BLE001 - shown by the assertion
             faults.append(error)
 
     threads = [threading.Thread(target=drain) for _ in range(2)]

@@ -88,7 +88,7 @@ def test_prepare_and_commit_in_two_windows_and_two_files(capture):
 
 
 def test_a_transaction_rolled_back_in_its_window_leaves_nothing_to_remember(capture):
-    """In another window the rollback is told, so that the lake forgets it."""
+    """In another window the rollback is recorded, so that the lake forgets it."""
     start = capture.head()
     prepare(capture, "'x1'", "INSERT INTO a VALUES (3, 'p')")
     first = capture.window_from(start)

@@ -22,7 +22,7 @@ def in_session(capture, image, *statements):
             cursor.execute(statement)
 
 
-def told(capture, start, table="a"):
+def changes_of(capture, start, table="a"):
     """Of each change: op, values in the order of the columns, and which cells are there."""
     manifest = capture.drain(capture.window_from(start))
     [schema] = {one.table: one for one in manifest.schemas.values() if one.table == table}.values()
@@ -32,12 +32,12 @@ def told(capture, start, table="a"):
 
 
 def test_a_minimal_update_holds_the_key_and_what_changed(capture):
-    """NULL that was assigned is told from a cell that is not there; a delete has its key."""
+    """NULL that was assigned is distinguished from a cell that is not there; a delete has its key."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
     capture.execute("INSERT INTO a VALUES (1, 'x', 10), (2, 'y', 20)")
     start = capture.head()
     in_session(capture, "MINIMAL", "UPDATE a SET v = NULL WHERE id = 1", "DELETE FROM a WHERE id = 2")
-    assert told(capture, start) == [("u", 1, None, None, "++-"), ("d", 2, None, None, "+--")]
+    assert changes_of(capture, start) == [("u", 1, None, None, "++-"), ("d", 2, None, None, "+--")]
 
 
 def test_a_minimal_insert_lacks_what_took_its_default(capture):
@@ -49,7 +49,7 @@ def test_a_minimal_insert_lacks_what_took_its_default(capture):
     in_session(
         capture, "MINIMAL", "INSERT INTO a (id, w) VALUES (1, 'w')", "INSERT INTO a VALUES (2, 3, 'e', 't', 'w')"
     )
-    assert told(capture, start) == [("c", 1, None, "abc", None, "w", "+-+++"), ("c", 2, 3, "e", "t", "w", None)]
+    assert changes_of(capture, start) == [("c", 1, None, "abc", None, "w", "+-+++"), ("c", 2, 3, "e", "t", "w", None)]
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
@@ -78,7 +78,7 @@ def test_columns_that_a_replace_gives_their_defaults_are_never_taken_for_unchang
     in_session(capture, image, "UPDATE beside SET n = 11")
     in_session(capture, image, "SET SESSION binlog_annotate_row_events = OFF", "UPDATE a SET n = 12 WHERE id = 1")
     rest = ["?", "?"]
-    found = told(capture, start)
+    found = changes_of(capture, start)
     n = [row[3] for row in found]
     assert n == [5, 6, 7, 8, 9, 10, 11, 12]
     marks = [mark for _, mark in statements] + rest
@@ -93,7 +93,7 @@ def test_a_changed_key_becomes_delete_of_the_old_and_update_of_the_new(capture):
     capture.execute("INSERT INTO a VALUES (1, 'p', 7), (2, 'q', 8)")
     start = capture.head()
     in_session(capture, "MINIMAL", "UPDATE a SET x = 5 WHERE x = 1", "UPDATE a SET v = 0 WHERE x = 2")
-    assert told(capture, start) == [
+    assert changes_of(capture, start) == [
         ("d", 1, "p", None, "++-"),
         ("u", 5, "p", None, "++-"),
         ("u", 2, "q", 0, None),
@@ -107,12 +107,12 @@ def test_rows_without_a_key_are_whole_in_both_images(capture):
     for image in ("MINIMAL", "NOBLOB"):
         start = capture.head()
         in_session(capture, image, f"UPDATE a SET v = '{image}' WHERE n = 1")
-        before, after = told(capture, start)
+        before, after = changes_of(capture, start)
         assert (before[0], before[3], before[4]) == ("d", "long", None)
         assert after == ("u", 1, image, "long", None)
     start = capture.head()
     in_session(capture, "MINIMAL", "DELETE FROM a WHERE n = 2")
-    assert told(capture, start) == [("d", 2, "y", None, None)]
+    assert changes_of(capture, start) == [("d", 2, "y", None, None)]
 
 
 def test_noblob_lacks_texts_that_did_not_change(capture):
@@ -127,7 +127,7 @@ def test_noblob_lacks_texts_that_did_not_change(capture):
         "UPDATE a SET b = x'00', t = NULL",
         "DELETE FROM a",
     )
-    assert told(capture, start) == [
+    assert changes_of(capture, start) == [
         ("c", 1, 1, "one", None, None),
         ("u", 1, 2, None, None, "++--"),
         ("u", 1, 2, None, b"\0", None),
@@ -141,7 +141,7 @@ def test_a_unique_key_finds_rows_of_a_table_without_a_primary_key(capture):
     capture.execute("INSERT INTO a VALUES (1, 2, 3)")
     start = capture.head()
     in_session(capture, "MINIMAL", "UPDATE a SET v = 4", "DELETE FROM a")
-    assert told(capture, start) == [("u", None, 2, 4, "-++"), ("d", None, 2, None, "-+-")]
+    assert changes_of(capture, start) == [("u", None, 2, 4, "-++"), ("d", None, 2, None, "-+-")]
 
 
 def test_snapshot_and_binlog_agree_on_the_key_of_a_table_without_a_primary_key(capture):
@@ -191,7 +191,7 @@ def test_virtual_columns_have_values_or_are_marked_as_unknown(capture):
     start = capture.head()
     in_session(capture, "MINIMAL", "UPDATE a SET n = 8")
     mysql = capture.server.flavor == "mysql"
-    assert told(capture, start) == [("u", 1, 8, 9 if mysql else None, 10, None if mysql else "++?+")]
+    assert changes_of(capture, start) == [("u", 1, 8, 9 if mysql else None, 10, None if mysql else "++?+")]
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
@@ -202,7 +202,7 @@ def test_default_texts_of_mariadb_are_in_the_image(mariadb_server, mariadb_datab
     capture.execute("CREATE TRIGGER f BEFORE INSERT ON a FOR EACH ROW SET NEW.b = CONCAT('b', NEW.id)")
     start = capture.head()
     in_session(capture, image, "INSERT INTO a (id) VALUES (1)", "INSERT INTO a (id, t) VALUES (2, DEFAULT)")
-    assert told(capture, start) == [("c", i, "abc", "{}", f"b{i}".encode(), None, None) for i in (1, 2)]
+    assert changes_of(capture, start) == [("c", i, "abc", "{}", f"b{i}".encode(), None, None) for i in (1, 2)]
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
@@ -212,7 +212,7 @@ def test_generated_texts_are_right_or_marked(capture, image):
     capture.execute(f"CREATE TABLE a (id INT PRIMARY KEY, n INT, {columns})")
     start = capture.head()
     in_session(capture, image, "INSERT INTO a (id, n) VALUES (1, 1)", "UPDATE a SET n = 2", "UPDATE a SET n = NULL")
-    found = told(capture, start)
+    found = changes_of(capture, start)
     assert [row[2] for row in found] == [1, 2, None]
     for (*_, v, s, absent), wanted in zip(found, [1, 2, None], strict=True):
         marks = absent or "++++"
@@ -228,4 +228,4 @@ def test_full_nodup_is_whole(mariadb_server, mariadb_database, tmp_path):
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT, t TEXT)")
     start = capture.head()
     in_session(capture, "FULL_NODUP", "INSERT INTO a VALUES (1, 2, 't')", "UPDATE a SET n = 3", "DELETE FROM a")
-    assert told(capture, start) == [("c", 1, 2, "t", None), ("u", 1, 3, "t", None), ("d", 1, 3, "t", None)]
+    assert changes_of(capture, start) == [("c", 1, 2, "t", None), ("u", 1, 3, "t", None), ("d", 1, 3, "t", None)]

@@ -138,15 +138,19 @@ def test_a_viewer_sees_windows_tables_cuts_moves_and_pictures(viewer: httpx.Clie
 
 def test_who_may_run_the_dags_may_act_and_nobody_else(server: ApiServer, viewer: httpx.Client, shop: PageSource):
     """What the page says of each user is what Airflow then does."""
-    told = ask(viewer, "/sources/cdc_shop/actions")["actions"]
-    assert [(one["kind"], one["allowed"]) for one in told] == [("run", False), ("verify", False), ("backfill", False)]
+    actions = ask(viewer, "/sources/cdc_shop/actions")["actions"]
+    assert [(one["kind"], one["allowed"]) for one in actions] == [
+        ("run", False),
+        ("verify", False),
+        ("backfill", False),
+    ]
     body = {"logical_date": None, "conf": {}}
-    for one in told:
+    for one in actions:
         assert viewer.post(f"/api/v2/dags/{one['dag_id']}/dagRuns", json=body).status_code == 403
     with server.as_user("op") as client:
-        told = ask(client, "/sources/cdc_shop/actions")["actions"]
-        assert all(one["allowed"] for one in told)
-        for one in told:
+        actions = ask(client, "/sources/cdc_shop/actions")["actions"]
+        assert all(one["allowed"] for one in actions)
+        for one in actions:
             assert client.post(f"/api/v2/dags/{one['dag_id']}/dagRuns", json=body).status_code == 200
     log = server.get("/eventLogs?dag_id=cdc_shop&limit=50")["event_logs"]
     assert ("trigger_dag_run", "op") in {(one["event"], one["owner"]) for one in log}

@@ -160,8 +160,8 @@ def test_the_gtids_of_a_place_are_exactly_those_before_it(capture):
         assert ids_from(capture, again.position) == list(range(number, 6))
         assert again.gtid_set == place.gtid_set
     (whole,) = {found.at(found.end).gtid_set}
-    told = GtidSet.parse(capture.server.flavor, found.facts.gtid_set)
-    assert GtidSet.parse(capture.server.flavor, whole) == told
+    executed = GtidSet.parse(capture.server.flavor, found.facts.gtid_set)
+    assert GtidSet.parse(capture.server.flavor, whole) == executed
 
 
 @pytest.mark.parametrize("any_server", ["mariadb"], indirect=True)

@@ -103,8 +103,8 @@ def test_a_new_snapshot_leads_out_of_a_window_that_its_table_stops(any_server, d
         capture.pipeline.drain(window)
     capture.execute("DELETE FROM bad WHERE id = 2")
     anew(capture, "bad")
-    (told,) = capture.pipeline.drain(window).quarantined
-    assert (told.table, told.fault.code) == (f"{capture.database}.bad", "unsupported_value")
+    (record,) = capture.pipeline.drain(window).quarantined
+    assert (record.table, record.fault.code) == (f"{capture.database}.bad", "unsupported_value")
     manifest = capture.manifest(layout.manifest_key(window))
     assert (capture.ops(manifest, "bad"), capture.ops(manifest, "good")) == ([], [("c", 1), ("c", 3)])
     assert rounds(capture, 3).quarantined == ()

@@ -131,14 +131,14 @@ def test_many_first_changes_leave_the_last_of_each_key_in_files_of_their_own_key
     rows += [Row("u", 20, {"a": a, "b": b, "v": 1}, i) for i, (a, b) in enumerate(keys[:900])]
     ended = [Row("d" if i % 5 == 0 else "u", 110, {"a": a, "b": b, "v": 2}, i) for i, (a, b) in enumerate(keys[:500])]
     first, second = lake.batches.window(4, 100, {schema: rows}), lake.batches.window(100, 200, {schema: ended})
-    [told] = lake.merge(lake.batches.plan(200, first, second)).tables
+    [cut] = lake.merge(lake.batches.plan(200, first, second)).tables
     v = [2] * 500 + [1] * 400 + [0] * 100
     gone = [i < 500 and i % 5 == 0 for i in range(1000)]
     stays = mode == "soft_delete"
     expected = [(*key, v[i], *((gone[i],) if stays else ())) for i, key in enumerate(keys) if stays or not gone[i]]
     names = ("a", "b", "v", *(("_is_deleted",) if stays else ()))
     assert sorted(lake.rows(schema.name, *names)) == sorted(expected)
-    assert told.changes == len(expected)
+    assert cut.changes == len(expected)
     bounds = lake.spark.sql(
         f"SELECT readable_metrics.b.lower_bound, readable_metrics.b.upper_bound FROM {lake.name(schema.name)}.files ORDER BY 1, 2"
     ).collect()

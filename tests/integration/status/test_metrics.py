@@ -187,12 +187,12 @@ def test_the_ack_of_a_merge_announces_what_is_known_of_each_table(capture, tmp_p
     ack.work(CdcHook(file), context)
     lake = capture.pipeline.cursors.load(SOURCE, LAKE)
     (taken,) = events.values()
-    told = taken.extras["t"]
-    assert told["rows"] == {"c": 2, "u": 0, "d": 1, "r": 0}
-    assert told["position"] == str(lake.position)
-    assert told.get("gtid_set", "") == (lake.gtid_set if lake.gtids_known else "")
-    assert 0 <= told["lag_seconds"] < 600
-    assert "verified_to" not in told
+    extra = taken.extras["t"]
+    assert extra["rows"] == {"c": 2, "u": 0, "d": 1, "r": 0}
+    assert extra["position"] == str(lake.position)
+    assert extra.get("gtid_set", "") == (lake.gtid_set if lake.gtids_known else "")
+    assert 0 <= extra["lag_seconds"] < 600
+    assert "verified_to" not in extra
     taken.extras.clear()
     ack.work(CdcHook(file), context)
     assert taken.extras == {}

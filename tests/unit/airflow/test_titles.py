@@ -44,7 +44,7 @@ def test_a_window_over_two_files_names_both():
 
 
 def test_a_snapshot_has_its_table_or_the_part_that_was_asked_for():
-    """Two parts of one table are told apart."""
+    """Two parts of one table have different names."""
     task = SnapshotTask("shop", 1, "000001-x", "shop", "orders")
     part = RowSelection(("id",), text="rows of shop.orders from 5 to 9")
     assert title_of(task) == "snapshot of shop.orders"

@@ -81,7 +81,7 @@ def test_rows_that_inflate_to_more_than_cells_can_be_found_in_are_refused(size):
 
 
 def test_a_compressed_statement_is_looked_at():
-    """One that takes rows away is told, or stops the window."""
+    """One that takes rows away is recorded, or stops the window."""
     binlog = Binlog().mariadb_gtid(1).deflated_query(b"ALTER TABLE a TRUNCATE PARTITION p /* %s */" % (b"why " * 100))
     with pytest.raises(TableReplaced, match="TRUNCATE"):
         read(binlog, flavor="mariadb")

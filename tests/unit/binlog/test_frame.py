@@ -1,4 +1,4 @@
-"""The walk over packets and events, on streams made by hand: what is wrong in them is told, never followed."""
+"""The walk over packets and events, on streams made by hand: what is wrong in them is an error, never followed."""
 
 from __future__ import annotations
 

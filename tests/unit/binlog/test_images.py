@@ -1,4 +1,4 @@
-"""Row images without all columns, on events made by hand: what lies in them is told, never followed."""
+"""Row images without all columns, on events made by hand: wrong lengths are an error, never followed."""
 
 from __future__ import annotations
 

@@ -145,8 +145,8 @@ def test_a_truncated_frame_or_one_with_extra_bytes_stops_the_window(cut, more):
     """Though the inflater alone would not tell."""
     packed = zstandard.compress(INNER)
     changed = packed[:-cut] + more if not more else packed + more[:cut]
-    told = packed_integer(len(INNER))
-    front = b"\2\1\0\3" + bytes([len(told)]) + told + b"\1\1" + bytes([len(changed)]) + b"\0"
+    size_field = packed_integer(len(INNER))
+    front = b"\2\1\0\3" + bytes([len(size_field)]) + size_field + b"\1\1" + bytes([len(changed)]) + b"\0"
     with pytest.raises(DecodeError):
         read(Binlog().gtid(1).event(40, front + changed))
 

@@ -77,9 +77,9 @@ def test_renamed_columns_are_returned():
     ]
     assert of("ALTER TABLE t RENAME COLUMN v TO V") == []
     assert of("ALTER TABLE _t_gho RENAME COLUMN v TO w") == [("shadow_fill", "db.t", [], True)]
-    told = "ALTER TABLE t RENAME COLUMN v TO w, ADD x INT DEFAULT (1 + 1)"
+    statement = "ALTER TABLE t RENAME COLUMN v TO w, ADD x INT DEFAULT (1 + 1)"
     with pytest.raises(TableReplaced):
-        of(told)
+        of(statement)
 
 
 def test_a_table_that_shares_its_lake_table_needs_a_new_snapshot():
@@ -97,7 +97,7 @@ def test_a_column_that_would_be_stored_otherwise_stops_the_table(stored):
 
 
 def test_a_column_that_is_stored_alike_keeps_its_mask():
-    """Both after one mask; of what is left out under both names nothing is told."""
+    """Both after one mask; of what is left out under both names nothing is recorded."""
     rename = "ALTER TABLE t RENAME COLUMN v TO w"
     assert of(rename, stored=lambda: {"v": "hash", "w": "hash"})[0][2] == [("v", "w")]
     assert of(rename, stored=lambda: {"v": None, "w": None}) == []

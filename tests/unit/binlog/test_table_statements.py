@@ -16,7 +16,7 @@ def tables(names):
     return {("db", name) for name in names.split()}
 
 
-def told(statement, captured):
+def kinds_of(statement, captured):
     means = meaning(statement, "db")
     return [
         (one.kind, one.table) for one in table_statements(means, [t for t in means.tables if t in captured], AT, PLAIN)
@@ -40,7 +40,7 @@ def told(statement, captured):
 )
 def test_only_captured_tables_are_returned(statement, found):
     """Each once, with what was done to it."""
-    assert told(statement, tables("a b")) == found
+    assert kinds_of(statement, tables("a b")) == found
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def results(folder: Path) -> dict[str, page.Document]:
         *(Figure(f"time: {what}", 1, "s", spread=(1, 2)) for what in ("file heads read", "bytes scanned", "wall")),
         *(Figure(f"ack, memory: {what}", 1, "ms") for what in ("p50", "p99")),
     ]
-    told = {
+    shown = {
         "drain": drain,
         "tables": [Figure(f"{size} tables, {step}", 0.1, "CPU s") for size in (20, 40) for step in ("plan", "unit")],
         "positions": positions,
@@ -70,7 +70,7 @@ def results(folder: Path) -> dict[str, page.Document]:
         "warm_up": "none",
         "not_measured": [{"workload": "W5", "reader": PYTHON, "why": "it read 0 row changes"}],
     }
-    for name, found in told.items():
+    for name, found in shown.items():
         save(found, "mysql 9", about, folder / f"{name}.json")
     growth = {**report.about_the_run("none"), "load_before": 0.1, "changes": 1, "lines": ["| a |", "", "plot"]}
     (folder / "growth.json").write_text(json.dumps(growth))

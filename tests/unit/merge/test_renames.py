@@ -31,8 +31,8 @@ def state(*columns, renames=(), rows=True):
     return LakeTable(found, ("id",), "mirror", Marker(), 5 if rows else None, records=int(rows), renames=renames)
 
 
-def done(lake, told, marker=None, keeps=lambda _: True, others=(), switches=()):
-    return renaming(lake, marker or Marker(Point(1, 1, 4)), told, keeps, others, switches)
+def done(lake, renames, marker=None, keeps=lambda _: True, others=(), switches=()):
+    return renaming(lake, marker or Marker(Point(1, 1, 4)), renames, keeps, others, switches)
 
 
 def left(seconds, gtid_set="", flavor="mysql"):
@@ -58,10 +58,10 @@ def test_a_rename_replayed_in_a_later_epoch_applies_once():
     """To rows before and after it, of the earlier epoch and of the replay."""
     again = replace(SWAP, at=Point(2, 3, 40))
     renames = (SWAP, again)
-    told = [
+    names = [
         current_name("a", renames_after(place(there, epoch), renames)) for there, epoch in ((50, 1), (150, 1), (50, 3))
     ]
-    assert told == ["b", "a", "a"]
+    assert names == ["b", "a", "a"]
     replayed = [current_name("a", renames_after(at_point(Point(2, 3, there)), renames)) for there in (30, 50)]
     assert replayed == ["b", "a"]
     assert current_name("a", renames_after(place(50), (again,))) == "b"
@@ -134,9 +134,9 @@ def test_a_rename_during_a_snapshot_is_found_by_the_lakes_names():
     marker = Marker(Point(1, 1, 4), (around,))
     assert done(state("id", "a"), (AWAY,), marker).names == {"a": "c"}
     assert done(state("id", "c"), (AWAY,), marker).names == {}
-    for columns, told in ((("id", "a", "c"), AWAY), (("id", "a", "b"), SWAP)):
+    for columns, renames in ((("id", "a", "c"), AWAY), (("id", "a", "b"), SWAP)):
         with pytest.raises(IncompatibleSchema, match="cdc snapshot"):
-            done(state(*columns), (told,), marker)
+            done(state(*columns), (renames,), marker)
 
 
 def test_a_rename_skipped_by_a_rewind_after_a_snapshot_is_found_by_the_lakes_names():
@@ -149,8 +149,8 @@ def test_a_rename_skipped_by_a_rewind_after_a_snapshot_is_found_by_the_lakes_nam
     with pytest.raises(IncompatibleSchema, match="cdc snapshot"):
         done(state("id", "a", "b"), (swap,), marker, switches=rewound)
     behind_it = replace(swap, at=Point(2, 1, 300))
-    for told, switches in ((behind_it, rewound), (swap, [left(500)])):
-        assert done(state("id", "a", "b"), (told,), marker, switches=switches).names == {"a": "b", "b": "a"}
+    for renames, switches in ((behind_it, rewound), (swap, [left(500)])):
+        assert done(state("id", "a", "b"), (renames,), marker, switches=switches).names == {"a": "b", "b": "a"}
 
 
 def test_a_rename_that_its_gtid_shows_as_replayed_is_done_only_if_the_columns_need_it():
@@ -177,8 +177,8 @@ def test_a_mariadb_rename_is_compared_by_the_gtid_of_its_server():
     swap = replace(SWAP, at=Point(2, 1, 9), stamp=1000)
     switches = [left(2000, "0-1-9,0-2-4", "mariadb")]
     for gtid, names in (("0-1-9", {}), ("0-1-10", {"a": "b", "b": "a"}), ("0-2-5", {"a": "b", "b": "a"})):
-        told = (replace(swap, gtid=gtid),)
-        assert done(state("id", "a", "b"), told, switches=switches).names == names
+        renames = (replace(swap, gtid=gtid),)
+        assert done(state("id", "a", "b"), renames, switches=switches).names == names
 
 
 def test_without_gtids_a_possibly_replayed_rename_is_found_by_the_lakes_names():
@@ -187,9 +187,9 @@ def test_without_gtids_a_possibly_replayed_rename_is_found_by_the_lakes_names():
     switches = [left(2000)]
     assert done(state("id", "a"), (away,), switches=switches).names == {"a": "c"}
     assert done(state("id", "c"), (away,), switches=switches).names == {}
-    for columns, told in ((("id", "a", "b"), swap), (("id", "a", "c"), away)):
+    for columns, renames in ((("id", "a", "b"), swap), (("id", "a", "c"), away)):
         with pytest.raises(IncompatibleSchema, match="cdc snapshot"):
-            done(state(*columns), (told,), switches=switches)
+            done(state(*columns), (renames,), switches=switches)
     later = (replace(away, stamp=2001),)
     assert done(state("id", "c"), later, switches=switches).names == {"c": "c_old"}
     assert done(state("id", "a", "b"), (replace(swap, stamp=2001),), switches=switches).names == {"a": "b", "b": "a"}
@@ -217,9 +217,9 @@ def test_a_property_of_another_release_is_refused():
 def test_columns_whose_names_were_reused_before_a_reselection_stop_the_table():
     """The re-selection saw known names, which may be other columns."""
     marker = Marker(Point(1, 1, 4), reselected=Reselected(Point(1, 1, 90), Point(1, 1, 300)))
-    for columns, told in ((("id", "a", "b"), SWAP), (("id", "a"), AWAY), (("id", "a", "c"), AWAY)):
+    for columns, renames in ((("id", "a", "b"), SWAP), (("id", "a"), AWAY), (("id", "a", "c"), AWAY)):
         with pytest.raises(IncompatibleSchema, match="it is unknown"):
-            done(state(*columns), [told], marker)
+            done(state(*columns), [renames], marker)
     behind_it = replace(marker, reselected=Reselected(Point(1, 1, 20), Point(1, 1, 100)))
     assert done(state("id", "a", "b"), [SWAP], behind_it).names == {"a": "b", "b": "a"}
 

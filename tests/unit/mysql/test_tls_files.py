@@ -11,7 +11,7 @@ from cdc_lib.mysql.connection import connect
 
 @pytest.mark.parametrize("content", [None, "no certificate"])
 def test_a_file_that_cannot_be_read_is_a_wrong_setting_and_not_a_server_that_is_down(tmp_path, content):
-    """It is told before the server is asked, whether it is missing or holds something else."""
+    """The error comes before the server is asked, whether it is missing or holds something else."""
     file = tmp_path / "ca.pem"
     if content is not None:
         file.write_text(content)
