@@ -147,6 +147,23 @@ class GtidSet:
         return sum(last - first + 1 for runs in self.runs.values() for first, last in runs)
 
 
+def is_at_or_after(gtid: str, first: str) -> bool:
+    """Whether a transaction is known to be another one, or to come after it in every binlog that has both.
+
+    A MariaDB server numbers the transactions of a domain, a MySQL server its own. Transactions of different domains or MySQL
+    servers have no order.
+
+    Args:
+        gtid: of the transaction; empty without one.
+        first: of the other one; empty without one.
+    """
+    separator = ":" if ":" in gtid else "-"
+    (source, _, number), (other, _, least) = gtid.rpartition(separator), first.rpartition(separator)
+    if separator == "-":
+        source, other = source.partition("-")[0], other.partition("-")[0]
+    return bool(source) and source == other and int(number) >= int(least)
+
+
 def _flat(runs: Mapping[str, tuple[Interval, ...]]) -> list[tuple[str, Interval]]:
     return [(source, run) for source, found in runs.items() for run in found]
 

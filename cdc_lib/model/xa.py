@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.gtid import is_at_or_after
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_name import TableName
@@ -22,12 +23,14 @@ class Prepared:
         start: where it began; its rows have file and offset of this position, and are numbered in order.
         position: where its XA PREPARE starts.
         tables: captured tables with rows in it, sorted.
+        gtid: GTID of the XA PREPARE; empty without one.
     """
 
     xid: str
     start: Position
     position: Position
     tables: tuple[TableName, ...] = ()
+    gtid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +68,31 @@ class OpenTransaction:
     epoch: int
     server: ServerIdentity
 
-    def is_read_again(self, epoch: int, server: ServerIdentity, start: Position) -> bool:
-        """Whether its XA PREPARE is at or after the start of a window of a later epoch, in the same binlog.
+    def is_read_again(self, epoch: int, server: ServerIdentity, start: Position, first: str) -> bool:
+        """Whether its XA PREPARE is at or after the start of a window of another epoch: by position, or at another server by GTIDs.
 
         The previous epoch was read beyond the start of this one, so the XA PREPARE is read again. A decision before it belongs to
         an earlier transaction with the same id.
+
+        Args:
+            epoch: of the window.
+            server: that the window was read from.
+            start: of the window.
+            first: GTID of the window's first transaction; empty without one.
         """
-        again = self.epoch != epoch and self.server.is_same_server(server)
-        return again and start <= self.prepared.position
+        return self.epoch != epoch and is_from(self.prepared, self.server.is_same_server(server), start, first)
+
+
+def is_from(event: Prepared | Decision, same_server: bool, start: Position, first: str) -> bool:
+    """Whether an event is at or after the start of a window: by position on the window's server, else by GTIDs.
+
+    Args:
+        event: of a window of another epoch.
+        same_server: whether both windows were read from one server.
+        start: of the window.
+        first: GTID of the window's first transaction; empty without one.
+    """
+    return start <= event.position if same_server else is_at_or_after(event.gtid, first)
 
 
 def xid_text(format_id: int, gtrid: bytes, bqual: bytes) -> str:

@@ -2,7 +2,8 @@
 
 A commit finds its rows by the id of its transaction: at the last XA PREPARE of that id, in the same window or in one that was
 merged long ago. An id can be used again after its decision, but never by two open transactions at once. If an epoch goes back
-in the same binlog, transactions that were prepared after its start are read again, and are not open until then.
+in the same binlog, or by GTIDs in that of another server, transactions that were prepared after its start are read again, and are not
+open until then.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from cdc_lib.errors import MergeError
 from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point, Position
-from cdc_lib.model.xa import Decision, OpenTransaction, Prepared
+from cdc_lib.model.xa import Decision, OpenTransaction, Prepared, is_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +142,20 @@ def _in_order(manifest: Manifest) -> Iterator[Prepared | Decision]:
 
 def _is_read_again(one: OpenTransaction, manifest: Manifest) -> bool:
     window = manifest.window
-    return window is not None and one.is_read_again(manifest.epoch, manifest.identity, window.start)
+    if window is None:
+        return False
+    return one.is_read_again(manifest.epoch, manifest.identity, window.start, manifest.gtid_first)
 
 
 def _not_read_again(manifest: Manifest, first: Manifest) -> Manifest:
     """Return a manifest without the transactions that a later window's epoch reads again from its start on."""
-    again = manifest.epoch != first.epoch and manifest.identity.is_same_server(first.identity)
-    if first.window is None or not again:
+    if first.window is None or manifest.epoch == first.epoch:
         return manifest
-    start = first.window.start
-    prepared = tuple(one for one in manifest.prepared if one.position < start)
+    place = manifest.identity.is_same_server(first.identity), first.window.start, first.gtid_first
     return replace(
-        manifest, prepared=prepared, xa_decisions=tuple(one for one in manifest.xa_decisions if one.position < start)
+        manifest,
+        prepared=tuple(one for one in manifest.prepared if not is_from(one, *place)),
+        xa_decisions=tuple(one for one in manifest.xa_decisions if not is_from(one, *place)),
     )
 
 

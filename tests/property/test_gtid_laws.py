@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.gtid import GtidSet, is_at_or_after
 from cdc_lib.plan.locate import last_file_within
 
 ONE, TWO = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "3e11fa47-71ca-11e1-9e33-c80aa9429563"
@@ -96,3 +96,17 @@ def test_what_is_no_set_is_refused_with_an_example(flavor, text):
 def test_servers_break_long_sets_into_lines():
     """SHOW BINARY LOG STATUS does."""
     assert str(GtidSet.parse("mysql", f"{TWO.upper()}:1-3,\n{ONE}:5:blue:1")) == f"{ONE}:5,{ONE}:blue:1,{TWO}:1-3"
+
+
+@pytest.mark.parametrize(
+    ("gtid", "first", "known"),
+    [
+        ("0-1-7", "0-2-7", True), ("0-1-8", "0-2-7", True), ("0-1-6", "0-2-7", False), ("1-1-8", "0-1-7", False),
+        (f"{ONE}:7", f"{ONE}:7", True), (f"{ONE}:6", f"{ONE}:7", False), (f"{ONE}:9", f"{TWO}:7", False),
+        (f"{ONE}:blue:9", f"{ONE}:blue:7", True), (f"{ONE}:blue:9", f"{ONE}:7", False), ("", "0-1-7", False),
+        ("0-1-7", "", False), (f"{ONE}:7", "", False),
+    ],
+)  # fmt: skip
+def test_transactions_have_an_order_where_one_number_counts_them(gtid, first, known):
+    """A domain of MariaDB over all its servers; a server of MySQL by its own, for each tag."""
+    assert is_at_or_after(gtid, first) is known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
@@ -18,6 +18,13 @@ from cdc_lib.model.xa_settlement import check_in_snapshots, opened_before, settl
 from tests.harness.batches import IDENTITY, START_TIME, at
 
 STEP = 100
+SHIFT = 1_000_000
+OTHER = replace(IDENTITY, server_uuid="3e11fa47-71ca-11e1-9e33-c80aa9429599")
+
+
+def gtid(place):
+    """The GTID of the transaction at an offset: in the order of the binlog."""
+    return f"3e11fa47-71ca-11e1-9e33-c80aa9429562:{place}"
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ def xa_histories(draw):
         xid = draw(st.sampled_from("abc"))
         if xid not in opened:
             tables = draw(st.sampled_from([(), ("db.t",)]))
-            opened[xid] = Prepared(xid, at(place), at(place + 10), tables)
+            opened[xid] = Prepared(xid, at(place), at(place + 10), tables, gtid(place + 10))
             events.append(opened[xid])
             if not draw(st.integers(0, 4)):
                 decided = place + 10
@@ -48,7 +55,7 @@ def xa_histories(draw):
             decided = place
         committed = decided != place or draw(st.booleans())
         transaction = opened.pop(xid)
-        events.append(Decision(xid, at(decided), START_TIME, "", committed))
+        events.append(Decision(xid, at(decided), START_TIME, gtid(decided), committed))
         if committed and transaction.tables:
             commits.append((decided, transaction.start.offset))
     return History(tuple(events), tuple(commits), tuple(sorted(opened)))
@@ -64,16 +71,37 @@ def cut(history, places, epoch=1, begin=4, end=100_000):
         decided = tuple(event for event in here if isinstance(event, Decision))
         manifest = Manifest(
             source="shop", epoch=epoch, identity=IDENTITY, window=Window("shop", epoch, at(start), at(stop)), chunk=None,
-            gtid_first="", gtid_last="", first_time=None, last_time=None, transactions=0, events=0, files=(),
+            gtid_first=gtid(start), gtid_last="", first_time=None, last_time=None, transactions=0, events=0, files=(),
             schemas={}, prepared=prepared, xa_decisions=decided,
         )  # fmt: skip
         windows.append((f"window-{start:06d}" if epoch == 1 else f"again-{start:06d}", manifest))
     return windows
 
 
+def at_another_server(windows):
+    """Return the same windows as another server has them: the same GTIDs at other positions."""
+    moved = []
+    for key, manifest in windows:
+        window = manifest.window
+        prepared = tuple(
+            replace(one, start=later(one.start), position=later(one.position)) for one in manifest.prepared
+        )
+        decided = tuple(replace(one, position=later(one.position)) for one in manifest.xa_decisions)
+        there = replace(window, start=later(window.start), stop=later(window.stop))
+        moved.append((key, replace(manifest, identity=OTHER, window=there, prepared=prepared, xa_decisions=decided)))
+    return moved
+
+
+def later(position):
+    return at(position.offset + SHIFT)
+
+
 def brought(settlement):
+    """Return the offsets of commits and of the rows that they bring, at whatever server."""
     return [
-        (c.decision.position.offset, c.prepared.start.offset) for found in settlement.commits.values() for c in found
+        (c.decision.position.offset % SHIFT, c.prepared.start.offset % SHIFT)
+        for found in settlement.commits.values()
+        for c in found
     ]
 
 
@@ -114,18 +142,20 @@ def test_what_is_open_is_found_again_by_looking_back(history, places, data):
 
 
 @settings(max_examples=500, deadline=None)
-@given(xa_histories(), CUTS, CUTS, st.integers(1, 15), st.integers(1, 15), st.integers(1, 4))
-def test_windows_read_again_after_a_rewind_add_no_rows_of_a_later_transaction(
-    history, places, again, one, other, together
-):
-    """Ids are used again: a commit that is read again belongs to the transaction before it, never to one that is still open."""
+@given(xa_histories(), CUTS, CUTS, st.integers(1, 15), st.integers(1, 15), st.integers(1, 4), st.booleans())
+def test_windows_read_again_add_no_rows_of_a_later_transaction(history, places, again, one, other, together, failover):
+    """Ids are used again: a commit that is read again belongs to the transaction before it, never to one that is still open.
+
+    Whether a rewind or a failover goes back.
+    """
     began, left = sorted((one * STEP, other * STEP))
     assume(began < left)
     opened = settle((), cut(history, places, end=left)).open
     windows, found = cut(history, again, epoch=2, begin=began), []
+    windows = at_another_server(windows) if failover else windows
     for first in range(0, len(windows), together):
         settlement = settle(opened, windows[first : first + together])
-        assert all(decision.position.offset < left for _, decision in settlement.unknown), "it would stop the merge"
+        assert all(one.position.offset % SHIFT < left for _, one in settlement.unknown), "it would stop the merge"
         found += brought(settlement)
         opened = settlement.open
     # Of transactions that were prepared before the beginning and committed before it was left, the lake has the rows.
@@ -135,12 +165,15 @@ def test_windows_read_again_after_a_rewind_add_no_rows_of_a_later_transaction(
 
 
 @settings(max_examples=300, deadline=None)
-@given(xa_histories(), CUTS, CUTS, st.integers(1, 15), st.integers(1, 15))
-def test_who_looks_back_from_what_is_read_again_finds_the_right_transaction(history, places, again, one, other):
+@given(xa_histories(), CUTS, CUTS, st.integers(1, 15), st.integers(1, 15), st.booleans())
+def test_who_looks_back_from_what_is_read_again_finds_the_right_transaction(
+    history, places, again, one, other, failover
+):
     """Another consumer takes the rows of all commits that are read again, the lake those of a late chunk's windows."""
     began, left = sorted((one * STEP, other * STEP))
     assume(began < left)
     before, windows = cut(history, places, end=left), cut(history, again, epoch=2, begin=began)
+    windows = at_another_server(windows) if failover else windows
     wanted = {decision.xid for _, decision in settle((), windows).unknown}
     opened = opened_before([*reversed(before)], wanted, windows[0][1])
     settlement = settle(opened, windows)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 
@@ -110,7 +111,7 @@ class XaTransactions:
                 **place,
             )
         began = Position(self._progress.file, int(state[packets.XA]))
-        self._events.append(Prepared(xid, began, self._progress.position))
+        self._events.append(Prepared(xid, began, self._progress.position, gtid=self._progress.gtid))
         if body[0] == 1:
             self._decide(xid, committed=True)
         packets.end_transaction(state)
@@ -135,7 +136,7 @@ class XaTransactions:
         for index, event in enumerate(self._events):
             if isinstance(event, Prepared):
                 tables = self._tables.get((event.start.file_number, event.start.offset), ())
-                prepared = Prepared(event.xid, event.start, event.position, tuple(sorted(tables)))
+                prepared = replace(event, tables=tuple(sorted(tables)))
                 opened[event.xid] = (index, prepared)
                 kept[index] = prepared
                 continue
