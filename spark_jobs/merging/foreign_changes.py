@@ -44,15 +44,15 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """A lake table that other writers changed, and that no source table can restore.
+    """A lake table that cannot be merged as it is, and that no source table can restore.
 
     Args:
-        fault: what is wrong with it.
+        why: what is wrong with it.
         dropped: where each of its source tables was dropped.
         cuts: its entries in the last cut.
     """
 
-    fault: Fault
+    why: str
     dropped: Mapping[TableName, Point]
     cuts: Sequence[TableCut]
 
@@ -97,13 +97,18 @@ class Watch:
         }
         if not faults:
             return None
+        abandoned = self.abandoned(lake, f"it {next(iter(faults.values())).what}")
+        for table, fault in () if abandoned is not None else faults.items():
+            self._refuse(str(lake.name), sorted({*lake.tables, *known}), table, fault)
+        return abandoned
+
+    def abandoned(self, lake: LakeMerge, why: str) -> Abandoned | None:
+        """Return a lake table that cannot be merged, if the source dropped all of its tables before the end of this merge."""
+        cuts = [cut for cut in self.cuts if cut.lake_table == str(lake.name)]
+        known = {cut.table: cut for cut in cuts}
         dropped = {table: self._dropped(table, known.get(table)) for table in {*lake.tables, *known}}
         at = {table: point for table, point in dropped.items() if point is not None}
-        if len(at) == len(dropped):
-            return Abandoned(next(iter(faults.values())), at, cuts)
-        for table, fault in faults.items():
-            self._refuse(str(lake.name), sorted({*lake.tables, *known}), table, fault)
-        return None
+        return Abandoned(why, at, cuts) if len(at) == len(dropped) else None
 
     def _dropped(self, table: TableName, cut: TableCut | None) -> Point | None:
         """Return where the source dropped a table, unless it created it again before the end of this merge."""

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CdcError, MergeConflict, MergeError
+from cdc_lib.errors import CdcError, IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.evolve_table import evolved, is_indistinct, merge_mode, others_of, rekeyed
@@ -186,8 +186,21 @@ class TableMerge:
         state = target.load()
         abandoned = self.watch.begin(lake, target, state) if self.watch is not None else None
         if abandoned is not None:
-            self.say(f"{lake.name}: left as it is, because the source dropped the table: it {abandoned.fault.what}")
             return self._left(lake, state, abandoned)
+        try:
+            return self._merged(session, lake, target, state)
+        except IncompatibleSchema as error:
+            abandoned = (
+                self.watch.abandoned(lake, error.message) if self.watch is not None and self.watch.cuts else None
+            )
+            if abandoned is None:
+                raise
+            return self._left(lake, target.load(), abandoned)
+
+    def _merged(
+        self, session: SparkSession, lake: LakeMerge, target: MergeTarget[DataFrame], state: LakeTable | None
+    ) -> list[TableCut]:
+        """Merge a lake table that holds what the last merge left; returns its new state."""
         batches = {routed.table: self._counted(routed, state) for routed in lake.routed_tables}
         schemas = [
             versions
@@ -232,6 +245,7 @@ class TableMerge:
 
     def _left(self, lake: LakeMerge, state: LakeTable | None, abandoned: Abandoned) -> list[TableCut]:
         """Return the state of a lake table that this merge leaves as it is: that of the last cut if it does not exist."""
+        self.say(f"{lake.name}: left as it is, because the source dropped the table: {abandoned.why}")
         if state is None:
             cuts = [replace(cut, changes=0) for cut in abandoned.cuts]
         else:

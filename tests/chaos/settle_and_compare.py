@@ -130,7 +130,7 @@ class Settler:
             self.lake.events["merge: changed tables that are quarantined"] += 1
             return True
         named = set(re.findall(r"table=([\w.]+)", message))
-        if named.isdisjoint(existing) and any(text in message for text in ASKS_FOR_A_SNAPSHOT):
+        if named.isdisjoint(existing) and any(text in message for text in SNAPSHOT_HELPS):
             # The source has the table no more: the merge is planned again, with the DROP as soon as it is drained.
             self.lake.events["merge: changed tables that the source dropped"] += 1
             lake = self._cursor(LAKE)

@@ -86,6 +86,29 @@ def test_a_dropped_table_is_kept_until_it_is_created_again(source):
         source.assert_equal("a", "b")
 
 
+@pytest.mark.parametrize("end", ["DROP TABLE a", "RENAME TABLE a TO c"])
+def test_a_dropped_table_whose_last_changes_do_not_fit_stops_nothing(source, end):
+    """It had another primary key: no new snapshot can follow, and the lake keeps what it had."""
+    source.run(
+        "DROP TABLE a",
+        "CREATE TABLE a (id INT, v VARCHAR(20) NOT NULL, PRIMARY KEY (id, v))",
+        "INSERT INTO a VALUES (1, 'x'), (1, 'y')",
+        "INSERT INTO b VALUES (7, 'x')",
+        end,
+    )
+    source.round(twice=True)
+    source.assert_equal("b")
+    assert source.lake_rows("a", "id", "v") == [(1, "a1"), (2, "a2"), (3, "a3")]
+    assert dropped(source) == ["a"]
+    source.run("UPDATE b SET v = 'more'")
+    source.round()
+    source.assert_equal("b")
+    assert dropped(source) == ["a"]
+    source.run("CREATE TABLE IF NOT EXISTS a (id INT PRIMARY KEY, v VARCHAR(20))", "INSERT INTO a VALUES (5, 'again')")
+    source.round(twice=True)
+    source.assert_equal("a", "b")
+
+
 def test_a_database_that_is_created_again_begins_empty(source):
     """All of its tables do, those too that are made where there might be one."""
     database = source.capture.database
