@@ -16,6 +16,7 @@ from cdc_lib.cli.context import AsJson, settings
 from cdc_lib.cli.doctor import Line, examined, show_lines
 from cdc_lib.cli.output import print_json, say
 from cdc_lib.config import DEFAULTS_FILE, Loaded, SourceConfig, load_source
+from cdc_lib.config.load import source_files
 from cdc_lib.config.source import SOURCE_NAME
 from cdc_lib.errors import ConfigError
 
@@ -140,11 +141,12 @@ def _name(folder: Path, source: str) -> str:
             f"{source!r} is not a valid name of a source",
             hint="Use letters, digits, - and _, up to 64, and begin with a letter or digit.",
         )
-    for suffix in (".yaml", ".yml"):
-        path = folder / f"{source}{suffix}"
-        if path.exists():
+    for path in source_files(folder) if folder.is_dir() else ():
+        if path.stem.lower() == source.lower():  # two sources whose names differ in case alone are refused
             raise ConfigError(
-                f"there is a source {source!r} already", hint="Edit its file, or choose another name.", file=str(path)
+                f"there is a source {path.stem!r} already",
+                hint="Edit its file, or choose another name.",
+                file=str(path),
             )
     return source
 

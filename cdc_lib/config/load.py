@@ -61,10 +61,14 @@ def load_sources(folder: Path | str, environ: Mapping[str, str] = os.environ) ->
         raise ConfigError(
             f"there is no folder {folder}", hint="Give the folder of the source files: --sources or CDC_SOURCES."
         )
-    paths = sorted(
+    return _refuse_server_id_twins(_refuse_twins([_load(path, environ) for path in source_files(folder)]))
+
+
+def source_files(folder: Path) -> list[Path]:
+    """Return the source files of a folder, sorted by name; none is read."""
+    return sorted(
         path for path in folder.iterdir() if path.suffix in _SUFFIXES and not path.name.startswith(("_", "."))
     )
-    return _refuse_server_id_twins(_refuse_twins([_load(path, environ) for path in paths]))
 
 
 def _load(path: Path, environ: Mapping[str, str]) -> Loaded:

@@ -116,9 +116,9 @@ class BinlogSearch:
         """Return a boundary before everything unread, given the last commit that was read.
 
         Only one clock counts: that of the server that committed the last transaction read; replicas copy its times. The
-        boundary lies before the first transaction of that server with this time or a later one. So, whatever other clocks show,
-        it lies before the last transaction read, and before all that follow. Transactions of other servers have no time by that
-        clock: all of them after the last one known to be earlier are read.
+        boundary lies before the first transaction of that server with this time or a later one. So it lies before the last
+        transaction read, and before all that follow, also where other clocks differ. Transactions of other servers have no time
+        by that clock: all of them after the last one known to be earlier are read.
 
         Raises:
             PositionNotFound: no transaction of that server is known to be earlier; purged ones, or ones never in this binlog,

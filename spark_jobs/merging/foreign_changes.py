@@ -85,30 +85,29 @@ class Watch:
         Raises:
             ForeignChange: it no longer holds what was merged, and no new snapshot replaces its rows.
         """
-        cuts = [cut for cut in self.cuts if cut.lake_table == str(lake.name)]
-        known = {cut.table: cut for cut in cuts}
+        known = self._cuts_of(lake)
+        cuts = [*known.values()]
         past = self._past(cuts, target, state)
-        faults = {
-            table: fault
-            for table in lake.tables
-            if (
-                fault := self._fault(known[table], state, past) if table in known else self._unknown(table, cuts, state)
-            )
-        }
-        if not faults:
-            return None
-        abandoned = self.abandoned(lake, f"it {next(iter(faults.values())).what}")
-        for table, fault in () if abandoned is not None else faults.items():
+        for table in lake.tables:
+            fault = self._fault(known[table], state, past) if table in known else self._unknown(table, cuts, state)
+            if fault is None:
+                continue
+            abandoned = self.abandoned(lake, f"it {fault.what}")
+            if abandoned is not None:
+                return abandoned
             self._refuse(str(lake.name), sorted({*lake.tables, *known}), table, fault)
-        return abandoned
+        return None
 
     def abandoned(self, lake: LakeMerge, why: str) -> Abandoned | None:
         """Return a lake table that cannot be merged, if the source dropped all of its tables before the end of this merge."""
-        cuts = [cut for cut in self.cuts if cut.lake_table == str(lake.name)]
-        known = {cut.table: cut for cut in cuts}
+        known = self._cuts_of(lake)
         dropped = {table: self._dropped(table, known.get(table)) for table in {*lake.tables, *known}}
         at = {table: point for table, point in dropped.items() if point is not None}
-        return Abandoned(why, at, cuts) if len(at) == len(dropped) else None
+        return Abandoned(why, at, [*known.values()]) if len(at) == len(dropped) else None
+
+    def _cuts_of(self, lake: LakeMerge) -> dict[TableName, TableCut]:
+        """Return the entries of a lake table in the last cut, by source table."""
+        return {cut.table: cut for cut in self.cuts if cut.lake_table == str(lake.name)}
 
     def _dropped(self, table: TableName, cut: TableCut | None) -> Point | None:
         """Return where the source dropped a table, unless it created it again before the end of this merge."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdc_lib.merge.plan import tables_of
-from spark_jobs.changes.frames import load_plan
-from spark_jobs.merging.run import merge, run
 from tests.harness.capture import Capture
+from tests.harness.rounds import drain_round, merge_round
 
 
 class Followed:
@@ -36,24 +34,11 @@ class Followed:
 
     def drain(self) -> None:
         """Plan, drain and acknowledge."""
-        pipeline = self.capture.pipeline
-        for unit in pipeline.plan(by="test"):
-            pipeline.drain(unit)
-        pipeline.ack_drain(by="test")
+        drain_round(self.capture)
 
     def merge(self, *, twice: bool = False) -> bool:
         """Plan, merge and acknowledge; ``twice`` merges the plan two times before. Returns False if there was no plan."""
-        pipeline, config, store = self.capture.pipeline, self.capture.config, self.capture.store
-        plan = pipeline.plan_merge(by="test")
-        if plan is None:
-            return False
-        for _ in range(2 if twice else 1):
-            if tables_of(load_plan(store, plan)):
-                merge(self.lake.spark, config, plan, store, self.lake.said.append)
-            else:
-                run(config, plan, store)
-        pipeline.ack_lake(by="test")
-        return True
+        return merge_round(self.capture, self.lake, times=2 if twice else 1)
 
     def round(self, *, twice: bool = False) -> None:
         """Do what one run of the DAG does."""

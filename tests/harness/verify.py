@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from cdc_lib.config import Credentials
-from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.verify.run import Verifier
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.merging.checksums import SparkLakeSums
 from spark_jobs.merging.repair import SparkRepairer
-from spark_jobs.merging.run import merge, run
 from tests.harness.capture import Capture
 from tests.harness.lake import Lake
+from tests.harness.rounds import drain_round, merge_round
 from tests.harness.servers import SqlServer
 
 
@@ -46,23 +44,11 @@ class Compared:
 
     def drain(self) -> None:
         """Plan, drain, ack."""
-        pipeline = self.capture.pipeline
-        for unit in pipeline.plan(by="test"):
-            pipeline.drain(unit)
-        pipeline.ack_drain(by="test")
+        drain_round(self.capture)
 
     def merge(self) -> None:
         """Merge what is drained, and ack it."""
-        pipeline = self.capture.pipeline
-        plan = pipeline.plan_merge(by="test")
-        if plan is None:
-            return
-        config, store = self.capture.config, self.capture.store
-        if tables_of(load_plan(store, plan)):
-            merge(self.lake.spark, config, plan, store, self.lake.said.append)
-        else:
-            run(config, plan, store)
-        pipeline.ack_lake(by="test")
+        merge_round(self.capture, self.lake)
 
     def unlogged(self, *statements: str) -> None:
         """Change the source without writing to the binlog."""

@@ -97,7 +97,7 @@ def later(position):
 
 
 def brought(settlement):
-    """Return the offsets of commits and of the rows that they bring, at whatever server."""
+    """Return the offsets of commits and of the rows that they bring, at either server."""
     return [
         (c.decision.position.offset % SHIFT, c.prepared.start.offset % SHIFT)
         for found in settlement.commits.values()

@@ -27,7 +27,7 @@ class Statement:
     """A statement.
 
     Args:
-        text: as it was typed; U+FFFD stands for what is not known.
+        text: as it was typed; U+FFFD replaces what is not known.
         database: its default database.
         sql_mode: bits of the session's SQL mode.
         server_charset: the server's default character set, for databases that name none; empty when it is not known.

@@ -61,9 +61,9 @@ class _Rule:
         self.own = [quote(name) for name in own]
         self.order = [quote(name) for name in ORDER]
         self.op, self.gtid, self.time = quote(OP), quote(GTID), quote(VALID_FROM)
-        self.gone = f"({self.op} = '{DELETE}')"
+        self.is_delete = f"({self.op} = '{DELETE}')"
         # What is gone by an event comes before what is by it.
-        self.place = ", ".join((*self.order, f"CASE WHEN {self.gone} THEN 0 ELSE 1 END"))
+        self.place = ", ".join((*self.order, f"CASE WHEN {self.is_delete} THEN 0 ELSE 1 END"))
         self.quote = quote
 
     def due(self, events: str) -> str:
@@ -77,17 +77,17 @@ class _Rule:
 
     def ends(self, events: str) -> str:
         """Leave out the ends of standing versions where the next one begins."""
-        begins = f"CASE WHEN {EXISTING} AND NOT {self.gone} THEN 1 ELSE 0 END"
+        begins = f"CASE WHEN {EXISTING} AND NOT {self.is_delete} THEN 1 ELSE 0 END"
         at = ", ".join((self.key, *self.order))
         return (
             f"SELECT * FROM (SELECT *, max({begins}) OVER (PARTITION BY {at}) AS cdc_begins FROM {events}) AS e"
-            f" WHERE NOT ({EXISTING} AND {self.gone} AND cdc_begins = 1)"
+            f" WHERE NOT ({EXISTING} AND {self.is_delete} AND cdc_begins = 1)"
         )
 
     def new(self, events: str) -> str:
         """Leave out changes of a later epoch that an earlier one brought: the same transaction did the same to the row.
 
-        Without a GTID, the same commit time stands for the same transaction. The rule holds from the first such change of a row to
+        Without a GTID, the same commit time identifies the same transaction. The rule holds from the first such change of a row to
         the first one that is not known, such as one that a snapshot replaced: it brings an older state of the row, and all changes
         after it must come again. The same holds after the row ended in the later epoch, as by a TRUNCATE that is read again, and
         only then: whether a merge holds that TRUNCATE or an earlier one did makes no difference.
@@ -95,16 +95,16 @@ class _Rule:
         epoch, ended = self.order[0], self.quote(TO_ORDER[0])
         of_key = f"OVER (PARTITION BY {self.key})"
         last_epoch = f"max(CASE WHEN NOT {EXISTING} THEN {epoch} END) {of_key} AS cdc_epoch"
-        is_open = f"CASE WHEN {EXISTING} AND NOT {self.gone} AND {ended} IS NULL THEN 1 ELSE 0 END"
+        is_open = f"CASE WHEN {EXISTING} AND NOT {self.is_delete} AND {ended} IS NULL THEN 1 ELSE 0 END"
         has_open = f"max({is_open}) {of_key} AS cdc_open"
         sides = (
             f"SELECT *, CASE WHEN {EXISTING} AND {epoch} < cdc_epoch AND coalesce({ended}, 0) < cdc_epoch THEN 1"
             f" WHEN {EXISTING} OR {CUT} <> ''"
             f" OR {self.op} = '{READ}' THEN 2 ELSE 3 END AS cdc_side FROM (SELECT *, {last_epoch}, {has_open} FROM {events}) AS e"
         )
-        cells = [f"CASE WHEN {self.gone} THEN NULL ELSE {name} END" for name in self.own]
+        cells = [f"CASE WHEN {self.is_delete} THEN NULL ELSE {name} END" for name in self.own]
         time = f"CASE WHEN {self.gtid} IS NULL THEN {self.time} END"
-        deed = ", ".join((self.key, self.gtid, time, self.gone, *cells))
+        deed = ", ".join((self.key, self.gtid, time, self.is_delete, *cells))
         numbered = (
             f"SELECT *, row_number() OVER (PARTITION BY {deed}, cdc_side ORDER BY {self.place}) AS cdc_number"
             f" FROM ({sides}) AS e"
@@ -122,7 +122,7 @@ class _Rule:
 
     def once(self, events: str) -> str:
         """Leave out what is already; a row that is read once more is taken as it is now."""
-        at = ", ".join((self.key, *self.order, self.gone))
+        at = ", ".join((self.key, *self.order, self.is_delete))
         fresh = f"CASE WHEN {EXISTING} THEN 1 WHEN {self.op} = '{READ}' THEN 0 ELSE 2 END"
         rank = f"row_number() OVER (PARTITION BY {at} ORDER BY {fresh}) AS cdc_rank"
         return f"SELECT * FROM (SELECT *, {rank} FROM {events}) AS e WHERE cdc_rank = 1"
@@ -147,7 +147,7 @@ class _Rule:
         found |= {VALID_FROM: "cdc_at", VALID_TO: "cdc_until", IS_CURRENT: "(cdc_to_0 IS NULL)"}
         named = [f"{value} AS {self.quote(name)}" for name, value in found.items()]
         kept = (*self.row, self.op, *self.order, self.gtid, *named, f"coalesce({' AND '.join(same)}, false) AS {SAME}")
-        return f"SELECT {', '.join(kept)} FROM {chain} WHERE NOT {self.gone}"
+        return f"SELECT {', '.join(kept)} FROM {chain} WHERE NOT {self.is_delete}"
 
 
 def _alike(one: str, other: str) -> str:

@@ -48,7 +48,7 @@ def drained(capture):
     ],
 )
 def test_tables_are_named_in_the_character_set_of_the_session(capture, charset, codec, name, other):
-    """As the client sent it, or as the server writes it anew: DROP."""
+    """As the client sent it, or as the server writes it: DROP."""
     statements = [
         f"CREATE TABLE `{name}` (id INT PRIMARY KEY)",
         f"INSERT INTO `{name}` VALUES (1)",
@@ -72,7 +72,7 @@ def test_tables_are_named_in_the_character_set_of_the_session(capture, charset, 
 
 
 def test_a_table_with_the_rows_of_a_select_is_named_in_utf8(capture):
-    """So servers write it, whatever the character set of the session."""
+    """So servers write it, in every session."""
     run(
         capture,
         b"CREATE TABLE gr\xf6\xdfe (id INT PRIMARY KEY)",

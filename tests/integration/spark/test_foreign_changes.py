@@ -225,7 +225,7 @@ def test_with_quarantine_the_table_is_quarantined_and_released(any_server, datab
 
 @pytest.mark.parametrize("fault", [dropped, rolled_back, replaced, column_dropped])
 def test_a_table_that_the_source_no_longer_has_stops_nothing(begun, fault):
-    """Nothing can restore it: it is left as it is, whatever else happens, and begins empty when the source creates it again."""
+    """Nothing can restore it: it is left as it is by all merges, and begins empty when the source creates it again."""
     fault(begun)
     left = None if fault is dropped else begun.snapshot_now()
     begun.change(3)

@@ -134,10 +134,10 @@ def test_the_store_alone_says_what_the_last_plan_saw(capture):
         assert seen[retention] == pytest.approx(live[retention], abs=300)
     assert figures(alone, ask=False)["cdc_lag_seconds",] >= seen["cdc_lag_seconds",]
 
-    gone = Pipeline(
+    unreachable = Pipeline(
         capture.config.at("127.0.0.1", free_port()), Credentials("cdc", ""), capture.store, capture.pipeline.cursors
     )
-    assert figures(gone, ask=True)["cdc_lag_bytes",] == 0
+    assert figures(unreachable, ask=True)["cdc_lag_bytes",] == 0
 
 
 def test_a_quarantined_table_is_late_by_itself(capture):

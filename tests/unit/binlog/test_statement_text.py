@@ -58,7 +58,7 @@ def test_only_signs_of_ascii_are_signs_of_the_grammar(charset):
 
 @pytest.mark.parametrize("suffix", ["", " START TRANSACTION"])
 def test_what_a_server_made_is_in_utf8(suffix):
-    """A CREATE with the rows of a SELECT, whatever its session says; MySQL writes so at its end."""
+    """A CREATE with the rows of a SELECT, in every session; MySQL writes so at its end."""
     raw = IN_UTF8 + suffix.encode()
     assert text_of(raw, "latin1", with_rows=not suffix) == (CREATE + suffix, True)
     assert text_of((CREATE + suffix).encode("cp1252"), "latin1") == (CREATE + suffix, True)

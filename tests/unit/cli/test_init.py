@@ -78,11 +78,11 @@ def test_a_connection_of_airflow_gives_the_password(init, folder):
 
 
 def test_a_file_that_is_there_is_never_replaced(init, folder):
-    """Neither that of the source, nor one with the other suffix."""
+    """Neither that of the source, nor one with the other suffix or in other letters."""
     folder.mkdir(parents=True)
-    for name in ("shop.yaml", "stock.yml"):
+    for source, name in (("shop", "shop.yaml"), ("stock", "stock.yml"), ("Shop", "shop.yaml")):
         (folder / name).write_text("mine")
-        result = init(name.partition(".")[0], *SHOP[1:], "--yes")
+        result = init(source, *SHOP[1:], "--yes")
         assert result.exit_code == 2
         assert "there is a source" in result.output
         assert name in result.output

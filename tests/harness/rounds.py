@@ -1,0 +1,32 @@
+"""One run of the DAG over a captured database, step by step, in the running Spark."""
+
+from __future__ import annotations
+
+from cdc_lib.merge.plan import tables_of
+from spark_jobs.changes.frames import load_plan
+from spark_jobs.merging.run import merge, run
+from tests.harness.capture import Capture
+from tests.harness.lake import Lake
+
+
+def drain_round(capture: Capture) -> None:
+    """Plan, drain and acknowledge once."""
+    pipeline = capture.pipeline
+    for unit in pipeline.plan(by="test"):
+        pipeline.drain(unit)
+    pipeline.ack_drain(by="test")
+
+
+def merge_round(capture: Capture, lake: Lake, *, times: int = 1) -> bool:
+    """Plan, merge and acknowledge once; ``times`` merges the plan several times before. Returns False if there was no plan."""
+    pipeline, config, store = capture.pipeline, capture.config, capture.store
+    plan = pipeline.plan_merge(by="test")
+    if plan is None:
+        return False
+    for _ in range(times):
+        if tables_of(load_plan(store, plan)):
+            merge(lake.spark, config, plan, store, lake.said.append)
+        else:
+            run(config, plan, store)
+    pipeline.ack_lake(by="test")
+    return True
