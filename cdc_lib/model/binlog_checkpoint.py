@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
+
+CLOCK_TOLERANCE = timedelta(hours=1)
+"""By how much a server's clock may be set back between two commits whose order its times decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,21 @@ class BinlogCheckpoint:
         if known is not None:
             return known
         return time is not None and self.time is not None and time <= self.time
+
+    def covers(self, other: BinlogCheckpoint) -> bool:
+        """Whether every transaction before another checkpoint is before this one too; False where that is not known.
+
+        GTIDs decide; without them the positions in one server's binlog, or the clock of the server that committed both last
+        transactions, if they are further apart than :data:`CLOCK_TOLERANCE`.
+        """
+        flavor = self.identity.flavor
+        if self.gtids_known and other.gtids_known:
+            return not GtidSet.parse(flavor, other.gtid_set).minus(GtidSet.parse(flavor, self.gtid_set))
+        if self.identity.is_same_server(other.identity):
+            return other.position <= self.position
+        if self.last is None or other.last is None or self.last.server_id != other.last.server_id:
+            return False
+        return other.last.time + CLOCK_TOLERANCE < self.last.time
 
     def with_time(self, time: datetime) -> BinlogCheckpoint:
         """Return the same position with another time."""

@@ -81,8 +81,10 @@ class TableCommit:
         markers: new marker of each source table.
         supersedes: existing rows that are deleted, marked as deleted or closed.
         fills: new values in existing rows; columns that the table does not have are ignored.
+        unfinished_epochs: see :func:`cdc_lib.merge.scd2.epochs.unfinished_epochs`; for tables with versions.
     """
 
     markers: Mapping[TableName, Marker]
     supersedes: Sequence[Superseded] = ()
     fills: Sequence[Filled] = ()
+    unfinished_epochs: Sequence[int] = ()

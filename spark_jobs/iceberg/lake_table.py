@@ -292,7 +292,7 @@ class IcebergTable:
         with translate_errors("merge", self._table):
             with (
                 self._marked(table, commit.markers),
-                spliced(self._session, table, name, changes, commit.supersedes, guard=guard) as splice,
+                spliced(self._session, table, name, changes, commit, guard=guard) as splice,
                 self._branch(table) as branch,
             ):
                 lake = full_name(self._name, branch.name)

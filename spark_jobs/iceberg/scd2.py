@@ -19,7 +19,7 @@ from cdc_lib.merge.scd2.timeline import TimeCut, events_sql
 from cdc_lib.merge.scd2.versions import SAME, versions_sql
 from cdc_lib.model.lake_table import MODE_COLUMNS, ORDER, LakeTable
 from cdc_lib.model.manifest import EPOCH, GTID, OP
-from cdc_lib.model.table_commit import Superseded
+from cdc_lib.model.table_commit import Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, STATEMENT_ROW, TO_ORDER, VALID_FROM, VALID_TO, TableReset
 from spark_jobs.iceberg.key_filter import BROADCAST_ROWS, KeyRange, key_range, same_key
 from spark_jobs.iceberg.temp_views import view_of
@@ -52,7 +52,7 @@ def spliced(
     table: LakeTable,
     lake: str,
     changes: DataFrame,
-    supersedes: Sequence[Superseded],
+    commit: TableCommit,
     *,
     guard: bool,
 ) -> Iterator[Spliced]:
@@ -63,7 +63,7 @@ def spliced(
         table: the lake table.
         lake: its SQL name.
         changes: all changes, complete.
-        supersedes: positions at which rows end without a change, and ranges that are rewritten.
+        commit: with positions at which rows end without a change, and ranges that are rewritten.
         guard: whether the table may hold changes that are newer than some of these.
     """
     kept: list[DataFrame] = []
@@ -72,7 +72,7 @@ def spliced(
         kept.append(frame.persist())
         return frame
 
-    cuts, again = cuts_of(supersedes), _ranges(supersedes)
+    cuts, again = cuts_of(commit.supersedes), _ranges(commit.supersedes)
     try:
         fresh = keep(changes.selectExpr(*map(quoted, (*_row(table), OP, *ORDER, GTID, VALID_FROM))))
         fresh.createOrReplaceTempView(view_of(session, CHANGES_VIEW))
@@ -85,15 +85,16 @@ def spliced(
         existing.createOrReplaceTempView(view_of(session, EXISTING_VIEW))
         own = [name for name in _row(table) if name not in table.primary_key]
         if again:
-            found = keep(_rewritten(session, table, own, cuts, again))
+            found = keep(_rewritten(session, table, own, cuts, again, commit.unfinished_epochs))
         else:
             events = events_sql(
                 view_of(session, CHANGES_VIEW), view_of(session, EXISTING_VIEW), cuts, table.primary_key, own, quoted
             )
-            replayed = first_change.has_replayed_changes(existing)
-            found = keep(
-                session.sql(versions_sql(f"({events}) AS u", table.primary_key, own, quoted, replayed=replayed))
+            replayed, unfinished = first_change.has_replayed_changes(existing), commit.unfinished_epochs
+            sql = versions_sql(
+                f"({events}) AS u", table.primary_key, own, quoted, replayed=replayed, unfinished=unfinished
             )
+            found = keep(session.sql(sql))
         new = found.where(f"NOT {SAME}")
         yield Spliced(first_change.changes, new, new.count(), _deletes(table, keys, existing, found, again=bool(again)))
     finally:
@@ -107,6 +108,7 @@ def _rewritten(
     own: Sequence[str],
     cuts: Sequence[TimeCut],
     again: Sequence[RewriteRange],
+    unfinished: Sequence[int],
 ) -> DataFrame:
     """Return the versions of the changes' keys, with the rewritten ranges spliced epoch by epoch."""
     key = table.primary_key
@@ -122,7 +124,8 @@ def _rewritten(
         events = events_sql(
             changes, view_of(session, MADE_VIEW), here, key, own, quoted, keys_of=view_of(session, CHANGES_VIEW)
         )
-        made = session.sql(versions_sql(f"({events}) AS u", key, own, quoted, replayed=epoch > 1))
+        sql = versions_sql(f"({events}) AS u", key, own, quoted, replayed=epoch > 1, unfinished=unfinished)
+        made = session.sql(sql)
         # Without its plan: each epoch uses the previous one twice, so the plan would double with each.
         made.localCheckpoint().createOrReplaceTempView(view_of(session, MADE_VIEW))
     return session.sql(same_sql(view_of(session, MADE_VIEW), view_of(session, EXISTING_VIEW), key, own, quoted))

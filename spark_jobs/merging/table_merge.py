@@ -26,6 +26,7 @@ from cdc_lib.merge.renames import (
     renaming,
 )
 from cdc_lib.merge.replayed_defaults import limit_replays
+from cdc_lib.merge.scd2.epochs import unfinished_epochs
 from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import DRAIN, EpochChange
@@ -329,8 +330,11 @@ class TableMerge:
             frames = [self._frame(session, part, inputs, columns) for part, inputs in group]
             frames += self._deletes(session, lake, [part for part, _ in group], frames, columns, state)
             frame = reduce(_union, frames)
-            commit = TableCommit(markers, self._superseded(lake, [part for part, _ in group], state), fills)
-            if group[0][0].work.mode != "append":
+            mode = group[0][0].work.mode
+            unfinished = unfinished_epochs(self._epoch_changes()) if mode == "scd2" else ()
+            superseded = self._superseded(lake, [part for part, _ in group], state)
+            commit = TableCommit(markers, superseded, fills, unfinished)
+            if mode != "append":
                 guard, at_most = any(part.work.guard for part, _ in group), sum(part.rows for part, _ in group)
                 with self._reading_back(session, target, [part for part, _ in group], to_come=to_come) as reselect:
                     applied += target.upsert(Changes(frame, guard, at_most, to_come), commit, reselect)

@@ -51,11 +51,11 @@ class Versions:
             declared = ", ".join(f"{quote(column)} {TYPES[column]}" for column in columns)
             engine.execute(f"CREATE OR REPLACE TABLE {name} ({declared})")
 
-    def merge(self, changes, cuts=(), *, guard=False, again=()):
+    def merge(self, changes, cuts=(), *, guard=False, again=(), unfinished=()):
         self.engine.execute("DELETE FROM changes")
         if changes:
             self.engine.execute(f"INSERT INTO changes VALUES {', '.join(_literal(change) for change in changes)}")
-        self._splice(changes, cuts, again, guard=guard)
+        self._splice(changes, cuts, again, unfinished, guard=guard)
         for cut in sorted(cuts, key=lambda cut: cut.reset):
             place = f"{cut.reset.epoch}, {cut.reset.file}, {cut.reset.offset}"
             self.engine.execute(
@@ -65,7 +65,7 @@ class Versions:
                 [cut.reset.at],
             )
 
-    def _splice(self, changes, cuts, again, *, guard):
+    def _splice(self, changes, cuts, again, unfinished, *, guard):
         if not changes:
             return
         first = min([min(change[3:7] for change in changes), *((*one.since, 0) for one in again)])
@@ -79,7 +79,7 @@ class Versions:
             self._make_anew({change[3] for change in changes} | {cut.reset.epoch for cut in cuts}, cuts, again)
         else:
             events = events_sql("changes", "standing", cuts, ("id",), ("v",), quote)
-            sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=True)
+            sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=True, unfinished=unfinished)
             self.engine.execute(f"CREATE OR REPLACE TABLE found AS {sql}")
         place = "id, _epoch, _binlog, _offset, _row"
         self.engine.execute(
@@ -275,6 +275,57 @@ def test_a_new_epoch_that_begins_before_what_the_lake_knows_ends_as_the_source(e
         table.merge(*placed(part, epoch=2, shift=7))
     current = table.engine.execute("SELECT id, v FROM lake WHERE _is_current").fetchall()
     assert sorted(current) == sorted(states[-1].items())
+
+
+@settings(max_examples=150, deadline=None)
+@given(lives(), st.data())
+def test_an_epoch_that_ends_before_what_the_lake_knows_is_continued_by_the_next(engine, life, data):
+    """Several epochs go back, also behind a snapshot, and end anywhere; the last one reads up to the end."""
+    events, states = life
+    known = len(events)
+    read = data.draw(st.integers(0, known))
+    since = data.draw(st.integers(0, read))
+    table = Versions(engine)
+    table.merge(*placed(events[since:read]))
+    place, time = read * 10 + 5, events[read - 1][1] if read else 0
+    rows = [(key, value, "r", 1, 1, place, -1, None, at(time)) for key, value in states[read].items()]
+    table.merge(rows, [TimeCut(TableReset(1, 1, place + 1, at(time)), by_snapshot=True)], guard=True)
+    table.merge(*placed(events[read:known]))
+    ends = [known]
+    for epoch in range(2, data.draw(st.integers(3, 4)) + 1):
+        low = data.draw(st.integers(0, ends[-1]))
+        high = data.draw(st.integers(low, known))
+        middle = data.draw(st.integers(low, high))
+        for part in (events[low:middle], events[middle:high]):
+            table.merge(*placed(part, epoch=epoch, shift=7), unfinished=unfinished(ends))
+        ends.append(high)
+    epoch = len(ends) + 1
+    table.merge(*placed(events[ends[-1] :], epoch=epoch, shift=7), unfinished=unfinished(ends))
+    current = table.engine.execute("SELECT id, v FROM lake WHERE _is_current").fetchall()
+    assert sorted(current) == sorted(states[-1].items())
+
+
+@settings(max_examples=60, deadline=None)
+@given(lives(), st.data())
+def test_epochs_that_bring_stretches_again_make_no_versions(engine, life, data):
+    """Each ends anywhere, and the next goes back from there."""
+    events, _ = life
+    events = [event for event in events if not event[3]]
+    table = Versions(engine)
+    table.merge(*placed(events))
+    before = table.rows()
+    ends = [len(events)]
+    for epoch in range(2, data.draw(st.integers(3, 4)) + 1):
+        low = data.draw(st.integers(0, ends[-1]))
+        high = data.draw(st.integers(low, len(events)))
+        table.merge(*placed(events[low:high], epoch=epoch, shift=7), unfinished=unfinished(ends))
+        ends.append(high)
+    assert table.rows() == before
+
+
+def unfinished(ends):
+    """Return the epochs, numbered from 1, that end before an earlier one."""
+    return {epoch for epoch, end in enumerate(ends, 1) if end < max(ends[:epoch])}
 
 
 @settings(max_examples=60, deadline=None)

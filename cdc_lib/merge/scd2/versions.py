@@ -11,7 +11,7 @@ a row is at any time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from cdc_lib.merge.collapse import DELETE, Quote
 from cdc_lib.model.lake_table import ORDER
@@ -32,7 +32,15 @@ SAME = "cdc_same"
 READ = "r"
 
 
-def versions_sql(events: str, key: Sequence[str], own: Sequence[str], quote: Quote, *, replayed: bool) -> str:
+def versions_sql(
+    events: str,
+    key: Sequence[str],
+    own: Sequence[str],
+    quote: Quote,
+    *,
+    replayed: bool,
+    unfinished: Collection[int] = (),
+) -> str:
     """Return a SELECT of the versions of each key: key, own columns, those of the mode, and :data:`SAME`.
 
     Args:
@@ -43,10 +51,11 @@ def versions_sql(events: str, key: Sequence[str], own: Sequence[str], quote: Quo
         own: names of the others of the row.
         quote: quotes a name for the engine.
         replayed: whether some of the changes may be known already from an earlier epoch.
+        unfinished: epochs that ended before an earlier one; see :func:`cdc_lib.merge.scd2.epochs.unfinished_epochs`.
     """
     rule = _Rule(key, own, quote)
     steps = {"cdc_due": rule.due(events), "cdc_ends": rule.ends("cdc_due")}
-    steps["cdc_new"] = rule.new("cdc_ends") if replayed else "SELECT * FROM cdc_ends"
+    steps["cdc_new"] = rule.new("cdc_ends", unfinished) if replayed else "SELECT * FROM cdc_ends"
     steps |= {"cdc_once": rule.once("cdc_new"), "cdc_chain": rule.chain("cdc_once")}
     named = ", ".join(f"{name} AS ({sql})" for name, sql in steps.items())
     return f"WITH {named} {rule.versions('cdc_chain')}"
@@ -84,23 +93,29 @@ class _Rule:
             f" WHERE NOT ({EXISTING} AND {self.is_delete} AND cdc_begins = 1)"
         )
 
-    def new(self, events: str) -> str:
+    def new(self, events: str, unfinished: Collection[int]) -> str:
         """Leave out changes of a later epoch that an earlier one brought: the same transaction did the same to the row.
 
         Without a GTID, the same commit time identifies the same transaction. The rule holds from the first such change of a row to
         the first one that is not known, such as one that a snapshot replaced: it brings an older state of the row, and all changes
         after it must come again. The same holds after the row ended in the later epoch, as by a TRUNCATE that is read again, and
         only then: whether a merge holds that TRUNCATE or an earlier one did makes no difference.
+
+        A version or an end of an unfinished epoch is such an older state too, which the lake has already: the changes that the
+        epoch did not read again come with a later one, so that what earlier epochs brought of the row is not known.
         """
         epoch, ended = self.order[0], self.quote(TO_ORDER[0])
         of_key = f"OVER (PARTITION BY {self.key})"
         last_epoch = f"max(CASE WHEN NOT {EXISTING} THEN {epoch} END) {of_key} AS cdc_epoch"
         is_open = f"CASE WHEN {EXISTING} AND NOT {self.is_delete} AND {ended} IS NULL THEN 1 ELSE 0 END"
         has_open = f"max({is_open}) {of_key} AS cdc_open"
+        older = ", ".join(map(str, sorted(unfinished)))
+        older = f"{EXISTING} AND {epoch} < cdc_epoch AND {epoch} IN ({older})" if unfinished else "false"
+        known_since = f"max(CASE WHEN {older} THEN {epoch} ELSE 0 END) {of_key} AS cdc_since"
+        seen = f"SELECT *, {known_since} FROM (SELECT *, {last_epoch}, {has_open} FROM {events}) AS e"
         sides = (
-            f"SELECT *, CASE WHEN {EXISTING} AND {epoch} < cdc_epoch AND coalesce({ended}, 0) < cdc_epoch THEN 1"
-            f" WHEN {EXISTING} OR {CUT} <> ''"
-            f" OR {self.op} = '{READ}' THEN 2 ELSE 3 END AS cdc_side FROM (SELECT *, {last_epoch}, {has_open} FROM {events}) AS e"
+            f"SELECT *, CASE WHEN {EXISTING} AND {epoch} >= cdc_since AND {epoch} < cdc_epoch AND coalesce({ended}, 0) < cdc_epoch"
+            f" THEN 1 WHEN {EXISTING} OR {CUT} <> '' OR {self.op} = '{READ}' THEN 2 ELSE 3 END AS cdc_side FROM ({seen}) AS e"
         )
         cells = [f"CASE WHEN {self.is_delete} THEN NULL ELSE {name} END" for name in self.own]
         time = f"CASE WHEN {self.gtid} IS NULL THEN {self.time} END"

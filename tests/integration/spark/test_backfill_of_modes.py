@@ -133,7 +133,7 @@ def test_changes_of_many_epochs_are_spliced_by_plans_that_do_not_grow_with_them(
     changes = [(1, f"e{e}", "u", e, 1, 100, 0, None, START_TIME + timedelta(hours=e)) for e in range(1, epochs + 1)]
     types = f"id BIGINT, v STRING, _op STRING, {', '.join(f'{name} {lake_type(name)}' for name in (*ORDER, GTID, VALID_FROM))}"
     session.createDataFrame(changes, types).createOrReplaceTempView(view_of(session, CHANGES_VIEW))
-    made = _rewritten(session, standing, ["v"], (), [RewriteRange(Point(1, 0, 0), Point(epochs + 1, 0, 0), "")])
+    made = _rewritten(session, standing, ["v"], (), [RewriteRange(Point(1, 0, 0), Point(epochs + 1, 0, 0), "")], ())
     found = made.where("v IS NOT NULL").orderBy("_valid_from").select("v", "_is_current", "_to_epoch").collect()
     assert [tuple(row) for row in found] == [
         (f"e{e}", e == epochs, e + 1 if e < epochs else None) for e in range(1, epochs + 1)
