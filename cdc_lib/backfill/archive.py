@@ -209,8 +209,8 @@ class BackfillArchive:
         xids = {decision.xid for _, decision in unknown}
         first = loaded[0][1]
         older = [window.key for window in reversed(backfill.windows) if window.start < _start(first)]
-        opened = opened_before(((key, self._manifest(key)) for key in older), xids, first)
         drain = self._cursor(DRAIN)
+        opened = opened_before(((key, self._manifest(key)) for key in older), xids, first, drain.epoch_changes)
         unknown = not_replayed(settle(opened, loaded).unknown, drain.epoch_changes)
         # A snapshot is read after the position in its id.
         reads = [_requested_at(task) for task in drain.snapshots if task.chunks]

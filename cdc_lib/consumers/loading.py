@@ -44,7 +44,7 @@ def load_part(
     settled = settle(opened, [(key, manifest)])
     xids = {decision.xid for _, decision in settled.unknown}
     if xids:
-        older = opened_before(_newest_first(store, stored, step.window), xids, manifest)
+        older = opened_before(_newest_first(store, stored, step.window), xids, manifest, passed)
         settled = settle([*opened, *older], [(key, manifest)])
         for epoch, decision in not_replayed(settled.unknown, passed):
             raise BatchesMissing(

@@ -15,7 +15,8 @@ from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord, excluded_tables, lagging_tables, to_reach
 from cdc_lib.model.window import SnapshotTask, Window
-from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, settle
+from cdc_lib.model.xa import OpenTransaction
+from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, opened_before, settle
 from cdc_lib.plan.ack import over_window
 from cdc_lib.plan.gaps import as_gap, chain_of
 from cdc_lib.ports import CursorStore, ObjectStore
@@ -56,12 +57,14 @@ class Merging:
         lake = self._in_its_epoch(drain, lake)
         held = self.quarantine.held(drain, lake)
         manifests = [] if held else list(self._durable(drain, lake))
-        self._check_prepared(drain, lake, manifests)
+        prepared = self._prepared(drain, lake, manifests)
         windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
         ready = [task for task in _new_chunks(drain, lake) if task.id not in held]
         chunks, windows = in_order(drain, lake, ready, windows)
-        planned = replace(lake, in_flight_snapshots=chunks, in_flight=windows)
-        return lake if planned == lake else self.cursors.swap(lake, replace(planned, quarantine=drain.quarantine))
+        if not chunks and not windows:
+            return lake
+        planned = replace(lake, in_flight_snapshots=chunks, in_flight=windows, prepared=prepared)
+        return self.cursors.swap(lake, replace(planned, quarantine=drain.quarantine))
 
     def withdrawn(self, drain: Cursor, lake: Cursor, by: str) -> Cursor:
         """Return the lake cursor without a merge in flight that a new snapshot replaces in part; else unchanged.
@@ -105,10 +108,23 @@ class Merging:
             lake = self.cursors.swap(lake, followed)
         return lake
 
-    def _check_prepared(self, drain: Cursor, lake: Cursor, manifests: list[Manifest]) -> None:
-        """Refuse commits of XA transactions that were prepared before the source began, unless snapshots have them."""
-        unknown = settle(lake.prepared, [(layout.key_of(manifest), manifest) for manifest in manifests]).unknown
-        unknown = not_replayed(unknown, drain.epoch_changes)
+    def _prepared(self, drain: Cursor, lake: Cursor, manifests: list[Manifest]) -> tuple[OpenTransaction, ...]:
+        """Return the XA transactions that are open at the lake cursor.
+
+        Where a decision was lost with a server, the server that took over has the transaction open again.
+
+        Raises:
+            MergeError: a commit is of a transaction that was prepared before the source began, and no snapshot has its rows.
+        """
+        windows = [(layout.key_of(manifest), manifest) for manifest in manifests]
+        unknown = not_replayed(settle(lake.prepared, windows).unknown, drain.epoch_changes)
+        if not unknown:
+            return lake.prepared
+        known = {one.prepared.xid for one in lake.prepared}
+        xids = {decision.xid for _, decision in unknown} - known
+        reopened = opened_before(self._stored_before(lake), xids, manifests[0], drain.epoch_changes)
+        prepared = (*lake.prepared, *reopened)
+        unknown = not_replayed(settle(prepared, windows).unknown, drain.epoch_changes)
         if unknown:
             firsts = [
                 find_manifest(self.store, layout.chunk_manifest_key(task, 0))
@@ -119,6 +135,14 @@ class Merging:
             # If tables start without a snapshot, snapshots of some say nothing about the others.
             all_read = len(reads) == len(firsts) and self.config.start == "snapshot"
             check_in_snapshots(unknown, reads if all_read else (), self.config.source)
+        return prepared
+
+    def _stored_before(self, lake: Cursor) -> Iterator[tuple[str, Manifest]]:
+        """Yield the stored windows before the lake cursor, newest first, each with its key."""
+        here = Point.at(lake.epoch, lake.position)
+        for window in reversed(stored_windows(self.store, self.config.source)):
+            if window.start < here:
+                yield window.key, load_manifest(self.store, window.key)
 
     def _durable(self, drain: Cursor, lake: Cursor) -> Iterator[Manifest]:
         """Yield the manifests of acknowledged windows after the lake cursor; none while a snapshot is unfinished.

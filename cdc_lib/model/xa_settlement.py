@@ -121,8 +121,8 @@ def check_in_snapshots(unknown: Sequence[tuple[int, Decision]], first_reads: Seq
     for epoch, decision in unknown:
         if not first_reads or Point.at(epoch, decision.position) >= min(first_reads):
             raise MergeError(
-                f"the XA transaction {decision.xid} is committed, but it was prepared before this source began, so that "
-                "its rows are in no batch",
+                f"the XA transaction {decision.xid} is committed, but its rows are in no batch: it was prepared before this "
+                "source began, or its batch was removed",
                 hint="Start the source again with `start: snapshot`; its first plan waits until no prepared transaction "
                 "(XA RECOVER) is left from before.",
                 source=source,
@@ -147,20 +147,35 @@ def _is_read_again(one: OpenTransaction, manifest: Manifest) -> bool:
     return one.is_read_again(manifest.epoch, manifest.identity, window.start, manifest.gtid_first)
 
 
-def _not_read_again(manifest: Manifest, first: Manifest) -> Manifest:
-    """Return a manifest without the transactions that a later window's epoch reads again from its start on."""
+def _at_start_of(first: Manifest, manifest: Manifest, switches: Sequence[EpochChange]) -> Manifest:
+    """Return an earlier manifest without the transactions that are not before the epoch of a window.
+
+    The epoch reads them again from its start on, or its server never had them. GTIDs decide it; without them the place of the
+    window does, and transactions that the server never had are not known.
+    """
     if first.window is None or manifest.epoch == first.epoch:
         return manifest
     place = manifest.identity.is_same_server(first.identity), first.window.start, first.gtid_first
+    starts = [one.new_start for one in switches if manifest.epoch < one.epoch <= first.epoch]
+
+    def is_before(event: Prepared | Decision) -> bool:
+        before = {start.has_gtid(event.gtid) for start in starts}
+        if False in before:
+            return False
+        return before == {True} or not is_from(event, *place)
+
     return replace(
         manifest,
-        prepared=tuple(one for one in manifest.prepared if not is_from(one, *place)),
-        xa_decisions=tuple(one for one in manifest.xa_decisions if not is_from(one, *place)),
+        prepared=tuple(filter(is_before, manifest.prepared)),
+        xa_decisions=tuple(filter(is_before, manifest.xa_decisions)),
     )
 
 
 def opened_before(
-    newest_first: Iterable[tuple[str, Manifest]], xids: Collection[str], first: Manifest
+    newest_first: Iterable[tuple[str, Manifest]],
+    xids: Collection[str],
+    first: Manifest,
+    switches: Sequence[EpochChange] = (),
 ) -> tuple[OpenTransaction, ...]:
     """Search earlier windows for transactions that are open at the start of a run of windows.
 
@@ -168,12 +183,16 @@ def opened_before(
         newest_first: key and manifest of earlier windows; only as many are read as needed.
         xids: ids of the transactions.
         first: the first window of the run.
+        switches: epoch changes of the drain cursor.
     """
-    opened: dict[str, OpenTransaction] = {}
+    found: dict[str, OpenTransaction | None] = {}
     for key, manifest in newest_first if xids else ():
-        for one in settle((), [(key, _not_read_again(manifest, first))]).open:
-            if one.prepared.xid in xids:
-                opened.setdefault(one.prepared.xid, one)
-        if len(opened) == len(xids):
+        last = {event.xid: event for event in _in_order(_at_start_of(first, manifest, switches)) if event.xid in xids}
+        for xid, event in last.items():
+            if isinstance(event, Prepared):
+                found.setdefault(xid, OpenTransaction(key, event, manifest.epoch, manifest.identity))
+            else:
+                found.setdefault(xid, None)
+        if len(found) == len(xids):
             break
-    return tuple(opened[xid] for xid in sorted(opened))
+    return tuple(one for _, one in sorted(found.items()) if one is not None)

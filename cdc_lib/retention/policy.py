@@ -123,6 +123,7 @@ def _xa_holders(facts: Facts, kept: Collection[str]) -> dict[str, str]:
     """Return why the XA rows of a batch are still needed, by manifest key."""
     in_order = [(window.key, facts.manifests[window.key]) for window in facts.windows]
     settled = settle((), in_order)
+    switches = next((cursor.epoch_changes for cursor in facts.cursors if cursor.consumer == DRAIN), ())
     open_ = [*(one for cursor in facts.cursors for one in cursor.prepared), *settled.open]
     needed = {one.manifest: f"it prepares the XA transaction {one.prepared.xid}, which is open" for one in open_}
     # Newest first: a batch that is kept for its rows may itself commit rows of older batches.
@@ -131,7 +132,7 @@ def _xa_holders(facts: Facts, kept: Collection[str]) -> dict[str, str]:
             continue
         # With the search that readers use: windows overlap where a rewound drain cut the stream differently.
         xids = {decision.xid for _, decision in settle((), [(key, manifest)]).unknown}
-        for one in opened_before(reversed(in_order[:place]), xids, manifest):
+        for one in opened_before(reversed(in_order[:place]), xids, manifest, switches):
             needed[one.manifest] = f"it prepares an XA transaction that {key.split('/')[-2]} commits"
         for commit in settled.commits.get(key, ()):
             needed[commit.manifest] = f"it prepares an XA transaction that {key.split('/')[-2]} commits"

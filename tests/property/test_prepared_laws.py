@@ -10,6 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cdc_lib.errors import MergeError
+from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
+from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
 from cdc_lib.model.window import Window
@@ -209,3 +211,28 @@ def test_looking_back_takes_no_more_windows_than_it_needs():
     taken.clear()
     assert opened_before(newest_first(), set(), windows[3][1]) == ()
     assert taken == []
+
+
+def test_a_decision_that_was_lost_with_its_server_opens_the_transaction_again():
+    """The id was used before; the new server commits the last transaction, whose commit it never had."""
+    older = (
+        Prepared("a", at(100), at(110), ("db.t",), gtid(110)),
+        Decision("a", at(200), START_TIME, gtid(200), committed=True),
+    )
+    newer = (
+        Prepared("a", at(300), at(310), ("db.t",), gtid(310)),
+        Decision("a", at(400), START_TIME, gtid(400), committed=True),
+    )
+    windows = cut(History((*older, *newer), (), ()), [150, 250])
+    again = Decision("a", at(SHIFT + 500), START_TIME, "3e11fa47-71ca-11e1-9e33-c80aa9429599:1", committed=True)
+    first = replace(windows[-1][1], epoch=2, identity=OTHER, prepared=(), xa_decisions=(again,), gtid_first=again.gtid)
+    first = replace(first, window=Window("shop", 2, later(at(400)), later(at(600))))
+    checkpoints = [
+        BinlogCheckpoint(IDENTITY, at(place), None, f"{gtid(1)}-{place}", gtids_known=True, file_time=None)
+        for place in (400, 399)
+    ]
+    lost = EpochChange(2, "failover", START_TIME, "test", "", *checkpoints)
+    opened = opened_before(reversed(windows), {"a"}, first, [lost])
+    assert [one.prepared for one in opened] == [newer[0]]
+    kept = replace(lost, new_start=checkpoints[0])
+    assert opened_before(reversed(windows), {"a"}, first, [kept]) == (), "it is decided"
