@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Self
 
 from tests.chaos.wire import Wire
-from tests.harness.replication import Pair, follow, server_of
+from tests.harness.replication import Pair, StandbyStopped, follow, server_of
 from tests.harness.servers import SqlServer
 from tests.harness.servers.skew import can_be_wrong
 
@@ -61,15 +62,13 @@ class Site:
 
     def hand_over(self) -> None:
         """Do a planned failover; the former primary becomes the standby."""
-        pair = self._pair
-        pair.wait(MARKS)
+        pair = self._caught_up()
         pair.release()
         self._follow_back(pair)
 
     def fail_over(self) -> None:
         """Kill the primary and promote the standby, which has everything; the killed server becomes the standby."""
-        pair = self._pair
-        pair.wait(MARKS)
+        pair = self._caught_up()
         pair.promote()
         pair.primary.start()
         self._follow_back(pair)
@@ -85,7 +84,7 @@ class Site:
     def catch_up_now(self) -> None:
         """Wait until the standby, if one exists, has everything."""
         if self._standby is not None:
-            self._pair.wait(MARKS)
+            self._caught_up()
 
     def lead_to_standby(self) -> None:
         """Point the address to the standby while the primary still takes writes."""
@@ -104,6 +103,21 @@ class Site:
         pair.primary.stop()
         between()
         self._stand_by(self._stack.enter_context(self._server()))
+
+    def _caught_up(self) -> Pair:
+        """Return the servers when the standby has everything.
+
+        A standby that does not follow any more is replaced by a new one, as its administrator would do; what it waits
+        for is printed.
+        """
+        try:
+            self._pair.wait(MARKS)
+        except StandbyStopped as stopped:
+            print(stopped, file=sys.stderr, flush=True)
+            self._pair.standby.stop()
+            self._stand_by(self._stack.enter_context(self._server()))
+            self._pair.wait(MARKS)
+        return self._pair
 
     @property
     def _pair(self) -> Pair:

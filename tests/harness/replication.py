@@ -18,6 +18,16 @@ KINDS = ("mysql with GTIDs", "mysql without GTIDs", "mariadb")
 _WAIT_SECONDS = 60
 
 
+class StandbyStopped(AssertionError):
+    """The standby does not apply what the primary writes; the message shows what it does instead."""
+
+    def __init__(self, standby: SqlServer) -> None:
+        questions = ("SHOW REPLICA STATUS", "SHOW FULL PROCESSLIST", "XA RECOVER", "SHOW ENGINE INNODB STATUS")
+        answers = (standby.execute(standby.in_server_syntax(question)) for question in questions)
+        shown = "\n".join(" | ".join(map(str, row)) for answer in answers for row in answer)
+        super().__init__(f"the standby did not apply an event within {_WAIT_SECONDS} s\n{shown}")
+
+
 @dataclass(frozen=True)
 class Pair:
     """A primary and a standby that replicates from it."""
@@ -31,14 +41,17 @@ class Pair:
         return self.kind != "mysql without GTIDs"
 
     def wait(self, table: str) -> None:
-        """Wait until the standby shows a row that is written to the primary now."""
+        """Wait until the standby shows a row that is written to the primary now.
+
+        Raises:
+            StandbyStopped: it does not show the row in time.
+        """
         mark = secrets.randbits(31)
         self.primary.execute(f"REPLACE INTO {table} VALUES (0, {mark})")
         deadline = time.monotonic() + _WAIT_SECONDS
         while not self._shows(table, mark):
-            assert time.monotonic() < deadline, self.standby.execute(
-                self.standby.in_server_syntax("SHOW REPLICA STATUS")
-            )
+            if time.monotonic() > deadline:
+                raise StandbyStopped(self.standby)
             time.sleep(0.05)
 
     def _shows(self, table: str, mark: int) -> bool:
