@@ -22,7 +22,12 @@ from tests.chaos.workload import ChaosWorkload
 
 ROUNDS = 10
 WITHOUT_KEY = ("page_views", "ledger")
-SNAPSHOT_HELPS = ("it is unknown which names", "the primary key changed from", *ASKS_FOR_A_SNAPSHOT)
+SNAPSHOT_HELPS = (
+    "it is unknown which names",
+    "the primary key changed from",
+    "the table was altered at the source meanwhile",
+    *ASKS_FOR_A_SNAPSHOT,
+)
 """In errors of merges whose tables need a new snapshot."""
 
 DOES_NOT_ADD_UP = "the number of rows of the lake table does not add up"
