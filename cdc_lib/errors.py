@@ -62,6 +62,10 @@ class CdcError(Exception):
         message: what happened, one sentence without a full stop at its end.
         hint: what the reader can do about it; may be empty.
         **context: where it happened, for example ``source="shop", file="binlog.000007", offset=4``.
+
+    Attributes:
+        effect: what did not happen, one sentence, such as "Nothing was acknowledged."; empty if unknown. The step that
+            was interrupted sets it, and the hint begins with it.
     """
 
     code: ClassVar[str] = "error"
@@ -73,18 +77,16 @@ class CdcError(Exception):
         super().__init__(message)
         self.message = message
         self.context = {name: value for name, value in context.items() if value is not None}
+        self.effect = ""
         self._hint = hint
         self._filled: dict[str, str] = {}
 
     @property
     def hint(self) -> str:
-        """What to do. Placeholders such as ``{source}`` are filled from the context, else shown in capitals."""
+        """The effect and what to do. Placeholders such as ``{source}`` are filled from the context, else shown in capitals."""
         known: dict[str, Context] = {**self._filled, **self.context}
-        return _OPEN.sub(lambda found: str(known.get(found[1], found[1].upper())), self._hint)
-
-    def assure(self, text: str) -> None:
-        """Put a reassurance before the hint, for example that nothing was acknowledged."""
-        self._hint = f"{text} {self._hint}".strip()
+        filled = _OPEN.sub(lambda found: str(known.get(found[1], found[1].upper())), self._hint)
+        return " ".join(part for part in (self.effect, filled) if part)
 
     def fill(self, **names: str) -> None:
         """Add values for placeholders of the hint that the context does not have."""
@@ -166,7 +168,7 @@ class TableUnreadable(SourceError):
 
 
 class BinlogIncomplete(SourceError):
-    """Transactions are missing from a binlog file of the server: the file is truncated."""
+    """Transactions are missing from a binlog file of the server."""
 
     code = "binlog_incomplete"
 

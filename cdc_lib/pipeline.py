@@ -31,6 +31,7 @@ from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.results import AckResult, DrainResult, Gauges, LocatedPosition, ResnapshotPreview, Status
 from cdc_lib.model.table_name import TableName
+from cdc_lib.model.waiting import is_waiting
 from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.foreign_keys import cascades_of
@@ -51,7 +52,7 @@ from cdc_lib.snapshot.partial import PartialRequest, PartialSnapshots
 from cdc_lib.snapshot.reader import SnapshotReader
 from cdc_lib.snapshot.request import SnapshotRequests
 from cdc_lib.status.figures import figures_of
-from cdc_lib.status.overview import findings_of, gauges_of, is_waiting, observed, status_of
+from cdc_lib.status.overview import findings_of, gauges_of, observed, status_of
 from cdc_lib.store import layout
 from cdc_lib.store.complete import note_complete
 from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
@@ -165,7 +166,7 @@ class Pipeline:
             wait_for_decisions(self.config.server, self.credentials, facts)
         if not cursor.in_flight:
             limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
-            windows = plan_windows(planned, facts.files, bounded(planned, _head(facts)), limits)
+            windows = plan_windows(planned, facts.files, bounded(planned, _binlog_end(facts)), limits)
             planned = starter.with_file_times(planned.with_windows(windows), {w.stop.file for w in windows})
         if planned != cursor:
             cursor = self.cursors.swap(cursor, planned)
@@ -177,7 +178,7 @@ class Pipeline:
         if lake is None or lake.position != facts.binlog_end or is_waiting(drain, lake):
             return
         if facts.identity.is_same_server(lake.identity):
-            note_complete(self.store, self.config.source, asked)
+            note_complete(self.store, self.config.source, asked, facts.clock)
 
     def _look(self) -> tuple[ServerFacts, list[tuple[str, str]], dict[int, str]]:
         """Return the server's facts, its captured tables, and the character set of each collation number.
@@ -236,7 +237,7 @@ class Pipeline:
         known = {task.name for task in cursor.snapshots if task.selection is None} | {
             one.table for one in cursor.quarantined_tables
         }
-        at = _head(facts)
+        at = _binlog_end(facts)
         snapshot_id = f"{cursor.epoch:06d}-{at.sortable}"
         return cursor.with_snapshots(
             SnapshotTask(self.config.source, cursor.epoch, snapshot_id, database, table)
@@ -273,7 +274,7 @@ class Pipeline:
         try:
             result = self._read(unit, cursor)
         except DecodeError as error:
-            error.assure("Nothing was acknowledged.")
+            error.effect = "Nothing was acknowledged."
             raise
         if result.batches:
             seen = DrainObservation(unit.source, _now(), unit.id, result.seconds, result.rows, result.bytes)
@@ -285,7 +286,8 @@ class Pipeline:
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
             excluded = Exclusions(cursor.skipped_tables(unit), cursor.replaced(unit))
             drainer = Drainer(self.config, self.credentials, self.store)
-            return drainer.window(unit, cursor.identity, earlier, excluded, cursor.file_times)
+            before = cursor.gtids_before(unit)
+            return drainer.window(unit, cursor.identity, earlier, excluded, cursor.file_times, before)
         return SnapshotReader(self.config, self.credentials, self.store).read(unit, cursor.identity)
 
     def _is_collected(self, unit: DrainUnit, cursor: Cursor) -> bool:
@@ -294,7 +296,7 @@ class Pipeline:
             acked = Point.at(unit.epoch, unit.stop) <= Point.at(cursor.epoch, cursor.position)
             return acked and unit.start < unit.stop and find_manifest(self.store, layout.manifest_key(unit)) is None
         known = next((task for task in cursor.snapshots if task.id == unit.id and task.complete), None)
-        if known is None or known.given_up:
+        if known is None or known.cancelled:
             return known is not None
         return find_manifest(self.store, layout.chunk_manifest_key(unit, 0)) is None
 
@@ -499,11 +501,11 @@ class Pipeline:
         """
         cursor = self._cursor(DRAIN)
         starter = self._starter(self._address())
-        place = starter.find(starter.previous_position(cursor) if start is None else start)
+        checkpoint = starter.find(starter.previous_position(cursor) if start is None else start)
         # What is taken back before anything of it counted leaves nothing; else rows would stay half read again.
         untouched = start is None and cursor.position == cursor.epoch_changes[-1].new_start.position
         durable = cursor if untouched else self._moved_over_durable(cursor, by)
-        moved = durable.with_new_epoch(place, "rewind", at=_now(), by=by, why=why)
+        moved = durable.with_new_epoch(checkpoint, "rewind", at=_now(), by=by, why=why)
         return self.cursors.swap(cursor, moved)
 
     def fail_over(self, host: str, port: int, *, by: str) -> Cursor:
@@ -583,7 +585,7 @@ class Pipeline:
         return required_cursor(self.cursors, self.config.source, consumer)
 
 
-def _head(facts: ServerFacts) -> Position:
+def _binlog_end(facts: ServerFacts) -> Position:
     if facts.binlog_end is None:
         raise UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.")
     return facts.binlog_end

@@ -7,7 +7,7 @@ import signal
 import sys
 from types import FrameType
 
-from demo.places import DemoError
+from demo.paths import DemoError
 
 INTERRUPTED = 130
 

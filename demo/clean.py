@@ -8,7 +8,7 @@ import signal
 import time
 
 from demo import database, server
-from demo.places import HOME, DemoError, State, running_pid, shown
+from demo.paths import HOME, DemoError, State, running_pid, shown
 
 STOP_SECONDS = 90
 

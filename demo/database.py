@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from demo.places import DATABASE, DemoError, State
-from demo.server import Source
+from demo.paths import DATABASE, DemoError, State
+from demo.server import DemoServer
 from demo.shop import seed
 
 
-def prepare(source: Source, state: State, rows: int, say: Callable[[str], None]) -> None:
+def prepare(source: DemoServer, state: State, rows: int, say: Callable[[str], None]) -> None:
     """Seed the shop unless an earlier demo did.
 
     Raises:
@@ -36,13 +36,13 @@ def prepare(source: Source, state: State, rows: int, say: Callable[[str], None])
     say(", ".join(f"{count:,} {table}" for table, count in vars(sizes).items()))
 
 
-def drop(source: Source) -> None:
+def drop(source: DemoServer) -> None:
     """Remove the shop."""
     with source.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"DROP DATABASE IF EXISTS `{DATABASE}`")
 
 
-def head(source: Source) -> tuple[str, int]:
+def head(source: DemoServer) -> tuple[str, int]:
     """Return the server's newest binlog file and the offset of its end."""
     with source.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SHOW BINARY LOGS")

@@ -1,4 +1,4 @@
-"""Progress of the demo: a live table in a terminal, else a line from time to time."""
+"""ProgressDisplay of the demo: a live table in a terminal, else a line from time to time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Figures:
         )
 
 
-class Progress:
+class ProgressDisplay:
     """Shows figures until the ``with`` block ends."""
 
     def __init__(self, console: Console) -> None:

@@ -8,7 +8,7 @@ import duckdb
 from rich.console import Console
 from rich.table import Table
 
-from demo.places import DATABASE, LAKE, DemoError, shown
+from demo.paths import DATABASE, LAKE, DemoError, shown
 from demo.shop.compare import open_lake
 
 

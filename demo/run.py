@@ -12,12 +12,12 @@ from rich.table import Table
 
 from cdc_lib.config import credentials_from_environment, load_source
 from cdc_lib.pipeline import Pipeline
-from demo import database, places, server
-from demo.places import AIRFLOW, DATABASE, DemoError, State, shown
-from demo.progress import Progress, seconds
+from demo import database, paths, server
+from demo.paths import AIRFLOW, DATABASE, DemoError, State, shown
+from demo.progress import ProgressDisplay, seconds
 from demo.shop.compare import TableComparison, compare_database, open_lake
 from demo.shop.workload import BackgroundWorkload
-from demo.watch import DAG, Watch
+from demo.watch import DAG, RunMonitor
 from spark_jobs.runtime.jars import jar_paths
 from tests.harness.airflow import AirflowStandalone
 
@@ -45,7 +45,7 @@ class Demo:
 
     def run(self) -> bool:
         """Run the demo; returns whether source and lake are equal in every row and column."""
-        with places.only_one(), self.stack:
+        with paths.only_one(), self.stack:
             self._say("Spark with Iceberg", f"{len(jar_paths(['iceberg', 'sqlite']))} jars")
             state = State.load()
             source = self._start_server(state)
@@ -53,7 +53,7 @@ class Demo:
             pipeline = self._open_pipeline(source)
             workload = self._start_workload(source, state)
             air = self._start_airflow()
-            watch = Watch(pipeline, air)
+            watch = RunMonitor(pipeline, air)
             air.unpause(DAG)
             self._wait_for_runs(watch, workload)
             workload.stop()
@@ -67,29 +67,29 @@ class Demo:
 
     # --- setting up ---
 
-    def _start_server(self, state: State) -> server.Source:
+    def _start_server(self, state: State) -> server.DemoServer:
         source = server.start(state)
         self.stack.callback(source.stop)
         self._say("server", source.about)
         return source
 
-    def _open_pipeline(self, source: server.Source) -> Pipeline:
+    def _open_pipeline(self, source: server.DemoServer) -> Pipeline:
         owner = source.owner
-        environment = places.source_environment(owner["host"], owner["port"], source.user, source.password)
-        places.write_environment(environment)
+        environment = paths.source_environment(owner["host"], owner["port"], source.user, source.password)
+        paths.write_environment(environment)
         os.environ.update(environment)
-        places.BATCHES.mkdir(exist_ok=True)
-        places.LAKE.mkdir(exist_ok=True)
-        config = load_source(places.SOURCE_FILE)
+        paths.BATCHES.mkdir(exist_ok=True)
+        paths.LAKE.mkdir(exist_ok=True)
+        config = load_source(paths.SOURCE_FILE)
         pipeline = Pipeline.open(config, credentials_from_environment(config.server))
         wrong = [finding for finding in pipeline.preflight() if finding.level == "error"]
         if wrong:
             lines = "\n".join(f"  {finding.what}: {finding.hint}" for finding in wrong)
             raise DemoError(f"the server is not ready to be followed:\n{lines}")
-        self._say("source file", shown(places.SOURCE_FILE))
+        self._say("source file", shown(paths.SOURCE_FILE))
         return pipeline
 
-    def _start_workload(self, source: server.Source, state: State) -> BackgroundWorkload:
+    def _start_workload(self, source: server.DemoServer, state: State) -> BackgroundWorkload:
         state.workloads += 1
         state.save()
         workload = BackgroundWorkload(source.owner, DATABASE, seed=state.workloads, rate=self.rate)
@@ -102,7 +102,8 @@ class Demo:
         # A new one each time: Airflow has no state of the pipeline, and runs of an interrupted demo would block.
         shutil.rmtree(AIRFLOW, ignore_errors=True)
         with self.console.status("starting Airflow (up to a minute)"):
-            air = AirflowStandalone(AIRFLOW, places.ROOT / "dags", places.ROOT / "plugins")
+            settings = {"AIRFLOW__CORE__TEST_CONNECTION": "Enabled"}  # Airflow has the Test button off
+            air = AirflowStandalone(AIRFLOW, paths.ROOT / "dags", paths.ROOT / "plugins", settings)
             self.stack.callback(air.stop)
             air.start()
             air.wait_for_dag(DAG)
@@ -111,9 +112,9 @@ class Demo:
 
     # --- the main job ---
 
-    def _wait_for_runs(self, watch: Watch, workload: BackgroundWorkload) -> None:
+    def _wait_for_runs(self, watch: RunMonitor, workload: BackgroundWorkload) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        with Progress(self.console) as progress:
+        with ProgressDisplay(self.console) as progress:
             while (good := watch.good_scheduled_runs()) < SCHEDULED_RUNS:
                 workload.check()
                 _print_troubles(watch, progress)
@@ -124,10 +125,10 @@ class Demo:
         for run in watch.runs():
             self._say("run", f"{run['dag_run_id']}: {run['state']}")
 
-    def _catch_up(self, watch: Watch, head: tuple[str, int], transactions: int) -> None:
+    def _catch_up(self, watch: RunMonitor, head: tuple[str, int], transactions: int) -> None:
         """Wait until the lake has all that the workload did."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        with Progress(self.console) as progress:
+        with ProgressDisplay(self.console) as progress:
             while not watch.merged_up_to(*head):
                 _print_troubles(watch, progress)
                 progress.show(watch.look("the workload has stopped; the cursor catches up", transactions))
@@ -135,7 +136,7 @@ class Demo:
         figures = watch.look("", transactions)
         self._say("caught up", figures.line().removeprefix(": "))
 
-    def _compare(self, source: server.Source) -> list[TableComparison]:
+    def _compare(self, source: server.DemoServer) -> list[TableComparison]:
         began = time.monotonic()
         with self.console.status("comparing every row and column"):
             catalog = open_lake(os.environ["CDC_LAKE_URI"], os.environ["CDC_LAKE_WAREHOUSE"])
@@ -145,7 +146,7 @@ class Demo:
 
     # --- the end ---
 
-    def _report(self, found: list[TableComparison], watch: Watch, air: AirflowStandalone) -> None:
+    def _report(self, found: list[TableComparison], watch: RunMonitor, air: AirflowStandalone) -> None:
         lag = seconds(watch.status.lag_seconds if watch.status else None)
         table = Table(title="the shop and its lake")
         for name, justify in (("lake table", "left"), ("rows at the source", "right"), ("rows in the lake", "right"),
@@ -159,9 +160,10 @@ class Demo:
         for one in found:
             for text in (*one.wrong_columns, *one.examples):
                 self.console.print(f"  {one.table}: {text}", markup=False, style="red")
-        running = air.url if self.keep else f"{air.url} (until now; ./dev demo --keep leaves it running)"
+        page = f"{air.url}/plugin/cdc"
+        running = page if self.keep else f"{page} (until now; ./dev demo --keep leaves it running)"
         self._say("Airflow", f"{running}  user {air.user}  password {air.password}")
-        env = shown(places.ENV_FILE)
+        env = shown(paths.ENV_FILE)
         self.console.print("\nquery the lake by yourself:", markup=False)
         self.console.print(f"  . {env} && ./dev cdc lake preview shop shop.orders", markup=False, soft_wrap=True)
         self.console.print(
@@ -171,7 +173,7 @@ class Demo:
         verdict = "equal in every row and column" if not any(t.differences for t in found) else "NOT EQUAL"
         self.console.print(f"\n{verdict}; {time.monotonic() - self.began:.0f} s in all", style="bold", markup=False)
 
-    def _stay(self, air: AirflowStandalone, source: server.Source, state: State) -> None:
+    def _stay(self, air: AirflowStandalone, source: server.DemoServer, state: State) -> None:
         workload = self._start_workload(source, state)
         air.unpause(DAG)
         self.console.print("it continues until ^C, or ./dev demo-clean from another terminal", style="bold")
@@ -185,7 +187,7 @@ class Demo:
         self.console.print(text, markup=False, soft_wrap=True)
 
 
-def _print_troubles(watch: Watch, progress: Progress) -> None:
+def _print_troubles(watch: RunMonitor, progress: ProgressDisplay) -> None:
     for text in watch.troubles():
         progress.print(text)
 

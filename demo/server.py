@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pymysql
 
-from demo.places import HOME, DemoError, State
+from demo.paths import HOME, DemoError, State
 from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer, mysql_packages
 from tests.harness.servers.process import free_port
 
@@ -22,7 +22,7 @@ RETENTION = {"binlog-expire-logs-seconds": 7 * 86_400}
 
 
 @dataclass
-class Source:
+class DemoServer:
     """A server that runs, and two ways to log in.
 
     Args:
@@ -49,7 +49,7 @@ class Source:
             self.server.stop()
 
 
-def start(state: State) -> Source:
+def start(state: State) -> DemoServer:
     """Start or reach the server, and save which one it is.
 
     Raises:
@@ -69,7 +69,7 @@ def _kind_on_path() -> str:
     return "mysql" if mysql_packages.on_path("mysqld") else "mariadb"
 
 
-def _run(kind: type[SqlServer], state: State) -> Source:
+def _run(kind: type[SqlServer], state: State) -> DemoServer:
     origin = "on PATH" if _kind_on_path() == "mysql" or shutil.which("mariadbd") else "fetched"
     if not (state.port and _is_free(state.port)):
         if state.made:
@@ -85,13 +85,13 @@ def _run(kind: type[SqlServer], state: State) -> Source:
         state.save()
         owner = {"host": server.host, "port": server.port, "user": "root", "password": ""}
         about = f"{server.flavor} {server.version}, {origin}, at {server.host}:{server.port}"
-        return Source(about, owner, server.cdc_user, server.cdc_password, server)
+        return DemoServer(about, owner, server.cdc_user, server.cdc_password, server)
     except BaseException:
         server.stop()
         raise
 
 
-def _reach(url: str, state: State) -> Source:
+def _reach(url: str, state: State) -> DemoServer:
     owner = parse(url)
     try:
         with closing(pymysql.connect(**owner)) as connection, connection.cursor() as cursor:
@@ -105,7 +105,7 @@ def _reach(url: str, state: State) -> Source:
     state.server_id = server_id
     state.save()
     about = f"{version}, named by {URL_VARIABLE}, at {owner['host']}:{owner['port']}"
-    return Source(about, owner, owner["user"], owner["password"])
+    return DemoServer(about, owner, owner["user"], owner["password"])
 
 
 def parse(url: str) -> dict[str, Any]:

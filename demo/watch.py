@@ -9,14 +9,14 @@ from cdc_lib.model.manifest import Manifest
 from cdc_lib.pipeline import Pipeline, Status
 from cdc_lib.store import layout
 from cdc_lib.store.documents import load
-from demo.places import DemoError
+from demo.paths import DemoError
 from demo.progress import Figures
 from tests.harness.airflow import AirflowStandalone
 
 DAG = "cdc_shop"
 
 
-class Watch:
+class RunMonitor:
     """Follows one run of the demo.
 
     Args:

@@ -17,13 +17,13 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.backfill.archive import BackfillArchive, period_of
 from cdc_lib.backfill.decide import BackfillDecision
-from cdc_lib.backfill.other_key import left_out_line, left_out_windows, refusal, refuse_kept_key
+from cdc_lib.backfill.other_key import dropped_line, left_out_line, left_out_windows, refusal, refuse_kept_key
 from cdc_lib.backfill.period import refuse_gaps
 from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, MergeConflict
 from cdc_lib.lake.routing import LakeMerge, lake_merges
-from cdc_lib.merge.plan import Batch, tables_of
+from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.model.backfill import COPY_SUFFIX, Backfill, BackfillRequest
 from cdc_lib.model.lake_table import LakeTable, Marker
 from cdc_lib.model.merge_plan import TableCut
@@ -35,7 +35,7 @@ from cdc_lib.store.objects.open import open_at
 from spark_jobs.changes.frames import load_plan
 from spark_jobs.job import arguments_of, ended
 from spark_jobs.lake_format import LAKE_FORMAT
-from spark_jobs.merging.foreign_changes import Watch
+from spark_jobs.merging.foreign_changes import ForeignChangeDetector
 from spark_jobs.merging.reselect import Say
 from spark_jobs.merging.run import merge_all
 from spark_jobs.merging.table_merge import ATTEMPTS, KeysOf, TableMerge
@@ -46,7 +46,7 @@ _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
 
 
 @dataclass(frozen=True, slots=True)
-class _OneKey:
+class _BatchSelection:
     """Selects the batches of a table that have the lake table's primary key, and reports the others.
 
     Args:
@@ -66,8 +66,8 @@ class _OneKey:
     said: set[str]
 
     def __call__(
-        self, table: TableName, batches: Sequence[Batch], marker: Marker, state: LakeTable | None, keys_of: KeysOf
-    ) -> Sequence[Batch]:
+        self, table: TableName, batches: Sequence[StoredBatch], marker: Marker, state: LakeTable | None, keys_of: KeysOf
+    ) -> Sequence[StoredBatch]:
         """Return the batches to merge.
 
         Raises:
@@ -75,15 +75,22 @@ class _OneKey:
         """
         key = tuple(name.lower() for name in state.primary_key) if state is not None else None
         found = self.decide.under_one_key(batches, table, marker, key, keys_of)
+        if found.others and self.request.into == "live" and self.archive.is_dropped(table):
+            self._report(dropped_line(table, found))
+            return ()
         if found.others:
             since = self.archive.one_key_since(table, batches, self.decide, keys_of)
             raise refusal(table, found, self.source, self.request, since)
         if self.request.into == "copy" and state is not None:
             refuse_kept_key(table, state, found.key)
-        if found.windows and (line := left_out_line(left_out_windows(table, found))) not in self.said:
+        if found.windows:
+            self._report(left_out_line(left_out_windows(table, found)))
+        return found.batches
+
+    def _report(self, line: str) -> None:
+        if line not in self.said:
             self.said.add(line)
             self.say(line)
-        return found.batches
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -102,8 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
-    period, place = period_of(options.since, options.until), options.batches or ""
-    request = BackfillRequest(period, tuple(options.tables), options.into, options.copy_suffix, place)
+    period, location = period_of(options.since, options.until), options.batches or ""
+    request = BackfillRequest(period, tuple(options.tables), options.into, options.copy_suffix, location)
     pipeline = Pipeline.open(config, Credentials("", ""))
     if options.batches:
         pipeline = replace(pipeline, store=LayeredStore(open_at(config.store, options.batches), pipeline.store))
@@ -150,8 +157,8 @@ def _attempt(
     plan = archive.plan(found, low, high)
     batches = load_plan(pipeline.store, plan)
     decide = BackfillDecision(found.begin, end, (low, high), is_copy=is_copy, from_start=found.from_start)
-    watch = None if is_copy else Watch(config.source, plan, batches)
-    counts = _OneKey(decide, archive, config.source, request, say, said)
+    watch = None if is_copy else ForeignChangeDetector(config.source, plan, batches)
+    counts = _BatchSelection(decide, archive, config.source, request, say, said)
     job = TableMerge(
         config, pipeline.store, plan, batches, None, say, None, decide, waits=False, watch=watch, counts=counts
     )

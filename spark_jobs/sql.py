@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cdc_lib.model.lake_table import LakeName
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.position import Point
-
-
-def quoted(name: str) -> str:
-    """Return a name in backticks."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def full_name(table: LakeName, branch: str | None = None) -> str:

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 
 from cdc_lib.backfill.decide import BackfillDecision
 from cdc_lib.backfill.other_key import Keys
-from cdc_lib.backfill.period import TimedWindow, chosen, refuse_gone, times_of
+from cdc_lib.backfill.period import TimedWindow, chosen, refuse_removed, times_of
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.patterns import exact_table, matches, problem
 from cdc_lib.config.start import timestamp
 from cdc_lib.errors import BatchesMissing, ConfigError
-from cdc_lib.merge.chunks import low_of, read_to_of
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.chunks import first_reads, low_of, read_to_of
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.quarantined import without_quarantined
 from cdc_lib.model.backfill import ArchivedSnapshot, ArchivedWindow, Backfill, Period
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
@@ -22,6 +22,7 @@ from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.model.xa import Decision, OpenTransaction
@@ -29,8 +30,9 @@ from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, opened
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import required_cursor
+from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.manifests import find_manifest
-from cdc_lib.store.windows import StoredWindow, stored_windows
+from cdc_lib.store.windows import stored_windows
 
 CLOCKS_DIFFER = timedelta(hours=1)
 """Largest lag of the store's clock against the source's: a batch is written after its last event was committed."""
@@ -66,7 +68,7 @@ class BackfillArchive:
         windows = tuple(_acknowledged(stored, drain))
         timed = self._timed(tuple(window for window in windows if window.stop <= state), stored, period)
         firsts = {task: first for task in lake.snapshots if task.complete and (first := self._first(task)) is not None}
-        self._refuse_gone(period, drain, windows, firsts.values())
+        self._refuse_removed(period, drain, windows, firsts.values())
         stored_snapshots = (self._snapshot(task) for task, first in firsts.items() if _in(period, first))
         snapshots = tuple(one for one in stored_snapshots if one is not None)
         selected = chosen(timed, period)
@@ -117,20 +119,25 @@ class BackfillArchive:
         found = (self._snapshot(task) for task in tasks if task.selection is None)
         return max((one for one in found if one is not None), key=lambda one: one.low, default=None)
 
-    def first_chunk(self, snapshot: ArchivedSnapshot) -> Batch:
+    def first_chunk(self, snapshot: ArchivedSnapshot) -> StoredBatch:
         """Return the first chunk of a stored snapshot."""
-        return Batch(snapshot.keys[0], self._manifest(snapshot.keys[0]))
+        return StoredBatch(snapshot.keys[0], self._manifest(snapshot.keys[0]))
 
-    def batches(self, plan: MergePlan) -> list[Batch]:
+    def batches(self, plan: MergePlan) -> list[StoredBatch]:
         """Return the batches of a plan without quarantined tables, and without the rows of XA transactions.
 
         Raises:
             BatchesMissing: a batch was removed in between.
         """
-        return without_quarantined([Batch(key, self._manifest(key)) for key in plan.batches], plan.quarantine)
+        return without_quarantined([StoredBatch(key, self._manifest(key)) for key in plan.batches], plan.quarantine)
+
+    def is_dropped(self, table: TableName) -> bool:
+        """Whether the source had dropped a table when the last cut was made."""
+        cut = last_cut(self.store, self.config.source)
+        return cut is not None and any(one.table == table and one.dropped is not None for one in cut.tables)
 
     def one_key_since(
-        self, table: TableName, batches: Sequence[Batch], decide: BackfillDecision, keys_of: Keys
+        self, table: TableName, batches: Sequence[StoredBatch], decide: BackfillDecision, keys_of: Keys
     ) -> datetime | None:
         """Return the start time of the snapshot after which all rows have one key; None if it is not stored.
 
@@ -187,7 +194,7 @@ class BackfillArchive:
             return None
         return ArchivedSnapshot(keys, low_of(chunks[0]), max(map(read_to_of, chunks)))
 
-    def _refuse_gone(
+    def _refuse_removed(
         self, period: Period, drain: Cursor, windows: tuple[ArchivedWindow, ...], firsts: Iterable[Manifest]
     ) -> None:
         times = [one.first_time for one in firsts]
@@ -199,7 +206,7 @@ class BackfillArchive:
         began = _source_start(drain)
         from_the_start = began is not None and (not windows or windows[0].start == began)
         oldest = min((time for time in times if time is not None), default=None)
-        refuse_gone(period, oldest, from_the_start=from_the_start, source=self.config.source)
+        refuse_removed(period, oldest, from_the_start=from_the_start, source=self.config.source)
 
     def _opened(self, backfill: Backfill, loaded: list[tuple[str, Manifest]]) -> tuple[OpenTransaction, ...]:
         """Return the XA transactions that were prepared before the windows and committed in them."""
@@ -212,8 +219,7 @@ class BackfillArchive:
         drain = self._cursor(DRAIN)
         opened = opened_before(((key, self._manifest(key)) for key in older), xids, first, drain.epoch_changes)
         unknown = not_replayed(settle(opened, loaded).unknown, drain.epoch_changes)
-        # A snapshot is read after the position in its id.
-        reads = [_requested_at(task) for task in drain.snapshots if task.chunks]
+        reads = first_reads(drain, self._first)
         began = _source_start(drain)
         if unknown and (began is None or not backfill.windows or backfill.windows[0].start != began):
             self._refuse_without_rows(unknown, reads)
@@ -221,7 +227,7 @@ class BackfillArchive:
         return opened
 
     def _refuse_without_rows(self, unknown: Sequence[tuple[int, Decision]], reads: Sequence[Point]) -> None:
-        """Refuse transactions whose rows may have been removed, unless all snapshots were read after their commits."""
+        """Refuse transactions whose rows may have been removed, unless all tables were read after their commits."""
         for epoch, decision in unknown:
             if not reads or Point.at(epoch, decision.position) >= min(reads):
                 raise BatchesMissing(
@@ -283,7 +289,7 @@ def _in(period: Period, first: Manifest) -> bool:
 def _source_start(drain: Cursor) -> Point | None:
     """Return where the source began; None if the cursor no longer records it."""
     first = drain.moves[0] if drain.moves else None
-    epoch = min((switch.epoch - 1 for switch in drain.epoch_changes), default=drain.epoch)
+    epoch = min((epoch_change.epoch - 1 for epoch_change in drain.epoch_changes), default=drain.epoch)
     return Point.at(epoch, first.stop) if first is not None and first.kind == "start" else None
 
 
@@ -291,13 +297,6 @@ def _start(manifest: Manifest) -> Point:
     if manifest.window is None:
         raise AssertionError(manifest.id)
     return Point.at(manifest.epoch, manifest.window.start)
-
-
-def _requested_at(task: SnapshotTask) -> Point:
-    """Return the end of the binlog when a snapshot was requested, from its id."""
-    epoch, _, place = task.snapshot_id.partition("-")
-    file, _, offset = place.partition("-")[0].partition(".")  # a later snapshot's id ends with the cursor's generation
-    return Point(int(epoch), int(file), int(offset))
 
 
 def period_of(since: str | None, until: str | None) -> Period:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from cdc_lib.backfill.other_key import Key, Keys, OneKey, under_one_key
 from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of
-from cdc_lib.merge.plan import Batch, MergeInput, TableWork, following, refuse_partial_swap, refuse_unclear
+from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following, refuse_partial_swap, refuse_unclear
 from cdc_lib.merge.table_resets import StatementEffects, statement_effects
 from cdc_lib.model.lake_table import Marker, SnapshotMark
 from cdc_lib.model.manifest import Manifest
@@ -43,7 +43,7 @@ class BackfillDecision:
     from_start: bool
 
     def __call__(
-        self, table: TableName, mode: Mode, batches: Sequence[Batch], marker: Marker, plan: MergePlan
+        self, table: TableName, mode: Mode, batches: Sequence[StoredBatch], marker: Marker, plan: MergePlan
     ) -> TableWork:
         """Decide what one table needs.
 
@@ -102,7 +102,7 @@ class BackfillDecision:
         return following(work, _both(replayed, new), since)
 
     def under_one_key(
-        self, batches: Sequence[Batch], table: TableName, marker: Marker, key: Key | None, keys: Keys
+        self, batches: Sequence[StoredBatch], table: TableName, marker: Marker, key: Key | None, keys: Keys
     ) -> OneKey:
         """Decide which batches of a table have rows with the lake table's key.
 
@@ -156,7 +156,7 @@ def _starts_before(manifest: Manifest, low: Point) -> bool:
     return window is not None and Point.at(window.epoch, window.start) < low
 
 
-def _newest_snapshot(batches: Sequence[Batch], marker: Marker) -> list[Batch]:
+def _newest_snapshot(batches: Sequence[StoredBatch], marker: Marker) -> list[StoredBatch]:
     """Return the chunks of the newest complete snapshot, in order; empty if the table has a later one.
 
     Partial snapshots are ignored: they did not replace the table.
@@ -173,7 +173,7 @@ def _newest_snapshot(batches: Sequence[Batch], marker: Marker) -> list[Batch]:
     return sorted(of_newest, key=lambda batch: chunk_of(batch.manifest).number)
 
 
-def _with_mark(marker: Marker, chunks: Sequence[Batch]) -> Marker:
+def _with_mark(marker: Marker, chunks: Sequence[StoredBatch]) -> Marker:
     """Return the marker of a table after a complete snapshot."""
     if not chunks or marker.snapshot(chunk_of(chunks[0].manifest).snapshot_id) is not None:
         return marker
@@ -200,7 +200,9 @@ def _floor(table: str, mode: Mode, after: Marker, plan: MergePlan) -> Point | No
     return max((mark.low for mark in marks), default=None)
 
 
-def _rebuild_point(table: str, mode: Mode, chunks: Sequence[Batch], marker: Marker, plan: MergePlan) -> Point | None:
+def _rebuild_point(
+    table: str, mode: Mode, chunks: Sequence[StoredBatch], marker: Marker, plan: MergePlan
+) -> Point | None:
     """Return the point before which the chunks replace rows; None if they do not, except in append mode."""
     if not chunks:
         return None

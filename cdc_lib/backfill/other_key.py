@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.evolution import can_be_rekeyed
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.backfill import COPY_SUFFIX, BackfillRequest, LeftOutWindows
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.position import Point
@@ -21,7 +21,7 @@ from cdc_lib.model.table_name import TableName
 Key = tuple[str, ...]
 """Columns of a primary key in lower case; empty for a table without one."""
 
-Keys = Callable[[Batch], frozenset[Key]]
+Keys = Callable[[StoredBatch], frozenset[Key]]
 """Returns the primary keys of the rows of a batch, under the lake's column names."""
 
 
@@ -38,14 +38,14 @@ class OneKey:
     """
 
     key: Key | None
-    batches: tuple[Batch, ...]
-    windows: tuple[Batch, ...] = ()
+    batches: tuple[StoredBatch, ...]
+    windows: tuple[StoredBatch, ...] = ()
     former: frozenset[Key] = frozenset()
     others: frozenset[Key] = frozenset()
 
 
 def under_one_key(
-    batches: Sequence[Batch],
+    batches: Sequence[StoredBatch],
     keys_of: Keys,
     *,
     key: Key | None,
@@ -83,7 +83,7 @@ def under_one_key(
     return OneKey(target, tuple(counted), tuple(left_out), frozenset(former), frozenset(others))
 
 
-def _end(batch: Batch) -> Point:
+def _end(batch: StoredBatch) -> Point:
     window = batch.manifest.window
     if window is None:
         raise AssertionError(batch.key)
@@ -112,6 +112,14 @@ def left_out_line(left_out: LeftOutWindows) -> str:
     return (
         f"{left_out.table}: {windows} of rows with {_all(left_out.keys)} left out: the lake table keeps rows by "
         f"{_shown(left_out.lake_key)}, and a later snapshot replaced all of them"
+    )
+
+
+def dropped_line(table: TableName, found: OneKey) -> str:
+    """Return a line that says why a lake table stays as it is whose source table was dropped: no snapshot can replace its rows."""
+    return (
+        f"{table}: left as it is, because the source dropped the table: this time has rows with {_all(found.others)}, and the "
+        f"lake table keeps rows by {_shown(found.key)}"
     )
 
 

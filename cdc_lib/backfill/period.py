@@ -31,11 +31,11 @@ class TimedWindow:
 
 def chosen(windows: Sequence[TimedWindow], period: Period) -> Sequence[TimedWindow]:
     """Return the windows from the first that has an event in the period to the last one, in the stream's order."""
-    places = [place for place, window in enumerate(windows) if window.lies_in(period)]
-    return windows[places[0] : places[-1] + 1] if places else ()
+    indexes = [index for index, window in enumerate(windows) if window.lies_in(period)]
+    return windows[indexes[0] : indexes[-1] + 1] if indexes else ()
 
 
-def refuse_gone(period: Period, oldest: datetime | None, *, from_the_start: bool, source: str) -> None:
+def refuse_removed(period: Period, oldest: datetime | None, *, from_the_start: bool, source: str) -> None:
     """Refuse a period that begins before the oldest batch, unless that is the first batch of the source.
 
     Args:

@@ -13,7 +13,7 @@ from cdc_lib.backfill.decide import BackfillDecision
 from cdc_lib.backfill.other_key import Key, Keys, left_out_windows, refusal
 from cdc_lib.lake.routing import RoutedTable, lake_merges
 from cdc_lib.merge.chunks import chunk_of
-from cdc_lib.merge.plan import Batch, tables_of
+from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.merge.renames import renamed_schemas, renames_of
 from cdc_lib.model.backfill import Backfill, BackfillPreview, BackfillRequest, LeftOutWindows, RefusedTable
 from cdc_lib.model.lake_table import Marker, SnapshotMark
@@ -47,7 +47,11 @@ def preview(archive: BackfillArchive, request: BackfillRequest) -> BackfillPrevi
 
 
 def _of_other_keys(
-    archive: BackfillArchive, found: Backfill, request: BackfillRequest, routed: RoutedTable, batches: Sequence[Batch]
+    archive: BackfillArchive,
+    found: Backfill,
+    request: BackfillRequest,
+    routed: RoutedTable,
+    batches: Sequence[StoredBatch],
 ) -> Iterator[LeftOutWindows | RefusedTable]:
     """Yield how windows of a table with another primary key are handled; nothing if all have one key."""
     is_copy = request.into == "copy"
@@ -58,6 +62,8 @@ def _of_other_keys(
         found.begin, end, (found.begin, max(found.end, end)), is_copy=is_copy, from_start=found.from_start
     )
     sorted_out = decide.under_one_key(batches, routed.table, marker, key, keys_of)
+    if sorted_out.others and not is_copy and archive.is_dropped(routed.table):
+        return
     if sorted_out.others:
         since = archive.one_key_since(routed.table, batches, decide, keys_of)
         error = refusal(routed.table, sorted_out, archive.config.source, request, since)
@@ -79,10 +85,10 @@ def _as_merged(
     return marker.with_snapshot(mark), next(iter(sorted(keys_of(first))), None)
 
 
-def _keys_of(routed: RoutedTable, batches: Sequence[Batch]) -> Keys:
+def _keys_of(routed: RoutedTable, batches: Sequence[StoredBatch]) -> Keys:
     renames = renames_of(routed.table, batches)
 
-    def keys_of(batch: Batch) -> frozenset[Key]:
+    def keys_of(batch: StoredBatch) -> frozenset[Key]:
         schemas = renamed_schemas(routed.table, [batch], renames)
         keys = (routed_schema(schema, routed.target).primary_key for schema in schemas)
         return frozenset(tuple(name.lower() for name in key) for key in keys)

@@ -1,7 +1,8 @@
-"""Missing batches between the lake and the drain cursor: drained again in place, or skipped and recorded.
+"""Missing batches between the lake and the drain cursor: written again in place, or skipped and recorded.
 
-A window is fixed by its bounds: draining it again gives the same rows with the same order keys. If its binlog was purged,
-the lake continues after it, and new snapshots replace all tables.
+A window is fixed by its bounds: draining it again gives the same rows with the same order keys. Its bytes come from the server
+if that still has them, else from the raw events beside the lost batch. If neither has them, the lake continues after the window,
+and new snapshots replace all tables.
 """
 
 from __future__ import annotations
@@ -11,23 +12,18 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from cdc_lib.backfill.refill_window import RefilledWindow, WindowRefiller
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.drain.batch import Exclusions
-from cdc_lib.drain.window import Drainer
-from cdc_lib.errors import CdcError, ConfigError, CorruptBatch, SourceError
+from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import DRAIN, KEPT_MOVES, LAKE, Cursor, Move
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point, Position
-from cdc_lib.model.results import DrainResult
-from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
-from cdc_lib.mysql.server_facts import ServerFacts, facts_of
 from cdc_lib.plan.gaps import position_of, refuse_lost
-from cdc_lib.plan.start import Starter, address_of
-from cdc_lib.plan.windows import Limits, plan_windows
+from cdc_lib.plan.start import address_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.snapshot.request import SnapshotRequests
 from cdc_lib.store import layout
@@ -35,8 +31,8 @@ from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import chained, windows_among
 
-Report = Callable[[DrainResult], None]
-"""Receives the result of each window."""
+Report = Callable[[RefilledWindow], None]
+"""Receives each window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +75,21 @@ class BatchRefill:
         return list(self._in_flight(lake)) + list(self._ahead(drain, lake))
 
     def refill(self, *, report: Report) -> int:
-        """Drain missing windows again, with their original bounds if known; returns their number.
+        """Write the batches of missing windows again, with their original bounds if known; returns the number of windows.
 
         Raises:
-            SourceError: the server cannot be reached, is another one, or no longer has that binlog.
+            SourceError: the server cannot be reached, is another one, or no longer has that binlog, and there are no raw events.
             DecodeError: an event cannot be decoded.
         """
         drain, _ = self._both()
         missing = self.missing()
         if not missing:
             return 0
-        here = self.config.at(*address_of(self.config, drain))
-        facts = facts_of(here.server, self.credentials)
-        drainer = Drainer(here, self.credentials, self.store)
+        refiller = WindowRefiller.open(self.config, self.credentials, self.store, drain)
         count = 0
         for batch in missing:
-            identity = _identity(drain, batch.window.epoch)
-            self._check(here, facts, drain, batch.window, identity)
-            for window in [batch.window] if batch.lost else self._windows(batch.window, facts, drain):
-                excluded = Exclusions(drain.skipped_tables(window), drain.replaced(window))
-                report(self._drain_again(drainer, window, identity, excluded))
+            for done in refiller.refilled(batch.window, whole=bool(batch.lost)):
+                report(done)
                 count += 1
         return count
 
@@ -166,54 +157,6 @@ class BatchRefill:
                 return name
         return ""
 
-    def _drain_again(
-        self, drainer: Drainer, window: Window, identity: ServerIdentity, excluded: Exclusions
-    ) -> DrainResult:
-        """Drain a window, replacing its manifest; the old manifest is restored if the window cannot be drained."""
-        key = layout.manifest_key(window)
-        before = self.store.get(key)
-        if before is None:
-            return drainer.window(window, identity, (), excluded)
-        self.store.delete([key])
-        try:
-            return drainer.window(window, identity, (), excluded)
-        except CdcError:
-            self.store.put_if_absent(key, before.data)
-            raise
-
-    def _check(
-        self, here: SourceConfig, facts: ServerFacts, drain: Cursor, window: Window, identity: ServerIdentity
-    ) -> None:
-        """Refuse a window that the server has purged, before anything is read.
-
-        Raises:
-            SourceError: the server has purged it.
-        """
-        cursor = replace(
-            drain, epoch=window.epoch, identity=identity, position=window.start, gtid_set="", gtids_known=False,
-            file_times={}, in_flight=(), event_time=None,
-        )  # fmt: skip
-        try:
-            Starter(here, self.credentials, facts).check_resumable(cursor)
-        except SourceError as error:
-            hint = (
-                f"cdc batches refill {self.config.source} --over continues after it, with new snapshots of all tables."
-            )
-            raise type(error)(error.message, hint=hint, **error.context) from error
-
-    def _windows(self, missing: Window, facts: ServerFacts, drain: Cursor) -> tuple[Window, ...]:
-        """Split a missing range into windows, as a plan does."""
-        cursor = replace(drain, epoch=missing.epoch, position=missing.start, in_flight=())
-        limits = Limits(int(self.config.drain.max_window_bytes), len(facts.files) + 1)
-        windows = plan_windows(cursor, facts.files, missing.stop, limits)
-        if not windows or windows[-1].stop != missing.stop:
-            raise CorruptBatch(
-                f"the server's binlog does not lead from {missing.start} to {missing.stop}",
-                hint=f"cdc batches refill {self.config.source} --over continues after it.",
-                source=self.config.source,
-            )
-        return windows
-
     def _tables(self, here: SourceConfig, drain: Cursor) -> list[TableName]:
         """Return the captured tables that are not quarantined; quarantined ones are read again when they are released."""
         with closing(connect(here.server, self.credentials)) as connection:
@@ -221,11 +164,6 @@ class BatchRefill:
         excluded = {one.table for one in drain.quarantined_tables}
         captured = [TableName(database, name) for database, name in names if here.tables.captures(database, name)]
         return [table for table in captured if table not in excluded]
-
-
-def _identity(drain: Cursor, epoch: int) -> ServerIdentity:
-    """Return the server of an epoch's positions."""
-    return next((one.previous_end.identity for one in drain.epoch_changes if one.epoch == epoch + 1), drain.identity)
 
 
 def _at(lake: Cursor, point: Point) -> Position:

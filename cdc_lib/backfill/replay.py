@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from cdc_lib.backfill.archive import BackfillArchive
+from cdc_lib.backfill.decode import ArchiveDecoder
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
-from cdc_lib.drain.batch import Exclusions, WindowBatches
-from cdc_lib.drain.columns import shape_of
-from cdc_lib.drain.origin import ArchivedOrigin, archived_facts
+from cdc_lib.drain.batch import Exclusions
 from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import BatchesMissing, ConfigError
 from cdc_lib.model.backfill import Period
@@ -29,12 +28,9 @@ from cdc_lib.plan.ack import over_window
 from cdc_lib.plan.start import Starter, address_of
 from cdc_lib.plan.windows import Limits, plan_windows
 from cdc_lib.ports import ObjectStore
-from cdc_lib.schema_history.versions import ArchivedHistories
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 from cdc_lib.store.manifests import find_manifest
-from cdc_lib.store.objects.layered import LayeredStore
-from cdc_lib.store.raw_archive import read_facts
 from cdc_lib.store.windows import stored_windows
 
 Report = Callable[[DrainResult], None]
@@ -52,13 +48,13 @@ class BatchReplay:
         config: of the source.
         credentials: log-in of the source; not needed to read raw events.
         live: the source's store.
-        place: store for the new windows.
+        target: store for the new windows.
     """
 
     config: SourceConfig
     credentials: Credentials
     live: ObjectStore
-    place: ObjectStore
+    target: ObjectStore
 
     def from_server(self, period: Period, *, by: str, report: Report) -> Cursor:
         """Drain a period from the server's binlog; returns the new store's cursor at its end.
@@ -75,19 +71,19 @@ class BatchReplay:
         facts = facts_of(here.server, self.credentials)
         starter = Starter(here, self.credentials, facts)
         starter.check_resumable(live)
-        cursors, bounds = ObjectCursorStore(self.place), self._bounds(facts, live.epoch)
+        cursors, bounds = ObjectCursorStore(self.target), self._bounds(facts, live.epoch)
         stop = self._stop(starter, live, period, bounds)
         cursor = cursors.load(self.config.source, DRAIN)
         cursor = cursor or cursors.swap(None, self._begun(starter, live, period, bounds, by))
         if cursor.epoch != live.epoch:
             raise self._other_epoch(cursor.position)
-        drainer = Drainer(here, self.credentials, self.place, self.live)
+        drainer = Drainer(here, self.credentials, self.target, self.live)
         while cursor.position < stop:
             planned = cursor if cursor.in_flight else cursor.with_windows(self._windows(cursor, facts, bounds, stop))
             window = planned.in_flight[0]
             excluded = Exclusions(live.skipped_tables(window), live.replaced(window))
             report(drainer.window(window, live.identity, (), excluded))
-            manifest = find_manifest(self.place, layout.manifest_key(window))
+            manifest = find_manifest(self.target, layout.manifest_key(window))
             cursor = cursors.swap(cursor, over_window(planned, window, manifest, at=datetime.now(UTC), by=by))
         return cursor
 
@@ -112,7 +108,7 @@ class BatchReplay:
                     source=self.config.source,
                     key=one.key,
                 )
-            if self.place.get(one.key) is None:
+            if self.target.get(one.key) is None:
                 report(self._decoded(one.key, manifest, manifest.window, live))
         return len(windows)
 
@@ -121,16 +117,8 @@ class BatchReplay:
         if manifest.raw is None:
             raise AssertionError(key)
         began = datetime.now(UTC)
-        known = read_facts(self.live, key, manifest.raw)
-        config = self.config.model_copy(update={"raw_archive": False})
-        origin = ArchivedOrigin(self.live, key, manifest.raw, known)
-        versions = LayeredStore(self.place, self.live)
-        histories = ArchivedHistories(
-            config, self.credentials, versions, window.epoch, archived_facts(known), known.charsets
-        )
-        batches = WindowBatches(config, self.place, shape_of(config, self.credentials), origin)
-        again = batches.write(window, histories, (), Exclusions(live.skipped_tables(window), live.replaced(window)), {})
-        self.place.put_if_absent(key, documents.dump(again))
+        again = ArchiveDecoder(self.config, self.credentials, self.live, self.target).write(window, manifest.raw, live)
+        self.target.put_if_absent(key, documents.dump(again))
         return DrainResult(
             window.id, 1, again.rows, again.bytes, again.events, (datetime.now(UTC) - began).total_seconds()
         )
@@ -152,15 +140,15 @@ class BatchReplay:
         """Return the new store's first cursor: at the start of the period, or of the live batch around it."""
         if period.since is None:
             raise ConfigError("--since is missing: from when on the server's binlog is to be drained again")
-        place = starter.find(StartAt(timestamp=period.since))
-        around = _around(place.position, bounds)
+        begin = starter.find(StartAt(timestamp=period.since))
+        around = _around(begin.position, bounds)
         if around is not None:
-            place = starter.find(StartAt(position=str(around[0])))
-        if live.epoch_changes and place.position < live.epoch_changes[-1].new_start.position:
-            raise self._other_epoch(place.position)
-        move = Move(datetime.now(UTC), "start", None, place.position, by, f"redrain of {period}")
-        cursor = Cursor(self.config.source, DRAIN, 0, live.epoch, live.identity, place.position, moves=(move,))
-        return cursor.at_checkpoint(place)
+            begin = starter.find(StartAt(position=str(around[0])))
+        if live.epoch_changes and begin.position < live.epoch_changes[-1].new_start.position:
+            raise self._other_epoch(begin.position)
+        move = Move(datetime.now(UTC), "start", None, begin.position, by, f"redrain of {period}")
+        cursor = Cursor(self.config.source, DRAIN, 0, live.epoch, live.identity, begin.position, moves=(move,))
+        return cursor.at_checkpoint(begin)
 
     def _stop(self, starter: Starter, live: Cursor, period: Period, bounds: Bounds) -> Position:
         """Return the end of the period, or of the live batch around it; at most the live drain cursor."""
@@ -190,7 +178,7 @@ class BatchReplay:
     def _other_epoch(self, position: Position) -> ConfigError:
         return ConfigError(
             f"{position} lies before the place where the present epoch of the source began",
-            hint="What was read before a switch or a rewind has other order keys. cdc cursor show lists where it began; "
+            hint="What was read before a failover or a rewind has other order keys. cdc cursor show lists where each epoch began; "
             "batches that are still stored serve cdc backfill as they are.",
             source=self.config.source,
         )

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from cdc_lib.binlog.bytes.crc32 import TABLES, crc32
-from cdc_lib.binlog.ddl.ddl import Effect, Meaning, Name, bare, meaning
+from cdc_lib.binlog.ddl.ddl import Effect, Meaning, Name, meaning, without_set_statement
 from cdc_lib.binlog.ddl.dml import written_tables
 from cdc_lib.binlog.ddl.effects import Naming
 from cdc_lib.binlog.ddl.redact import concealed
@@ -21,9 +21,9 @@ from cdc_lib.binlog.ddl.statement import Statement, statement_of
 from cdc_lib.binlog.ddl.statement_text import UNKNOWN
 from cdc_lib.binlog.ddl.table_changes import TableChanges
 from cdc_lib.binlog.framing import event_types, packets
-from cdc_lib.binlog.framing.file_header import checksum_bytes
-from cdc_lib.binlog.framing.progress import Progress
+from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before
 from cdc_lib.binlog.framing.receiver import Bytes
+from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.binlog.rows.mapped_tables import KnownTables, closes_statement
 from cdc_lib.binlog.rows.mariadb_compressed import inflate, inflated_size
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows
@@ -35,7 +35,7 @@ from cdc_lib.model.lexer import Quoting
 from cdc_lib.model.manifest import Ddl
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
 
-_TOLD = 120
+_SHOWN = 120
 """Characters of a statement that an error shows."""
 _MAY_DIFFER = re.compile(rf"[{UNKNOWN}\\]")
 """In a name of a statement that is not read exactly: a backslash is another letter in swe7."""
@@ -55,7 +55,7 @@ class ControlEvents:
 
     def __init__(
         self,
-        progress: Progress,
+        progress: ScanProgress,
         tables: KnownTables,
         xa: XaTransactions,
         facts: StreamFacts,
@@ -75,6 +75,7 @@ class ControlEvents:
         mariadb = progress.flavor == "mariadb"
         self._changes = TableChanges(self._naming, mariadb, tables.touches, tables.last)
         self._stamp = 0  # of the event at hand
+        self._names_gtids = False  # whether the GTIDs before this file may still come
 
     def take(self, data: Bytes, event: int, end: int, *, inside: int | None = None) -> None:
         """Act on one event and step over it.
@@ -99,7 +100,7 @@ class ControlEvents:
             raise DecodeError(
                 f"a {event_types.name(int(data[event + 4]))} event does not follow the format: {error}",
                 hint=event_types.LOOK_AT_FILE,
-                **self._progress.place(),
+                **self._progress.error_context(),
             ) from error
         self._progress.step_over(0 if inside is not None else length)
 
@@ -116,6 +117,9 @@ class ControlEvents:
         body = data[event + packets.HEADER : end].tobytes()
         if kind == event_types.FORMAT_DESCRIPTION:
             self._format(data[event : event + length].tobytes())
+            self._names_gtids = in_file
+        elif kind in (event_types.PREVIOUS_GTIDS, event_types.GTID_LIST):
+            self._gtids_before_file(kind, body)
         elif kind == event_types.STOP or (kind == event_types.ROTATE and in_file):
             self._progress.closed = True
         elif kind == event_types.ROTATE:
@@ -127,7 +131,7 @@ class ControlEvents:
         elif kind == event_types.QUERY_COMPRESSED:
             self._statement_of(body, _inflated(body, _statement_at(body)))
         elif kind == event_types.EXECUTE_LOAD_QUERY:
-            # Three numbers about the file and one for duplicates stand between the fixed part and the rest.
+            # Three numbers about the file and one for duplicates are between the fixed part and the rest.
             plain = body[:13] + body[26:]
             self._statement_of(plain, plain[_statement_at(plain) :])
         elif kind == event_types.XA_PREPARE:
@@ -138,14 +142,14 @@ class ControlEvents:
             raise UnknownSchema(
                 "rows without a table map event before them",
                 hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
-                **self._progress.place(),
+                **self._progress.error_context(),
             )
         elif kind in event_types.NEVER_IGNORED or not flags & event_types.IGNORABLE:
             message = f": {body[3 : 3 + body[2]].decode('utf-8', 'replace')!r}" if kind == event_types.INCIDENT else ""
             raise UnknownEvent(
                 f"an event type that is not supported: {event_types.name(kind)}{message}",
                 hint=event_types.hint(kind),
-                **self._progress.place(),
+                **self._progress.error_context(),
                 event_type=kind,
             )
         return length if in_file else 0
@@ -153,20 +157,28 @@ class ControlEvents:
     def _format(self, event: bytes) -> None:
         """Take the checksum algorithm of the file; table ids begin again."""
         progress = self._progress
-        checksum = checksum_bytes(event, **progress.place())
+        checksum = checksum_bytes(event, **progress.error_context())
         if progress.state[packets.IN_TRANSACTION]:
             raise DecodeError(
                 "a binlog file ends inside a transaction",
                 hint="The server crashed there; take a new snapshot of the tables.",
-                **progress.place(),
+                **progress.error_context(),
             )
         progress.state[packets.CHECKSUM_BYTES] = checksum
         progress.file_times[progress.file] = datetime.fromtimestamp(int.from_bytes(event[:4], "little"), UTC)
         stored = int.from_bytes(event[-4:], "little")
         calculated = crc32(np.frombuffer(event, np.uint8), 0, len(event) - 4, TABLES)
         if checksum and stored != calculated:
-            raise ChecksumMismatch("the checksum of the format description is wrong", hint="", **progress.place())
+            raise ChecksumMismatch(
+                "the checksum of the format description is wrong", hint="", **progress.error_context()
+            )
         self._tables.forget()
+
+    def _gtids_before_file(self, kind: int, body: bytes) -> None:
+        """Take the GTIDs before a file from its header; elsewhere the event says nothing."""
+        if self._names_gtids and (named := gtids_before(self._progress.flavor, kind, body)) is not None:
+            self._progress.take_earlier_gtids(named)
+        self._names_gtids = False
 
     def _statement_of(self, body: bytes, text: bytes) -> None:
         """Look at the statement that is meant, if it is executed at all."""
@@ -180,7 +192,7 @@ class ControlEvents:
         mariadb = self._progress.flavor == "mariadb"
         with_rows = mariadb and not self._progress.state[packets.STANDALONE]
         statement = statement_of(body, text, self._facts.charsets, with_rows=with_rows)
-        self._query(_bare(statement) if mariadb else statement)
+        self._query(_without_set_statement(statement) if mariadb else statement)
 
     def _query(self, statement: Statement) -> None:
         """Look at a statement; DDL ends a transaction of its own."""
@@ -194,15 +206,15 @@ class ControlEvents:
         if means.effect == "rows":
             self._statement(statement)
             return
-        self._refuse_unread(statement, means.tables)
+        self._refuse_unparsed(statement, means.tables)
         touched = [t for t in means.tables if self._tables.touches(*t)]
         followed = self._followed(touched)
         if means.tables:
             progress = self._progress
-            found = self._changes.of(means, followed, statement, progress.position, progress.place())
+            found = self._changes.of(means, followed, statement, progress.position, progress.error_context())
             self._summary.statements += tuple(self._dated(one) for one in found)
             if means.effect != "create":
-                self._tables.cascades.statement(statement.text, means.tables, progress.place(), quoting)
+                self._tables.cascades.statement(statement.text, means.tables, progress.error_context(), quoting)
             if touched:
                 shown = concealed(statement.text, statement.quotings) if self._conceal else statement.text
                 self._summary.ddl.append(Ddl(progress.position, statement.database, shown))
@@ -225,12 +237,12 @@ class ControlEvents:
         means = meaning(statement.text, statement.database, quoting)
         return means.folded() if self._naming.fold else means
 
-    def _told(self, statement: Statement) -> str:
+    def _shown(self, statement: Statement) -> str:
         """Return a statement as errors show it: what may be quarantined is kept with its reason, which has no values."""
         hides = self._conceal or self._tables.captured.quarantines
-        return (concealed(statement.text, statement.quotings) if hides else statement.text)[:_TOLD]
+        return (concealed(statement.text, statement.quotings) if hides else statement.text)[:_SHOWN]
 
-    def _refuse_unread(self, statement: Statement, tables: Sequence[Name]) -> None:
+    def _refuse_unparsed(self, statement: Statement, tables: Sequence[Name]) -> None:
         """Stop at a statement that names other tables than can be read from it, where they may be captured.
 
         Args:
@@ -240,19 +252,19 @@ class ControlEvents:
         Raises:
             UnknownEvent: its names have characters that are not known, or it depends on an SQL mode that is not.
         """
-        what, unread = "", [t for t in tables if not statement.exact and any(_MAY_DIFFER.search(name) for name in t)]
-        if unread:
+        what, unparsed = "", [t for t in tables if not statement.exact and any(_MAY_DIFFER.search(name) for name in t)]
+        if unparsed:
             what = "a statement names a table in characters that its session's character set does not have, or that are not read"
         elif len(statement.quotings) > 1:
             readings = {self._meaning(statement, one) for one in statement.quotings}
-            unread = [t for one in readings for t in one.tables] if len(readings) > 1 else []
+            unparsed = [t for one in readings for t in one.tables] if len(readings) > 1 else []
             what = "a statement sets the SQL mode that decides which tables it names"
-        if any(UNKNOWN in database or self._tables.touches(database, EVERY_TABLE) for database, _ in unread):
+        if any(UNKNOWN in database or self._tables.touches(database, EVERY_TABLE) for database, _ in unparsed):
             raise UnknownEvent(
-                f"{what}: {self._told(statement)!r}",
-                hint="Rewind the cursor after this place, and take a new snapshot of the tables that it changed. Use "
+                f"{what}: {self._shown(statement)!r}",
+                hint="Rewind the cursor after this position, and take a new snapshot of the tables that it changed. Use "
                 "utf8mb4 and one SQL mode in sessions that define tables.",
-                **self._progress.place(),
+                **self._progress.error_context(),
             )
 
     def _is_passed(self, kind: int, body: bytes) -> bool:
@@ -269,14 +281,14 @@ class ControlEvents:
         written = None if others else written_tables(statement.text, statement.database, quoting)
         if written is not None and self._naming.fold:
             written = Meaning("rows", written).folded().tables
-        self._refuse_unread(statement, written or ())
+        self._refuse_unparsed(statement, written or ())
         touched = self._followed([t for t in written or () if self._tables.touches(*t)])
         if written is None or touched:
             raise UnknownEvent(
-                f"a statement that changed rows without writing them to the binlog: {self._told(statement)!r}",
+                f"a statement that changed rows without writing them to the binlog: {self._shown(statement)!r}",
                 hint="Set binlog_format=ROW at the source, also in sessions. Then rewind the cursor "
-                "after this place and take a new snapshot of the tables that it changed.",
-                **self._progress.place(),
+                "after this position and take a new snapshot of the tables that it changed.",
+                **self._progress.error_context(),
                 table=", ".join(TableName(*table) for table in touched) or None,
             )
 
@@ -288,12 +300,12 @@ class ControlEvents:
         return True
 
 
-def _bare(statement: Statement) -> Statement:
+def _without_set_statement(statement: Statement) -> Statement:
     """Return a statement without MariaDB's SET STATEMENT in front of it.
 
-    A mode that is set there is the one that the event tells; the text was read in that of the session, which it does not tell.
+    The event names the SQL mode that is set there. MariaDB read the text in the mode of the session, which no event names.
     """
-    text = bare(statement.text, statement.quotings[0])
+    text = without_set_statement(statement.text, statement.quotings[0])
     sets = statement.text[: len(statement.text) - len(text)]
     return replace(statement, text=text, mode_known="SQL_MODE" not in sets.upper()) if sets else statement
 

@@ -1,6 +1,6 @@
 """Reads one window: binlog bytes in, Arrow row groups out, and a summary.
 
-One kernel scans packets and frequent events. Row images are decoded table by table, with one kernel per column. Rare events (a
+One kernel scans packets and frequent events. Row images are decoded table by table, with one kernel per column. Control events (a
 new table, a new file, a statement) are handled here in Python, one at a time. A compressed transaction is inflated in portions
 into a separate buffer and scanned there.
 """
@@ -15,8 +15,8 @@ from cdc_lib.binlog.bytes.crc32 import TABLES
 from cdc_lib.binlog.control_events import ControlEvents
 from cdc_lib.binlog.framing import event_types, packets
 from cdc_lib.binlog.framing.payload_events import scan_uncompressed
-from cdc_lib.binlog.framing.progress import Progress, WindowSummary
 from cdc_lib.binlog.framing.receiver import HEADROOM, Bytes, Receiver, extended
+from cdc_lib.binlog.framing.scan_progress import ScanProgress, WindowSummary
 from cdc_lib.binlog.framing.transaction_payload import Payload
 from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.errors import inflate_fault, payload_fault, scan_fault
@@ -27,6 +27,7 @@ from cdc_lib.binlog.rows.row_groups import ReadOptions, RowGroups, WindowSinks
 from cdc_lib.binlog.rows.xa import XaTransactions
 from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.errors import DecodeError, SourceUnavailable, TableUnreadable
+from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.window import Window
 from cdc_lib.ports import BinlogStream
 
@@ -44,6 +45,7 @@ class WindowReader:
         sinks: receive the row groups.
         options: size of row groups, policy of values, naming.
         rolled_back: rolled-back rows that an earlier reading of the window found.
+        before: GTIDs of all transactions before the window; None if unknown.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class WindowReader:
         sinks: WindowSinks,
         options: ReadOptions | None = None,
         rolled_back: RolledBackRows | None = None,
+        before: GtidSet | None = None,
     ) -> None:
         """Start at the window's start."""
         self._window = window
@@ -64,7 +67,7 @@ class WindowReader:
         self._rolled_back = rolled_back or RolledBackRows()
         self._rolled_back.begin()
         options = options or ReadOptions()
-        self._progress = Progress(window, facts.flavor, checksum=facts.checksum)
+        self._progress = ScanProgress(window, facts.flavor, checksum=facts.checksum, before=before)
         self._tables = KnownTables(self._progress, facts, captured, options.values)
         self._xa = XaTransactions(self._progress)
         self._rare = ControlEvents(self._progress, self._tables, self._xa, facts, options.naming, self._rolled_back)
@@ -73,8 +76,8 @@ class WindowReader:
         self._scratch = np.zeros(packets.SID_SIZE, np.uint8)
         self._records = np.empty((_RECORDS, packets.RECORD_SIZE), np.int64)
         self._count = 0  # records not decoded yet
-        self._moved = 0  # how many of them are in the side buffer
-        self._side = InflateBuffer()
+        self._moved = 0  # how many of them are in the inflate buffer
+        self._inflated = InflateBuffer()
         self._inflater = zstandard.ZstdDecompressor()
         self._groups = RowGroups(
             self._progress,
@@ -135,7 +138,7 @@ class WindowReader:
         raise SourceUnavailable(
             "the server ended the binlog stream before the window's end",
             hint="The task can be tried again.",
-            **self._progress.place(),
+            **self._progress.error_context(),
             stop=str(self._window.stop),
         )
 
@@ -149,11 +152,11 @@ class WindowReader:
                 self._records[self._count :], TABLES, self._scratch,
             )  # fmt: skip
             self._count += found
-            if status == packets.RARE:
+            if status == packets.CONTROL_EVENT:
                 if data[event + 4] == event_types.TRANSACTION_PAYLOAD:
                     self._scan_payload(data, event, end)
                 else:
-                    self._take_rare(data, event, end)
+                    self._take_control_event(data, event, end)
                 at = next_packet
             elif status == packets.SIDS_FULL:
                 progress.make_room_for_gtids()
@@ -163,10 +166,10 @@ class WindowReader:
                     progress.check_stop()
                     return int(at)
             else:
-                raise scan_fault(status, data, event, end, progress.place(), str(self._window.stop))
+                raise scan_fault(status, data, event, end, progress.error_context(), str(self._window.stop))
 
-    def _take_rare(self, data: Bytes, event: int, end: int, inside: int | None = None) -> None:
-        """Handle a rare event; repeat while it is at fault for more tables."""
+    def _take_control_event(self, data: Bytes, event: int, end: int, inside: int | None = None) -> None:
+        """Handle a control event; repeat while it is at fault for more tables."""
         while True:
             known = len(self._tables.skipped)
             try:
@@ -191,20 +194,20 @@ class WindowReader:
     # --- compressed transactions
 
     def _scan_payload(self, data: Bytes, event: int, end: int) -> None:
-        """Inflate one transaction, appended to the side buffer, and scan its events."""
+        """Inflate one transaction, appended to the inflate buffer, and scan its events."""
         self._move(data)
-        side = self._side
-        payload = Payload(data, event + packets.HEADER, end, self._inflater, self._progress.place)
-        at, origin = side.fill, -side.fill
+        inflated = self._inflated
+        payload = Payload(data, event + packets.HEADER, end, self._inflater, self._progress.error_context)
+        at, origin = inflated.fill, -inflated.fill
         while payload.left:
-            if not side.room(0):
+            if not inflated.room(0):
                 self._decode_moved()
-                side.keep_from(at)
+                inflated.keep_from(at)
                 origin, at = origin + at, 0
-                if not side.room(0):
-                    side.double()
-            room = side.room(0)
-            side.fill += payload.read_into(side.data[side.fill : side.fill + room])
+                if not inflated.room(0):
+                    inflated.double()
+            room = inflated.room(0)
+            inflated.fill += payload.read_into(inflated.data[inflated.fill : inflated.fill + room])
             at = self._scan_inflated(at, origin, payload.left)
         self._progress.step_over(int.from_bytes(data[event + 9 : event + 13].tobytes(), "little"))
 
@@ -212,27 +215,27 @@ class WindowReader:
         """Scan what was inflated; return the start of the first incomplete event.
 
         Args:
-            at: start of an event in the side buffer.
-            origin: offset in the payload of the side buffer's first byte.
+            at: start of an event in the inflate buffer.
+            origin: offset in the payload of the inflate buffer's first byte.
             left: bytes of the payload still to inflate.
         """
-        progress, tables, side = self._progress, self._tables, self._side
+        progress, tables, inflated = self._progress, self._tables, self._inflated
         while True:
             status, found, at, end = scan_uncompressed(
-                side.data, at, side.fill, origin, progress.state, tables.ids, tables.slots, self._inner_kinds,
+                inflated.data, at, inflated.fill, origin, progress.state, tables.ids, tables.slots, self._inner_kinds,
                 progress.sids, self._records[self._count :], self._scratch,
             )  # fmt: skip
             self._count += found
             self._moved = self._count
-            if status == packets.RARE:
-                self._take_rare(side.data, at, end, origin + int(at))
+            if status == packets.CONTROL_EVENT:
+                self._take_control_event(inflated.data, at, end, origin + int(at))
                 at = end
             elif status == packets.RECORDS_FULL:
                 self._decode_moved()
-            elif status == packets.NEED_MORE and self._can_continue(left + side.fill - int(at)):
+            elif status == packets.NEED_MORE and self._can_continue(left + inflated.fill - int(at)):
                 return int(at)
             else:
-                raise payload_fault(progress.place(), origin + int(at))
+                raise payload_fault(progress.error_context(), origin + int(at))
 
     def _can_continue(self, rest: int) -> bool:
         """Whether the rest of a payload is empty, or long enough for the next event."""
@@ -248,7 +251,7 @@ class WindowReader:
             return
         self._move(data)
         self._decode_moved()
-        self._side.fill = 0
+        self._inflated.fill = 0
 
     def _decode(self, data: Bytes, records: npt.NDArray[np.int64]) -> None:
         if self._tables.parents:
@@ -256,15 +259,15 @@ class WindowReader:
         self._groups.decode(data, records)
 
     def _move(self, data: Bytes) -> None:
-        """Move the rows that are still in ``data`` to the side buffer, in order."""
+        """Move the rows that are still in ``data`` to the inflate buffer, in order."""
         while self._moved < self._count:
             found = self._records[self._moved : self._count]
             try:
-                taken = self._side.take(data, found)
+                taken = self._inflated.take(data, found)
             except BrokenRows as broken:
                 record, what = broken.args
                 table = self._tables.columns[int(found[record, packets.SLOT])].layout.schema.name
-                fault = inflate_fault(what, table, self._progress.place(int(found[record, packets.START])))
+                fault = inflate_fault(what, table, self._progress.error_context(int(found[record, packets.START])))
                 if not isinstance(fault, DecodeError) or not self._skips(fault):
                     raise fault from broken
                 self._drop_skipped()
@@ -272,7 +275,7 @@ class WindowReader:
             self._moved += taken
             if taken < found.shape[0]:
                 self._decode_moved()
-                self._side.fill = 0
+                self._inflated.fill = 0
 
     def _drop_skipped(self) -> None:
         """Drop the records of skipped tables that were not moved yet."""
@@ -284,8 +287,8 @@ class WindowReader:
         self._count = self._moved + kept.shape[0]
 
     def _decode_moved(self) -> None:
-        """Decode the side buffer's records; later records become the first, and the buffer can be reused."""
-        self._decode(self._side.data, self._records[: self._moved])
+        """Decode the inflate buffer's records; later records become the first, and the buffer can be reused."""
+        self._decode(self._inflated.data, self._records[: self._moved])
         rest = self._records[self._moved : self._count].copy()
         self._records[: rest.shape[0]] = rest
         self._count, self._moved = rest.shape[0], 0

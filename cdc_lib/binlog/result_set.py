@@ -190,7 +190,7 @@ class ResultSet:
         return pa.Table.from_arrays(columns, names=names)
 
     def _take(self, data: Bytes, begin: int, fill: int) -> int:
-        at = self._skip_head(data, begin, fill)
+        at = self._skip_header(data, begin, fill)
         if at < 0:
             return begin
         while True:
@@ -204,7 +204,7 @@ class ResultSet:
                 self._finished = status == END
                 return int(at)
 
-    def _skip_head(self, data: Bytes, begin: int, fill: int) -> int:
+    def _skip_header(self, data: Bytes, begin: int, fill: int) -> int:
         """Skip the column count, the definitions and their EOF; -1 until all of it has arrived."""
         if self._skipped:
             return begin

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cdc_lib.binlog.ddl.history.window import WindowHistory
-from cdc_lib.binlog.rows.partial_rows import OmittableColumns, nothing_omittable
 from cdc_lib.model.server_identity import Flavor
+
+OmittableColumns = Callable[[str, str], frozenset[str]]
+"""Names of a table's columns whose changes the server may leave out of an after image."""
+
+
+def nothing_omittable(_database: str, _table: str) -> frozenset[str]:
+    """Return no column: the server logs every change."""
+    return frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from cdc_lib.cli.output import print_json, say
 from cdc_lib.config import DEFAULTS_FILE, Loaded, SourceConfig, load_source
 from cdc_lib.config.load import source_files
 from cdc_lib.config.source import SOURCE_NAME
+from cdc_lib.doctor.visit import Visit
 from cdc_lib.errors import ConfigError
 
 _PORT, _USER = 3306, "cdc"
@@ -151,8 +152,8 @@ def _name(folder: Path, source: str) -> str:
     return source
 
 
-def _yaml(values: dict[str, Any], head: str = "") -> str:
-    return head + yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+def _yaml(values: dict[str, Any], comment: str = "") -> str:
+    return comment + yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
 
 def _checked(folder: Path, source: str, texts: dict[str, str]) -> SourceConfig:
@@ -161,13 +162,13 @@ def _checked(folder: Path, source: str, texts: dict[str, str]) -> SourceConfig:
     Raises:
         ConfigError: a value is wrong.
     """
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as copies:
         if DEFAULTS_FILE not in texts:
-            shutil.copy(folder / DEFAULTS_FILE, place)
+            shutil.copy(folder / DEFAULTS_FILE, copies)
         for name, text in texts.items():
-            (Path(place) / name).write_text(text)
+            (Path(copies) / name).write_text(text)
         try:
-            return load_source(Path(place) / f"{source}.yaml")
+            return load_source(Path(copies) / f"{source}.yaml")
         except ConfigError as error:
             raise ConfigError(error.message, hint="Nothing was written. Give other values.") from None
 
@@ -189,7 +190,8 @@ def _examine(config: SourceConfig, path: Path) -> list[Line]:
     variable = config.server.password_env
     if variable is None or variable not in os.environ:
         return []
-    return list(examined(Loaded(config.source, path, config=config)))
+    loaded = Loaded(config.source, path, config=config)
+    return list(examined(loaded, Visit()))
 
 
 def _next(config: SourceConfig, lines: list[Line]) -> str:

@@ -75,8 +75,8 @@ def show_error(error: CdcError) -> None:
     out = console(stderr=True)
     out.print(Text.assemble(("error: ", "bold red"), (error.message, "red")), soft_wrap=True)
     if error.context:
-        place = ", ".join(f"{name}={value}" for name, value in error.context.items())
-        out.print(Text(f"  at {place}", style="dim"), soft_wrap=True)
+        context = ", ".join(f"{name}={value}" for name, value in error.context.items())
+        out.print(Text(f"  at {context}", style="dim"), soft_wrap=True)
     if error.hint:
         out.print(Text(f"  {error.hint}", style="bold"), soft_wrap=True)
 

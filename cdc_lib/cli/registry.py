@@ -82,10 +82,10 @@ _BATCHES = {
     "list": Entry("List the last batches of a source, in the order of the binlog.", "list_batches"),
     "gc": Entry("Remove batches that every consumer has acknowledged and that are older than store.keep_batches_for."),
     "replay": Entry(
-        "Drain a part of the binlog again into another place; the source's cursors and batches do not change."
+        "Drain a part of the binlog again into another store; the source's cursors and batches do not change."
     ),
     "refill": Entry(
-        "Drain acknowledged batches again that are missing or damaged, in place, so that the lake can continue."
+        "Write acknowledged batches again that are missing or damaged, in place, so that the lake can continue."
     ),
 }
 

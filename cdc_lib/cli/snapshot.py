@@ -50,7 +50,7 @@ def snapshot(
         )
     if cancel is not None:
         pipeline.cancel_snapshot(cancel)
-        say(f"the snapshot of a part of {cancel} is given up")
+        say(f"the snapshot of a part of {cancel} is cancelled")
     elif part:
         _ask_part(pipeline, source, PartialRequest((tables or [""])[0], lower, upper, where, why), yes=yes)
     else:
@@ -72,7 +72,7 @@ def _ask_part(pipeline: Pipeline, source: str, request: PartialRequest, *, yes: 
         return
     task = pipeline.snapshot_rows(request, by=caller("snapshot"))
     say(
-        f"{task.id} is read and merged by the next runs; cdc snapshot {source} --cancel {task.name.in_shell} gives it up"
+        f"{task.id} is read and merged by the next runs; cdc snapshot {source} --cancel {task.name.in_shell} cancels it"
     )
 
 
@@ -90,5 +90,5 @@ def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, 
 
 def _described(one: ResnapshotPreview) -> str:
     what = "rows" if one.keyed else "changes (it has no key: the list of its changes begins again)"
-    given_up = "; the snapshot that is going on is given up" if one.reading else ""
-    return f"{one.table}: the {what} that the lake holds are replaced by the source's rows{given_up}"
+    cancelled = "; the snapshot in progress is cancelled" if one.reading else ""
+    return f"{one.table}: the {what} that the lake holds are replaced by the source's rows{cancelled}"

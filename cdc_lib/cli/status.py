@@ -30,9 +30,9 @@ from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.quarantine import LaggingTable
 from cdc_lib.model.verify import Verified
+from cdc_lib.model.waiting import unmerged
 from cdc_lib.pipeline import Status
 from cdc_lib.quarantine.tables import hint_of
-from cdc_lib.snapshot.partial import unmerged
 
 _INTERVAL = 5
 """Seconds between two looks of ``--watch``."""
@@ -113,7 +113,7 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
                 _show_lagging(outcome.source, one)
             say_parts(outcome)
             say_dropped(outcome)
-            say_switch(outcome)
+            say_failover(outcome)
             say_verified(outcome.source, outcome.verified)
             say_missing(outcome)
             say_stopped(outcome)
@@ -137,7 +137,7 @@ def say_dropped(outcome: Status) -> None:
             say(f"{outcome.source}: {cut.table} was dropped at source ({where}); {cut.lake_table} is at its last state")
 
 
-def say_switch(outcome: Status) -> None:
+def say_failover(outcome: Status) -> None:
     """Print since when the epoch is current, why, and who began it; nothing in the first epoch."""
     if outcome.drain and outcome.drain.epoch_changes:
         last = outcome.drain.epoch_changes[-1]

@@ -14,9 +14,9 @@ import typer
 from cdc_lib.cli.context import SourceName, caller, config_of, find, open_store_pipeline
 from cdc_lib.consumers.batch import Batch
 from cdc_lib.consumers.entries import entries
+from cdc_lib.consumers.ephemeral_subscription import EphemeralSubscription
 from cdc_lib.consumers.subscribe import From, Holder, subscribe
 from cdc_lib.consumers.subscription import POLL, Subscription
-from cdc_lib.consumers.watch import Watch
 from cdc_lib.model.subscription import Interest
 from cdc_lib.pipeline import Pipeline
 
@@ -63,7 +63,7 @@ def tail(
 
 
 def _watch(pipeline: Pipeline, interest: Interest, start: From, *, follow: bool) -> None:
-    watch = Watch(pipeline.store, pipeline.cursors, pipeline.config.source, interest, start)
+    watch = EphemeralSubscription(pipeline.store, pipeline.cursors, pipeline.config.source, interest, start)
     for batch in _batches(watch, follow=follow):
         _print(batch)
 
@@ -78,7 +78,7 @@ def _consume(pipeline: Pipeline, consumer: str, interest: Interest | None, start
             batch.ack()
 
 
-def _batches(where: Watch | Subscription, *, follow: bool) -> Iterator[Batch]:
+def _batches(where: EphemeralSubscription | Subscription, *, follow: bool) -> Iterator[Batch]:
     while True:
         batch = where.get(_ROWS)
         if batch:

@@ -1,4 +1,4 @@
-"""Turns pydantic's errors into messages for the author of the file: place, key, given value, allowed values."""
+"""Turns pydantic's errors into messages for the author of the file: location, key, given value, allowed values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdc_lib.config.documents import KeyPath, dotted
 
 _SECRET_KEYS = ("password", "passwd", "pwd", "pass")
 _SECRET_WORDS = ("pass", "pwd", "secret", "token", "credential", "auth", "access_key", "access-key", "_env")
-_SECRET_PLACES = (("lake", "properties"), ("lake", "uri"), ("merge", "conf"))
+_SECRET_PATHS = (("lake", "properties"), ("lake", "uri"), ("merge", "conf"))
 """Sections with settings of other programs, which may be secrets."""
 
 _LIKE_A_LOG_IN = re.compile(r"@|(pass|pwd|secret|token|credential|key)[\w.-]*['\"]?\s*[=:]", re.IGNORECASE)
@@ -98,7 +98,7 @@ def _shown(path: KeyPath, given: Mapping[str, Any]) -> str:
     """Return a value as text, unless its key or text suggests a secret."""
     value, text = _value(path, given), repr(_value(path, given))
     named = any(word in str(part).lower() for part in path for word in _SECRET_WORDS)
-    if named or path[:2] in _SECRET_PLACES or _LIKE_A_LOG_IN.search(text):
+    if named or path[:2] in _SECRET_PATHS or _LIKE_A_LOG_IN.search(text):
         return "a value that is not shown"
     if value and isinstance(value, Mapping | list):  # what is in it has keys of its own
         return "keys and values" if isinstance(value, Mapping) else "a list"
@@ -118,5 +118,5 @@ def _value(path: KeyPath, given: Any) -> Any:
 
 def sentence(path: KeyPath, line: int | None, file: str, text: str) -> str:
     """Return one problem as one line: file and line, key, message."""
-    place = f"{file}, line {line}" if line is not None else file
-    return f"{place}: {dotted(path)}: {text}" if path else f"{place}: {text}"
+    location = f"{file}, line {line}" if line is not None else file
+    return f"{location}: {dotted(path)}: {text}" if path else f"{location}: {text}"

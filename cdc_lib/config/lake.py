@@ -17,7 +17,7 @@ CatalogType = Literal["jdbc", "rest", "glue", "hive", "hadoop"]
 
 _NEEDS_URI = frozenset({"jdbc", "rest", "hive"})
 _NEEDS_WAREHOUSE = frozenset({"jdbc", "glue", "hadoop"})
-_PLACES = frozenset({"database", "source"})
+_PLACEHOLDERS = frozenset({"database", "source"})
 
 
 class LakeConfig(Section):
@@ -51,12 +51,12 @@ class LakeConfig(Section):
 
     @field_validator("namespace")
     @classmethod
-    def _places(cls, namespace: str) -> str:
+    def _check_placeholders(cls, namespace: str) -> str:
         try:
-            places = {name for _, name, _, _ in string.Formatter().parse(namespace) if name is not None}
+            placeholders = {name for _, name, _, _ in string.Formatter().parse(namespace) if name is not None}
         except ValueError as error:
             raise ValueError(f"not a namespace template: {error}") from None
-        if places - _PLACES:
+        if placeholders - _PLACEHOLDERS:
             raise ValueError("a namespace may hold {database} and {source}, nothing else in braces")
         levels = namespace.split(".")
         if not all(level.strip() for level in levels) or {"/", "\\", "`"} & set(namespace):

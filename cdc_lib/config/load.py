@@ -81,7 +81,7 @@ def _load(path: Path, environ: Mapping[str, str]) -> Loaded:
 
 
 def failed(path: Path, error: Exception) -> Loaded:
-    """Return the result for a file whose load crashed: its text may contain a secret, so only the place is reported."""
+    """Return the result for a file whose load crashed: its text may contain a secret, so only the location is reported."""
     return Loaded(
         path.stem,
         path,

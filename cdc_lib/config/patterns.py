@@ -77,10 +77,10 @@ def is_expression(pattern: str) -> bool:
 
 def is_exact(pattern: str) -> bool:
     """Whether a pattern matches exactly one name."""
-    bare = (
+    unquoted = (
         pattern if "`" not in pattern else "".join(name for name, in_backticks in _parts(pattern) if not in_backticks)
     )
-    return not is_expression(pattern) and "*" not in bare and "?" not in bare
+    return not is_expression(pattern) and "*" not in unquoted and "?" not in unquoted
 
 
 def exact_table(pattern: str) -> TableName | None:
@@ -137,7 +137,7 @@ def problem_of_column(pattern: str) -> str | None:
     if pattern.startswith("/"):
         return _problem_of_expression(pattern)
     if not pattern or pattern != pattern.strip() or "`" in pattern:
-        return f"{pattern!r} is not the name of a column; write it bare, without the table's name"
+        return f"{pattern!r} is not the name of a column; write it without the table's name"
     return None
 
 

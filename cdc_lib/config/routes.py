@@ -13,7 +13,7 @@ from cdc_lib.config.rules import ColumnChoice, TablePattern, TableRule
 from cdc_lib.model.route import SourceKey
 from cdc_lib.model.table_mode import Mode
 
-_PLACES = frozenset({"source", "database", "table"})
+_PLACEHOLDERS = frozenset({"source", "database", "table"})
 
 
 def checked_predicate(predicate: str) -> str:
@@ -22,14 +22,14 @@ def checked_predicate(predicate: str) -> str:
     Raises:
         ValueError: it is empty, has unbalanced brackets or quotes, or is more than one predicate.
     """
-    bare = predicate.strip()
-    if not bare:
+    stripped = predicate.strip()
+    if not stripped:
         raise ValueError("a predicate is Spark SQL over the row's columns, for example \"status <> 'test'\"")
-    if bare.lower().startswith("where "):
+    if stripped.lower().startswith("where "):
         raise ValueError("a predicate is written without WHERE")
-    if wrong := unended(bare):
+    if wrong := unended(stripped):
         raise ValueError(f"is not one predicate of Spark SQL: {wrong}")
-    return bare
+    return stripped
 
 
 class RouteColumns(ColumnChoice):
@@ -48,14 +48,14 @@ class RouteRule(TableRule):
     )
     columns: RouteColumns = Field(default=RouteColumns(), description="include and exclude: columns that go there")
     where: str | None = Field(default=None, description="Spark SQL over the row's columns")
-    mode: Mode | None = Field(default=None, description=f"{ALLOWED}: of this lake table, whatever modes say")
+    mode: Mode | None = Field(default=None, description=f"{ALLOWED}: of this lake table; wins over modes")
 
     @field_validator("into")
     @classmethod
     def _into(cls, into: str) -> str:
         try:
-            places = {name for _, name, _, _ in string.Formatter().parse(into) if name is not None}
-            filled = into.format(source="s", database="d", table="t") if places <= _PLACES else ""
+            placeholders = {name for _, name, _, _ in string.Formatter().parse(into) if name is not None}
+            filled = into.format(source="s", database="d", table="t") if placeholders <= _PLACEHOLDERS else ""
         except (ValueError, IndexError) as error:
             raise ValueError(f"not a name: {error}") from None
         database, _, table = filled.partition(".")

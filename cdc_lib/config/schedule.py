@@ -1,4 +1,4 @@
-"""A check of cron expressions with five fields, without Airflow."""
+"""When runs begin: a check of cron expressions with five fields, without Airflow."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ _PRESETS = {
     "@yearly": "0 0 1 1 *",
 }
 PRESETS = frozenset(_PRESETS)
+
+ON_CHANGE = "on_change"
+"""A schedule that is no cron expression: a run begins when the binlog has grown."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -89,8 +92,8 @@ def longest_gap(expression: str) -> timedelta | None:
 
 def _values(item: str, least: int, greatest: int, names: tuple[str, ...]) -> range:
     """Return the numbers of a checked item."""
-    span, _, step = item.partition("/")
-    low, _, high = span.partition("-")
+    values, _, step = item.partition("/")
+    low, _, high = values.partition("-")
     if low == "*":
         return range(least, greatest + 1, int(step or 1))
     start = _number(low, least, names) or 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cdc_lib.model.mask import Mask
-from cdc_lib.model.projection import Projection, project, whole
+from cdc_lib.model.projection import Projection, project, whole, without_reserved
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import TableSchema
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
+class _TableRules:
     """The rules that cover one table.
 
     A column is stored if every rule of ``columns`` keeps it. The first mask in the file that covers a column wins.
@@ -26,7 +26,7 @@ class _Rules:
     masks: tuple[MaskRule, ...]
 
     @classmethod
-    def of(cls, config: SourceConfig, database: str, table: str) -> _Rules:
+    def of(cls, config: SourceConfig, database: str, table: str) -> _TableRules:
         columns = tuple(rule for rule in config.columns if rule.covers(database, table))
         return cls(columns, tuple(rule for rule in config.masks if rule.covers(database, table)))
 
@@ -49,7 +49,7 @@ def is_masked(config: SourceConfig, database: str, table: str) -> bool:
 
 def stored_as(config: SourceConfig, database: str, table: str, column: str) -> str | None:
     """Return how a column is stored: None if it is not, its mask as text, or an empty text if it is unmasked."""
-    rules = _Rules.of(config, database, table)
+    rules = _TableRules.of(config, database, table)
     if not rules.keeps(column):
         return None
     mask = rules.mask_of(column)
@@ -62,9 +62,9 @@ def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
     Raises:
         ConfigError: a rule cannot be applied to this table; see :func:`cdc_lib.model.projection.project`.
     """
-    rules = _Rules.of(config, schema.database, schema.table)
+    rules = _TableRules.of(config, schema.database, schema.table)
     if not rules.columns and not rules.masks:
-        return whole(schema)
+        return without_reserved(whole(schema))
     return project(schema, rules.keeps, rules.mask_of, [name for rule in rules.masks for name in rule.required])
 
 

@@ -33,9 +33,9 @@ def _separates(rule: RouteRule) -> bool:
     """Whether each covered table gets its own lake table."""
     if is_exact(rule.tables):
         return True
-    places = {name for _, name, _, _ in string.Formatter().parse(rule.into) if name}
+    placeholders = {name for _, name, _, _ in string.Formatter().parse(rule.into) if name}
     one_database, one_table = exact_parts(rule.tables)
-    return (one_database or "database" in places) and (one_table or "table" in places)
+    return (one_database or "database" in placeholders) and (one_table or "table" in placeholders)
 
 
 def _may_lead_to(rule: RouteRule, source: str, name: tuple[str, str]) -> bool:
@@ -44,8 +44,8 @@ def _may_lead_to(rule: RouteRule, source: str, name: tuple[str, str]) -> bool:
 
 def _may_be(template: str, source: str, name: str) -> bool:
     parts = []
-    for text, place, _, _ in string.Formatter().parse(template):
+    for text, placeholder, _, _ in string.Formatter().parse(template):
         parts.append(re.escape(text))
-        if place is not None:
-            parts.append(re.escape(source) if place == "source" else ".+")
+        if placeholder is not None:
+            parts.append(re.escape(source) if placeholder == "source" else ".+")
     return re.fullmatch("".join(parts), name, re.DOTALL) is not None

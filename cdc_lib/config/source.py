@@ -7,6 +7,7 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
+from cdc_lib.config.approvals import ApprovalsConfig
 from cdc_lib.config.base import Duration, Section, VariableName
 from cdc_lib.config.columns import ColumnsRule, MaskRule
 from cdc_lib.config.lake import LakeConfig
@@ -15,7 +16,8 @@ from cdc_lib.config.modes import ModeRule
 from cdc_lib.config.patterns import database_of
 from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.config.routes import FilterRule, RouteRule
-from cdc_lib.config.schedule import problem
+from cdc_lib.config.schedule import ON_CHANGE, problem
+from cdc_lib.config.sealed_days import SealedDaysConfig
 from cdc_lib.config.server import Address, ServerConfig
 from cdc_lib.config.start import ALLOWED, FailoverConfig, Start
 from cdc_lib.config.store import StoreConfig
@@ -46,7 +48,7 @@ class SourceConfig(Section):
         modes: modes of lake tables; ``mirror`` without a rule.
         start: where a source without a cursor begins.
         failover: what happens when another server answers.
-        schedule: cron expression of the DAG; None for runs by hand only.
+        schedule: cron expression of the DAG, or ``on_change`` for a run when the binlog has grown; None for runs by hand only.
         store: object store of batches and cursors.
         lake: catalog of the lake tables.
         drain: planning windows and reading the binlog.
@@ -55,6 +57,8 @@ class SourceConfig(Section):
         maintenance: compaction and cleanup of lake tables.
         reselect: rows that the merge re-selects from the source.
         verify: comparing tables with their source.
+        sealed_days: when a day counts as complete in the lake.
+        approvals: what waits in Airflow until a person has approved it.
         retention_warning: warn if the server may purge what is drained next within this time.
         raw_archive: whether the raw events of each window are stored with its batch.
         on_error: whether an error in one table stops the source, or quarantines that table.
@@ -81,7 +85,10 @@ class SourceConfig(Section):
     failover: FailoverConfig = Field(
         default=FailoverConfig(), description="fallback_interval, on_missing_transactions, attempts, ..."
     )
-    schedule: str | None = Field(default="*/5 * * * *", description='cron expression such as "*/5 * * * *", or null')
+    schedule: str | None = Field(
+        default="*/5 * * * *",
+        description='cron expression such as "*/5 * * * *", on_change (when the binlog has grown), or null (by hand)',
+    )
     store: StoreConfig = Field(description="url and, for S3, endpoint_url, region, ...")
     lake: LakeConfig = Field(description="catalog, type, uri, warehouse, namespace, foreign_changes, properties")
     drain: DrainConfig = Field(default=DrainConfig(), description="max_window_bytes, max_windows, parallelism, ...")
@@ -97,6 +104,8 @@ class SourceConfig(Section):
     verify: VerifyConfig = Field(
         default=VerifyConfig(), description="schedule, tables, chunk_rows, statement_delay, wait, max_rows"
     )
+    sealed_days: SealedDaysConfig = Field(default=SealedDaysConfig(), description="time_zone, delay")
+    approvals: ApprovalsConfig = Field(default=ApprovalsConfig(), description="rewind, repair_rows, timeout")
     retention_warning: Duration = Field(
         default=timedelta(hours=24),
         description="a duration such as 24h: a warning is given when the server may purge what is drained next sooner",
@@ -119,7 +128,7 @@ class SourceConfig(Section):
     @field_validator("schedule")
     @classmethod
     def _cron(cls, expression: str | None) -> str | None:
-        wrong = problem(expression) if expression is not None else None
+        wrong = problem(expression) if expression not in (None, ON_CHANGE) else None
         if wrong:
             raise ValueError(wrong)
         return expression

@@ -97,7 +97,7 @@ class FailoverConfig(Section):
 
     fallback_interval: Annotated[Duration, at_most(timedelta(days=1))] = Field(
         default=timedelta(seconds=60),
-        description="a duration such as 60s, up to 1d: how far to go back before the last change where no GTIDs tell the position",
+        description="a duration such as 60s, up to 1d: how far to go back before the last change where no GTIDs give the position",
     )
     on_missing_transactions: Literal["fail", "ignore"] = Field(
         default="fail", description="fail or ignore: when the new server never had transactions that were read"

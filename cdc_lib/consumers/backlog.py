@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cdc_lib.errors import BatchesMissing
 from cdc_lib.model.position import Point
-from cdc_lib.store.windows import StoredWindow
+from cdc_lib.model.stored_window import StoredWindow
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,73 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 import pyarrow as pa
 
+from cdc_lib.consumers.batch_slice import BatchSlice
 from cdc_lib.consumers.filter import kept, wants
 from cdc_lib.consumers.rows import TableRows, chosen, committed, from_point, in_order, read_file
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.model.manifest import ABSENT, CELL_HERE, CHANGE_COLUMNS, Ddl, Manifest
-from cdc_lib.model.position import Point, Position
+from cdc_lib.model.position import Point
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.subscription import Interest
 from cdc_lib.model.table_name import TableName
-from cdc_lib.model.window import Window
-from cdc_lib.model.xa_settlement import Commit
+from cdc_lib.model.xa_settlement import XaCommit
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
-
-
-@dataclass(frozen=True, slots=True)
-class BatchSlice:
-    """One window of a batch.
-
-    Args:
-        key: key of the manifest.
-        manifest: manifest of the window.
-        floor: rows before this point belong to an earlier batch; None to read all rows.
-        commits: XA transactions that the window commits, each with key and manifest of the batch that has its rows.
-    """
-
-    key: str
-    manifest: Manifest
-    floor: Point | None = None
-    commits: tuple[tuple[Commit, str, Manifest], ...] = ()
-
-    @property
-    def window(self) -> Window:
-        """Its bounds."""
-        if self.manifest.window is None:
-            raise AssertionError(self.key)
-        return self.manifest.window
-
-    @property
-    def stop(self) -> Position:
-        """Where the window ends."""
-        return self.window.stop
-
-    def without(self, tables: Collection[str]) -> BatchSlice:
-        """Return the window without the rows of some tables."""
-        if not tables:
-            return self
-        files = tuple(file for file in self.manifest.files if file.table not in tables)
-        commits = tuple((commit, key, _without_prepared(held, tables)) for commit, key, held in self.commits)
-        return replace(self, manifest=replace(self.manifest, files=files), commits=commits)
-
-    def most_rows(self, interest: Interest) -> int:
-        """Return the maximum number of rows for a consumer, without opening a file."""
-        files = [file.rows for file in self.manifest.files if wants(interest, file.table)]
-        apart = {
-            (key, f.path): f.rows for _, key, m in self.commits for f in m.prepared_files if wants(interest, f.table)
-        }
-        return sum(files) + sum(apart.values())
-
-
-def _without_prepared(held: Manifest, tables: Collection[str]) -> Manifest:
-    return replace(held, prepared_files=tuple(file for file in held.prepared_files if file.table not in tables))
 
 
 class Batch:
@@ -111,7 +61,7 @@ class Batch:
 
     @property
     def last_time(self) -> datetime | None:
-        """Commit time of its last event; None when its windows are empty."""
+        """XaCommit time of its last event; None when its windows are empty."""
         return max((t for part in self.parts if (t := part.manifest.last_time) is not None), default=None)
 
     @property
@@ -171,7 +121,7 @@ class Batch:
             if wants(self._interest, file.table):
                 rows = read_file(self._store, layout.beside(part.key, file.path), file)
                 yield self._chosen(from_point(rows, part.floor), part.manifest.schemas[file.schema_id])
-        held: dict[str, tuple[Manifest, list[Commit]]] = {}
+        held: dict[str, tuple[Manifest, list[XaCommit]]] = {}
         for commit, key, manifest in part.commits:
             held.setdefault(key, (manifest, []))[1].append(commit)
         for key, (manifest, commits) in held.items():
@@ -205,7 +155,7 @@ def _marked(one: TableRows, names: Sequence[str]) -> pa.Table:
     own = [column.name for column in one.schema.columns]
     if own == list(names) or one.rows.column(ABSENT).null_count == one.rows.num_rows:
         return one.rows
-    places = [own.index(name) if name in own else None for name in names]
+    indexes = [own.index(name) if name in own else None for name in names]
     texts = one.rows.column(ABSENT).to_pylist()
-    marks = [t and "".join(CELL_HERE if place is None else t[place] for place in places) for t in texts]
+    marks = [t and "".join(CELL_HERE if index is None else t[index] for index in indexes) for t in texts]
     return one.rows.set_column(len(CHANGE_COLUMNS), ABSENT, pa.array(marks, pa.string()))

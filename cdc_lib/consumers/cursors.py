@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from cdc_lib.consumers.batch import BatchSlice
+from cdc_lib.consumers.batch_slice import BatchSlice
 from cdc_lib.model.cursor import KEPT_MOVES, Cursor, EpochChange, Move
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.server_identity import ServerIdentity
@@ -22,7 +22,8 @@ def acknowledged_to(cursor: Cursor) -> Point:
 def ends(drain: Cursor) -> dict[int, Point]:
     """Return the point that the drain acknowledged, by epoch."""
     before = {
-        switch.epoch - 1: Point.at(switch.epoch - 1, switch.previous_end.position) for switch in drain.epoch_changes
+        epoch_change.epoch - 1: Point.at(epoch_change.epoch - 1, epoch_change.previous_end.position)
+        for epoch_change in drain.epoch_changes
     }
     return {**before, drain.epoch: acknowledged_to(drain)}
 

@@ -12,10 +12,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from cdc_lib.consumers.batch import Batch, BatchSlice
+from cdc_lib.consumers.batch import Batch
+from cdc_lib.consumers.batch_slice import BatchSlice
 from cdc_lib.consumers.column_types import mysql_type, sql_type
 from cdc_lib.consumers.rows import ORDER, TableRows
-from cdc_lib.model.manifest import ABSENT, CELL_ABSENT, CELL_HERE, EPOCH, FILE, GTID, OFFSET, OP, TS, Ddl
+from cdc_lib.model.manifest import ABSENT, BINLOG, CELL_ABSENT, CELL_HERE, EPOCH, GTID, OFFSET, OP, TS, Ddl
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.server_identity import ServerIdentity
@@ -25,27 +26,27 @@ _STATEMENTS = {
     ("CREATE", "TABLE"): "CREATE", ("ALTER", "TABLE"): "ALTER", ("DROP", "TABLE"): "ERASE", ("RENAME", "TABLE"): "RENAME",
     ("CREATE", "INDEX"): "CINDEX", ("DROP", "INDEX"): "DINDEX",
 }  # fmt: skip
-_DAWN = datetime(1970, 1, 1, tzinfo=UTC)
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def entries(batch: Batch) -> Iterator[dict[str, Any]]:
     """Yield the entries of a batch in the order of changes: one for the rows of one event, one for a statement."""
     parts = {part.manifest.epoch: part for part in batch.parts}
     found: list[tuple[tuple[int, ...], dict[str, Any]]] = [
-        (place, entry) for rows in batch.changes() for place, entry in _row_entries(rows, parts)
+        (position, entry) for rows in batch.changes() for position, entry in _row_entries(rows, parts)
     ]
     for part in batch.parts:
         for ddl in part.manifest.ddl:
             if ddl in batch.ddl:
-                place = (part.manifest.epoch, ddl.position.file_number, ddl.position.offset, 0)
-                found.append((place, _ddl_entry(ddl, part.manifest.identity)))
+                position = (part.manifest.epoch, ddl.position.file_number, ddl.position.offset, 0)
+                found.append((position, _ddl_entry(ddl, part.manifest.identity)))
     yield from (entry for _, entry in sorted(found, key=itemgetter(0)))
 
 
 def _row_entries(
     changes: TableRows, parts: Mapping[int, BatchSlice]
 ) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
-    event = itemgetter(EPOCH, FILE, OFFSET, OP)
+    event = itemgetter(EPOCH, BINLOG, OFFSET, OP)
     for (epoch, file, offset, op), rows in groupby(changes.rows.to_pylist(), event):
         some = list(rows)
         manifest = parts[epoch].manifest
@@ -69,7 +70,7 @@ def _header(
         "logfileName": file,
         "logfileOffset": offset,
         "serverId": identity.server_id,
-        "executeTime": (at - _DAWN) // timedelta(milliseconds=1) if at else None,
+        "executeTime": (at - _UNIX_EPOCH) // timedelta(milliseconds=1) if at else None,
         "schemaName": schema.database if schema else None,
         "tableName": schema.table if schema else None,
         "eventType": event,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cdc_lib.consumers.backlog import Step
-from cdc_lib.consumers.batch import BatchSlice
+from cdc_lib.consumers.batch_slice import BatchSlice
 from cdc_lib.errors import BatchesMissing
 from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.model.xa_settlement import not_replayed, opened_before, settle
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.manifests import load_manifest
-from cdc_lib.store.windows import StoredWindow
 
 
 def load_part(
@@ -50,7 +50,7 @@ def load_part(
             raise BatchesMissing(
                 f"the XA transaction {decision.xid} is committed, and its rows are in no batch: it was prepared before "
                 "the source began",
-                hint="Subscribe from a later place (`--start latest`); a snapshot of the lake has its rows.",
+                hint="Subscribe from a later position (`--start latest`); a snapshot of the lake has its rows.",
                 epoch=epoch,
                 file=decision.position.file,
                 offset=decision.position.offset,

@@ -53,12 +53,12 @@ def lake_of_cut(store: ObjectStore, cursors: CursorStore, source: str) -> Cursor
     drain, cut = cursors.load(source, DRAIN), last_cut(store, source)
     if drain is None or cut is None or cursors.load(source, LAKE) is not None:
         raise _not_lost(source, LAKE, "last cut")
-    switches = tuple(one for one in drain.epoch_changes if one.epoch <= cut.epoch)
+    earlier_changes = tuple(one for one in drain.epoch_changes if one.epoch <= cut.epoch)
     left = next((one.previous_end for one in drain.epoch_changes if one.epoch == cut.epoch + 1), drain.checkpoint)
     merged = tuple(task for task in drain.snapshots if not _is_stored(store, task))
     return replace(
         drain, consumer=LAKE, generation=0, epoch=cut.epoch, identity=left.identity, position=cut.position, in_flight=(),
-        snapshots=merged, event_time=cut.event_time, writer="", epoch_changes=switches, quarantine=drain.quarantine, gtid_set="",
+        snapshots=merged, event_time=cut.event_time, writer="", epoch_changes=earlier_changes, quarantine=drain.quarantine, gtid_set="",
         gtids_known=False, file_times={},
     )  # fmt: skip
 

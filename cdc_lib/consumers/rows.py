@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_lib.errors import CorruptBatch
-from cdc_lib.model.manifest import ABSENT, CHANGE_COLUMNS, EPOCH, FILE, GTID, OFFSET, ROW, TS, DataFile
+from cdc_lib.model.manifest import ABSENT, BINLOG, CHANGE_COLUMNS, EPOCH, GTID, OFFSET, ROW, TS, DataFile
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.model.xa_settlement import Commit
+from cdc_lib.model.xa_settlement import XaCommit
 from cdc_lib.ports import ObjectStore
 
-ORDER = (EPOCH, FILE, OFFSET, ROW)
+ORDER = (EPOCH, BINLOG, OFFSET, ROW)
 """The order key's columns, most significant first."""
 
 
@@ -59,23 +59,23 @@ def read_file(store: ObjectStore, key: str, file: DataFile) -> pa.Table:
     return rows.add_column(len(CHANGE_COLUMNS), ABSENT, pa.nulls(rows.num_rows, pa.string()))
 
 
-def chosen(rows: pa.Table, schema: TableSchema, places: Sequence[int]) -> tuple[pa.Table, TableSchema]:
+def chosen(rows: pa.Table, schema: TableSchema, indexes: Sequence[int]) -> tuple[pa.Table, TableSchema]:
     """Keep only some columns, and their ``_absent`` marks.
 
     Args:
         rows: result of :func:`read_file`.
         schema: schema of the file.
-        places: indexes of the columns to keep, in order.
+        indexes: indexes of the columns to keep, in order.
     """
-    if len(places) == len(schema.columns):
+    if len(indexes) == len(schema.columns):
         return rows, schema
-    columns = tuple(schema.columns[place] for place in places)
+    columns = tuple(schema.columns[index] for index in indexes)
     key = tuple(name for name in schema.primary_key if any(column.name == name for column in columns))
     absent_at = len(CHANGE_COLUMNS)
     marks = rows.column(absent_at)
-    cut = [pc.utf8_slice_codeunits(marks, place, place + 1) for place in places]
+    cut = [pc.utf8_slice_codeunits(marks, index, index + 1) for index in indexes]
     joined = reduce(lambda left, right: pc.binary_join_element_wise(left, right, ""), cut) if cut else marks
-    rows = rows.select([*range(absent_at + 1), *(absent_at + 1 + place for place in places)])
+    rows = rows.select([*range(absent_at + 1), *(absent_at + 1 + index for index in indexes)])
     return rows.set_column(absent_at, ABSENT, joined), replace(schema, columns=columns, primary_key=key)
 
 
@@ -83,13 +83,13 @@ def from_point(rows: pa.Table, floor: Point | None) -> pa.Table:
     """Leave out rows before a point."""
     if floor is None:
         return rows
-    epoch, file, offset = (rows.column(name) for name in (EPOCH, FILE, OFFSET))
+    epoch, file, offset = (rows.column(name) for name in (EPOCH, BINLOG, OFFSET))
     same_file = pc.and_(pc.equal(file, floor.file), pc.greater_equal(offset, floor.offset))
     same_epoch = pc.and_(pc.equal(epoch, floor.epoch), pc.or_(pc.greater(file, floor.file), same_file))
     return rows.filter(pc.or_(pc.greater(epoch, floor.epoch), same_epoch))
 
 
-def committed(rows: pa.Table, commits: Sequence[Commit]) -> pa.Table:
+def committed(rows: pa.Table, commits: Sequence[XaCommit]) -> pa.Table:
     """Return the rows of committed XA transactions with the order key, the time and the GTID of their commits.
 
     Args:
@@ -99,19 +99,19 @@ def committed(rows: pa.Table, commits: Sequence[Commit]) -> pa.Table:
     found = []
     for commit in commits:
         began, at = commit.prepared.start, commit.point
-        own = pc.and_(pc.equal(rows.column(FILE), began.file_number), pc.equal(rows.column(OFFSET), began.offset))
+        own = pc.and_(pc.equal(rows.column(BINLOG), began.file_number), pc.equal(rows.column(OFFSET), began.offset))
         part = rows.filter(own)
         values = {
             EPOCH: at.epoch,
-            FILE: at.file,
+            BINLOG: at.file,
             OFFSET: at.offset,
             TS: commit.decision.time,
             GTID: commit.decision.gtid or None,
         }
         for name, value in values.items():
-            place = part.schema.get_field_index(name)
-            kind = part.schema.field(place).type
-            part = part.set_column(place, name, pa.array([value] * part.num_rows, kind))
+            index = part.schema.get_field_index(name)
+            kind = part.schema.field(index).type
+            part = part.set_column(index, name, pa.array([value] * part.num_rows, kind))
         found.append(part)
     return pa.concat_tables(found) if found else rows.slice(0, 0)
 

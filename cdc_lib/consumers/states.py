@@ -9,8 +9,8 @@ from cdc_lib.consumers.cursors import acknowledged_to, ends
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.position import Point
 from cdc_lib.model.results import ConsumerState
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.ports import CursorStore
-from cdc_lib.store.windows import StoredWindow
 
 
 def states(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cdc_lib.consumers.backlog import following
-from cdc_lib.consumers.batch import BatchSlice
+from cdc_lib.consumers.batch_slice import BatchSlice
 from cdc_lib.consumers.cursors import acknowledged_to, ends
 from cdc_lib.consumers.loading import load_part
 from cdc_lib.errors import BatchesMissing
@@ -68,7 +68,7 @@ def collect(
     try:
         for step in following(stored, found.at, ends(drain), source):
             epochs = range(found.at.epoch + 1, step.window.start.epoch + 1)
-            found.passed += tuple(switch for switch in drain.epoch_changes if switch.epoch in epochs)
+            found.passed += tuple(epoch_change for epoch_change in drain.epoch_changes if epoch_change.epoch in epochs)
             part, found.opened = load_part(store, step, found.opened, stored, found.passed)
             # A window that was drained before a fault was known may have rows of the quarantined table. A table with a new
             # snapshot has all of its changes here, because consumers do not read snapshots.

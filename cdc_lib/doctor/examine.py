@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 
 from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
 from cdc_lib.doctor.java_check import check_java
 from cdc_lib.doctor.lake_check import check_lake
-from cdc_lib.doctor.server_check import check_grants, check_place, check_server, check_tables
+from cdc_lib.doctor.server_check import check_grants, check_server, check_standby, check_start, check_tables
 from cdc_lib.doctor.store_check import check_store
 from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import DRAIN
@@ -26,21 +27,44 @@ _CONNECT = timedelta(seconds=3)
 Check = Callable[[], Iterable[Finding]]
 
 
-def examine(pipeline: Pipeline) -> list[Finding]:
-    """Return all findings, in the order of the checks; a failed check does not hide the others."""
+def examine(pipeline: Pipeline, patience: float = PATIENCE, java: Check = check_java) -> list[Finding]:
+    """Return all findings, in the order of the checks; a failed check does not hide the others.
+
+    Args:
+        pipeline: of the source.
+        patience: time limit for all checks, in seconds.
+        java: the check of Java, which many sources can share.
+    """
     config, credentials = _hurried(pipeline.config), pipeline.credentials
     hurried = Pipeline(config, credentials, pipeline.store, pipeline.cursors)
     checks: dict[str, Check] = {
         "the server": hurried.preflight,
         "the grants": lambda: check_grants(config.server, config.tables, credentials),
         "the tables": lambda: check_tables(config, credentials),
-        "the place to begin": lambda: check_place(config, credentials, hurried.cursors.load(config.source, DRAIN)),
+        "the place to begin": lambda: check_start(config, credentials, hurried.cursors.load(config.source, DRAIN)),
         "the store": lambda: check_store(config.store, pipeline.store),
-        "the lake": lambda: check_lake(config.lake),
-        "Java": check_java,
+        "the lake": lambda: check_lake(config.lake, config.store, pipeline.store),
+        "Java": java,
         "Spark": _check_spark,
     }
-    return _once(side_by_side(checks, PATIENCE))
+    for host, port in config.addresses[1:]:
+        standby = config.at(host, port).server
+        checks[f"the standby {host}:{port}"] = partial(check_standby, standby, credentials)
+    return _once(side_by_side(checks, patience))
+
+
+def shared(check: Check) -> Check:
+    """Return a check that runs once, and gives its findings to all that call it."""
+    lock = threading.Lock()
+    found: list[Sequence[Finding]] = []
+
+    def run() -> Iterable[Finding]:
+        with lock:
+            if not found:
+                found.append(tuple(check()))
+            return found[0]
+
+    return run
 
 
 def examine_server(server: ServerConfig, tables: TablesConfig, credentials: Credentials) -> list[Finding]:
@@ -84,8 +108,8 @@ def side_by_side(checks: dict[str, Check], patience: float) -> list[Finding]:
         try:
             found[name] = list(check())
         except CdcError as error:
-            place = ", ".join(f"{key}={value}" for key, value in error.context.items())
-            found[name] = [Finding("error", f"{error.message} [{place}]" if place else error.message, error.hint)]
+            context = ", ".join(f"{key}={value}" for key, value in error.context.items())
+            found[name] = [Finding("error", f"{error.message} [{context}]" if context else error.message, error.hint)]
         except Exception as error:  # noqa: BLE001 - it would be lost in the thread, and the check would seem to pass
             what = f"{name} could not be looked at: {type(error).__name__}: {error}"
             found[name] = [Finding("error", what, "Report it: this is a defect. The other checks are not concerned.")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import sqlite3
 from collections.abc import Iterator
@@ -11,23 +10,36 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cdc_lib.config import LakeConfig
+from cdc_lib.config import LakeConfig, StoreConfig
+from cdc_lib.doctor.rest_check import check_rest
+from cdc_lib.doctor.warehouse_check import check_warehouse, fault_of_folder
 from cdc_lib.model.finding import Finding
+from cdc_lib.ports import ObjectStore
 
 _PATIENCE = 2.0
-_PORTS = {"http": 80, "https": 443, "thrift": 9083, "postgresql": 5432, "mysql": 3306, "mariadb": 3306}
+_PORTS = {"thrift": 9083, "postgresql": 5432, "mysql": 3306, "mariadb": 3306}
 
 
-def check_lake(lake: LakeConfig) -> Iterator[Finding]:
-    """Yield findings about catalog and warehouse; none for those that need a cloud's own client."""
+def check_lake(lake: LakeConfig, config: StoreConfig, store: ObjectStore) -> Iterator[Finding]:
+    """Yield findings about catalog and warehouse.
+
+    Args:
+        lake: of the source file.
+        config: ``store:`` of the source file; a lake in S3 takes its connection settings.
+        store: the store itself, which has the keys.
+    """
     uri = lake.uri or ""
-    if uri.startswith("jdbc:sqlite:"):
+    if lake.type == "glue":
+        yield Finding("info", "the lake's Glue catalog was not checked: cdc doctor has no client for it")
+    elif lake.type == "rest":
+        yield check_rest(lake)
+    elif uri.startswith("jdbc:sqlite:"):
         yield _sqlite(sqlite_file(uri))
     elif uri:
         yield _listens(uri)
-    warehouse = folder_of(lake.warehouse or "")
+    warehouse = check_warehouse(lake, config, store)
     if warehouse is not None:
-        yield _writable(warehouse)
+        yield warehouse
 
 
 def sqlite_file(uri: str) -> Path:
@@ -35,18 +47,10 @@ def sqlite_file(uri: str) -> Path:
     return Path(unquote(uri.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]))
 
 
-def folder_of(warehouse: str) -> Path | None:
-    """Return the folder of a local warehouse; None for another."""
-    parts = urlsplit(warehouse)
-    if parts.scheme not in ("", "file") or not parts.path:
-        return None
-    return Path(unquote(parts.path))
-
-
 def _sqlite(file: Path) -> Finding:
     hint = f'mkdir -p "{file.parent}" && chown "$(id -un)" "{file.parent}"'
     if not file.exists():
-        if fault := _fault_of_folder(file.parent):
+        if fault := fault_of_folder(file.parent):
             return Finding("error", f"the catalog {file} cannot be made: {fault}", hint)
         return Finding("ok", f"the first merge makes the catalog {file}")
     if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
@@ -74,27 +78,5 @@ def _listens(uri: str) -> Finding:
     except OSError as error:
         what = f"the lake's catalog at {host}:{port} cannot be reached: {error.strerror or error}"
         return Finding("error", what, "Start it, or correct lake.uri in the source file.")
-    return Finding("ok", f"the lake's catalog at {host}:{port} answers")
-
-
-def _writable(folder: Path) -> Finding:
-    if fault := _fault_of_folder(folder):
-        hint = f'mkdir -p "{folder}" && chown "$(id -un)" "{folder}"'
-        return Finding("error", f"the warehouse {folder} cannot be written to: {fault}", hint)
-    return Finding("ok", f"the warehouse {folder} can be written to")
-
-
-def _fault_of_folder(folder: Path) -> str:
-    """Return why a folder is not writable, else an empty text; a run would create it with its parents."""
-    here = folder
-    while not here.exists() and here != here.parent:
-        here = here.parent
-    if not here.is_dir():
-        return f"{here} is not a folder"
-    probe = here / f".cdc-probe-{secrets.token_hex(8)}"
-    try:
-        probe.write_bytes(b"probe")
-        probe.unlink()
-    except OSError as error:
-        return f"{here}: {error.strerror or error}"
-    return ""
+    what = f"something answers at {host}:{port}, the address of the lake's catalog; neither the log-in nor the database was checked"
+    return Finding("info", what)

@@ -1,21 +1,23 @@
-"""Server checks in addition to preflight: grants, table names, keys, predicates, and the start position."""
+"""Server checks in addition to preflight: grants, table names, keys, predicates, and the start position, and the standbys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
 from cdc_lib.config.patterns import database_of, exact_table
 from cdc_lib.config.shape import projection_of, targets_of
 from cdc_lib.config.start import StartAt
 from cdc_lib.doctor.tables_check import key_findings, pattern_findings
-from cdc_lib.errors import CdcError
+from cdc_lib.errors import CdcError, SourceError
 from cdc_lib.lake.predicates import fault_of
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.table_name import TableName
+from cdc_lib.mysql.clock import clock_of, judge_clock
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.grants import judge_grants
 from cdc_lib.mysql.information_schema import InformationSchema
@@ -71,8 +73,8 @@ def check_tables(config: SourceConfig, credentials: Credentials) -> Iterator[Fin
         found = reader.tables()
         yield from pattern_findings(config.tables, found)
         tables = [table for table in found if config.tables.captures(*table)]
-        bare = sorted(set(tables) - set(reader.with_primary_key()))[:MOST_LOOKED_AT]
-        without = [table for table in bare if (one := reader.schema(*table)) is not None and not one.primary_key]
+        keyless = sorted(set(tables) - set(reader.with_primary_key()))[:MOST_LOOKED_AT]
+        without = [table for table in keyless if (one := reader.schema(*table)) is not None and not one.primary_key]
         appended = [table for table in without if all(t.mode == "append" for t in targets_of(config, *table))]
         yield from key_findings([TableName(*table) for table in without], [TableName(*table) for table in appended])
         yield from _predicates(config, reader, tables)
@@ -98,7 +100,7 @@ def _predicates(
                     yield Finding("error", what, "Correct it under filters or routes in the source file.")
 
 
-def check_place(config: SourceConfig, credentials: Credentials, cursor: Cursor | None) -> Iterator[Finding]:
+def check_start(config: SourceConfig, credentials: Credentials, cursor: Cursor | None) -> Iterator[Finding]:
     """Yield a finding about the position at which the source begins or continues.
 
     Raises:
@@ -112,11 +114,21 @@ def check_place(config: SourceConfig, credentials: Credentials, cursor: Cursor |
     if not isinstance(config.start, StartAt):
         return
     try:
-        place = starter.find(config.start)
+        checkpoint = starter.find(config.start)
     except CdcError as error:
         yield Finding("error", f"the source cannot begin at {config.start}: {error.message}", error.hint or _BEGIN)
         return
-    yield Finding("ok", f"the source begins at {place.position}")
+    yield Finding("ok", f"the source begins at {checkpoint.position}")
 
 
-_BEGIN = "Write start: snapshot, or a place that SHOW BINARY LOGS still has."
+def check_standby(server: ServerConfig, credentials: Credentials) -> Iterator[Finding]:
+    """Yield a finding about the clock of a standby, or that it cannot be reached."""
+    name = f"the standby {server.host}:{server.port}"
+    try:
+        yield judge_clock(clock_of(server, credentials), datetime.now(UTC), name)
+    except SourceError as error:
+        hint = error.hint or "Start it, or remove it from standbys in the source file."
+        yield Finding("warning", f"{name} could not take over now: {error.message}", hint)
+
+
+_BEGIN = "Write start: snapshot, or a position that SHOW BINARY LOGS still has."

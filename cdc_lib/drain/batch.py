@@ -12,20 +12,20 @@ from functools import partial
 
 from cdc_lib.binlog.ddl.effects import Naming
 from cdc_lib.binlog.ddl.history.window import WindowHistory
-from cdc_lib.binlog.framing.progress import WindowSummary
+from cdc_lib.binlog.framing.scan_progress import WindowSummary
 from cdc_lib.binlog.reader import WindowReader
 from cdc_lib.binlog.rows.captured_tables import CapturedTables, tables_at_fault
 from cdc_lib.binlog.rows.cascades import CascadeWatch
 from cdc_lib.binlog.rows.masking import Shape
-from cdc_lib.binlog.rows.partial_rows import nothing_omittable
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows
 from cdc_lib.binlog.rows.row_groups import ReadOptions, WindowSinks
-from cdc_lib.binlog.stream_facts import StreamFacts
+from cdc_lib.binlog.stream_facts import StreamFacts, nothing_omittable
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.shape import is_shaped, stored_as
 from cdc_lib.config.sharing import shares_lake_table
 from cdc_lib.drain.origin import Origin
 from cdc_lib.errors import DecodeError, PositionNotFound, RowsRolledBack, TableReplaced, TableUnreadable
+from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.pace import Pace
 from cdc_lib.model.position import Position
@@ -80,6 +80,7 @@ class WindowBatches:
         undrained: Sequence[Window],
         leaving: Exclusions,
         file_times: Mapping[str, datetime],
+        before: GtidSet | None = None,
     ) -> Manifest:
         """Write a window's files and return its manifest, not yet stored; repeat without the tables at fault if they are quarantined.
 
@@ -89,7 +90,7 @@ class WindowBatches:
         excluded: dict[TableName, Fault | None] = dict.fromkeys(leaving.skipped)
         rolled_back = RolledBackRows()
         while True:
-            reading = _Reading(self.config, window, leaving.replaced, excluded, rolled_back)
+            reading = _WindowReading(self.config, window, leaving.replaced, excluded, rolled_back, before)
             try:
                 return self._read_and_write(reading, histories, undrained, file_times)
             except RowsRolledBack:
@@ -98,7 +99,11 @@ class WindowBatches:
                 excluded = {**reading.faults, **excluded}
 
     def _read_and_write(
-        self, reading: _Reading, histories: Histories, undrained: Sequence[Window], file_times: Mapping[str, datetime]
+        self,
+        reading: _WindowReading,
+        histories: Histories,
+        undrained: Sequence[Window],
+        file_times: Mapping[str, datetime],
     ) -> Manifest:
         window = reading.window
         key = layout.manifest_key(window)
@@ -114,7 +119,7 @@ class WindowBatches:
             if reading.faults:
                 raise _TablesAtFault  # discards this reading
         _check_files(window, summary.file_times, file_times)
-        self.origin.check_ends(histories.facts, summary.unclosed)
+        self.origin.check_complete(histories.facts, window, summary)
         histories.keep(history)
         quarantined = tuple(
             QuarantinedTable(table, fault) for table, fault in sorted(reading.excluded.items()) if fault
@@ -148,7 +153,7 @@ class WindowBatches:
         return received
 
     def _read(
-        self, reading: _Reading, histories: Histories, history: WindowHistory, sinks: WindowSinks
+        self, reading: _WindowReading, histories: Histories, history: WindowHistory, sinks: WindowSinks
     ) -> WindowSummary:
         config, facts, origin = self.config, histories.facts, self.origin
         omittable = origin.omittable if facts.identity.flavor == "mariadb" else nothing_omittable
@@ -173,7 +178,7 @@ class WindowBatches:
         stream_facts = StreamFacts(facts.identity.flavor, facts.checksum, histories.charsets, omittable, history)
         with origin.stream(reading.window, facts.identity) as stream:
             return WindowReader(
-                reading.window, stream, stream_facts, captured, sinks, options, reading.rolled_back
+                reading.window, stream, stream_facts, captured, sinks, options, reading.rolled_back, reading.before
             ).run()
 
 
@@ -182,7 +187,7 @@ class _TablesAtFault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _WindowReading:
     """One reading of a window: what earlier readings found, and the tables at fault that it finds.
 
     Args:
@@ -192,6 +197,7 @@ class _Reading:
         excluded: tables that are left out, with the faults that earlier readings found in them; None for a table that was
             quarantined before.
         rolled_back: rolled-back rows that earlier readings found.
+        before: GTIDs of all transactions before the window; None if unknown.
         faults: the first fault of each table in this reading.
     """
 
@@ -200,6 +206,7 @@ class _Reading:
     replaced: Collection[TableName]
     excluded: Mapping[TableName, Fault | None]
     rolled_back: RolledBackRows
+    before: GtidSet | None = None
     faults: dict[TableName, Fault] = field(default_factory=dict)
 
     @property

@@ -202,5 +202,5 @@ def _without_effect(config: SourceConfig, names: Sequence[tuple[TableSchema, tup
 
 
 def _wrong(error: CdcError) -> Finding:
-    place = error.context.get("table")
-    return Finding("error", f"{place}: {error.message}" if place else error.message, error.hint)
+    table = error.context.get("table")
+    return Finding("error", f"{table}: {error.message}" if table else error.message, error.hint)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from cdc_lib.binlog.ddl.effects import Kept
+from cdc_lib.binlog.framing.scan_progress import WindowSummary
 from cdc_lib.binlog.rows.masking import Shape
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import ConfigError
@@ -17,13 +18,12 @@ from cdc_lib.model.projection import refuse_masked_keys
 from cdc_lib.model.raw_event import RawArchive, RawFacts
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_name import TableName
-from cdc_lib.model.unclosed import Unclosed
 from cdc_lib.model.window import Window
 from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.mysql.connection import Session, connect
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.server_facts import ServerFacts
-from cdc_lib.plan.file_ends import check_ends
+from cdc_lib.plan.file_ends import check_ends, check_gtids
 from cdc_lib.ports import BinlogStream, ObjectStore
 from cdc_lib.store.raw_archive import ArchivedStream
 
@@ -38,8 +38,8 @@ class Origin(Protocol):
         """Open the stream at the window's start."""
         ...
 
-    def check_ends(self, server: ServerFacts, files: Sequence[Unclosed]) -> None:
-        """Check that the files without an end event are complete."""
+    def check_complete(self, server: ServerFacts, window: Window, summary: WindowSummary) -> None:
+        """Check that no transactions are missing from the files that were read."""
         ...
 
     def kept(self, database: str, table: str) -> Kept:
@@ -92,13 +92,15 @@ class ServerOrigin:
         """Request the binlog from the window's start on."""
         return binlog_dump(self.config.server, self.credentials, identity, window.start)
 
-    def check_ends(self, server: ServerFacts, files: Sequence[Unclosed]) -> None:
-        """Check on the server that files without an end event are complete.
+    def check_complete(self, server: ServerFacts, window: Window, summary: WindowSummary) -> None:
+        """Check on the server that files without an end event are complete, and that no GTIDs are missing.
 
         Raises:
             BinlogIncomplete: transactions are missing.
         """
-        check_ends(self.config.source, self.config.server, self.credentials, server, files)
+        at = self.config.server, self.credentials, server
+        check_ends(self.config.source, *at, summary.unclosed)
+        check_gtids(*at, window, summary.gtid_gaps, summary.gtids_read)
 
     def kept(self, database: str, table: str) -> Kept:
         """Return how the lake keeps a table; a table that no longer exists counts as readable."""
@@ -181,7 +183,7 @@ class ArchivedOrigin:
         """The foreign key actions that were not in the binlog then."""
         return self.known.cascades
 
-    def check_ends(self, server: ServerFacts, files: Sequence[Unclosed]) -> None:
+    def check_complete(self, server: ServerFacts, window: Window, summary: WindowSummary) -> None:
         """Do nothing: this was checked before the archive was published."""
 
     def kept(self, database: str, table: str) -> Kept:
@@ -190,7 +192,7 @@ class ArchivedOrigin:
 
     def omittable(self, database: str, table: str) -> frozenset[str]:
         """Return the columns that the server named then."""
-        return frozenset(self.known.untold.get(TableName(database, table), ()))
+        return frozenset(self.known.omittable_columns.get(TableName(database, table), ()))
 
     def facts(self, server: ServerFacts, charsets: dict[int, str]) -> RawFacts:  # noqa: ARG002 - as they were
         """Return the archived facts."""

@@ -17,6 +17,7 @@ from cdc_lib.errors import (
     BatchMismatch,
 )
 from cdc_lib.model.cascades import Cascades
+from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.results import DrainResult, result_of
 from cdc_lib.model.server_identity import ServerIdentity
@@ -60,6 +61,7 @@ class Drainer:
         earlier: Sequence[Window] = (),
         leaving: Exclusions | None = None,
         file_times: Mapping[str, datetime] | None = None,
+        before: GtidSet | None = None,
     ) -> DrainResult:
         """Read one window and write its batch, unless it is already stored.
 
@@ -69,10 +71,12 @@ class Drainer:
             earlier: windows in flight before it; the DDL of those without a batch is read as well if needed.
             leaving: tables that the window leaves out, or may leave out.
             file_times: known creation times of binlog files.
+            before: GTIDs of all transactions before the window; None if unknown.
 
         Raises:
             ServerChanged: another server answers.
             PositionNotFound: a file has another creation time: the server's binlog was reset meanwhile.
+            BinlogIncomplete: transactions are missing from a file.
             BatchMismatch: the window's batch was already stored with other contents.
         """
         began = time.monotonic()
@@ -91,7 +95,7 @@ class Drainer:
         undrained = [before for before in earlier if find_manifest(self.store, layout.manifest_key(before)) is None]
         with closing(ServerOrigin(self.config, self.credentials, self.shape, cascades=cascades)) as origin:
             batches = WindowBatches(self.config, self.store, self.shape, origin)
-            manifest = batches.write(window, histories, undrained, leaving or Exclusions(), file_times or {})
+            manifest = batches.write(window, histories, undrained, leaving or Exclusions(), file_times or {}, before)
         state = publish_manifest(self.store, key, manifest)
         if contents_of(state) != contents_of(manifest):
             raise BatchMismatch(

@@ -28,9 +28,9 @@ def at_time(at: datetime) -> str:
 
 def before_point(point: Point) -> str:
     """Return the condition for the rows as of a point: all changes committed before the event there, as in a cut."""
-    place = f"struct({point.epoch}, {point.file}, {point.offset}L)"
+    order_key = f"struct({point.epoch}, {point.file}, {point.offset}L)"
     began, ended = f"struct({', '.join(ORDER[:-1])})", f"struct({', '.join(TO_ORDER[:-1])})"
-    return f"{began} < {place} AND ({TO_ORDER[0]} IS NULL OR {ended} >= {place})"
+    return f"{began} < {order_key} AND ({TO_ORDER[0]} IS NULL OR {ended} >= {order_key})"
 
 
 def after_gtid(gtid: str, table: str) -> str:
@@ -41,9 +41,9 @@ def after_gtid(gtid: str, table: str) -> str:
         table: SQL name of an scd2 table that the transaction changed; it may be another one than the queried table.
     """
     text = gtid.replace("\\", "\\\\").replace("'", "\\'")
-    places = (
-        f"SELECT {_FROM} AS place FROM {table} WHERE {GTID} = '{text}'"
-        f" UNION ALL SELECT {_TO} AS place FROM {table} WHERE {TO_GTID} = '{text}'"
+    order_keys = (
+        f"SELECT {_FROM} AS order_key FROM {table} WHERE {GTID} = '{text}'"
+        f" UNION ALL SELECT {_TO} AS order_key FROM {table} WHERE {TO_GTID} = '{text}'"
     )
-    place = f"(SELECT max(place) FROM ({places}) AS places)"
-    return f"{_FROM} <= {place} AND ({TO_ORDER[0]} IS NULL OR {_TO} > {place})"
+    order_key = f"(SELECT max(order_key) FROM ({order_keys}) AS order_keys)"
+    return f"{_FROM} <= {order_key} AND ({TO_ORDER[0]} IS NULL OR {_TO} > {order_key})"

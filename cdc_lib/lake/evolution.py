@@ -123,7 +123,8 @@ def _refuse_reserved(schema: TableSchema, mode: Mode) -> None:
     if taken:
         raise IncompatibleSchema(
             f"column {taken[0]} has a name that is reserved in the lake",
-            hint="Rename the column at the source, or exclude the table under tables.exclude.",
+            hint="Exclude the column under columns in the source file, or rename it at the source. Then cdc snapshot reads the table "
+            "again: batches that are drained have the column.",
             table=schema.name,
             column=taken[0],
         )

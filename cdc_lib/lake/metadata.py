@@ -35,7 +35,7 @@ class TableDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class IcebergColumn:
     """One column of a lake table; ``type`` is Iceberg's name of the type."""
 
     name: str
@@ -70,7 +70,7 @@ def described(config: SourceConfig, tables: Iterable[str]) -> list[TableDescript
     return descriptions
 
 
-def columns_of(config: SourceConfig, table: str) -> list[Column]:
+def columns_of(config: SourceConfig, table: str) -> list[IcebergColumn]:
     """Return the columns of the lake table of ``database.table``, in order.
 
     Raises:
@@ -79,7 +79,10 @@ def columns_of(config: SourceConfig, table: str) -> list[Column]:
     """
     opened = open_table(config, table)
     key = _key(opened)
-    return [Column(one.name, str(one.field_type), not one.required, one.name in key) for one in opened.schema().fields]
+    return [
+        IcebergColumn(one.name, str(one.field_type), not one.required, one.name in key)
+        for one in opened.schema().fields
+    ]
 
 
 def _key(table: Table) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ _IN_PLACE: dict[tuple[Mode, Mode], str] = {
     (
         "mirror",
         "soft_delete",
-    ): "rows that are deleted from now on stay, marked; those deleted before are not brought back",
+    ): "rows that are deleted from now on stay, marked; those deleted before are not restored",
     ("soft_delete", "mirror"): "the rows that are marked as deleted are removed by the next merge",
 }
 _REBUILD: dict[Mode, str] = {

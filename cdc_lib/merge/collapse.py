@@ -13,6 +13,9 @@ from cdc_lib.model.manifest import OP
 DELETE = "d"
 """The ``_op`` that deletes a row; every other one leaves the row as the change shows it."""
 
+INSERT = "c"
+"""The ``_op`` of an inserted row."""
+
 RANK = "_cdc_rank"
 """A column that the SELECT adds; always 1."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.quarantined import marked
 from cdc_lib.model.manifest import DataFile
 from cdc_lib.model.merge_plan import Cut, MergePlan, MergeTotals, TableCut
@@ -16,7 +16,7 @@ from cdc_lib.model.table_name import TableName
 
 def make_cut(
     plan: MergePlan,
-    batches: Sequence[Batch],
+    batches: Sequence[StoredBatch],
     tables: Sequence[TableCut],
     before: Cut | None,
     at: datetime,
@@ -58,7 +58,7 @@ def make_cut(
     )
 
 
-def _files_by_table(batches: Sequence[Batch]) -> Mapping[TableName, Sequence[DataFile]]:
+def _files_by_table(batches: Sequence[StoredBatch]) -> Mapping[TableName, Sequence[DataFile]]:
     found: dict[TableName, list[DataFile]] = {}
     for batch in batches:
         for file in batch.manifest.files:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from cdc_lib.errors import ForeignChange
 from cdc_lib.lake.evolution import widens
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.foreign import LakeCommit, LakeField, Past
 from cdc_lib.model.lake_table import LakeTable, Marker, TableFingerprint
@@ -20,11 +20,11 @@ from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point
 
 AFTER_ALL_CHANGES = Point(2**31 - 1, 2**31 - 1, 2**63 - 1)
-"""After every change: a snapshot replaces all rows of another life of the source."""
+"""After every change: a snapshot replaces all rows of another incarnation of the source."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LakeFault:
     """What is wrong with a lake table.
 
     Args:
@@ -38,67 +38,70 @@ class Fault:
     back: str = ""
 
 
-def fault_of(cut: TableCut, state: LakeTable | None, past: Past | None, life: str) -> Fault | None:
+def fault_of(cut: TableCut, state: LakeTable | None, past: Past | None, source_uuid: str) -> LakeFault | None:
     """Return what is wrong with a lake table since a cut; None if it holds what was merged.
 
     Args:
         cut: the table's entry in the last cut.
         state: the lake table now; None if it does not exist.
         past: what happened since; None if the table's snapshot and columns are the cut's.
-        life: UUID of the source.
+        source_uuid: UUID of the source.
     """
     if cut.fingerprint is None:
         return None
     if state is None and cut.dropped is not None:
         return None  # the source has no such table either, and a table that it creates again begins empty
     if state is None:
-        return Fault("does not exist any more: it was dropped or renamed")
-    return _of_marker(cut, cut.fingerprint, state, life) or _of_columns(cut.fingerprint, state, past)
+        return LakeFault("does not exist any more: it was dropped or renamed")
+    return _of_marker(cut, cut.fingerprint, state, source_uuid) or _of_columns(cut.fingerprint, state, past)
 
 
-def _of_marker(cut: TableCut, fingerprint: TableFingerprint, state: LakeTable, life: str) -> Fault | None:
+def _of_marker(cut: TableCut, fingerprint: TableFingerprint, state: LakeTable, source_uuid: str) -> LakeFault | None:
     marker = state.markers.get(cut.table, Marker())
     if marker.is_blank and state.uuid == fingerprint.uuid and state.empty:
-        return Fault("lacks what was merged: it was rolled back to before its first merge")
+        return LakeFault("lacks what was merged: it was rolled back to before its first merge")
     if marker.is_blank:
         what = "was replaced" if state.uuid == fingerprint.uuid else "is another table than the one that was merged"
-        return Fault(f"{what}, and holds nothing that was merged", drop=True)
-    if marker.source_uuid != life:
-        return other_life(state)
+        return LakeFault(f"{what}, and holds nothing that was merged", drop=True)
+    if marker.source_uuid != source_uuid:
+        return other_incarnation(state)
     if not _reaches(marker, state, state.sequences.get(cut.table, 0), fingerprint):
-        return Fault(
-            f"lacks what was merged: it was rolled back to {_place(marker.merged_to)}, and the last merge ended at "
-            f"{_place(fingerprint.merged_to)}"
+        return LakeFault(
+            f"lacks what was merged: it was rolled back to {_position_text(marker.merged_to)}, and the last merge ended at "
+            f"{_position_text(fingerprint.merged_to)}"
         )
     return None
 
 
-def _of_columns(fingerprint: TableFingerprint, state: LakeTable, past: Past | None) -> Fault | None:
+def _of_columns(fingerprint: TableFingerprint, state: LakeTable, past: Past | None) -> LakeFault | None:
     """Return which column differs from what the last merge left."""
     if past is None or state.schema_id == fingerprint.schema_id:
         return None
     if past.fields_then is None:
-        return Fault("has other columns than the last merge left, and no longer knows those")
+        return LakeFault("has other columns than the last merge left, and no longer knows those")
     return _columns(past.fields_then, {field.id: field for field in past.fields}, state.renames)
 
 
-def other_life(state: LakeTable) -> Fault:
-    """Return the fault of a table that another life of the source, or another source, has written."""
+def other_incarnation(state: LakeTable) -> LakeFault:
+    """Return the fault of a table that another incarnation of the source, or another source, has written.
+
+    A source that begins with an empty store is a new incarnation: its first plan draws a new ``source_uuid``.
+    """
     what = "was merged by a source with another id or name"
     restore = "If the store was lost, restore it with its cursors; if the source file was renamed or copied, undo that."
-    return Fault(what, drop=state.mode in ("soft_delete", "scd2"), back=restore)
+    return LakeFault(what, drop=state.mode in ("soft_delete", "scd2"), back=restore)
 
 
-def foreign_table(state: LakeTable | None) -> Fault | None:
+def foreign_table(state: LakeTable | None) -> LakeFault | None:
     """Return the fault of a table with rows that no merge wrote."""
     if state is None or state.snapshot_id is None or state.empty or state.carried:
         return None
     if any(not marker.is_blank for marker in state.markers.values()):
         return None
-    return Fault("was made by somebody else: it has rows, and no merge wrote to it", drop=True)
+    return LakeFault("was made by somebody else: it has rows, and no merge wrote to it", drop=True)
 
 
-def is_resnapshotted(table: str, batches: Iterable[Batch], plan: MergePlan) -> bool:
+def is_resnapshotted(table: str, batches: Iterable[StoredBatch], plan: MergePlan) -> bool:
     """Whether a new snapshot replaces all rows of a table, in this plan or a later one."""
     requested = {record.snapshot_id for record in plan.quarantine if record.table == table and record.snapshot_id}
     chunks = (batch.manifest.chunk for batch in batches)
@@ -124,7 +127,7 @@ def foreign_commits(past: Past) -> list[LakeCommit]:
     return foreign[::-1]
 
 
-def refuse(source: str, lake_table: str, tables: Sequence[str], fault: Fault) -> ForeignChange:
+def refuse(source: str, lake_table: str, tables: Sequence[str], fault: LakeFault) -> ForeignChange:
     """Return the error of a lake table at fault, with the command that repairs it.
 
     Args:
@@ -157,19 +160,19 @@ def _reaches(marker: Marker, state: LakeTable, sequence: int, fingerprint: Table
 
 def _columns(
     fields_then: Iterable[LakeField], now: Mapping[int, LakeField], renames: Collection[ColumnRename]
-) -> Fault | None:
+) -> LakeFault | None:
     for then in fields_then:
         field = now.get(then.id)
         if field is None:
-            return Fault(f"lacks what was merged: its column {then.name} was dropped")
+            return LakeFault(f"lacks what was merged: its column {then.name} was dropped")
         if field.name != then.name and not _is_renamed(field, renames):
             back = f"ALTER TABLE {{lake_table}} RENAME COLUMN {field.name} TO {then.name} brings it back."
-            return Fault(
+            return LakeFault(
                 f"has other columns than the last merge left: its column {then.name} was renamed to {field.name}",
                 back=back,
             )
         if field.type != then.type and not widens(then.type, field.type):
-            return Fault(
+            return LakeFault(
                 f"has other columns than the last merge left: its column {then.name} was {then.type} and is {field.type}"
             )
     return None
@@ -180,7 +183,7 @@ def _is_renamed(field: LakeField, renames: Collection[ColumnRename]) -> bool:
     return any(field.name.lower() == new.lower() for each in renames for _, new in (*each.names, *each.displaced))
 
 
-def _place(point: Point | None) -> str:
+def _position_text(point: Point | None) -> str:
     return (
         f"file {point.file}, offset {point.offset} of epoch {point.epoch}"
         if point is not None

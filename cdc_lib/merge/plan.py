@@ -21,11 +21,11 @@ from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import Mode, TableReset
 from cdc_lib.model.table_name import TableName
-from cdc_lib.model.xa_settlement import Commit
+from cdc_lib.model.xa_settlement import XaCommit
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class StoredBatch:
     """A manifest and the key it was read from.
 
     Args:
@@ -36,7 +36,7 @@ class Batch:
 
     key: str
     manifest: Manifest
-    commits: tuple[tuple[Commit, Batch], ...] = ()
+    commits: tuple[tuple[XaCommit, StoredBatch], ...] = ()
 
     def holds(self, table: str) -> bool:
         """Whether it has rows or statements of the table, or is an empty chunk of it."""
@@ -47,7 +47,7 @@ class Batch:
 class MergeInput:
     """A batch to read, without the rows before ``floor``."""
 
-    batch: Batch
+    batch: StoredBatch
     floor: Point | None
 
 
@@ -95,7 +95,7 @@ class TableWork:
     rewrite_reads: bool = False
 
 
-def tables_of(batches: Iterable[Batch]) -> tuple[TableName, ...]:
+def tables_of(batches: Iterable[StoredBatch]) -> tuple[TableName, ...]:
     """Return the tables that the batches have something for, sorted."""
     names: set[TableName] = set()
     for batch in batches:
@@ -108,7 +108,7 @@ def tables_of(batches: Iterable[Batch]) -> tuple[TableName, ...]:
     return tuple(sorted(names))
 
 
-def work_on(table: TableName, mode: Mode, batches: Sequence[Batch], marker: Marker, plan: MergePlan) -> TableWork:
+def work_on(table: TableName, mode: Mode, batches: Sequence[StoredBatch], marker: Marker, plan: MergePlan) -> TableWork:
     """Decide what the table needs.
 
     Args:
@@ -180,7 +180,7 @@ def refuse_unclear(table: str, unclear: str) -> None:
         )
 
 
-def refuse_partial_swap(table: str, batches: Iterable[Batch], since: Point) -> None:
+def refuse_partial_swap(table: str, batches: Iterable[StoredBatch], since: Point) -> None:
     """Refuse to merge batches again that hold the end of an online schema change without its beginning.
 
     Args:
@@ -212,7 +212,7 @@ def following(work: TableWork, now: StatementEffects, floor: Point | None = None
     """
     work = replace(work, added_defaults=(*now.added_defaults, *work.added_defaults))
     if work.mode == "append":
-        entries = (one for one in now.entries if floor is None or _place(one) >= floor)
+        entries = (one for one in now.entries if floor is None or _point_of(one) >= floor)
         return replace(work, resets=tuple(sorted({*work.resets, *entries})))
     if work.mode != "mirror":
         return replace(work, resets=tuple(sorted({*work.resets, *now.resets})))
@@ -223,7 +223,7 @@ def following(work: TableWork, now: StatementEffects, floor: Point | None = None
     return replace(work, inputs=inputs, reset_before=before)
 
 
-def _place(reset: TableReset) -> Point:
+def _point_of(reset: TableReset) -> Point:
     return Point(reset.epoch, reset.file, reset.offset)
 
 
@@ -233,7 +233,9 @@ def _list_start(lows: Iterable[Point], rebuild: Point, at: datetime | None) -> T
     return TableReset(*low, at) if low < rebuild else None
 
 
-def _rebuild_point(table: str, taken: Sequence[Batch], before: Marker, after: Marker, plan: MergePlan) -> Point | None:
+def _rebuild_point(
+    table: str, taken: Sequence[StoredBatch], before: Marker, after: Marker, plan: MergePlan
+) -> Point | None:
     """Return the point before which a released table's snapshot replaces rows, if its chunks are among those taken.
 
     It is just after the snapshot's low watermark, because an earlier snapshot may have the same one; it is the watermark
@@ -294,10 +296,10 @@ def _is_new(manifest: Manifest, marker: Marker) -> bool:
     return Point.at(manifest.window.epoch, manifest.window.stop) > marker.merged_to
 
 
-def _take_chunks(table: str, chunks: Sequence[Batch], marker: Marker) -> tuple[list[Batch], Marker]:
+def _take_chunks(table: str, chunks: Sequence[StoredBatch], marker: Marker) -> tuple[list[StoredBatch], Marker]:
     """Return the chunks that the table does not have, and its marker after they are merged.
 
-    A snapshot that is older than another one that the table has was given up for it. An abandoned merge that still runs
+    A snapshot that is older than another one that the table has was cancelled for it. An abandoned merge that still runs
     would restore rows from it that were deleted in between.
     """
     taken = []

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import MergeConflict
+from cdc_lib.merge.chunks import first_reads
 from cdc_lib.model.cursor import LAKE, Cursor
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
@@ -126,16 +127,14 @@ class Merging:
         prepared = (*lake.prepared, *reopened)
         unknown = not_replayed(settle(prepared, windows).unknown, drain.epoch_changes)
         if unknown:
-            firsts = [
-                find_manifest(self.store, layout.chunk_manifest_key(task, 0))
-                for task in drain.snapshots
-                if task.chunks and task.selection is None
-            ]
-            reads = [Point.at(m.epoch, m.chunk.low_watermark) for m in firsts if m is not None and m.chunk is not None]
             # If tables start without a snapshot, snapshots of some say nothing about the others.
-            all_read = len(reads) == len(firsts) and self.config.start == "snapshot"
-            check_in_snapshots(unknown, reads if all_read else (), self.config.source)
+            reads = first_reads(drain, self._first_chunk) if self.config.start == "snapshot" else ()
+            check_in_snapshots(unknown, reads, self.config.source)
         return prepared
+
+    def _first_chunk(self, task: SnapshotTask) -> Manifest | None:
+        """Return the first chunk of a snapshot, if it is stored."""
+        return find_manifest(self.store, layout.chunk_manifest_key(task, 0))
 
     def _stored_before(self, lake: Cursor) -> Iterator[tuple[str, Manifest]]:
         """Yield the stored windows before the lake cursor, newest first, each with its key."""
@@ -214,14 +213,14 @@ def refuse_withdrawn(cursors: CursorStore, plan: MergePlan) -> None:
 
 
 def outdated(drain: Cursor, lake: Cursor) -> frozenset[str]:
-    """Return the tables whose changes in the merge in flight are excluded by now, or whose snapshot was given up."""
+    """Return the tables whose changes in the merge in flight are excluded by now, or whose snapshot was cancelled."""
     excluded = [
         excluded_tables(drain.quarantine, window.epoch, window.start)
         - excluded_tables(lake.quarantine, window.epoch, window.start)
         for window in lake.in_flight
     ]
-    given_up = {task.id for task in drain.snapshots if task.given_up}
-    return frozenset().union(*excluded, (task.name for task in lake.in_flight_snapshots if task.id in given_up))
+    cancelled = {task.id for task in drain.snapshots if task.cancelled}
+    return frozenset().union(*excluded, (task.name for task in lake.in_flight_snapshots if task.id in cancelled))
 
 
 def plan_of(lake: Cursor) -> MergePlan:

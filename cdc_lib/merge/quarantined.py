@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.quarantine import QuarantineRecord, excluded_tables
 from cdc_lib.model.table_name import TableName
 
 
-def without_quarantined(batches: Iterable[Batch], quarantined: Sequence[QuarantineRecord]) -> list[Batch]:
+def without_quarantined(batches: Iterable[StoredBatch], quarantined: Sequence[QuarantineRecord]) -> list[StoredBatch]:
     """Return the batches without the changes of tables that are quarantined at their windows.
 
     Windows are drained in any order, some before the quarantine was recorded: their changes of such a table must not be
@@ -20,7 +20,7 @@ def without_quarantined(batches: Iterable[Batch], quarantined: Sequence[Quaranti
     return [_without(batch, quarantined) for batch in batches] if quarantined else list(batches)
 
 
-def _without(batch: Batch, quarantined: Sequence[QuarantineRecord]) -> Batch:
+def _without(batch: StoredBatch, quarantined: Sequence[QuarantineRecord]) -> StoredBatch:
     window = batch.manifest.window
     if window is None:
         return batch

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cdc_lib.errors import ConfigError, IncompatibleSchema
 from cdc_lib.merge.chunks import low_of, read_to_of
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.ddl_effect import Names
@@ -37,7 +37,7 @@ class NamesAt(NamedTuple):
     names: frozenset[str] = frozenset()
 
 
-def renames_of(table: TableName, batches: Iterable[Batch]) -> tuple[ColumnRename, ...]:
+def renames_of(table: TableName, batches: Iterable[StoredBatch]) -> tuple[ColumnRename, ...]:
     """Return the renames of a table's columns in the windows of a merge, in order."""
     return tuple(
         ColumnRename(table, Point.at(batch.manifest.epoch, one.position), one.names, one.gtid, one.stamp)
@@ -50,8 +50,8 @@ def renames_of(table: TableName, batches: Iterable[Batch]) -> tuple[ColumnRename
 def known(state: LakeTable | None, table: str, new: Iterable[ColumnRename]) -> tuple[ColumnRename, ...]:
     """Return the renames of a source table that a lake table knows, and the new ones of a merge, in order."""
     recorded = [one for one in state.renames if one.table == table] if state is not None else []
-    places = {one.at for one in recorded}
-    return tuple(sorted((*recorded, *(one for one in new if one.at not in places)), key=lambda one: one.at))
+    points = {one.at for one in recorded}
+    return tuple(sorted((*recorded, *(one for one in new if one.at not in points)), key=lambda one: one.at))
 
 
 def names_at(manifest: Manifest, file: DataFile) -> NamesAt:
@@ -81,11 +81,11 @@ def at_point(point: Point) -> NamesAt:
     return NamesAt(point, point)
 
 
-def renames_after(place: NamesAt, renames: Sequence[ColumnRename]) -> tuple[ColumnRename, ...]:
-    """Return the renames that apply to rows of a place, in order.
+def renames_after(names_at: NamesAt, renames: Sequence[ColumnRename]) -> tuple[ColumnRename, ...]:
+    """Return the renames that apply to rows, in order.
 
     Args:
-        place: of the rows.
+        names_at: of the rows.
         renames: of their table, in order.
 
     Raises:
@@ -95,23 +95,25 @@ def renames_after(place: NamesAt, renames: Sequence[ColumnRename]) -> tuple[Colu
     for one in renames:
         if any(one.is_again(other) for other in later):
             continue
-        same = next((other for other in renames if other.at.epoch == place.since.epoch and one.is_again(other)), None)
+        same = next(
+            (other for other in renames if other.at.epoch == names_at.since.epoch and one.is_again(other)), None
+        )
         if same is None:
             # Only later epochs have it, or an earlier one had it already.
-            applies = all(other.at.epoch > place.since.epoch for other in renames if one.is_again(other))
+            applies = all(other.at.epoch > names_at.since.epoch for other in renames if one.is_again(other))
         else:
-            applies = _applies(place, same)
+            applies = _applies(names_at, same)
         if applies:
             later.append(same or one)
     return tuple(sorted(later, key=lambda one: one.at))
 
 
-def _applies(place: NamesAt, rename: ColumnRename) -> bool:
-    if rename.at < place.since:
+def _applies(names_at: NamesAt, rename: ColumnRename) -> bool:
+    if rename.at < names_at.since:
         return False
-    if rename.at >= place.until:
+    if rename.at >= names_at.until:
         return True
-    return has_old_names(rename, place.names)
+    return has_old_names(rename, names_at.names)
 
 
 def has_old_names(rename: ColumnRename, columns: Iterable[str]) -> bool:
@@ -168,7 +170,7 @@ def current_name(column: str, renames: Iterable[ColumnRename]) -> str:
     return column
 
 
-def placed_schemas(table: str, batches: Iterable[Batch]) -> Iterator[tuple[TableSchema, NamesAt]]:
+def placed_schemas(table: str, batches: Iterable[StoredBatch]) -> Iterator[tuple[TableSchema, NamesAt]]:
     """Yield the schemas of the table's rows, and where the rows had these names, in the order of the batches."""
     for batch in batches:
         manifest = batch.manifest
@@ -183,14 +185,16 @@ def placed_schemas(table: str, batches: Iterable[Batch]) -> Iterator[tuple[Table
             yield from ((schema, names_at_schema(manifest, schema)) for schema in schemas)
 
 
-def renamed_schemas(table: str, batches: Iterable[Batch], renames: Sequence[ColumnRename]) -> tuple[TableSchema, ...]:
+def renamed_schemas(
+    table: str, batches: Iterable[StoredBatch], renames: Sequence[ColumnRename]
+) -> tuple[TableSchema, ...]:
     """Return the distinct schemas of the table's rows, with the current column names, in order."""
     placed = placed_schemas(table, batches)
-    renamed = (renamed_schema(schema, renames_after(place, renames)) for schema, place in placed)
+    renamed = (renamed_schema(schema, renames_after(names_at, renames)) for schema, names_at in placed)
     return tuple({schema.id: schema for schema in renamed}.values())
 
 
-def newest_schema(table: str, batches: Sequence[Batch], renames: Sequence[ColumnRename]) -> TableSchema | None:
+def newest_schema(table: str, batches: Sequence[StoredBatch], renames: Sequence[ColumnRename]) -> TableSchema | None:
     """Return the schema of the table's last rows in the batches, with the current column names; None without rows."""
     return next((each[-1] for batch in reversed(batches) if (each := renamed_schemas(table, [batch], renames))), None)
 
@@ -224,7 +228,7 @@ def renaming(
     new: Sequence[ColumnRename],
     keeps: Callable[[str], bool],
     others: Sequence[str],
-    switches: Sequence[EpochChange] = (),
+    epoch_changes: Sequence[EpochChange] = (),
 ) -> Renaming | None:
     """Decide how renames change the columns of a lake table; None if it knows all of them.
 
@@ -234,15 +238,15 @@ def renaming(
         new: renames of the source table in the merge's windows.
         keeps: whether the lake table keeps a column of this name.
         others: other source tables whose rows it holds.
-        switches: how the source's epochs began.
+        epoch_changes: how the source's epochs began.
 
     Raises:
         IncompatibleSchema: other tables share the column, the new name is reserved in the lake, or columns exchanged their
             names before rows were re-selected.
         ConfigError: a route keeps a column but not its new name.
     """
-    places = {(one.table, one.at) for one in state.renames}
-    new = [one for one in new if (one.table, one.at) not in places]
+    points = {(one.table, one.at) for one in state.renames}
+    new = [one for one in new if (one.table, one.at) not in points]
     if not new:
         return None
     names = {column.name: column.name for column in state.columns}
@@ -251,7 +255,7 @@ def renaming(
         if (before := next((other for other in done if one.is_again(other)), None)) is not None:
             done.append(replace(one, displaced=before.displaced))
             continue
-        follows = _is_before(state, marker, one, names.values(), switches)
+        follows = _is_before(state, marker, one, names.values(), epoch_changes)
         if follows:
             _refuse(state, one, names.values(), keeps, others)
         rename = replace(one, displaced=_displaced(one, names.values())) if follows else one
@@ -276,7 +280,11 @@ def _displaced(rename: ColumnRename, columns: Iterable[str]) -> Names:
 
 
 def _is_before(
-    state: LakeTable, marker: Marker, rename: ColumnRename, columns: Collection[str], switches: Sequence[EpochChange]
+    state: LakeTable,
+    marker: Marker,
+    rename: ColumnRename,
+    columns: Collection[str],
+    epoch_changes: Sequence[EpochChange],
 ) -> bool:
     """Whether the lake's columns have the names before a rename that it does not know."""
     if state.snapshot_id is None:
@@ -288,9 +296,11 @@ def _is_before(
         return has_old_names(rename, columns)
     if marker.reselected is not None and rename.at < marker.reselected.high:
         return _is_before_reselect(rename, columns)
-    replayed = _is_replayed(rename, switches)
+    replayed = _is_replayed(rename, epoch_changes)
     if not replayed:
-        unsure = replayed is None or any(_was_read_after(rename, mark.read_to, switches) for mark in marker.snapshots)
+        unsure = replayed is None or any(
+            _was_read_after(rename, mark.read_to, epoch_changes) for mark in marker.snapshots
+        )
         return has_old_names(rename, columns) if unsure else True
     # Earlier epochs had it before anything of the table was merged, as before its snapshot; else it would be known.
     have = {column.lower() for column in columns}
@@ -311,12 +321,12 @@ def _is_before_reselect(rename: ColumnRename, columns: Iterable[str]) -> bool:
     return not have & rename.new_names  # a column that was added in between came under its new name
 
 
-def _is_replayed(rename: ColumnRename, switches: Sequence[EpochChange]) -> bool | None:
+def _is_replayed(rename: ColumnRename, epoch_changes: Sequence[EpochChange]) -> bool | None:
     """Whether a rename ran before an earlier epoch ended; None if clocks say so and no GTID does.
 
     The clocks of two servers may be minutes apart, so a rename that is new may have the earlier time.
     """
-    ends = [one.previous_end for one in switches if one.epoch <= rename.at.epoch]
+    ends = [one.previous_end for one in epoch_changes if one.epoch <= rename.at.epoch]
     known = [end.has_gtid(rename.gtid) for end in ends]
     if True in known or None not in known:
         return True in known
@@ -324,12 +334,12 @@ def _is_replayed(rename: ColumnRename, switches: Sequence[EpochChange]) -> bool 
     return None if any(end.time is not None and stamp <= end.time for end in ends) else False
 
 
-def _was_read_after(rename: ColumnRename, read_to: Point, switches: Sequence[EpochChange]) -> bool:
+def _was_read_after(rename: ColumnRename, read_to: Point, epoch_changes: Sequence[EpochChange]) -> bool:
     """Whether a snapshot of an earlier epoch was read past a rename, whose window was not drained because of a rewind.
 
     Positions of two epochs are comparable if only rewinds lie between them: both are in the same binlog.
     """
-    between = [one for one in switches if read_to.epoch < one.epoch <= rename.at.epoch]
+    between = [one for one in epoch_changes if read_to.epoch < one.epoch <= rename.at.epoch]
     return bool(between) and all(one.kind == "rewind" for one in between) and rename.at[1:] < read_to[1:]
 
 

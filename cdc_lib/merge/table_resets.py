@@ -81,11 +81,11 @@ def _after(now: StatementEffects, statement: TableStatement, at: Point) -> State
         now = replace(now, before=at, added_defaults=(), unclear="")
     elif kind == "create" or (kind == "create_if_missing" and now.dropped is not None):
         now = replace(now, before=at, dropped=None, added_defaults=(), unclear="")
-    elif kind == "fill":
+    elif kind == "add_default":
         now = replace(now, added_defaults=(*now.added_defaults, *_placed(statement.added_defaults, statement, at)))
     elif kind == "shadow":
         now = replace(now, shadow=None)
-    elif kind == "shadow_fill":
+    elif kind == "shadow_add_default":
         before = now.shadow or Shadow()
         shadow = Shadow((*before.added_defaults, *statement.added_defaults), before.unclear or statement.unclear)
         now = replace(now, shadow=shadow)

@@ -2,7 +2,7 @@
 
 Two levels: a :class:`ColumnType` is what a server calls a type; a :class:`Family` is what all types of one kind have in common. A
 type of a known kind is one entry here. `tests/unit/model/test_column_types.py` holds that each place which decides by types knows
-every entry, and that ARCHITECTURE.md names each such place.
+every entry, and that docs/internals/extending.md names each such place.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ class Complete:
     Args:
         source: name of the source.
         at: when the server was asked (UTC).
+        server_clock: the server's own time (UTC), read before the end of its binlog; None if unknown.
     """
 
     source: str
     at: datetime
+    server_clock: datetime | None = None

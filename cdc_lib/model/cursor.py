@@ -40,7 +40,7 @@ class Move:
 
     Args:
         at: wall clock (UTC) of the move; for people only, nothing is decided by it.
-        kind: ``start``, ``ack``, ``switch``, ``rewind``, ``restore``, ``rollback`` or ``gap``.
+        kind: ``start``, ``ack``, ``failover``, ``rewind``, ``restore``, ``rollback`` or ``gap``.
         start: position before the move; None for the first move.
         stop: position after the move.
         by: who moved it: a task, a command, a person.
@@ -90,7 +90,7 @@ class Cursor:
         source: name of the source.
         consumer: ``drain``, ``lake``, or the name of another consumer of the batches.
         generation: counts the swaps of this document, from 1.
-        epoch: counts the source's switches to another server, from 1.
+        epoch: counts failovers and rewinds of the source, from 1.
         identity: server that the position belongs to.
         position: everything before it is acknowledged.
         gtid_set: GTIDs of all transactions before the position.
@@ -144,45 +144,58 @@ class Cursor:
             self.identity, self.position, self.event_time, self.gtid_set, self.gtids_known, made, self.last
         )
 
-    def at_checkpoint(self, place: BinlogCheckpoint) -> Cursor:
+    def at_checkpoint(self, checkpoint: BinlogCheckpoint) -> Cursor:
         """Return the same cursor at another position, with nothing in flight."""
         return replace(
             self,
-            identity=place.identity,
-            position=place.position,
-            event_time=place.time,
-            last=place.last,
-            gtid_set=place.gtid_set,
-            gtids_known=place.gtids_known,
-            file_times={place.position.file: place.file_time} if place.file_time else {},
+            identity=checkpoint.identity,
+            position=checkpoint.position,
+            event_time=checkpoint.time,
+            last=checkpoint.last,
+            gtid_set=checkpoint.gtid_set,
+            gtids_known=checkpoint.gtids_known,
+            file_times={checkpoint.position.file: checkpoint.file_time} if checkpoint.file_time else {},
             in_flight=(),
         )
+
+    def gtids_before(self, window: Window) -> GtidSet | None:
+        """Return the GTIDs of all transactions before a window; None if unknown."""
+        if window.start != self.position or not self.gtids_known:
+            return None
+        return GtidSet.parse(self.identity.flavor, self.gtid_set)
 
     def with_file_times(self, times: dict[str, datetime]) -> Cursor:
         """Add creation times of binlog files."""
         return replace(self, file_times=dict(sorted({**self.file_times, **times}.items())))
 
     def with_new_epoch(
-        self, place: BinlogCheckpoint, kind: EpochChangeKind, *, at: datetime, by: str, why: str
+        self, checkpoint: BinlogCheckpoint, kind: EpochChangeKind, *, at: datetime, by: str, why: str
     ) -> Cursor:
         """Begin a new epoch at a position. Windows in flight are dropped; incomplete snapshots restart in the new epoch."""
-        switch = EpochChange(self.epoch + 1, kind, at, by, why, previous_end=self.checkpoint, new_start=place)
-        at_place = f"{switch.epoch:06d}-{place.position.sortable}"
+        epoch_change = EpochChange(
+            self.epoch + 1, kind, at, by, why, previous_end=self.checkpoint, new_start=checkpoint
+        )
+        at_start = f"{epoch_change.epoch:06d}-{checkpoint.position.sortable}"
         dropped = {(task.name, task.snapshot_id) for task in self.open_snapshots}
         # One table may have a partial and a full snapshot, which need different ids.
-        new_ids = ((task, at_place if task.selection is None else f"{at_place}-part") for task in self.snapshots)
+        new_ids = ((task, at_start if task.selection is None else f"{at_start}-part") for task in self.snapshots)
         tasks = {
             restarted.id: restarted
             for task, new in new_ids
-            for restarted in [task if task.complete else replace(task, epoch=switch.epoch, snapshot_id=new, chunks=0)]
+            for restarted in [
+                task if task.complete else replace(task, epoch=epoch_change.epoch, snapshot_id=new, chunks=0)
+            ]
         }
         quarantined = tuple(
-            replace(one, snapshot_id=at_place) if (one.table, one.snapshot_id) in dropped else one
+            replace(one, snapshot_id=at_start) if (one.table, one.snapshot_id) in dropped else one
             for one in self.quarantine
         )
         snapshots = tuple(sorted(tasks.values(), key=lambda task: task.id))
         return replace(
-            self._into(switch), epoch_changes=(*self.epoch_changes, switch), snapshots=snapshots, quarantine=quarantined
+            self._into(epoch_change),
+            epoch_changes=(*self.epoch_changes, epoch_change),
+            snapshots=snapshots,
+            quarantine=quarantined,
         )
 
     def following(self, drain: Cursor) -> Cursor:
@@ -191,9 +204,13 @@ class Cursor:
         Args:
             drain: the drain cursor, which knows where epochs end and begin.
         """
-        for switch in drain.epoch_changes:
-            if switch.epoch == self.epoch + 1 and self.position == switch.previous_end.position and not self.in_flight:
-                return self._into(switch)
+        for epoch_change in drain.epoch_changes:
+            if (
+                epoch_change.epoch == self.epoch + 1
+                and self.position == epoch_change.previous_end.position
+                and not self.in_flight
+            ):
+                return self._into(epoch_change)
         return self
 
     def end_of_epoch(self, epoch: int) -> Position | None:
@@ -202,10 +219,19 @@ class Cursor:
             return self.position
         return next((s.previous_end.position for s in self.epoch_changes if s.epoch == epoch + 1), None)
 
-    def _into(self, switch: EpochChange) -> Cursor:
-        move = Move(switch.at, switch.kind, self.position, switch.new_start.position, switch.by, switch.why)
+    def _into(self, epoch_change: EpochChange) -> Cursor:
+        move = Move(
+            epoch_change.at,
+            epoch_change.kind,
+            self.position,
+            epoch_change.new_start.position,
+            epoch_change.by,
+            epoch_change.why,
+        )
         return replace(
-            self.at_checkpoint(switch.new_start), epoch=switch.epoch, moves=(*self.moves, move)[-KEPT_MOVES:]
+            self.at_checkpoint(epoch_change.new_start),
+            epoch=epoch_change.epoch,
+            moves=(*self.moves, move)[-KEPT_MOVES:],
         )
 
     def with_windows(self, windows: tuple[Window, ...]) -> Cursor:

@@ -10,12 +10,20 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
 
 TableStatementKind = Literal[
-    "truncate", "drop", "create", "create_if_missing", "swap", "fill", "rename_columns", "shadow", "shadow_fill"
+    "truncate",
+    "drop",
+    "create",
+    "create_if_missing",
+    "swap",
+    "add_default",
+    "rename_columns",
+    "shadow",
+    "shadow_add_default",
 ]
 """truncate: all rows were deleted; drop: the table was dropped; create: it starts empty; create_if_missing: the same if it was
-dropped before; swap: an online schema change tool replaced it with a shadow table; fill: its rows got values in new columns;
-rename_columns: columns were renamed; shadow and shadow_fill: such a tool created the shadow table, and filled a column of
-it: both take effect at the swap."""
+dropped before; swap: an online schema change tool replaced it with a shadow table; add_default: existing rows got the
+defaults of added columns; rename_columns: columns were renamed; shadow and shadow_add_default: such a tool created the shadow table, or
+added a column to it: both take effect at the swap."""
 
 Names = tuple[tuple[str, str], ...]
 """Columns and the names that they get, all at once."""
@@ -43,7 +51,7 @@ class TableStatement:
         table: the table; with EVERY_TABLE where a database was dropped.
         position: where its event starts. Earlier changes of the table belong to the rows that it removed.
         added_defaults: the columns that it added with a value in every row.
-        unclear: of a shadow: why the statement does not tell what its rows got.
+        unclear: of a shadow: why the statement does not say what its rows got.
         time: when it was committed (UTC); None if unknown.
         names: the columns that it renamed.
         gtid: GTID of the statement; empty without one.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Level = Literal["ok", "warning", "error"]
+Level = Literal["ok", "info", "warning", "error"]
+"""info: something was not checked, or only in part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,13 @@ def folder_of(*names: str) -> str:
     * A character other than ASCII letters, digits and ``_ $ -`` becomes ``@`` and four hex digits, as in MySQL's file
       names. A dot only separates names. A first character of ``_ $ -`` is encoded too: it would hide the folder from Spark.
     * An empty name is a single ``@``.
-    * Capital letters add ``@-`` and a number whose bits are their places: ``Orders@-1``.
+    * Capital letters add ``@-`` and a number whose bits are their indexes: ``Orders@-1``.
     * A name longer than :data:`LONGEST_FOLDER` is cut, and ends in ``@@`` and a hash of the names.
 
     The result is ASCII, never empty, never begins with a dot and has no slash. It is never decoded.
     """
     text = _HIDDEN.sub(_escaped, ".".join(_NOT_PLAIN.sub(_escaped, name) or "@" for name in names))
-    capitals = sum(1 << place for place, char in enumerate(text) if char.isupper())
+    capitals = sum(1 << index for index, char in enumerate(text) if char.isupper())
     folder = f"{text}@-{capitals:x}" if capitals else text
     if len(folder) <= LONGEST_FOLDER:
         return folder

@@ -1,7 +1,6 @@
 """A lake table: its name, its columns, and its marker, which says how far it has been merged.
 
-A lake table has the source columns, then the order key of the change that wrote the row. The batch column
-``_file`` is called ``_binlog`` there, because Iceberg keeps ``_file`` for itself. Further columns depend on the table's mode.
+A lake table has the source columns, then the order key of the change that wrote the row. Further columns depend on the table's mode.
 """
 
 from __future__ import annotations
@@ -17,30 +16,24 @@ from pydantic import TypeAdapter, ValidationError
 from cdc_lib.errors import MergeError
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.ddl_effect import AddedDefault
-from cdc_lib.model.manifest import ABSENT, EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, MODE_TYPES, TO_GTID, TO_ORDER, VALID_FROM, VALID_TO, Mode
 from cdc_lib.model.table_name import TableName, quoted_part
 
-LAKE_FILE = "_binlog"
-"""Number of the binlog file in a lake table; ``_file`` in a batch."""
-
-ORDER = (EPOCH, LAKE_FILE, OFFSET, ROW)
+ORDER = (EPOCH, BINLOG, OFFSET, ROW)
 """The order key's columns in a lake table, most significant first."""
 
 CHANGE_TYPES = {
     OP: "string",
     EPOCH: "int",
-    FILE: "int",
+    BINLOG: "int",
     OFFSET: "bigint",
     ROW: "bigint",
     TS: "timestamp",
     GTID: "string",
 }
 """Lake types of the change columns of a batch."""
-
-LAKE_NAMES = {name: LAKE_FILE if name == FILE else name for name in CHANGE_TYPES}
-"""Names of a batch's change columns in the lake."""
 
 MODE_COLUMNS: dict[Mode, tuple[str, ...]] = {
     "mirror": (*ORDER, TS),
@@ -56,13 +49,13 @@ ICEBERG_NAMES = frozenset(
 )  # fmt: skip
 """Metadata columns of Iceberg; a table column of that name breaks its MERGE."""
 
-RESERVED = frozenset(LAKE_NAMES) | frozenset(LAKE_NAMES.values()) | {ABSENT} | ICEBERG_NAMES
+RESERVED = frozenset(CHANGE_TYPES) | {ABSENT} | ICEBERG_NAMES
 """Names, in lower case, that a column of a source table cannot have."""
 
 
 def lake_type(name: str) -> str:
     """Return the type of a metadata column."""
-    return MODE_TYPES.get(name) or CHANGE_TYPES[FILE if name == LAKE_FILE else name]
+    return MODE_TYPES.get(name) or CHANGE_TYPES[name]
 
 
 def reserved(mode: Mode) -> frozenset[str]:

@@ -143,6 +143,11 @@ def words(text: str, quoting: Quoting = DEFAULT_QUOTING) -> Iterator[Word]:
             yield Word(found[1:], "unended", "")
 
 
+def quoted(name: str) -> str:
+    """Return a name in backticks, for MySQL, MariaDB and Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def uncommented(text: str, quoting: Quoting = DEFAULT_QUOTING) -> str:
     """Return a statement with a space for each comment; what servers execute stays."""
     return "".join(" " if token.lastgroup in ("comment", "mark") else token[0] for token in tokens(text, quoting))

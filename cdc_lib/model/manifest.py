@@ -22,10 +22,10 @@ from cdc_lib.model.xa import Decision, Prepared
 Op = Literal["c", "u", "d", "r"]
 """Insert, update, delete, and row read by a snapshot; the value of the ``_op`` column."""
 
-OP, EPOCH, FILE, OFFSET, ROW, TS, GTID = CHANGE_COLUMNS = (
+OP, EPOCH, BINLOG, OFFSET, ROW, TS, GTID = CHANGE_COLUMNS = (
     "_op",
     "_epoch",
-    "_file",
+    "_binlog",
     "_offset",
     "_row",
     "_ts",
@@ -33,8 +33,8 @@ OP, EPOCH, FILE, OFFSET, ROW, TS, GTID = CHANGE_COLUMNS = (
 )
 """Change columns: the first columns in every Parquet file of a batch.
 
-``_op`` string (see :data:`Op`); ``_epoch`` int32, ``_file`` int32, ``_offset`` int64 and ``_row`` int64 are the order
-key (rows of a compressed transaction share its offset; their ``_row`` continues through all of it); ``_ts`` timestamp in microseconds, UTC, of the commit (of the SELECT for snapshot rows); ``_gtid`` string or null.
+``_op`` string (see :data:`Op`); ``_epoch`` int32, ``_binlog`` int32 (number of the binlog file; Iceberg reserves ``_file``),
+``_offset`` int64 and ``_row`` int64 are the order key (rows of a compressed transaction share its offset; their ``_row`` continues through all of it); ``_ts`` timestamp in microseconds, UTC, of the commit (of the SELECT for snapshot rows); ``_gtid`` string or null.
 """
 
 ABSENT = "_absent"

@@ -1,7 +1,7 @@
 """Where something is in the binlog, and the total order of changes.
 
 Positions compare by the number of their file and then by offset, never as text: ``binlog.1000000`` comes after
-``binlog.999999``. An order key adds the epoch in front (it counts source switches) and the row after, so that any two
+``binlog.999999``. An order key adds the epoch in front (it counts failovers and rewinds) and the row after, so that any two
 changes of one source are distinct and ordered: epoch, file number, offset, row, compared as numbers.
 
 A row of the binlog has the offset at which its event starts and its index in that event. All rows of a compressed

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.manifest import CHANGE_COLUMNS
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.schema import Column, TableSchema
 
@@ -59,8 +60,8 @@ def project(schema: TableSchema, keeps: Keeps, masks: Masks, required: Sequence[
         required: columns that masks name exactly; a missing one may have been renamed, and would be stored unmasked.
 
     Raises:
-        ConfigError: a key column is left out or has a mask other than hash, no column is kept, or a column that a mask names
-            does not exist.
+        ConfigError: a key column is left out or has a mask other than hash, no column is kept, a column that a mask names does
+            not exist, or a column has the name of a change column.
     """
     _refuse_missing(schema, required)
     kept = tuple(i for i, column in enumerate(schema.columns) if keeps(column.name))
@@ -77,7 +78,7 @@ def project(schema: TableSchema, keeps: Keeps, masks: Masks, required: Sequence[
                 column=column.name,
             )
     stored = tuple(_masked(column, mask) for column, mask in zip(columns, chosen, strict=True))
-    return Projection(replace(schema, columns=columns), replace(schema, columns=stored), kept, chosen)
+    return without_reserved(Projection(replace(schema, columns=columns), replace(schema, columns=stored), kept, chosen))
 
 
 def _masked(column: Column, mask: Mask | None) -> Column:
@@ -113,6 +114,23 @@ def _refuse_left_out(schema: TableSchema, names: set[str]) -> None:
         raise ConfigError(
             "no column of the table is kept", hint="Exclude the table under tables instead.", table=schema.name
         )
+
+
+def without_reserved(projection: Projection) -> Projection:
+    """Return a projection as it is, unless one of its columns has the name of a change column: a batch cannot have both.
+
+    Raises:
+        ConfigError: a column has such a name.
+    """
+    for column in projection.schema.columns:
+        if column.name.lower() in CHANGE_COLUMNS:
+            raise ConfigError(
+                f"column {column.name} has a name that is reserved in the lake",
+                hint="Exclude the column under columns in the source file, or rename it at the source.",
+                table=projection.schema.name,
+                column=column.name,
+            )
+    return projection
 
 
 def can_be_chunked(schema: TableSchema) -> bool:

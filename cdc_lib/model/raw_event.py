@@ -38,7 +38,7 @@ class RawFacts:
         variables: global variables that affect decoding.
         charsets: character set name of each collation number.
         kept: by ``database.table``, the lake mode of a table whose rows a statement changed.
-        untold: by ``database.table``, the columns whose changes may be missing in an after image.
+        omittable_columns: by ``database.table``, the columns whose changes may be missing in an after image.
         cascades: foreign keys whose row changes are not in the binlog.
     """
 
@@ -46,5 +46,5 @@ class RawFacts:
     variables: dict[str, str]
     charsets: dict[int, str]
     kept: dict[str, str] = field(default_factory=dict)
-    untold: dict[str, list[str]] = field(default_factory=dict)
+    omittable_columns: dict[str, list[str]] = field(default_factory=dict)
     cascades: Cascades = field(default_factory=Cascades)

@@ -20,7 +20,7 @@ from cdc_lib.errors import ConfigError
 EVERY_TABLE = ""
 """Instead of a table's name: all tables of the database. No server allows it as a name."""
 
-_BARE = re.compile(r"[^.`*?,\s/\\\x00-\x1f\x7f'\"][^.`*?,\s\x00-\x1f\x7f]*")
+_NEEDS_NO_QUOTES = re.compile(r"[^.`*?,\s/\\\x00-\x1f\x7f'\"][^.`*?,\s\x00-\x1f\x7f]*")
 _LISTED = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
 _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
@@ -101,7 +101,7 @@ def _validated(value: object) -> TableName:
 
 def quoted_part(name: str) -> str:
     """Return a name as a part of a dotted text: in backticks if it could be misread."""
-    return name if _BARE.fullmatch(name) else f"`{name.replace('`', '``')}`"
+    return name if _NEEDS_NO_QUOTES.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
 def parts_of(text: str) -> tuple[tuple[str, bool], tuple[str, bool]] | None:
@@ -114,5 +114,5 @@ def parts_of(text: str) -> tuple[tuple[str, bool], tuple[str, bool]] | None:
 
 
 def _part(match: re.Match[str]) -> tuple[str, bool]:
-    inside, bare = match[1], match[2]
-    return (bare, False) if inside is None else (inside.replace("``", "`"), True)
+    inside, unquoted = match[1], match[2]
+    return (unquoted, False) if inside is None else (inside.replace("``", "`"), True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.position import Position
+from cdc_lib.model.position import Point, Position
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.table_name import TableName
 
@@ -20,7 +20,7 @@ class Window:
 
     Args:
         source: name of the source.
-        epoch: the source's count of server switches, from 1.
+        epoch: counts failovers and rewinds of the source, from 1.
         start: position of its first byte.
         stop: position of the first byte after it.
     """
@@ -76,7 +76,14 @@ class SnapshotTask:
         return f"snapshot-{self.snapshot_id}-{self.name}"
 
     @property
-    def given_up(self) -> bool:
+    def requested_at(self) -> Point:
+        """End of the binlog when it was requested, from its id: every chunk was read after it."""
+        epoch, _, position = self.snapshot_id.partition("-")
+        file, _, offset = position.partition("-")[0].partition(".")  # some ids end with the cursor's generation
+        return Point(int(epoch), int(file), int(offset))
+
+    @property
+    def cancelled(self) -> bool:
         """Whether it was dropped, because a later snapshot or the binlog provides the table's rows."""
         return self.complete and self.chunks == 0
 

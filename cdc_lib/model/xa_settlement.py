@@ -19,7 +19,7 @@ from cdc_lib.model.xa import Decision, OpenTransaction, Prepared, is_from
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class XaCommit:
     """An XA COMMIT and the location of its transaction's rows.
 
     Args:
@@ -50,7 +50,7 @@ class Settlement:
         unknown: commits, with their epoch, of transactions without a known XA PREPARE.
     """
 
-    commits: Mapping[str, tuple[Commit, ...]]
+    commits: Mapping[str, tuple[XaCommit, ...]]
     open: tuple[OpenTransaction, ...]
     unknown: tuple[tuple[int, Decision], ...]
 
@@ -63,10 +63,10 @@ def settle(before: Iterable[OpenTransaction], windows: Iterable[tuple[str, Manif
         windows: key and manifest of each window, in the stream's order.
     """
     opened = {transaction.prepared.xid: transaction for transaction in before}
-    commits: dict[str, tuple[Commit, ...]] = {}
+    commits: dict[str, tuple[XaCommit, ...]] = {}
     unknown: list[tuple[int, Decision]] = []
     for key, manifest in windows:
-        found: list[Commit] = []
+        found: list[XaCommit] = []
         opened = {xid: one for xid, one in opened.items() if not _is_read_again(one, manifest)}
         for event in _in_order(manifest):
             if isinstance(event, Prepared):
@@ -78,14 +78,14 @@ def settle(before: Iterable[OpenTransaction], windows: Iterable[tuple[str, Manif
             if transaction is None:
                 unknown.append((manifest.epoch, event))
             elif transaction.prepared.tables:
-                found.append(Commit(event, manifest.epoch, transaction.prepared, transaction.manifest))
+                found.append(XaCommit(event, manifest.epoch, transaction.prepared, transaction.manifest))
         if found:
             commits[key] = tuple(found)
     return Settlement(commits, tuple(opened[xid] for xid in sorted(opened)), tuple(unknown))
 
 
 def not_replayed(
-    unknown: Sequence[tuple[int, Decision]], switches: Iterable[EpochChange]
+    unknown: Sequence[tuple[int, Decision]], epoch_changes: Iterable[EpochChange]
 ) -> tuple[tuple[int, Decision], ...]:
     """Leave out commits that were merged in an earlier epoch.
 
@@ -94,9 +94,9 @@ def not_replayed(
 
     Args:
         unknown: unknown commits of a :class:`Settlement`.
-        switches: epoch changes of the drain cursor.
+        epoch_changes: epoch changes of the drain cursor.
     """
-    ends = [(switch.epoch, switch.previous_end) for switch in switches]
+    ends = [(epoch_change.epoch, epoch_change.previous_end) for epoch_change in epoch_changes]
     return tuple(
         (epoch, decision)
         for epoch, decision in unknown
@@ -107,12 +107,12 @@ def not_replayed(
 def check_in_snapshots(unknown: Sequence[tuple[int, Decision]], first_reads: Sequence[Point], source: str) -> None:
     """Refuse a commit whose rows are neither in a batch nor in a snapshot.
 
-    The rows of a transaction that was prepared before the source began are in no batch. They are in the lake anyway if every
-    snapshot began to read after the commit.
+    The rows of a transaction that was prepared before the source began are in no batch. They are in the lake anyway if the
+    newest snapshot of every table began to read after the commit.
 
     Args:
         unknown: commits of transactions that no batch holds, each with its epoch.
-        first_reads: low watermark of the first chunk of each snapshot; empty without snapshots.
+        first_reads: for each table a position before its newest snapshot; empty without snapshots.
         source: name of the source.
 
     Raises:
@@ -123,8 +123,8 @@ def check_in_snapshots(unknown: Sequence[tuple[int, Decision]], first_reads: Seq
             raise MergeError(
                 f"the XA transaction {decision.xid} is committed, but its rows are in no batch: it was prepared before this "
                 "source began, or its batch was removed",
-                hint="Start the source again with `start: snapshot`; its first plan waits until no prepared transaction "
-                "(XA RECOVER) is left from before.",
+                hint=f"Take new snapshots of all tables: cdc snapshot {source} '*.*'. If the source file has another start than "
+                "snapshot, start the source again with `start: snapshot` instead.",
                 source=source,
                 xid=decision.xid,
                 file=decision.position.file,
@@ -147,7 +147,7 @@ def _is_read_again(one: OpenTransaction, manifest: Manifest) -> bool:
     return one.is_read_again(manifest.epoch, manifest.identity, window.start, manifest.gtid_first)
 
 
-def _at_start_of(first: Manifest, manifest: Manifest, switches: Sequence[EpochChange]) -> Manifest:
+def _at_start_of(first: Manifest, manifest: Manifest, epoch_changes: Sequence[EpochChange]) -> Manifest:
     """Return an earlier manifest without the transactions that are not before the epoch of a window.
 
     The epoch reads them again from its start on, or its server never had them. GTIDs decide it; without them the place of the
@@ -155,14 +155,14 @@ def _at_start_of(first: Manifest, manifest: Manifest, switches: Sequence[EpochCh
     """
     if first.window is None or manifest.epoch == first.epoch:
         return manifest
-    place = manifest.identity.is_same_server(first.identity), first.window.start, first.gtid_first
-    starts = [one.new_start for one in switches if manifest.epoch < one.epoch <= first.epoch]
+    start = manifest.identity.is_same_server(first.identity), first.window.start, first.gtid_first
+    starts = [one.new_start for one in epoch_changes if manifest.epoch < one.epoch <= first.epoch]
 
     def is_before(event: Prepared | Decision) -> bool:
         before = {start.has_gtid(event.gtid) for start in starts}
         if False in before:
             return False
-        return before == {True} or not is_from(event, *place)
+        return before == {True} or not is_from(event, *start)
 
     return replace(
         manifest,
@@ -175,7 +175,7 @@ def opened_before(
     newest_first: Iterable[tuple[str, Manifest]],
     xids: Collection[str],
     first: Manifest,
-    switches: Sequence[EpochChange] = (),
+    epoch_changes: Sequence[EpochChange] = (),
 ) -> tuple[OpenTransaction, ...]:
     """Search earlier windows for transactions that are open at the start of a run of windows.
 
@@ -183,11 +183,13 @@ def opened_before(
         newest_first: key and manifest of earlier windows; only as many are read as needed.
         xids: ids of the transactions.
         first: the first window of the run.
-        switches: epoch changes of the drain cursor.
+        epoch_changes: epoch changes of the drain cursor.
     """
     found: dict[str, OpenTransaction | None] = {}
     for key, manifest in newest_first if xids else ():
-        last = {event.xid: event for event in _in_order(_at_start_of(first, manifest, switches)) if event.xid in xids}
+        last = {
+            event.xid: event for event in _in_order(_at_start_of(first, manifest, epoch_changes)) if event.xid in xids
+        }
         for xid, event in last.items():
             if isinstance(event, Prepared):
                 found.setdefault(xid, OpenTransaction(key, event, manifest.epoch, manifest.identity))

@@ -42,7 +42,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
     """
     tls = _tls(server)
     try:
-        return _Connection(
+        return _EncryptedConnection(
             host=server.host,
             port=server.port,
             user=credentials.user,
@@ -77,7 +77,7 @@ def can_be_reached(server: ServerConfig, credentials: Credentials, rules: Failov
     return False
 
 
-class _Connection(Connection):
+class _EncryptedConnection(Connection):
     """A connection that is encrypted if the server offers it, also without TLS settings in the source file.
 
     The driver does the same, but loads all of the system's certificate authorities, which it does not use. That takes longer
@@ -121,7 +121,7 @@ def _refused_by_tls(cause: object) -> bool:
     return isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError)
 
 
-class _Address(Protocol):
+class _HostAndPort(Protocol):
     """Host and port of a server: a source's settings, or a connection."""
 
     @property
@@ -146,7 +146,7 @@ def answering(connection: Session) -> Iterator[None]:
         raise translated(error, connection) from error
 
 
-def translated(error: Exception, server: _Address, table: str = "") -> SourceError:
+def translated(error: Exception, server: _HostAndPort, table: str = "") -> SourceError:
     """Translate a driver's error into an error of this project.
 
     Args:
@@ -156,25 +156,27 @@ def translated(error: Exception, server: _Address, table: str = "") -> SourceErr
     """
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    place: dict[str, Context] = {"host": server.host, "port": server.port}
+    context: dict[str, Context] = {"host": server.host, "port": server.port}
     if table and isinstance(error, pymysql.MySQLError) and not is_of_connection(number):
         return refused_for(table, number, text)
     if number in _ACCESS_DENIED:
         return UnsupportedServer(
-            f"the server refuses: {text}", hint="Check user, password and grants; cdc doctor prints them.", **place
+            f"the server refuses: {text}", hint="Check user, password and grants; cdc doctor prints them.", **context
         )
     # The driver keeps the cause of a broken connection in this attribute.
     causes = (error, error.__cause__, getattr(error, "original_exception", None))
     if number in _AUTHENTICATION_ERRORS or any(map(_refused_by_tls, causes)):
-        return UnsupportedServer(f"log-in or TLS failed: {text}", hint="Check server.tls in the source file.", **place)
+        return UnsupportedServer(
+            f"log-in or TLS failed: {text}", hint="Check server.tls in the source file.", **context
+        )
     if not isinstance(error, pymysql.MySQLError) or is_of_connection(number):
         return SourceUnavailable(
             f"the server cannot be reached: {text}",
             hint="Check server.host and server.port, and that it runs.",
-            **place,
+            **context,
         )
     if is_passing(number):
         return SourceUnavailable(
-            f"the server answers with an error: {text} ({number})", hint="The task can be tried again.", **place
+            f"the server answers with an error: {text} ({number})", hint="The task can be tried again.", **context
         )
-    return SourceError(f"the server answers with an error: {text} ({number})", hint="", **place)
+    return SourceError(f"the server answers with an error: {text} ({number})", hint="", **context)

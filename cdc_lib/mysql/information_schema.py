@@ -11,14 +11,14 @@ from pymysql.connections import Connection
 from cdc_lib.errors import SourceError
 from cdc_lib.model.charset import charset_name
 from cdc_lib.model.column_types import BY_NAME, Kind
-from cdc_lib.model.lexer import words
+from cdc_lib.model.lexer import quoted, words
 from cdc_lib.model.refusals import NO_SUCH_TABLE
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.schema_version import Key, row_key
 from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.connection import translated
 from cdc_lib.mysql.server_facts import rows_of
-from cdc_lib.mysql.show_index import quoted, unique_keys
+from cdc_lib.mysql.show_index import unique_keys
 
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 

@@ -57,7 +57,7 @@ def _refuse_other(actual: ServerIdentity, expected: ServerIdentity) -> None:
     if not actual.is_same_server(expected):
         raise ServerChanged(
             f"rows are to be read back from {expected}, but {actual} answers",
-            hint="Run the source again: its next plan goes over to the other server.",
+            hint="Run the source again: its next plan continues at the other server.",
         )
 
 

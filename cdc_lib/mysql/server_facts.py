@@ -94,7 +94,7 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
     try:
         variables = read_variables(connection)
         mariadb = "mariadb" in variables["version"].lower()
-        version = tuple(int(part) for part in variables["version"].split("-")[0].split("."))
+        version = _numbers(variables["version"])
         clock = rows_of(connection, "SELECT UTC_TIMESTAMP(6)")[0][0].replace(tzinfo=UTC)
         # Read before the end of the binlog: a purged set that is too small does no harm.
         purged = (
@@ -175,8 +175,36 @@ def read_binlog_end(connection: Connection[Any], facts: ServerFacts) -> Position
     except pymysql.MySQLError as error:
         raise SourceError(f"the end of the binlog cannot be read: {error}") from error
     if binlog_end is None:
-        raise UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.")
+        raise _without_binlog()
     return binlog_end
+
+
+def binlog_end_of(server: ServerConfig, credentials: Credentials) -> Position:
+    """Log in, read the end of the binlog and nothing else, log out.
+
+    Raises:
+        SourceError: it cannot be reached, or a statement fails.
+        UnsupportedServer: the binlog is off.
+    """
+    connection = connect(server, credentials)
+    try:
+        with answering(connection):
+            version = str(rows_of(connection, "SELECT VERSION()")[0][0])
+            end, _ = _binlog_end(connection, _numbers(version), mariadb="mariadb" in version.lower())
+    finally:
+        connection.close()
+    if end is None:
+        raise _without_binlog()
+    return end
+
+
+def _without_binlog() -> UnsupportedServer:
+    return UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version such as ``12.1.2-MariaDB-log``."""
+    return tuple(int(part) for part in version.partition("-")[0].split("."))
 
 
 def read_charsets(connection: Connection[Any]) -> dict[int, str]:

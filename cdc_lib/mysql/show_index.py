@@ -7,13 +7,9 @@ from typing import Any
 from pymysql.connections import Connection
 from pymysql.cursors import DictCursor
 
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.schema_version import Key
 from cdc_lib.mysql.connection import answering
-
-
-def quoted(name: str) -> str:
-    """Return a name in backticks."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def unique_keys(connection: Connection[Any], database: str, table: str) -> tuple[Key, ...]:

@@ -11,6 +11,7 @@ from pymysql.connections import Connection
 
 from cdc_lib.config import ServerConfig
 from cdc_lib.model.charset import charset_name, charset_of_collation
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.refusals import NO_SUCH_TABLE
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.schema_version import Definition
@@ -18,7 +19,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.connection import translated
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.server_facts import rows_of
-from cdc_lib.mysql.show_index import quoted, unique_keys
+from cdc_lib.mysql.show_index import unique_keys
 
 
 class Definitions:

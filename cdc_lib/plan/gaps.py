@@ -43,8 +43,8 @@ class Gap:
     def hint(self) -> str:
         """The commands that close the gap."""
         return (
-            f"cdc batches refill {self.source} drains it again in place. If the server no longer has that binlog: cdc batches refill "
-            f"{self.source} --over continues after it with new snapshots of all tables."
+            f"cdc batches refill {self.source} writes it again in place, from the server or the raw archive. If neither has that window: "
+            f"cdc batches refill {self.source} --over continues after it with new snapshots of all tables."
         )
 
     def error(self) -> BatchesMissing:

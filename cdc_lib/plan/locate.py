@@ -95,7 +95,7 @@ class BinlogSearch:
                 source=self.source,
                 oldest=oldest,
             )
-        return self._place(found)
+        return self._checkpoint(found)
 
     def _begins_before(self, time: datetime) -> bool:
         """Whether all purged transactions committed before a time.
@@ -134,7 +134,7 @@ class BinlogSearch:
                 source=self.source,
             )
         if found.doubt is None:
-            return self._place(found)
+            return self._checkpoint(found)
         names = {file_number(name): name for name in self.files}
         return self.at(Position(names[found.doubt[0]], found.doubt[1]))
 
@@ -164,7 +164,7 @@ class BinlogSearch:
                 source=self.source,
                 oldest=files[0],
             )
-        return self._place(self._scan(last_file_within(files, self.before, included), included))
+        return self._checkpoint(self._scan(last_file_within(files, self.before, included), included))
 
     def before(self, file: str) -> GtidSet:
         """Return the GTIDs in the files before one."""
@@ -179,23 +179,23 @@ class BinlogSearch:
             PositionPurged: its file was purged.
             PositionNotFound: it lies after the end of the binlog, or no event begins there.
         """
-        place = {"source": self.source, "position": str(position)}
+        context = {"source": self.source, "position": str(position)}
         if position.file not in self.files:
             oldest, newest = self.files[0], self.files[-1]
             kind = PositionPurged if position.file_number < file_number(oldest) else PositionNotFound
             raise kind(
                 f"the server has no file {position.file}: its binlog goes from {oldest} to {newest}",
                 hint="SHOW BINARY LOGS lists the files.",
-                **place,
+                **context,
             )
         size = dict(self.facts.files)[position.file]
         limit = self.end.offset if position.file == self.end.file else size
         if position.offset > limit:
-            raise PositionNotFound(f"the file {position.file} has only {limit} bytes", hint="", **place)
+            raise PositionNotFound(f"the file {position.file} has only {limit} bytes", hint="", **context)
         # A scan that ends within the file's first events does not see all of them.
         found, header = self._scan(position.file, position), self.header_of(position.file)
         gtids = found.gtids.union(header.gtids) if header.gtids else found.gtids
-        return self._place(replace(found, gtids=gtids, file_time=header.time))
+        return self._checkpoint(replace(found, gtids=gtids, file_time=header.time))
 
     def first(self) -> BinlogCheckpoint:
         """Return the start of the oldest file."""
@@ -212,7 +212,7 @@ class BinlogSearch:
         check_ends(self.source, self.server, self.credentials, facts, boundary.unclosed)
         return boundary
 
-    def _place(self, boundary: Boundary) -> BinlogCheckpoint:
+    def _checkpoint(self, boundary: Boundary) -> BinlogCheckpoint:
         return BinlogCheckpoint(
             self.facts.identity,
             boundary.position,

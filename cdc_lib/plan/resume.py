@@ -122,7 +122,7 @@ def _at_another_binlog(cursor: Cursor, server: ServerState, fault: str) -> Refus
         PositionNotFound(
             f"the server's binlog is not the one that the cursor is in: {fault}",
             hint="The server was restored from a backup, or its binlog was reset, and changes may be missing on either side. "
-            "Take a new snapshot: a new source. Or, if you know that none are, cdc cursor rewind to a place that you choose.",
+            "Take a new snapshot: a new source. Or, if you know that none are, cdc cursor rewind to a position that you choose.",
             **_context(cursor, server),
         )
     )
@@ -140,8 +140,8 @@ def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules
             ServerChanged(
                 f"{what}, and it never had transactions that were read: {str(lost)[:200]}",
                 hint="A standby that still catches up gets them, and the next plan continues. Else set failover.on_missing_transactions: ignore "
-                "in the source file: the lake may hold rows of them that no server has any more, and once a plan has gone over, "
-                f"cdc snapshot {cursor.source} '*.*' replaces those.",
+                "in the source file: the lake may hold rows of them that no server has any more. After the next plan, "
+                f"cdc snapshot {cursor.source} '*.*' replaces those rows.",
                 **_context(cursor, server),
             )
         )
@@ -187,7 +187,7 @@ def _purged(cursor: Cursor, server: ServerState, what: str) -> PositionPurged:
         missed = f", made {hours:.1f} hours after the last change that was read" if hours > 0 else ""
     return PositionPurged(
         f"{what}; its oldest is {oldest}{missed}",
-        hint="Changes in between are gone. Either take a new snapshot: a new source; or leave them out knowingly: "
+        hint="The changes in between are lost. Either take a new snapshot with a new source, or accept the gap: "
         f"cdc cursor rewind {cursor.source} --position {oldest}:4. And raise the server's retention (binlog_expire_logs_seconds).",
         **_context(cursor, server),
     )

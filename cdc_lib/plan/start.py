@@ -51,15 +51,22 @@ class Starter:
         Raises:
             SourceError: the server does not have the position that the source file names.
         """
-        place = self._first_place()
-        move = Move(datetime.now(UTC), "start", None, place.position, by, f"start: {self.config.start}")
-        life = secrets.token_hex(8)
+        checkpoint = self._first_checkpoint()
+        move = Move(datetime.now(UTC), "start", None, checkpoint.position, by, f"start: {self.config.start}")
+        source_uuid = secrets.token_hex(8)
         cursor = Cursor(
-            self.config.source, DRAIN, 0, 1, place.identity, place.position, moves=(move,), source_uuid=life
+            self.config.source,
+            DRAIN,
+            0,
+            1,
+            checkpoint.identity,
+            checkpoint.position,
+            moves=(move,),
+            source_uuid=source_uuid,
         )
-        return cursor.at_checkpoint(place)
+        return cursor.at_checkpoint(checkpoint)
 
-    def _first_place(self) -> BinlogCheckpoint:
+    def _first_checkpoint(self) -> BinlogCheckpoint:
         search, start = self.search, self.config.start
         if isinstance(start, StartAt):
             return self.find(start)
@@ -80,12 +87,16 @@ class Starter:
 
     def locate(self, start: StartAt, cursor: Cursor | None) -> LocatedPosition:
         """Return the position that a user named, and its distances to the cursor and to the end of the binlog."""
-        place, files, binlog_end = self.find(start), self.facts.files, self.search.end
-        if cursor is None or not cursor.identity.is_same_server(place.identity):
-            return LocatedPosition(place, binlog_end, bytes_between(place.position, files, binlog_end), None, None)
+        checkpoint, files, binlog_end = self.find(start), self.facts.files, self.search.end
+        if cursor is None or not cursor.identity.is_same_server(checkpoint.identity):
+            return LocatedPosition(
+                checkpoint, binlog_end, bytes_between(checkpoint.position, files, binlog_end), None, None
+            )
         here = cursor.position
-        back = bytes_between(place.position, files, here) - bytes_between(here, files, place.position)
-        return LocatedPosition(place, binlog_end, bytes_between(place.position, files, binlog_end), here, back)
+        back = bytes_between(checkpoint.position, files, here) - bytes_between(here, files, checkpoint.position)
+        return LocatedPosition(
+            checkpoint, binlog_end, bytes_between(checkpoint.position, files, binlog_end), here, back
+        )
 
     def previous_position(self, cursor: Cursor) -> StartAt:
         """Return the cursor's position before its last epoch change.
@@ -100,7 +111,7 @@ class Starter:
                 f"the cursor's previous position is on another server, {previous.identity}"
                 if previous
                 else "the cursor was never moved by hand",
-                hint="Name a place: --time, --gtid or --position; cdc cursor show lists all moves.",
+                hint="Name a position: --time, --gtid or --position; cdc cursor show lists all moves.",
                 source=cursor.source,
             )
         if (
@@ -135,13 +146,13 @@ class Starter:
             case Refuse(error):
                 raise error
             case ByGtid(gtids, why):
-                place = self.search.by_gtid(gtids)
-                how = "found by GTIDs" + _read_again(place, gtids)
+                checkpoint = self.search.by_gtid(gtids)
+                how = "found by GTIDs" + _read_again(checkpoint, gtids)
             case Fallback(last, gtids, why):
-                place, how = self._fallback(cursor, last, gtids)
+                checkpoint, how = self._fallback(cursor, last, gtids)
             case _:
                 return self._completed(replace(cursor, identity=self.facts.identity))
-        return cursor.with_new_epoch(place, "failover", at=datetime.now(UTC), by=by, why=f"{why}; {how}")
+        return cursor.with_new_epoch(checkpoint, "failover", at=datetime.now(UTC), by=by, why=f"{why}; {how}")
 
     def check_resumable(self, cursor: Cursor) -> None:
         """Refuse a cursor that cannot continue in its epoch.
@@ -157,7 +168,7 @@ class Starter:
         if not isinstance(decision, Resume):
             raise ServerChanged(
                 f"the cursor belongs to {cursor.identity}, but {self.facts.identity} answers",
-                hint=f"cdc step plan {cursor.source} goes over to it, and comes first.",
+                hint=f"Run cdc step plan {cursor.source} first: it continues at the new server.",
                 source=cursor.source,
             )
 
@@ -179,7 +190,7 @@ class Starter:
         exact = self.search.by_gtid(gtids) if gtids is not None else None
         clock = f"before {last.time:%Y-%m-%d %H:%M:%S} UTC by the clock of server {last.server_id}"
         try:
-            place = self.search.by_commit(last)
+            checkpoint = self.search.by_commit(last)
         except PositionNotFound as error:
             if exact is not None:
                 return exact, "found by GTIDs"
@@ -189,19 +200,19 @@ class Starter:
                 source=cursor.source,
                 position=str(cursor.position),
             ) from error
-        if exact is not None and exact.position < place.position:
+        if exact is not None and exact.position < checkpoint.position:
             return exact, "found by GTIDs"
-        return place, f"found by commit times, {clock}"
+        return checkpoint, f"found by commit times, {clock}"
 
     def _completed(self, cursor: Cursor) -> Cursor:
         """Return the cursor with the file times and GTIDs of its position, if it lacks them."""
         on = self._gtids_on
         if cursor.in_flight or (cursor.file_times.get(cursor.position.file) and (cursor.gtids_known or not on)):
             return cursor
-        place = self.search.at(cursor.position)
-        if place.position != cursor.position:
+        checkpoint = self.search.at(cursor.position)
+        if checkpoint.position != cursor.position:
             return cursor
-        known = cursor.at_checkpoint(place)
+        known = cursor.at_checkpoint(checkpoint)
         return known if cursor.event_time is None else _with_time(known, cursor.event_time)
 
     def with_file_times(self, cursor: Cursor, files: Iterable[str]) -> Cursor:
@@ -232,9 +243,9 @@ class Starter:
         )
 
 
-def _read_again(place: BinlogCheckpoint, gtids: GtidSet) -> str:
+def _read_again(checkpoint: BinlogCheckpoint, gtids: GtidSet) -> str:
     """Return why transactions of a GTID set come after the place that was found for it; empty if none do."""
-    before = GtidSet.parse(gtids.flavor, place.gtid_set)
+    before = GtidSet.parse(gtids.flavor, checkpoint.gtid_set)
     again = before.lacks(gtids)
     if not again:
         return ""

@@ -76,7 +76,7 @@ def quarantine(
     epoch, start = reached if faulty.start is None else (cursor.epoch, faulty.start)
     state = start
     if waiting is not None and waiting.needs(faulty.start):
-        cursor = given_up(cursor, waiting.task)
+        cursor = cancel_task(cursor, waiting.task)
         if last is not None and last.released_position is not None and last.snapshot_id == waiting.task.snapshot_id:
             epoch, start, state = last.released_epoch, last.released_position, last.as_of
         else:
@@ -99,8 +99,8 @@ def quarantine(
     return replace(cursor, quarantine=(*cursor.quarantine, record))
 
 
-def given_up(cursor: Cursor, task: SnapshotTask) -> Cursor:
-    """Return the drain cursor with a snapshot marked as given up: it has no chunk, and nothing continues it."""
+def cancel_task(cursor: Cursor, task: SnapshotTask) -> Cursor:
+    """Return the drain cursor with a snapshot marked as cancelled: it has no chunk, and nothing continues it."""
     return cursor.with_snapshot(replace(task, chunks=0, complete=True))
 
 

@@ -15,7 +15,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
-from cdc_lib.quarantine.records import Unmerged, given_up
+from cdc_lib.quarantine.records import Unmerged, cancel_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def with_new_snapshot(
 
     Requests of several windows, and faults that quarantine tables, come in the order of the windows. The cursor is unchanged
     if the table is quarantined, is already requested from the position on, or has a snapshot that is read after the position.
-    A snapshot that the lake does not have yet is given up if the new one begins before its last chunk.
+    A snapshot that the lake does not have yet is cancelled if the new one begins before its last chunk.
 
     Args:
         cursor: after the acknowledged windows.
@@ -63,7 +63,7 @@ def with_new_snapshot(
     state = begin
     if waiting := _waiting(cursor, table, lake, unmerged, start):
         for task in waiting:
-            cursor = given_up(cursor, task)
+            cursor = cancel_task(cursor, task)
         epoch, begin, state = lake.epoch, lake.position, lake.position
         if (
             last is not None
@@ -92,5 +92,5 @@ def _waiting(
         last = unmerged.get(table)
         return [last.task] if last is not None and last.needs(start) else []
     merged = {task.id: task.chunks for task in lake.snapshots}
-    tasks = (task for task in cursor.snapshots if task.name == table and not task.given_up)
+    tasks = (task for task in cursor.snapshots if task.name == table and not task.cancelled)
     return [task for task in tasks if not task.complete or task.chunks > merged.get(task.id, 0)]

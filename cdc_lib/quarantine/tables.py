@@ -93,7 +93,7 @@ class Quarantine:
     def _is_around(self, task: SnapshotTask, position: Position) -> bool:
         """Whether a snapshot of a table with a key has chunks on both sides of a position."""
         first = find_manifest(self.store, layout.chunk_manifest_key(task, 0))
-        if task.given_up or task.selection is not None or first is None or first.chunk is None:
+        if task.cancelled or task.selection is not None or first is None or first.chunk is None:
             return False
         if not any(schema.primary_key for schema in first.schemas.values()) or position < first.chunk.low_watermark:
             return False
@@ -155,7 +155,7 @@ class Quarantine:
         for task in read:
             high = self._high(task)
             if high is not None and change.previous_end.position < high:
-                why = f"its snapshot was read up to {high}, after the place where the former server was left"
+                why = f"its snapshot was read up to {high}, after the position at which the former server was left"
                 cursor = self.with_new_snapshots(cursor, lake, [task.name], ResnapshotRequest(why, at, by))
         return cursor
 

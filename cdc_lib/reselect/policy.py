@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from cdc_lib.config.reselect import ReselectRule
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 
 
-def lag_of(batches: Iterable[Batch], now: datetime) -> timedelta | None:
+def lag_of(batches: Iterable[StoredBatch], now: datetime) -> timedelta | None:
     """Return how long ago the last transaction of a merge's windows was committed; None if there is none."""
     times = (batch.manifest.last_time for batch in batches if batch.manifest.window is not None)
     last = max(filter(None, times), default=None)

@@ -29,7 +29,7 @@ from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.drain.batch import batch_writer
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.errors import SourceError, UnsupportedValue
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.lake_table import Reselected
 from cdc_lib.model.manifest import Manifest, SnapshotChunk
 from cdc_lib.model.position import Point, Position
@@ -67,7 +67,7 @@ class Reread:
         reach: low and high watermark.
     """
 
-    batch: Batch
+    batch: StoredBatch
     rows: int
     missing: int
     reach: Reselected
@@ -91,7 +91,7 @@ class _Changed(SourceError):
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Reselection:
     """State of one re-selection."""
 
     projection: Projection
@@ -166,12 +166,12 @@ class Reselector:
         connection, _ = on_server(self.config.server, self.credentials, self.identity)
         try:
             collations = InformationSchema(connection).collations(schema)
-            places: list[int] = []
+            numbers: list[int] = []
             for sql, begin in select_in_range(schema, selection, keys, collations):
-                places += (begin + number for number in numbers_of(connection, sql))
+                numbers += (begin + number for number in numbers_of(connection, sql))
         finally:
             connection.close()
-        return keys.take(pa.array(sorted(places), pa.int64()))
+        return keys.take(pa.array(sorted(numbers), pa.int64()))
 
     def _read(self, schema: TableSchema, keys: pa.Table, stop: Point) -> Reread | Refused:
         connection, facts = on_server(self.config.server, self.credentials, self.identity)
@@ -219,7 +219,7 @@ class Reselector:
         at, token = datetime.now(UTC), secrets.token_hex(8)
         key = layout.reselected_key(self.config.source, projection.schema.name, token)
         with batch_writer(self.config, self.store, key, lambda _, n: layout.chunk_part_path(n)) as writer:
-            reading = _Reading(projection, self.epoch, low, at, writer.write)
+            reading = _Reselection(projection, self.epoch, low, at, writer.write)
             try:
                 self._look_up(reading, keys)
             except SourceError:
@@ -232,7 +232,7 @@ class Reselector:
             self.config.source, self.epoch, self.identity, None, chunk, "", "", at, at, 0, 0, writer.files, schemas
         )
         reach = Reselected(Point.at(self.epoch, low), Point.at(self.epoch, high))
-        return Reread(Batch(key, manifest), reading.rows, reading.missing, reach)
+        return Reread(StoredBatch(key, manifest), reading.rows, reading.missing, reach)
 
     def _high(self, projection: Projection) -> Position:
         """Return the end of the binlog after the reads, if the table is still the one that was read.
@@ -252,7 +252,7 @@ class Reselector:
             connection.close()
         return high
 
-    def _look_up(self, reading: _Reading, keys: pa.Table) -> None:
+    def _look_up(self, reading: _Reselection, keys: pa.Table) -> None:
         """Read all keys, over as many connections as the source file allows."""
         connections = self.config.reselect.connections
         submitted: deque[Future[None]] = deque()
@@ -267,7 +267,7 @@ class Reselector:
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 
-    def _read_keys(self, reading: _Reading, sql: str, requested: pa.Table) -> None:
+    def _read_keys(self, reading: _Reselection, sql: str, requested: pa.Table) -> None:
         source = reading.projection.source
         missing = self._write_rows(reading, sql, requested)
         if missing.num_rows and not converts_exactly(source):
@@ -277,14 +277,14 @@ class Reselector:
         else:
             reading.take(_as_read(source, missing), found=False)
 
-    def _write_rows(self, reading: _Reading, sql: str, requested: pa.Table) -> pa.Table:
+    def _write_rows(self, reading: _Reselection, sql: str, requested: pa.Table) -> pa.Table:
         """Write the rows that a statement finds, and return the keys that have none."""
         connection = look_up_session(self.config.server, self.credentials, self.identity)
         with query(self.config.server, connection, sql) as stream:
             result = ResultSet(reading.projection, stream, self._shape.masker, self.config.values)
             for rows in result.groups():
-                places, requested = matched(rows, requested)
-                reading.take(rows.take(places), found=True)
+                numbers, requested = matched(rows, requested)
+                reading.take(rows.take(numbers), found=True)
         return requested
 
 
@@ -301,14 +301,14 @@ def matched(rows: pa.Table, requested: pa.Table) -> tuple[pa.Array, pa.Table]:
     names = requested.column_names
     of_rows = pa.table({n: _zero_as_zero(rows.column(n).cast(requested.schema.field(n).type)) for n in names})
     keys = pa.table({n: _zero_as_zero(requested.column(n)) for n in names})
-    placed = of_rows.append_column("cdc_place", pa.array(np.arange(rows.num_rows)))
-    found = placed.join(keys, names, join_type="left semi")
-    numbered = keys.append_column("cdc_place", pa.array(np.arange(requested.num_rows)))
-    missing = numbered.join(of_rows, names, join_type="left anti").column("cdc_place").combine_chunks()
+    with_numbers = of_rows.append_column("cdc_number", pa.array(np.arange(rows.num_rows)))
+    found = with_numbers.join(keys, names, join_type="left semi")
+    numbered = keys.append_column("cdc_number", pa.array(np.arange(requested.num_rows)))
+    missing = numbered.join(of_rows, names, join_type="left anti").column("cdc_number").combine_chunks()
     if found.num_rows + len(missing) > requested.num_rows:  # several keys of the source are one key in the lake
-        found = found.group_by(names).aggregate([("cdc_place", "min")]).rename_columns([*names, "cdc_place"])
-    places = found.column("cdc_place").combine_chunks()
-    return places.take(pc.sort_indices(places)), requested.take(missing.take(pc.sort_indices(missing)))
+        found = found.group_by(names).aggregate([("cdc_number", "min")]).rename_columns([*names, "cdc_number"])
+    numbers = found.column("cdc_number").combine_chunks()
+    return numbers.take(pc.sort_indices(numbers)), requested.take(missing.take(pc.sort_indices(missing)))
 
 
 def _holds(column: pa.ChunkedArray, text: str) -> bool:
@@ -337,7 +337,7 @@ def is_compatible(known: TableSchema, now: TableSchema) -> bool:
     before, columns = _columns_of(known), _columns_of(now)
     if keys[0] != keys[1] or tuple(one for one in columns if one in before) != before:
         return False
-    end = max((place for place, one in enumerate(columns, 1) if one in before), default=0)
+    end = max((index for index, one in enumerate(columns, 1) if one in before), default=0)
     between = columns[:end]  # a column added at the end is no renamed one
     return not any(_follows_its_type(way, before) for way in (between, between[::-1]))
 

@@ -15,11 +15,11 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.retention.listing import Listing, list_batches
 from cdc_lib.retention.orphans import is_still_unnamed, unnamed
-from cdc_lib.retention.policy import Facts, Verdict, ended_snapshots, judge_windows, laggards
+from cdc_lib.retention.policy import RetentionDecision, RetentionFacts, ended_snapshots, judge_windows, laggards
 from cdc_lib.retention.pruning import pruned_drain, pruned_lake
 from cdc_lib.retention.removal import Collection, Removal, removal
 from cdc_lib.store import layout
-from cdc_lib.store.cuts import KEPT_CUTS, place_of
+from cdc_lib.store.cuts import KEPT_CUTS, position_of
 from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import stored_windows
 
@@ -54,7 +54,7 @@ def plan_collection(
     loaded = (cursors.load(source, name) for name in cursors.consumers(source))
     known = [cursor for cursor in loaded if cursor is not None]
     manifests = {window.key: listing.manifests[_folder(window.key)] for window in listing.windows}
-    facts = Facts(listing.windows, manifests, known, _watermark(store), now - keep_for)
+    facts = RetentionFacts(listing.windows, manifests, known, _watermark(store), now - keep_for)
     verdicts = judge_windows(facts)
     windows = [_folder(verdict.window.key) for verdict in verdicts if not verdict.why]
     removals = [removal(folder, "window", listing.folders[folder]) for folder in windows]
@@ -137,16 +137,16 @@ def _chunks(listing: Listing, cursors: Sequence[Cursor], older_than: datetime) -
 
 def _cuts(store: ObjectStore, source: str, older_than: datetime) -> Iterator[Removal]:
     """Yield old cuts, without the last ones and all at the last position."""
-    found = sorted(store.list(layout.cuts_prefix(source)), key=lambda info: place_of(info.key))
-    last = {place_of(info.key) for info in found[-KEPT_CUTS:]}
-    old = [info for info in found if info.modified < older_than and place_of(info.key) not in last]
+    found = sorted(store.list(layout.cuts_prefix(source)), key=lambda info: position_of(info.key))
+    last = {position_of(info.key) for info in found[-KEPT_CUTS:]}
+    old = [info for info in found if info.modified < older_than and position_of(info.key) not in last]
     if old:
         yield Removal(
             layout.cuts_prefix(source).rstrip("/"), "cut", tuple(i.key for i in old), sum(i.size for i in old)
         )
 
 
-def _reasons(verdicts: Sequence[Verdict]) -> dict[str, int]:
+def _reasons(verdicts: Sequence[RetentionDecision]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for verdict in verdicts:
         if verdict.why:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.ports import ObjectInfo, ObjectStore
 from cdc_lib.store import layout
 from cdc_lib.store.manifests import find_manifest
-from cdc_lib.store.windows import StoredWindow, windows_among
+from cdc_lib.store.windows import windows_among
 
 
 @dataclass(frozen=True, slots=True)

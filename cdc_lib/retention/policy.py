@@ -15,13 +15,13 @@ from datetime import datetime
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.model.xa_settlement import opened_before, settle
-from cdc_lib.store.windows import StoredWindow
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RetentionFacts:
     """The inputs of the decision.
 
     Args:
@@ -40,22 +40,22 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RetentionDecision:
     """The decision on one window; ``why`` it is kept, empty if it can be removed."""
 
     window: StoredWindow
     why: str = ""
 
 
-def judge_windows(facts: Facts) -> tuple[Verdict, ...]:
+def judge_windows(facts: RetentionFacts) -> tuple[RetentionDecision, ...]:
     """Return the decision on every window."""
     floor = snapshot_floor(facts.cursors, facts.watermark)
-    verdicts: list[Verdict] = []
+    verdicts: list[RetentionDecision] = []
     after_kept = ""
     for window in facts.windows:
         why = _why_kept(window, facts, floor) or after_kept
         after_kept = after_kept or (why and "it lies after one that stays")
-        verdicts.append(Verdict(window, why))
+        verdicts.append(RetentionDecision(window, why))
     return _with_xa(verdicts, facts)
 
 
@@ -76,7 +76,7 @@ def snapshot_floor(cursors: Sequence[Cursor], watermark: Callable[[SnapshotTask,
     drain, lake = named.get(DRAIN), named.get(LAKE)
     merged = {task.id: task for task in lake.snapshots} if lake else {}
     planned = {task.id: task for task in lake.in_flight_snapshots} if lake else {}
-    tasks = {task.id: task for task in drain.snapshots if not task.given_up} if drain else {}
+    tasks = {task.id: task for task in drain.snapshots if not task.cancelled} if drain else {}
     floors = []
     for task in {**planned, **tasks}.values():
         known = merged.get(task.id)
@@ -97,11 +97,11 @@ def ended_snapshots(cursors: Iterable[Cursor], found: Iterable[str]) -> frozense
     if drain is None:
         return frozenset(merged - planned)
     # The drain cursor has a snapshot from before its first chunk is written until it is done.
-    open_ = {task.id for task in drain.snapshots if not task.given_up} - merged
+    open_ = {task.id for task in drain.snapshots if not task.cancelled} - merged
     return frozenset(found) - open_ - planned
 
 
-def _why_kept(window: StoredWindow, facts: Facts, floor: Point | None) -> str:
+def _why_kept(window: StoredWindow, facts: RetentionFacts, floor: Point | None) -> str:
     names = {cursor.consumer for cursor in facts.cursors}
     if not {DRAIN, LAKE} <= names:
         return "there is no drain or no lake cursor"
@@ -113,26 +113,28 @@ def _why_kept(window: StoredWindow, facts: Facts, floor: Point | None) -> str:
     return "" if window.modified < facts.older_than else "younger than store.keep_batches_for"
 
 
-def _with_xa(verdicts: Sequence[Verdict], facts: Facts) -> tuple[Verdict, ...]:
+def _with_xa(verdicts: Sequence[RetentionDecision], facts: RetentionFacts) -> tuple[RetentionDecision, ...]:
     """Keep windows with rows of XA transactions that are open, or that a kept window commits."""
     needed = _xa_holders(facts, {verdict.window.key for verdict in verdicts if verdict.why})
-    return tuple(Verdict(verdict.window, verdict.why or needed.get(verdict.window.key, "")) for verdict in verdicts)
+    return tuple(
+        RetentionDecision(verdict.window, verdict.why or needed.get(verdict.window.key, "")) for verdict in verdicts
+    )
 
 
-def _xa_holders(facts: Facts, kept: Collection[str]) -> dict[str, str]:
+def _xa_holders(facts: RetentionFacts, kept: Collection[str]) -> dict[str, str]:
     """Return why the XA rows of a batch are still needed, by manifest key."""
     in_order = [(window.key, facts.manifests[window.key]) for window in facts.windows]
     settled = settle((), in_order)
-    switches = next((cursor.epoch_changes for cursor in facts.cursors if cursor.consumer == DRAIN), ())
+    epoch_changes = next((cursor.epoch_changes for cursor in facts.cursors if cursor.consumer == DRAIN), ())
     open_ = [*(one for cursor in facts.cursors for one in cursor.prepared), *settled.open]
     needed = {one.manifest: f"it prepares the XA transaction {one.prepared.xid}, which is open" for one in open_}
     # Newest first: a batch that is kept for its rows may itself commit rows of older batches.
-    for place, (key, manifest) in reversed(list(enumerate(in_order))):
+    for index, (key, manifest) in reversed(list(enumerate(in_order))):
         if key not in kept and key not in needed:
             continue
         # With the search that readers use: windows overlap where a rewound drain cut the stream differently.
         xids = {decision.xid for _, decision in settle((), [(key, manifest)]).unknown}
-        for one in opened_before(reversed(in_order[:place]), xids, manifest, switches):
+        for one in opened_before(reversed(in_order[:index]), xids, manifest, epoch_changes):
             needed[one.manifest] = f"it prepares an XA transaction that {key.split('/')[-2]} commits"
         for commit in settled.commits.get(key, ()):
             needed[commit.manifest] = f"it prepares an XA transaction that {key.split('/')[-2]} commits"

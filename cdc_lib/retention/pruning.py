@@ -23,7 +23,7 @@ def pruned_drain(drain: Cursor, lake: Cursor, floor: Point) -> Cursor:
         floor: no window before this point is stored or still read.
     """
     merged = {task.id for task in lake.snapshots if task.complete}
-    ended = {task.id for task in drain.snapshots if task.given_up or (task.complete and task.id in merged)}
+    ended = {task.id for task in drain.snapshots if task.cancelled or (task.complete and task.id in merged)}
     planned = {
         task.id for task in lake.in_flight_snapshots
     }  # a dropped task shows that its merge in flight is outdated
@@ -31,7 +31,7 @@ def pruned_drain(drain: Cursor, lake: Cursor, floor: Point) -> Cursor:
         _records(drain.quarantine, {task.snapshot_id for task in drain.snapshots if task.id not in ended}, floor)
     )
     named = {one.snapshot_id for one in quarantined}
-    last = {task.name: task.id for task in drain.snapshots if task.selection is None and not task.given_up}
+    last = {task.name: task.id for task in drain.snapshots if task.selection is None and not task.cancelled}
     stay = (
         task
         for task in drain.snapshots
@@ -49,8 +49,8 @@ def pruned_lake(lake: Cursor, drain: Cursor) -> Cursor:
 def _records(records: tuple[QuarantineRecord, ...], waiting: Iterable[str], floor: Point) -> Iterable[QuarantineRecord]:
     """Return the last settled record of each table and all later ones, in order."""
     waiting = set(waiting)
-    last = {one.table: place for place, one in enumerate(records) if _is_settled(one, waiting, floor)}
-    return (one for place, one in enumerate(records) if place >= last.get(one.table, 0))
+    last = {one.table: index for index, one in enumerate(records) if _is_settled(one, waiting, floor)}
+    return (one for index, one in enumerate(records) if index >= last.get(one.table, 0))
 
 
 def _is_settled(one: QuarantineRecord, waiting: set[str], floor: Point) -> bool:

@@ -14,8 +14,8 @@ from functools import partial
 from cdc_lib.binlog.ddl.history.advance import Entity
 from cdc_lib.binlog.ddl.history.column import Rules
 from cdc_lib.binlog.ddl.history.window import State, UnknownDefinition, WindowHistory, touched
-from cdc_lib.binlog.ddl.reader import Dated, read_statements
 from cdc_lib.binlog.ddl.redact import concealed
+from cdc_lib.binlog.statement_reader import Dated, read_statements
 from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import TableUnreadable, UnknownSchema
@@ -39,7 +39,7 @@ HINT = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _DefinitionRead:
     """A definition and the end of the binlog, both read under the table's metadata lock."""
 
     definition: Definition | None
@@ -146,7 +146,7 @@ class Histories:
                 by_entity.setdefault(entity, []).append(dated)
         return by_entity
 
-    def _read(self, read_one: Callable[[Entity], _Read], entity: Entity) -> _Read | None:
+    def _read(self, read_one: Callable[[Entity], _DefinitionRead], entity: Entity) -> _DefinitionRead | None:
         """Read a definition; None for an unreadable table, which the first window with rows of it quarantines.
 
         Raises:
@@ -188,10 +188,12 @@ class Histories:
         """
         rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb", fold=self._fold)
 
+        followed_from = undrained[0].start if undrained else window.start
+
         def base(entity: Entity) -> tuple[Position, State]:
             version = self.versions.at(*entity, window.start)
-            if version is None:
-                return window.start, UnknownDefinition(window.start, "", "no definition was read before this window")
+            if version is None:  # a statement that is followed may create it
+                return followed_from, UnknownDefinition(followed_from, "", "no definition was read before this window")
             lost = UnknownDefinition(version.position, version.statement, "it is not known since then")
             return version.position, version.definition or lost
 
@@ -259,18 +261,18 @@ class Histories:
     # --- the server
 
     @contextmanager
-    def _reader(self) -> Iterator[Callable[[Entity], _Read]]:
+    def _reader(self) -> Iterator[Callable[[Entity], _DefinitionRead]]:
         """Give a function that reads a definition and the end of the binlog under the table's metadata lock."""
         server, credentials = self.config.server, self.credentials
         with closing(connect(server, credentials)) as one, closing(connect(server, credentials)) as other:
             definitions = Definitions(one, server)
 
-            def read(entity: Entity) -> _Read:
+            def read(entity: Entity) -> _DefinitionRead:
                 if not entity[1]:
                     binlog_end = read_binlog_end(other, self.facts)
-                    return _Read(definitions.database(entity[0]), binlog_end)
+                    return _DefinitionRead(definitions.database(entity[0]), binlog_end)
                 with definitions.locked(*entity) as definition:
-                    return _Read(definition, read_binlog_end(other, self.facts))
+                    return _DefinitionRead(definition, read_binlog_end(other, self.facts))
 
             yield read
 

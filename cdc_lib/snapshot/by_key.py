@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_lib.model.column_types import CAST_FORMS
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.schema import SourceType, TableSchema
-from cdc_lib.snapshot.chunks import quoted, select_all
+from cdc_lib.snapshot.chunks import select_all
 
 _KEYS, _KEYS_SPELLED = 4000, 250
 """Keys of one statement, fewer with keys of several columns: servers stop using the index if a condition takes too much memory

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.column_types import CAST_FORMS
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import Column, SourceType, TableSchema
-
-
-def quoted(name: str) -> str:
-    """Return a name in backticks."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def select_chunk(
@@ -74,7 +70,7 @@ def of_part(schema: TableSchema, part: RowSelection | None) -> str:
     if part.key != schema.primary_key:
         raise ConfigError(
             f"the snapshot of {part.text} was requested under another primary key: {', '.join(part.key)}",
-            hint="cdc snapshot {source} --cancel TABLE gives it up; ask for it again.",
+            hint="cdc snapshot {source} --cancel TABLE cancels it; request it again.",
             table=schema.name,
         )
     conditions = [in_range(schema, part)] if part.is_range else [part.where]

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import SourceType, TableSchema
 from cdc_lib.snapshot.by_key import literals
-from cdc_lib.snapshot.chunks import in_range, quoted
+from cdc_lib.snapshot.chunks import in_range
 
 _KEYS = 200
 """Keys of one statement."""

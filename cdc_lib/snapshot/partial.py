@@ -6,7 +6,6 @@ it and newer ones do. All chunks are merged together, when the windows up to the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +17,7 @@ from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
+from cdc_lib.model.waiting import unmerged
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql.charset_encoder import Encoder
 from cdc_lib.mysql.connection import Session, connect
@@ -25,7 +25,7 @@ from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.server_facts import read_binlog_end, read_facts
 from cdc_lib.plan.start import Starter
 from cdc_lib.ports import ObjectStore
-from cdc_lib.quarantine.records import given_up
+from cdc_lib.quarantine.records import cancel_task
 from cdc_lib.snapshot.bounds import bound
 from cdc_lib.snapshot.by_key import converts_exactly
 from cdc_lib.snapshot.predicate import predicate
@@ -120,22 +120,22 @@ class PartialSnapshots:
             names = ", ".join(task.name for task in unmerged(cursor, lake) if task.selection is not None) or "none"
             raise ConfigError(
                 f"no partial snapshot of {table} is in progress",
-                hint=f"Going on: {names}. One of a whole table is not given up: since it was asked for the lake takes nothing "
+                hint=f"In progress: {names}. One of a whole table is not cancelled: since it was asked for the lake takes nothing "
                 "of the table.",
                 source=cursor.source,
             )
         for task in mine:
-            cursor = given_up(cursor, task)
+            cursor = cancel_task(cursor, task)
         return cursor
 
     def _refuse_unready(self, cursor: Cursor, lake: Cursor | None, table: str) -> None:
         """Refuse a table with another unmerged snapshot."""
-        whole = any(task.name == table and task.selection is None and not task.given_up for task in cursor.snapshots)
+        whole = any(task.name == table and task.selection is None and not task.cancelled for task in cursor.snapshots)
         first = self.config.start == "snapshot" and not whole
         if first or table in cursor.tables_to_resnapshot or any(task.name == table for task in unmerged(cursor, lake)):
             raise ConfigError(
                 f"another snapshot of {table} is not merged yet",
-                hint=f"Wait for the next runs, or give up that of a part: "
+                hint=f"Wait for the next runs, or cancel that of a part: "
                 f"cdc snapshot {cursor.source} --cancel {TableName.parse(table).in_shell}.",
                 source=cursor.source,
             )
@@ -164,11 +164,3 @@ class PartialSnapshots:
         projection = shape_of(self.config, self.credentials).of(self.config.values.applied(schema))
         names = (column.name for column in projection.source.columns if column.name not in projection.masked)
         return {name.lower(): name for name in names}
-
-
-def unmerged(cursor: Cursor, lake: Cursor | None) -> Iterator[SnapshotTask]:
-    """Yield the snapshots of a drain cursor that are not merged."""
-    merged = {task.id: task.chunks for task in lake.snapshots} if lake is not None else {}
-    for task in cursor.snapshots:
-        if not task.given_up and (not task.complete or task.chunks > merged.get(task.id, 0)):
-            yield task

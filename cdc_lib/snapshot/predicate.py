@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.lexer import tokens
-from cdc_lib.snapshot.chunks import quoted
+from cdc_lib.model.lexer import quoted, tokens
 
 _COMPARISONS = {"=", "<=>", "<", "<=", ">", ">=", "<>", "!="}
 _CONSTANTS = {"TRUE", "FALSE", "NULL"}

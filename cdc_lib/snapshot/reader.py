@@ -17,7 +17,7 @@ from cdc_lib.drain.columns import shape_of
 from cdc_lib.errors import (
     ConfigError,
     TableUnreadable,
-    UnknownSchema,
+    UnsupportedServer,
     UnsupportedValue,
 )
 from cdc_lib.model.manifest import DataFile, Manifest, SnapshotChunk
@@ -189,7 +189,7 @@ class SnapshotReader:
     def _chunk_of_dropped(self, task: SnapshotTask, facts: ServerFacts, number: int, key: str) -> Manifest:
         """Close the snapshot of a table that was dropped meanwhile: its DROP is in the binlog."""
         if facts.binlog_end is None:
-            raise UnknownSchema("the table to be read does not exist", table=task.name)
+            raise UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.", table=task.name)
         empty = TableSchema(task.database, task.table, ())
         chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.binlog_end, None, None, last=True)
         return publish_manifest(self.store, key, _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC)))

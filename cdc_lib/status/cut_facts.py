@@ -70,7 +70,7 @@ def spread(count: int, limit: int) -> list[int]:
         return list(range(count))
     if limit < 2:
         return [count - 1][:limit]
-    return sorted({round(place * (count - 1) / (limit - 1)) for place in range(limit)})
+    return sorted({round(index * (count - 1) / (limit - 1)) for index in range(limit)})
 
 
 def rows_between(before: CutFacts, cut: CutFacts) -> int:

@@ -13,15 +13,17 @@ from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.observation import ServerObservation
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import LaggingTable
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.verify import Verified
+from cdc_lib.model.waiting import unmerged
 from cdc_lib.plan.windows import bytes_between
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.status.overview import in_this_epoch, lag_seconds, unmerged
+from cdc_lib.status.overview import in_this_epoch, lag_seconds
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.observations import last_drain, last_server
 from cdc_lib.store.verified import last_verified
-from cdc_lib.store.windows import StoredWindow, stored_windows
+from cdc_lib.store.windows import stored_windows
 
 
 def figures_of(
@@ -35,8 +37,8 @@ def figures_of(
 
     Args:
         config: the source.
-        store: where batches and cuts lie.
-        cursors: where cursors lie.
+        store: where batches and cuts are.
+        cursors: where cursors are.
         now: the time (UTC).
         live: what the server says now; None where it is not asked: what the last plan saw counts then, and whether the lake has
             everything by now is not known.

@@ -13,12 +13,13 @@ from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.observation import ServerObservation
 from cdc_lib.model.position import Point
 from cdc_lib.model.verify import Verified
+from cdc_lib.model.waiting import is_waiting
 from cdc_lib.plan.gaps import as_gap, lost_cursor
 from cdc_lib.ports import CursorStore, ObjectInfo, ObjectStore
 from cdc_lib.quarantine.tables import findings as quarantine_findings
 from cdc_lib.status.cut_facts import CutFacts, facts_of_cut
 from cdc_lib.status.figures import lag_bytes
-from cdc_lib.status.overview import is_waiting, lag_seconds, open_commits, stopped_findings
+from cdc_lib.status.overview import lag_seconds, open_commits, stopped_findings
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cuts import furthest_keys, last_of, listed_cuts
 from cdc_lib.store.failed_tables import last_stopped
@@ -34,7 +35,7 @@ READ_AT_ONCE = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """One source as its documents tell it.
+    """One source as its documents show it.
 
     Args:
         source: its name.
@@ -47,7 +48,7 @@ class Holdings:
         foreign: commits of other writers since.
         stopped: what the last merge could not merge; None when nothing was.
         missing: a cursor or a batch that is not there.
-        lag_seconds: age of the oldest change that is not in the lake, as far as the store tells; None when unknown.
+        lag_seconds: age of the oldest change that is not in the lake, as far as the store shows; None when unknown.
         seen: the server's binlog, as the last plan saw it; None before the first.
     """
 
@@ -105,8 +106,8 @@ class HoldingsReader:
     """Reads the holdings of one source again and again; what cannot change is read once.
 
     Args:
-        store: where its documents lie.
-        cursors: where its cursors lie.
+        store: where its documents are.
+        cursors: where its cursors are.
         source: its name.
     """
 
@@ -114,6 +115,7 @@ class HoldingsReader:
     cursors: CursorStore
     source: str
     _last: tuple[str, Cut] | None = None
+    _whole: tuple[str, Cut] | None = None
     _cuts: dict[str, CutFacts] = field(default_factory=dict)
     _verified: dict[str, tuple[datetime, Verified]] = field(default_factory=dict)
 
@@ -160,8 +162,17 @@ class HoldingsReader:
         return list(known.values())
 
     def whole_cut(self, info: ObjectInfo) -> Cut | None:
-        """Return a cut with all its tables; None of one that was removed meanwhile."""
-        return documents.find(Cut, self.store, info.key)
+        """Return a cut with all its tables; None of one that was removed meanwhile.
+
+        The last one that was asked for is kept: with thousands of tables it takes long to read.
+        """
+        for known in (self._last, self._whole):
+            if known is not None and known[0] == info.key:
+                return known[1]
+        found = documents.find(Cut, self.store, info.key)
+        if found is not None:
+            self._whole = info.key, found
+        return found
 
     def _facts(self, key: str) -> CutFacts | None:
         cut = documents.find(Cut, self.store, key)

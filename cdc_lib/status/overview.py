@@ -20,7 +20,8 @@ from cdc_lib.model.foreign import ForeignCommit
 from cdc_lib.model.observation import ServerObservation
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.results import Gauges, Status
-from cdc_lib.model.window import SnapshotTask
+from cdc_lib.model.stored_window import StoredWindow
+from cdc_lib.model.waiting import is_waiting, unmerged
 from cdc_lib.mysql.clock import judge_clock
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.foreign_keys import cascades_of
@@ -34,7 +35,7 @@ from cdc_lib.plan.windows import bytes_between
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.tables import findings as quarantine_findings
 from cdc_lib.status.binlog_retention import look_ahead
-from cdc_lib.status.lag import Progress, lag_of
+from cdc_lib.status.lag import LakeProgress, lag_of
 from cdc_lib.status.mode_findings import mode_findings
 from cdc_lib.status.observation import observation_of
 from cdc_lib.store import layout
@@ -45,7 +46,7 @@ from cdc_lib.store.foreign import noticed_commits
 from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.observations import note_server
 from cdc_lib.store.verified import last_verified
-from cdc_lib.store.windows import StoredWindow, stored_windows, windows_after
+from cdc_lib.store.windows import stored_windows, windows_after
 
 _LOOKED_AT = 10
 """Maximum batches that are opened to find a commit time: a batch without changes has none."""
@@ -179,7 +180,7 @@ def lag_seconds(
     """Return the age of the oldest change that is not in the lake; see :func:`cdc_lib.status.lag.lag_of`.
 
     Args:
-        store: where the batches lie.
+        store: where the batches are.
         drain: the drain cursor; None before the first plan.
         lake: the lake cursor; None before the first plan.
         facts: what the server says now; None when it is not asked.
@@ -187,33 +188,20 @@ def lag_seconds(
     """
     if drain is None or lake is None:
         return None
-    progress = Progress(
+    complete = last_complete(store, lake.source)
+    progress = LakeProgress(
         published=published,
         waiting=is_waiting(drain, lake),
-        at_head=_at_head(lake, facts),
+        at_binlog_end=_at_binlog_end(lake, facts),
         oldest=_oldest(store, drain, lake),
         merged=lake.event_time,
-        complete=last_complete(store, lake.source),
+        complete=complete.at if complete is not None else None,
         began=lake.moves[0].at if lake.moves else None,
     )
     return lag_of(progress, datetime.now(UTC))
 
 
-def is_waiting(drain: Cursor, lake: Cursor) -> bool:
-    """Whether the lake lacks windows or snapshots that are planned or acknowledged."""
-    return (drain.epoch, drain.position) != (lake.epoch, lake.position) or bool(
-        drain.in_flight or unmerged(drain, lake)
-    )
-
-
-def unmerged(drain: Cursor, lake: Cursor) -> list[SnapshotTask]:
-    """Return the snapshots that are not completely merged."""
-    merged = {task.id: task.chunks for task in lake.snapshots}
-    tasks = (task for task in drain.snapshots if not task.given_up)
-    return [task for task in tasks if not task.complete or task.chunks > merged.get(task.id, 0)]
-
-
-def _at_head(lake: Cursor, facts: ServerFacts | ServerObservation | None) -> bool | None:
+def _at_binlog_end(lake: Cursor, facts: ServerFacts | ServerObservation | None) -> bool | None:
     if facts is None or facts.binlog_end is None or not facts.identity.is_same_server(lake.identity):
         return None
     return lake.position == facts.binlog_end
@@ -243,7 +231,7 @@ def findings_of(
     connection = connect(config.server, credentials)
     try:
         facts = read_facts(connection, config.server)
-        findings = [*judge(facts), judge_clock(facts, datetime.now(UTC)), *judge_prepared(connection, facts)]
+        findings = [*judge(facts), judge_clock(facts.clock, datetime.now(UTC)), *judge_prepared(connection, facts)]
         reader = InformationSchema(connection)
         found = reader.tables()
         tables = [t for t in found if config.tables.captures(*t)]

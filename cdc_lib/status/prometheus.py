@@ -19,7 +19,7 @@ Samples = Iterator[tuple[dict[str, str], Value]]
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """One metric.
 
     Args:
@@ -40,31 +40,31 @@ class Family:
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
-def _of_source(name: str, kind: Kind, text: str, value: Callable[[SourceFigures], Value]) -> Family:
+def _of_source(name: str, kind: Kind, text: str, value: Callable[[SourceFigures], Value]) -> MetricFamily:
     def samples(figures: SourceFigures) -> Samples:
         yield {}, value(figures)
 
-    return Family(name, kind, text, samples)
+    return MetricFamily(name, kind, text, samples)
 
 
 def _merged(value: Callable[[MergeTotals], Value]) -> Callable[[SourceFigures], Value]:
     return lambda figures: value(figures.merged) if figures.merged is not None else None
 
 
-def _of_table(name: str, kind: Kind, text: str, value: Callable[[TableFigures], Value]) -> Family:
+def _of_table(name: str, kind: Kind, text: str, value: Callable[[TableFigures], Value]) -> MetricFamily:
     def samples(figures: SourceFigures) -> Samples:
         for one in figures.tables:
             yield {"table": one.table}, value(one)
 
-    return Family(name, kind, text, samples)
+    return MetricFamily(name, kind, text, samples)
 
 
-def _of_lake_table(name: str, kind: Kind, text: str, value: Callable[[LakeTableFigures], Value]) -> Family:
+def _of_lake_table(name: str, kind: Kind, text: str, value: Callable[[LakeTableFigures], Value]) -> MetricFamily:
     def samples(figures: SourceFigures) -> Samples:
         for one in figures.lake_tables:
             yield {"table": one.table, "lake_table": one.lake_table}, value(one)
 
-    return Family(name, kind, text, samples)
+    return MetricFamily(name, kind, text, samples)
 
 
 def _rows(figures: SourceFigures) -> Samples:
@@ -140,7 +140,7 @@ FAMILIES = (
         lambda t: t.lag_seconds,
     ),
     _of_table("cdc_table_quarantined", "gauge", "1 while the table is quarantined", lambda t: int(t.quarantined)),
-    Family("cdc_rows_merged", "counter", "Rows that were merged, by kind of change", _rows),
+    MetricFamily("cdc_rows_merged", "counter", "Rows that were merged, by kind of change", _rows),
     _of_lake_table("cdc_bytes_merged", "counter", "Bytes of the files that were merged", lambda t: t.bytes),
     _of_lake_table(
         "cdc_verified_age_seconds",

@@ -1,4 +1,4 @@
-"""In one word how a source is: pure."""
+"""In one word how a source is."""
 
 from __future__ import annotations
 

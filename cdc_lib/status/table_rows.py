@@ -1,4 +1,4 @@
-"""The tables of a source as a list that can be searched, sorted and paged: pure."""
+"""The tables of a source as a list that can be searched, sorted and paged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Verified
+from cdc_lib.model.waiting import unmerged
 from cdc_lib.status.holdings import Holdings
-from cdc_lib.status.overview import unmerged
 
 TableState = Literal["merged", "snapshot", "quarantined", "resumed", "stopped", "dropped"]
 """As of the cut; being read by SELECT; left out; waiting for its new snapshot; its last merge stopped; dropped at the source."""

@@ -23,7 +23,7 @@ _NEW_EPOCH = frozenset({"failover", "rewind"})
 
 @dataclass(frozen=True, slots=True)
 class WindowFacts:
-    """What the manifest of a window tells of its batch.
+    """What the manifest of a window says about its batch.
 
     Args:
         rows: rows in its files.
@@ -114,7 +114,7 @@ def timeline(
         cuts: the last ones, in order.
     """
     merges = _merges(lake)
-    ends = {switch.epoch - 1: switch.previous_end.position for switch in drain.epoch_changes}
+    ends = {epoch_change.epoch - 1: epoch_change.previous_end.position for epoch_change in drain.epoch_changes}
     rows = []
     for window, acked_at in windows_of(drain):
         found, stop = facts.get(window.id), Point.at(window.epoch, window.stop)
@@ -156,7 +156,7 @@ def _merges(lake: Cursor | None) -> list[tuple[Point, datetime]]:
 
 
 def _moves(cursor: Cursor) -> Iterator[tuple[int, Move]]:
-    """Yield the moves of a cursor with the epoch that each leads to, oldest first: a move does not tell its epoch."""
+    """Yield the moves of a cursor with the epoch that each leads to, oldest first: a move does not say its epoch."""
     epoch, found = cursor.epoch, []
     for move in reversed(cursor.moves):
         found.append((epoch, move))

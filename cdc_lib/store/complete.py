@@ -9,12 +9,11 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
 
-def last_complete(store: ObjectStore, source: str) -> datetime | None:
+def last_complete(store: ObjectStore, source: str) -> Complete | None:
     """Return when the lake last had every change; None if it never had."""
-    found = documents.find(Complete, store, layout.complete_key(source))
-    return found.at if found is not None else None
+    return documents.find(Complete, store, layout.complete_key(source))
 
 
-def note_complete(store: ObjectStore, source: str, at: datetime) -> None:
-    """Store that the lake had every change at a time."""
-    store.put(layout.complete_key(source), documents.dump(Complete(source, at)))
+def note_complete(store: ObjectStore, source: str, at: datetime, server_clock: datetime) -> None:
+    """Store that the lake had every change at a time, by this machine's and by the server's clock."""
+    store.put(layout.complete_key(source), documents.dump(Complete(source, at, server_clock)))

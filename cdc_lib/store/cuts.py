@@ -35,8 +35,8 @@ def _furthest(store: ObjectStore, keys: list[str]) -> Cut | None:
 
 def furthest_keys(keys: list[str]) -> list[str]:
     """Return the keys of the cuts at the furthest position; empty without cuts."""
-    place = max(map(place_of, keys), default="")
-    return [key for key in keys if place_of(key) == place]
+    furthest_position = max(map(position_of, keys), default="")
+    return [key for key in keys if position_of(key) == furthest_position]
 
 
 def last_of(store: ObjectStore, keys: Iterable[str]) -> tuple[str, Cut] | None:
@@ -47,7 +47,7 @@ def last_of(store: ObjectStore, keys: Iterable[str]) -> tuple[str, Cut] | None:
 
 def listed_cuts(store: ObjectStore, source: str) -> list[ObjectInfo]:
     """Return the cuts that are stored, in the order of their positions; none is read."""
-    return sorted(store.list(layout.cuts_prefix(source)), key=lambda info: (place_of(info.key), info.modified))
+    return sorted(store.list(layout.cuts_prefix(source)), key=lambda info: (position_of(info.key), info.modified))
 
 
 def last_cut_by(store: ObjectStore, source: str, epoch: int, position: Position) -> Cut | None:
@@ -58,8 +58,10 @@ def last_cut_by(store: ObjectStore, source: str, epoch: int, position: Position)
     last = last_cut(store, source)
     if last is None or Point.at(last.epoch, last.position) <= Point.at(epoch, position):
         return last
-    place = f"{layout.cuts_prefix(source)}{Point.at(epoch, position).sortable}"
-    return _furthest(store, [one.key for one in store.list(layout.cuts_prefix(source)) if place_of(one.key) <= place])
+    furthest_position = f"{layout.cuts_prefix(source)}{Point.at(epoch, position).sortable}"
+    return _furthest(
+        store, [one.key for one in store.list(layout.cuts_prefix(source)) if position_of(one.key) <= furthest_position]
+    )
 
 
 def cuts_since(store: ObjectStore, source: str, since: datetime) -> list[Cut]:
@@ -108,16 +110,16 @@ def thin_cuts(store: ObjectStore, source: str, now: datetime) -> int:
     found = {info.key: info.modified for info in store.list(layout.cuts_prefix(source))}
     if len(found) <= KEPT_CUTS + THIN_AT_ONCE:
         return 0
-    by_place = sorted(found, key=place_of)
-    last = {place_of(key) for key in by_place[-KEPT_CUTS:]}
-    removed = sorted(found.keys() - thinned(found, now) - {key for key in found if place_of(key) in last})
+    by_position = sorted(found, key=position_of)
+    last = {position_of(key) for key in by_position[-KEPT_CUTS:]}
+    removed = sorted(found.keys() - thinned(found, now) - {key for key in found if position_of(key) in last})
     if len(removed) < THIN_AT_ONCE:
         return 0
     store.delete(removed)
     return len(removed)
 
 
-def place_of(key: str) -> str:
+def position_of(key: str) -> str:
     """Return a key without the hash that distinguishes the merges at one position."""
     return key.rpartition("-")[0]
 

@@ -21,6 +21,7 @@ from cdc_lib.model.merge_plan import Cut, MergePlan
 from cdc_lib.model.observation import DrainObservation, ServerObservation
 from cdc_lib.model.raw_event import RawFacts
 from cdc_lib.model.schema_version import SchemaVersion
+from cdc_lib.model.sealed_days import AnnouncedDays
 from cdc_lib.model.verify import Report, Verified
 from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
 from cdc_lib.ports import ObjectStore
@@ -44,6 +45,7 @@ Document = (
     | Complete
     | ServerObservation
     | DrainObservation
+    | AnnouncedDays
 )
 """Kinds of documents."""
 
@@ -65,6 +67,7 @@ _KINDS: dict[type[Any], str] = {
     Complete: "complete",
     ServerObservation: "server_observation",
     DrainObservation: "drain_observation",
+    AnnouncedDays: "announced_days",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

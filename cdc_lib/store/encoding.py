@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_lib.model.manifest import EPOCH, FILE, GTID, OP, ROW
+from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OP, ROW
 
 _FEWEST_ROWS = 512
 """Minimum rows: with fewer, the choice costs more than it saves."""
@@ -55,7 +55,7 @@ def choose(rows: pa.Table, level: int) -> Encoding:
     """
     names = rows.schema.names
     if rows.num_rows < _FEWEST_ROWS:
-        return Encoding([OP, EPOCH, FILE], {}, dict.fromkeys(names, "zstd"), dict.fromkeys(names, level))
+        return Encoding([OP, EPOCH, BINLOG], {}, dict.fromkeys(names, "zstd"), dict.fromkeys(names, level))
     zstd = pa.Codec("zstd", compression_level=level)
     found = Encoding([], {}, {}, {})
     for field in rows.schema:

@@ -125,14 +125,24 @@ def chunk_part_path(number: int) -> str:
     return f"part-{number:05d}.parquet"
 
 
+def raw_prefix() -> str:
+    """Return the prefix of the files of a window's raw archive, below the folder of its manifest."""
+    return "raw/"
+
+
 def raw_events_path() -> str:
     """Return the path of a window's raw events, below the folder of its manifest."""
-    return "raw/events.zst"
+    return f"{raw_prefix()}events.zst"
 
 
 def raw_facts_path(digest: str) -> str:
     """Return the path of the facts for decoding them; it has a digest, because two drains may read different facts."""
-    return f"raw/facts-{digest[:16]}.json"
+    return f"{raw_prefix()}facts-{digest[:16]}.json"
+
+
+def is_raw_facts(key: str) -> bool:
+    """Whether a key is that of facts for decoding raw events."""
+    return "/raw/facts-" in key and key.endswith(".json")
 
 
 def beside(manifest: str, path: str) -> str:
@@ -199,6 +209,11 @@ def stopped_key(source: str) -> str:
 def complete_key(source: str) -> str:
     """Return the key of the document with the time when the lake last had every change."""
     return f"{_name('source', source)}/complete.json"
+
+
+def sealed_days_key(source: str) -> str:
+    """Return the key of the document with the last day that was announced as complete."""
+    return f"{_name('source', source)}/sealed_days.json"
 
 
 def server_observation_key(source: str) -> str:

@@ -26,7 +26,7 @@ _GROUPS_IN_FLIGHT = 2
 
 
 @dataclass(slots=True)
-class _Part:
+class _OpenFile:
     """One file being written."""
 
     path: str
@@ -62,7 +62,7 @@ class BatchWriter:
     level: int = 1
     files: tuple[DataFile, ...] = ()
     schemas: dict[str, TableSchema] = field(default_factory=dict)
-    _parts: dict[str, _Part] = field(default_factory=dict)
+    _parts: dict[str, _OpenFile] = field(default_factory=dict)
     _encoder: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "parquet"))
     _slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_GROUPS_IN_FLIGHT))
     _pending: list[Future[None]] = field(default_factory=list)
@@ -94,7 +94,7 @@ class BatchWriter:
         finally:
             self._slots.release()
 
-    def _open(self, key: str, schema: TableSchema, rows: pa.Table, renames: int) -> _Part:
+    def _open(self, key: str, schema: TableSchema, rows: pa.Table, renames: int) -> _OpenFile:
         # Not by the order in which files are opened: which layout fills a group first depends on how data arrives.
         path = self.path_of(schema.name, int(key))
         stack = ExitStack()
@@ -113,7 +113,7 @@ class BatchWriter:
             max_rows_per_page=1 << 20,
             write_batch_size=16384,
         )
-        part = _Part(path, schema, file, writer, stack, renames)
+        part = _OpenFile(path, schema, file, writer, stack, renames)
         self._parts[key] = part
         return part
 
@@ -151,7 +151,7 @@ class BatchWriter:
             files.callback(part.abandon)
         files.__exit__(type(error), error, error.__traceback__)
 
-    def _finish(self, part: _Part) -> DataFile:
+    def _finish(self, part: _OpenFile) -> DataFile:
         part.writer.close()
         part.stack.close()
         self.schemas[part.schema.id] = part.schema

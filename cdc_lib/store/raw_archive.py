@@ -19,6 +19,9 @@ from cdc_lib.store.hashed import HashedFile
 PORTION = 1 << 20
 """Block size of the compressor: fixed, so that its output depends on the events only."""
 
+_COMPRESSED = 64 << 10
+"""Bytes that are decompressed at once; they may become many more."""
+
 
 @dataclass(slots=True)
 class RawArchiveWriter:
@@ -141,6 +144,56 @@ def read_facts(store: ObjectStore, manifest: str, archive: RawArchive) -> RawFac
     if found is None or hashlib.sha256(found.data).hexdigest() != archive.facts_sha256:
         raise _damaged(key, "it is missing, or its SHA-256 is another one")
     return documents.load(RawFacts, found.data, key)
+
+
+def find_archive(store: ObjectStore, manifest: str) -> RawArchive | None:
+    """Return the entry of an archive whose manifest is missing; None if a file of the archive is missing.
+
+    The events have the checksum of the compressor, and the name of the facts holds their digest.
+
+    Args:
+        store: of the archive.
+        manifest: key that the window's manifest had.
+
+    Raises:
+        CorruptBatch: the events are damaged.
+    """
+    key = layout.beside(manifest, layout.raw_events_path())
+    stored = {info.key: info for info in store.list(layout.beside(manifest, layout.raw_prefix()))}
+    facts = sorted((info.modified, name) for name, info in stored.items() if layout.is_raw_facts(name))
+    if key not in stored or not facts:
+        return None
+    events, received = _checked(store, key)
+    # Facts of another drain of the window would do as well; the first drain has most likely published the manifest.
+    name = facts[0][1]
+    found = store.get(name)
+    if found is None:
+        return None
+    facts_digest = hashlib.sha256(found.data).hexdigest()
+    path = layout.raw_facts_path(facts_digest)
+    if layout.beside(manifest, path) != name:
+        raise _damaged(name, "its SHA-256 is another one")
+    return RawArchive(layout.raw_events_path(), stored[key].size, events, received, path, facts_digest)
+
+
+def _checked(store: ObjectStore, key: str) -> tuple[str, int]:
+    """Return the digest of a file of events, and its number of bytes before compression.
+
+    Raises:
+        CorruptBatch: it is damaged.
+    """
+    digest, received = hashlib.sha256(), 0
+    decompressor = zstandard.ZstdDecompressor().decompressobj()
+    with store.open_read(key) as file:
+        try:
+            while part := file.read(_COMPRESSED):
+                digest.update(part)
+                received += len(decompressor.decompress(part))
+        except zstandard.ZstdError as error:
+            raise _damaged(key, str(error)) from error
+    if not decompressor.eof:
+        raise _damaged(key, "it is not complete")
+    return digest.hexdigest(), received
 
 
 def _damaged(key: str, why: str) -> CorruptBatch:

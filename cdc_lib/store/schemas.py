@@ -36,8 +36,8 @@ class SchemaVersions:
 
     def known_from(self, database: str, table: str, position: Position) -> SchemaVersion | None:
         """Return the version that begins at a position, or None if there is none or its definition is unknown."""
-        place = f"{position.sortable}-"
-        keys = [key for key in self._keys(database, table) if key.rpartition("/")[2].startswith(place)]
+        prefix = f"{position.sortable}-"
+        keys = [key for key in self._keys(database, table) if key.rpartition("/")[2].startswith(prefix)]
         version = self._load(keys)
         return version if version is not None and version.definition is not None else None
 

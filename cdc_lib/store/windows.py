@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from cdc_lib.model.position import Point
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.ports import ObjectInfo, ObjectStore
 from cdc_lib.store import layout
 
@@ -15,23 +15,6 @@ _LISTED_ONE_BY_ONE = 32
 """So many binlog files are asked for one by one; of more, the whole epoch is listed."""
 
 _ID = re.compile(r"^(\d{6,})-(\d{6,})\.(\d{12,})-(\d{6,})\.(\d{12,})$")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredWindow:
-    """One window whose manifest is stored.
-
-    Args:
-        key: key of the manifest.
-        start: first point in the window.
-        stop: first point after the window.
-        modified: when the manifest was written, by the store's clock.
-    """
-
-    key: str
-    start: Point
-    stop: Point
-    modified: datetime
 
 
 def stored_windows(store: ObjectStore, source: str, epoch: int | None = None) -> list[StoredWindow]:
@@ -43,7 +26,7 @@ def windows_after(store: ObjectStore, source: str, at: Point, end: Point) -> lis
     """Return the stored windows that start between two points of the stream, in its order; only their files are listed.
 
     Args:
-        store: where they lie.
+        store: where they are.
         source: name of the source.
         at: the first of them starts here.
         end: none starts here or later.
@@ -63,6 +46,18 @@ def windows_among(objects: Iterable[ObjectInfo]) -> list[StoredWindow]:
         StoredWindow(info.key, *bounds, info.modified)
         for info in objects
         if info.key.endswith(f"/{layout.MANIFEST}") and (bounds := bounds_of(info.key.split("/")[-2])) is not None
+    )
+    return sorted(found, key=lambda window: (window.start, window.stop))
+
+
+def archived_windows(objects: Iterable[ObjectInfo]) -> list[StoredWindow]:
+    """Return the windows whose raw events are in a list of objects, with or without a manifest, in the stream's order."""
+    ending = f"/{layout.raw_events_path()}"
+    found = (
+        StoredWindow(layout.manifest_in(folder), *bounds, info.modified)
+        for info in objects
+        if info.key.endswith(ending)
+        and (bounds := bounds_of((folder := info.key.removesuffix(ending)).split("/")[-1])) is not None
     )
     return sorted(found, key=lambda window: (window.start, window.stop))
 

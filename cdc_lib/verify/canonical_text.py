@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from cdc_lib.model.column_types import CAST_FORMS
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, Column
 from cdc_lib.model.value_policy import ValuePolicy
 
@@ -50,11 +51,6 @@ class Cell:
     source_length: str = ""
     lake_length: str = ""
     digest: bool = False
-
-
-def quoted(name: str) -> str:
-    """Return a name in backticks, for both sides."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def cell_of(column: Column, lake_type: str, policy: ValuePolicy) -> Cell:

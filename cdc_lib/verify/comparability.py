@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cdc_lib.model.lake_table import LakeName, LakeTable
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.projection import Projection
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import Column, TableSchema
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, Mode
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.model.verify import UncomparedColumn
-from cdc_lib.verify.canonical_text import Cell, cell_of, lake_hash, lake_row_text, quoted, source_hash, source_row_text
+from cdc_lib.verify.canonical_text import Cell, cell_of, lake_hash, lake_row_text, source_hash, source_row_text
 
 How = Literal["ranges", "hashes", "copies"]
 """``ranges`` of the key's first column, if an integer; ``hashes`` of other keys; ``copies`` of rows without a key."""

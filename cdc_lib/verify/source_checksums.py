@@ -13,13 +13,14 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.pace import Pace
 from cdc_lib.model.projection import can_be_chunked
 from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.read_only_session import answer, text_of
 from cdc_lib.snapshot import chunks
-from cdc_lib.verify.canonical_text import Cell, literal, quoted, settled
+from cdc_lib.verify.canonical_text import Cell, literal, settled
 from cdc_lib.verify.checksums import ListedRow, Sum, added
 from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import Subject

@@ -112,9 +112,9 @@ def since_emptied(lake: pa.Table) -> pa.Table:
     """Return the entries of an append table after its last reset."""
     order = ("_epoch", "_binlog", "_offset", "_row")
     rows = lake.select(["_op", *order]).to_pylist()
-    places = [tuple(row[name] for name in order) for row in rows]
-    last = max((place for place, row in zip(places, rows, strict=True) if row["_op"] == "t"), default=None)
-    return lake if last is None else lake.filter(pa.array([place > last for place in places], pa.bool_()))
+    order_keys = [tuple(row[name] for name in order) for row in rows]
+    last = max((order_key for order_key, row in zip(order_keys, rows, strict=True) if row["_op"] == "t"), default=None)
+    return lake if last is None else lake.filter(pa.array([order_key > last for order_key in order_keys], pa.bool_()))
 
 
 def compare(source: SourceTable, lake: pa.Table) -> TableComparison:

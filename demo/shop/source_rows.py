@@ -111,6 +111,7 @@ _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), pa.string()),
     **dict.fromkeys(("enum", "set", "json", "time"), pa.string()),
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), pa.binary()),
+    **dict.fromkeys(("geometry", "point"), pa.binary()),
     "float": pa.float32(),
     "double": pa.float64(),
     "date": pa.date32(),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -48,6 +49,14 @@ def changed_tables(source: str) -> AssetAlias:
     return AssetAlias(f"cdc_{source}")
 
 
+def sealed_days(source: str) -> Asset:
+    """Return the asset of the days of a source that are complete in the lake; each day is a partition such as ``2026-11-20``.
+
+    For the ``schedule`` of a DAG that reads whole days: ``PartitionedAssetTimetable(assets=sealed_days("shop"))``.
+    """
+    return Asset(f"cdc://{source}/days", extra={"source": source})
+
+
 def announce(cut: Cut, events: Any, known: CutContext | None = None) -> list[str]:
     """Emit an event for each table that the merge of a cut changed; tables without changes emit none.
 
@@ -66,6 +75,27 @@ def announce(cut: Cut, events: Any, known: CutContext | None = None) -> list[str
             events[changed_tables(cut.source)].add(asset, extra=_extra(cut, table, known or CutContext()))
             announced.append(str(asset.uri))
     return announced
+
+
+def announce_days(cut: Cut, days: Sequence[date], events: Any, *, time_zone: str) -> None:
+    """Emit one event for each day, with the day as its partition.
+
+    Args:
+        cut: the cut that has everything of the days.
+        days: that are announced.
+        events: Airflow's ``outlet_events`` of a task whose outlet is :func:`sealed_days`.
+        time_zone: name of the zone whose midnights end the days.
+    """
+    event = events[sealed_days(cut.source)]
+    event.add_partitions([day.isoformat() for day in days])
+    event.extra.update(
+        merge_id=cut.merge_id,
+        cut_at=cut.at.isoformat(),
+        epoch=cut.epoch,
+        position=str(cut.position),
+        time_zone=time_zone,
+        quarantined=sorted({str(one.table) for one in cut.tables if one.as_of is not None}),
+    )
 
 
 def _extra(cut: Cut, table: TableCut, known: CutContext) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 from pydantic import BaseModel, ValidationError
 
 from cdc_airflow.get_provider_info import SOURCE_TYPE, STORE_TYPE
-from cdc_lib.config import Credentials, SourceConfig, StoreConfig, load_source
+from cdc_lib.config import Credentials, SourceConfig, StoreConfig, credentials_from_environment, load_source
 from cdc_lib.config.credentials import StoreKeys
 from cdc_lib.config.explain import explain
 from cdc_lib.config.server import ServerConfig, TlsConfig
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Connection
 
     from cdc_lib.model.finding import Finding
+    from cdc_lib.store.objects.local import LocalStore
+    from cdc_lib.store.objects.s3 import S3Store
 
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -122,6 +125,21 @@ def log_in(connection: Connection, user: str | None = None) -> Credentials:
     return Credentials(login, connection.password)
 
 
+def credentials_of(server: ServerConfig) -> Credentials:
+    """Return the log-in of a server: of the connection that the source file names, else from the environment.
+
+    A ``user`` in the file wins over that of the connection.
+
+    Raises:
+        ConfigError: there is no such connection, it has no user or no password, or the variable is not set.
+    """
+    if server.connection is None:
+        found = credentials_from_environment(server)
+        mask_secret(found.password)
+        return found
+    return log_in(_connection(server.connection), server.user)
+
+
 def keys_of(connection: Connection) -> StoreKeys | None:
     """Return the keys of a store that a connection holds; None when it has neither.
 
@@ -140,15 +158,35 @@ def store_keys_of(config: SourceConfig) -> StoreKeys | None:
     """Return the keys of the connection that ``store.connection`` names; None when the file names none.
 
     Raises:
-        ConfigError: the connection has no keys.
+        ConfigError: there is no such connection, or it has no keys.
     """
     if config.store.connection is None:
         return None
-    connection = BaseHook.get_connection(config.store.connection)
+    connection = _connection(config.store.connection)
     keys = keys_of(connection)
     if keys is None:
         raise _lacking(connection, "access key (its login)")
     return keys
+
+
+def open_store_of(config: SourceConfig) -> LocalStore | S3Store:
+    """Open the store of a source, with the keys of the connection that its file names.
+
+    Raises:
+        ConfigError: there is no such connection, or it has no keys.
+    """
+    from cdc_lib.store.objects.open import open_store
+
+    return open_store(config.store, store_keys_of(config))
+
+
+def _connection(conn_id: str) -> Connection:
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException as error:
+        raise ConfigError(
+            f"there is no Airflow connection {conn_id}", hint="Add it under Admin → Connections."
+        ) from error
 
 
 def _lacking(connection: Connection, what: str) -> ConfigError:

@@ -15,8 +15,8 @@ is, bounds and all.
 """
 
 DRAIN = """
-One task for each window or snapshot. Reads it from the server and writes Parquet files and, last, the manifest that makes
-them a *batch*.
+One task for each window or snapshot; many snapshots are divided among a few tasks. Reads it from the server and writes Parquet
+files and, last, the manifest that makes them a *batch*.
 
 * **Retry, clear**: a batch that is there is left alone; one that is not is written, with the same bytes.
 * **Mark success**: writes nothing, so that `ack_drain` does not count the window. The next run drains it.
@@ -52,6 +52,14 @@ scheduled on it start.
 
 * **Retry, clear**: moves nothing that is moved; announces the same merge once more, with the same `merge_id`.
 * **Mark success**: the cursor stays and nothing is announced; the next run merges nothing twice and moves it.
+"""
+
+SEAL_DAYS = """
+Announces each day that is complete in the lake as a partition of the asset `cdc://<source>/days`, so that DAGs of daily reports
+start. Skipped when no day has become complete. `sealed_days` of the source file has the time zone.
+
+* **Retry, clear**: a day that is announced is not announced again.
+* **Mark success**: announces nothing; the next run announces the day.
 """
 
 COLLECT = """
@@ -95,11 +103,25 @@ SNAPSHOT_DAG = """
 *Trigger* opens a form: tables, or one table with a range of keys or a condition. The runs of `cdc_{source}` read them.
 """
 
-REWIND = """
-Finds a place in the binlog. With `move` the drain cursor continues there, in a new epoch, and what follows is read again and merged
-over what the lake has; without, the log says where the place is. `cdc cursor rewind` does the same.
+RESUME = """
+Ends the quarantine of a table: its changes count again from here on, and the next runs of the source's DAG read it whole. The
+source's own fault, for which the table was quarantined, must be corrected first. `cdc quarantine resume` does the same.
 
-* **Clear**: moves to the same place once more.
+* **Retry, clear**: fails when the table is resumed already, and changes nothing.
+* **Mark success**: the table stays quarantined.
+"""
+
+RESUME_DAG = """
+### {source}: resume
+
+*Trigger* opens a form: the name of a quarantined table. The runs of `cdc_{source}` read it whole and merge it.
+"""
+
+REWIND = """
+Finds a position in the binlog. With `move` the drain cursor continues there, in a new epoch, and what follows is read again and merged
+over what the lake has; without, the log says what the position is. `cdc cursor rewind` does the same.
+
+* **Clear**: moves to the same position once more.
 * **Mark success**: nothing moves.
 """
 
@@ -168,8 +190,9 @@ Carries the changes of **{server}** into the lake: tables {tables}. What is wron
 | `plan_merge` | fixes which batches are merged |
 | `merge` | applies them to the lake tables in Spark |
 | `ack_lake` | moves the lake cursor and announces the tables that changed |
+| `seal_days` | announces days that are complete |
 
-Where things stand is kept in the store under `{source}/cursors/`, not in Airflow: **clearing, retrying or marking any task
+The state is kept in the store under `{source}/cursors/`, not in Airflow: **clearing, retrying or marking any task
 of any run loses nothing and doubles nothing**. The worst that marking success does is to leave work to the next run.
 Backfills are refused, because a run's date decides nothing: `cdc_{source}.backfill` is made for them. To begin again at another
 place use `cdc cursor locate` or `cdc cursor rewind`.

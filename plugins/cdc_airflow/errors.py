@@ -56,7 +56,7 @@ def errors_first(log: Any) -> Iterator[None]:
 
 def described(error: CdcError) -> list[str]:
     """Return what happened and where, and what to do if that is known: one text each."""
-    place = ", ".join(f"{name}={value}" for name, value in error.context.items())
-    what = f"{type(error).__name__}: {error.message}" + (f" [{place}]" if place else "")
+    context = ", ".join(f"{name}={value}" for name, value in error.context.items())
+    what = f"{type(error).__name__}: {error.message}" + (f" [{context}]" if context else "")
     retry = ["Airflow tries again."] if error.retryable else []
     return [what, *([f"What to do: {error.hint}"] if error.hint else []), *retry]

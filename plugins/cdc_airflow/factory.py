@@ -13,8 +13,17 @@ from airflow.sdk import DAG, Param, TriggerRule, conf, get_parsing_context
 from cdc_airflow import docs
 from cdc_airflow.assets import changed_tables
 from cdc_airflow.backfill import PARAMS, BackfillOperator
+from cdc_airflow.days import SealDaysOperator
 from cdc_airflow.maintenance import CollectOperator, MaintainOperator
-from cdc_airflow.manual import RewindOperator, SnapshotOperator, rewind_params, snapshot_params, verify_params
+from cdc_airflow.manual import (
+    ResumeOperator,
+    RewindOperator,
+    SnapshotOperator,
+    resume_params,
+    rewind_params,
+    snapshot_params,
+    verify_params,
+)
 from cdc_airflow.merge import MergeOperator
 from cdc_airflow.on_request import DaysOnRequest
 from cdc_airflow.operators import (
@@ -29,6 +38,7 @@ from cdc_airflow.schedules import spread
 from cdc_airflow.verify import VerifyOperator
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.config.load import failed
+from cdc_lib.config.schedule import ON_CHANGE
 from cdc_lib.errors import ConfigError
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -37,8 +47,11 @@ SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 MAINTENANCE = "cdc_maintenance"
 """Id of the DAG that looks after all sources."""
 
-NO_BACKFILLS: Any = ["scheduled", "manual", "operator_triggered", "asset_materialization"]
+NO_BACKFILLS: Any = ["scheduled", "manual", "operator_triggered", "asset_materialization", "asset_triggered"]
 """Every kind of run but a backfill's. Airflow takes these texts; its own type for them is private."""
+
+WATCH_INTERVAL = 10.0
+"""Seconds between two looks at the end of a binlog, where ``[cdc] watch_interval`` says nothing."""
 
 RETRIES = {
     "retries": 3,
@@ -59,8 +72,14 @@ def sources_of_the_api_server() -> Path:
     return sources_folder(str(Path(conf.get_mandatory_value("core", "dags_folder")) / "dags.py"))
 
 
-def schedule_of(config: SourceConfig) -> str | None:
+def schedule_of(config: SourceConfig, path: Path) -> Any:
     """Return when the runs of a source begin: as its file says, or some minutes later, unless ``[cdc] spread_schedules`` is off."""
+    if config.schedule == ON_CHANGE:
+        from cdc_airflow.triggers import binlog_asset
+
+        return [
+            binlog_asset(config, str(path.resolve()), conf.getfloat("cdc", "watch_interval", fallback=WATCH_INTERVAL))
+        ]
     on = conf.getboolean("cdc", "spread_schedules", fallback=True)
     return spread(config.schedule, config.source) if on else config.schedule
 
@@ -112,6 +131,7 @@ def _made(loaded: Loaded, wanted: str | None = None) -> tuple[dict[str, DAG], Co
         verify_dag_id(loaded.source): partial(make_verify_dag, config, path),
         snapshot_dag_id(loaded.source): partial(make_snapshot_dag, config, path),
         rewind_dag_id(loaded.source): partial(make_rewind_dag, config, path),
+        resume_dag_id(loaded.source): partial(make_resume_dag, config, path),
     }
     try:
         return {name: make() for name, make in makers.items() if wanted in (None, name)}, None
@@ -214,13 +234,28 @@ def make_snapshot_dag(config: SourceConfig, path: Path) -> DAG:
     return dag
 
 
+def resume_dag_id(source: str) -> str:
+    """Return the id of the DAG by which people bring quarantined tables back; no name of a source has a dot."""
+    return f"{dag_id(source)}.resume"
+
+
+def make_resume_dag(config: SourceConfig, path: Path) -> DAG:
+    """Return the DAG whose runs, all by hand, each bring one quarantined table back."""
+    with _by_hand(resume_dag_id(config.source), config, "Resumes a quarantined table", resume_params()) as dag:
+        ResumeOperator(
+            task_id="resume", doc_md=docs.RESUME, source_file=str(path.resolve()), table="{{ params.table }}"
+        )
+    dag.doc_md = docs.RESUME_DAG.format(source=config.source)
+    return dag
+
+
 def rewind_dag_id(source: str) -> str:
     """Return the id of the DAG by which people move the drain cursor; no name of a source has a dot."""
     return f"{dag_id(source)}.rewind"
 
 
 def make_rewind_dag(config: SourceConfig, path: Path) -> DAG:
-    """Return the DAG whose runs, all by hand, find a place in the binlog and move the drain cursor there."""
+    """Return the DAG whose runs, all by hand, find a position in the binlog and move the drain cursor there."""
     with _by_hand(rewind_dag_id(config.source), config, "Moves the drain cursor", rewind_params()) as dag:
         RewindOperator(
             task_id="rewind",
@@ -282,7 +317,7 @@ def make_dag(config: SourceConfig, path: Path) -> DAG:
     """Return the DAG of one source.
 
     Runs come one after another. `max_active_runs` is for tidiness alone, the cursors keep two runs apart. Backfills are
-    refused: what a run does is decided by where the cursors stand, never by its date.
+    refused: what a run does is decided by where the cursors are, never by its date.
     """
     file: dict[str, Any] = {"source_file": str(path.resolve())}
     dag = _dag(
@@ -290,7 +325,7 @@ def make_dag(config: SourceConfig, path: Path) -> DAG:
         config.source,
         description=f"Changes of {config.server.host}:{config.server.port} into the lake",
         doc_md=docs.of_dag(config),
-        schedule=schedule_of(config),
+        schedule=schedule_of(config, path),
         allowed_run_types=NO_BACKFILLS,
     )
     with dag:
@@ -311,5 +346,7 @@ def make_dag(config: SourceConfig, path: Path) -> DAG:
         merge = MergeOperator(task_id="merge", doc_md=docs.MERGE, **_pool(config.merge.pool), **file)
         outlets = [changed_tables(config.source)]
         ack_lake = AckLakeOperator(task_id="ack_lake", doc_md=docs.ACK_LAKE, outlets=outlets, **go_on)
-        drain >> ack_drain >> plan_merge >> merge >> ack_lake
+        # Of a run without changes the acks are skipped, and a day may end all the same.
+        seal_days = SealDaysOperator(task_id="seal_days", doc_md=docs.SEAL_DAYS, source=config.source, **go_on)
+        drain >> ack_drain >> plan_merge >> merge >> ack_lake >> seal_days
     return dag

@@ -99,6 +99,7 @@ def get_provider_info() -> dict[str, Any]:
                 "integration-name": "CDC",
                 "python-modules": [
                     "cdc_airflow.operators",
+                    "cdc_airflow.days",
                     "cdc_airflow.merge",
                     "cdc_airflow.verify",
                     "cdc_airflow.backfill",
@@ -107,6 +108,7 @@ def get_provider_info() -> dict[str, Any]:
                 ],
             }
         ],
+        "triggers": [{"integration-name": "CDC", "python-modules": ["cdc_airflow.triggers"]}],
         "extra-links": [f"cdc_airflow.links.{name}" for name in ("WindowLink", "CutLink", "VerifyReportLink")],
         "notifications": ["cdc_airflow.notifications.WebhookNotifier"],
         "connection-types": _CONNECTION_TYPES,
@@ -129,8 +131,30 @@ def get_provider_info() -> dict[str, Any]:
                         "example": None,
                         "default": "True",
                     },
+                    "metrics_token": {
+                        "description": "Token with which Prometheus reads /cdc-metrics/. Without it only users of Airflow may.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "sensitive": True,
+                        "example": None,
+                        "default": "",
+                    },
+                    "preload": {
+                        "description": "Whether the scheduler imports what tasks need, once, before the LocalExecutor forks its workers.",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": None,
+                        "default": "True",
+                    },
+                    "watch_interval": {
+                        "description": "Seconds between two looks at the end of the binlog, for sources with schedule: on_change.",
+                        "version_added": "0.1.0",
+                        "type": "float",
+                        "example": None,
+                        "default": "10",
+                    },
                 },
             }
         },
-        "asset-uris": [{"schemes": ["cdc"], "handler": None}],
+        "asset-uris": [{"schemes": ["cdc", "cdc-binlog"], "handler": None}],
     }

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
-from cdc_airflow.connections import log_in, store_keys_of
+from cdc_airflow.connections import credentials_of, store_keys_of
 from cdc_lib.config import (
     Credentials,
     SourceConfig,
-    credentials_from_environment,
     load_source,
     mask_key_from_environment,
 )
@@ -53,17 +52,10 @@ class CdcHook(BaseHook):
     def credentials(self) -> Credentials:
         """The source's log-in: of the connection that the file names, else from the environment.
 
-        A ``user`` in the file wins over that of the connection.
-
         Raises:
             ConfigError: the connection has no user or no password, or the variable is not set.
         """
-        server = self.config.server
-        if server.connection is None:
-            found = credentials_from_environment(server)
-            mask_secret(found.password)
-            return found
-        return log_in(self.get_connection(server.connection), server.user)
+        return credentials_of(self.config.server)
 
     @cached_property
     def mask_key(self) -> str:

@@ -57,7 +57,7 @@ class Job:
     def run(self, say: Callable[[str], None]) -> int:
         """Run it, hand each line of its output over as it comes, and return its exit status.
 
-        A job that a signal ended has 128 and the signal's number as its status. Whatever it started is gone when this
+        A job that a signal ended has 128 and the signal's number as its status. Whatever it started has ended when this
         returns or raises.
         """
         self._process = subprocess.Popen(

@@ -20,12 +20,12 @@ class LazyApp:
     """
 
     def __init__(self, module: str, function: str = "make_app") -> None:
-        self._place = module, function
+        self._function = module, function
         self._making = threading.Lock()
 
     @cached_property
     def _made(self) -> Any:
-        module, function = self._place
+        module, function = self._function
         return getattr(import_module(module), function)()
 
     async def __call__(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import urlsplit
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.lake.location import table_location
 from cdc_lib.lake.routing import LakeMerge, lake_merges
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.renames import newest_schema, renames_of
 from cdc_lib.model.lake_table import MODE_COLUMNS, lake_type
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.route import routed_schema
+from cdc_lib.model.row_counts import NO_ROWS, RowCounts
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
+from cdc_lib.model.verify import Verified
 
 Fields = tuple[tuple[str, str], ...]
 """Names and types of columns, in order."""
@@ -46,9 +49,10 @@ class WrittenTable:
         table: its full name.
         catalog: the catalog that knows it by this name.
         fields: the columns that the merge wrote; the table may have others.
-        rows: rows in the batches; None where nobody counted.
+        rows: rows in the batches by kind of change; None where nobody counted.
         bytes: of the files that hold them.
         snapshot: Iceberg's id of its snapshot.
+        sources: the source tables that it has rows of, those without changes too.
     """
 
     namespace: str
@@ -56,47 +60,85 @@ class WrittenTable:
     table: str
     catalog: str
     fields: Fields
-    rows: int | None
+    rows: RowCounts | None
     bytes: int
     snapshot: int
+    sources: tuple[TableName, ...]
 
 
-def read_tables(config: SourceConfig, cut: Cut, batches: Sequence[Batch]) -> list[ReadTable]:
+def read_tables(config: SourceConfig, cut: Cut, batches: Sequence[StoredBatch]) -> list[ReadTable]:
     """Return the source tables of which a cut has changes, by name."""
     namespace = f"mysql://{config.server.host}:{config.server.port}"
     tables = sorted({one.table for one in _changed(cut)})
     return [ReadTable(namespace, _bare(table), _fields(_schema(table, batches))) for table in tables]
 
 
-def written_tables(config: SourceConfig, cut: Cut, batches: Sequence[Batch]) -> list[WrittenTable]:
+def written_tables(config: SourceConfig, cut: Cut, batches: Sequence[StoredBatch]) -> list[WrittenTable]:
     """Return the lake tables that a merge changed, by name."""
     lakes = {str(lake.name): lake for lake in lake_merges(config, (one.table for one in cut.tables))}
     changed = sorted({one.lake_table for one in _changed(cut)} & lakes.keys())
     return [
-        _written(config, lakes[name], [one for one in _changed(cut) if one.lake_table == name], batches)
+        _written(config, lakes[name], [one for one in cut.tables if one.lake_table == name], batches)
         for name in changed
     ]
 
 
-def _written(config: SourceConfig, lake: LakeMerge, cuts: Sequence[TableCut], batches: Sequence[Batch]) -> WrittenTable:
+@dataclass(frozen=True, slots=True)
+class VerifiedTo:
+    """How far a lake table is known to be equal to its source: the weakest of its source tables counts.
+
+    Args:
+        clean: whether the last comparison of each source table found no drift.
+        compared_at: when the one that was compared longest ago was compared.
+        clean_at: when the one that was equal longest ago was equal; None if one of them never was.
+        clean_position: position of the lake then, as ``epoch/file:offset``; None likewise.
+    """
+
+    clean: bool
+    compared_at: datetime
+    clean_at: datetime | None
+    clean_position: str | None
+
+
+def verified_to(written: WrittenTable, comparisons: Iterable[Verified]) -> VerifiedTo | None:
+    """Return what the last comparisons say of a lake table; None if one of its source tables was never compared."""
+    known = {one.table: one for one in comparisons if one.lake_table == written.table}
+    found = [known[table] for table in written.sources if table in known]
+    if not found or len(found) < len(written.sources):
+        return None
+    clean = [(one.clean_at, one) for one in found if one.clean_at is not None]
+    at, least = min(clean, key=lambda pair: pair[0]) if len(clean) == len(found) else (None, None)
+    return VerifiedTo(
+        clean=all(one.clean for one in found),
+        compared_at=min(one.at for one in found),
+        clean_at=at,
+        clean_position=f"{least.clean_epoch}/{least.clean_position}" if least is not None else None,
+    )
+
+
+def _written(
+    config: SourceConfig, lake: LakeMerge, of_lake: Sequence[TableCut], batches: Sequence[StoredBatch]
+) -> WrittenTable:
     location = table_location(config.lake.type, config.lake.warehouse, lake.name)
     catalog = f"{config.lake.type}:{config.lake.catalog}"
-    counts = [one.rows.total for one in cuts if one.rows is not None]
+    cuts = [one for one in of_lake if one.changes]
+    counts = [one.rows for one in cuts if one.rows is not None]
     tables = {one.table for one in cuts}
-    namespace, name = _place(location) if location is not None else (catalog, str(lake.name))
+    namespace, name = _dataset_name(location) if location is not None else (catalog, str(lake.name))
     return WrittenTable(
         namespace=namespace,
         name=name,
         table=str(lake.name),
         catalog=catalog,
         fields=_written_fields(lake, cuts, batches),
-        rows=sum(counts) if len(counts) == len(cuts) else None,
+        rows=sum(counts, NO_ROWS) if len(counts) == len(cuts) else None,
         bytes=sum(file.bytes for batch in batches for file in batch.manifest.files if file.table in tables),
         snapshot=cuts[0].lake_snapshot,
+        sources=tuple(sorted({one.table for one in of_lake if one.dropped is None})),
     )
 
 
-def _written_fields(lake: LakeMerge, cuts: Sequence[TableCut], batches: Sequence[Batch]) -> Fields:
+def _written_fields(lake: LakeMerge, cuts: Sequence[TableCut], batches: Sequence[StoredBatch]) -> Fields:
     """Return the columns of all source tables of a lake table, and those that say how far each row is."""
     found: dict[str, str] = {}
     changed = {one.table for one in cuts}
@@ -111,7 +153,7 @@ def _changed(cut: Cut) -> Iterable[TableCut]:
     return [one for one in cut.tables if one.changes]
 
 
-def _schema(table: TableName, batches: Sequence[Batch]) -> TableSchema | None:
+def _schema(table: TableName, batches: Sequence[StoredBatch]) -> TableSchema | None:
     return newest_schema(table, batches, renames_of(table, batches))
 
 
@@ -124,7 +166,7 @@ def _bare(table: TableName) -> str:
     return f"{table.database}.{table.table}"
 
 
-def _place(location: str) -> tuple[str, str]:
+def _dataset_name(location: str) -> tuple[str, str]:
     """Divide a location as OpenLineage names it: ``s3://bucket`` and a path; ``file`` and a path."""
     parts = urlsplit(location)
     if parts.scheme in ("", "file"):

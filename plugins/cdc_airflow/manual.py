@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import Param
 
+from cdc_airflow.approvals import approver, ask
+from cdc_airflow.errors import errors_first
+from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators import CdcOperator
 from cdc_lib.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from cdc_airflow.hooks import CdcHook
     from cdc_lib.config.start import StartAt
+    from cdc_lib.pipeline import Pipeline
 
 TABLES: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1}}
 
@@ -47,6 +50,18 @@ def snapshot_params() -> dict[str, Param]:
             description="Only rows that match, of one table: created >= '2026-01-01'",
         ),
         "why": Param("", type="string", title="Reason", description="It is kept in the cursor."),
+    }
+
+
+def resume_params() -> dict[str, Param]:
+    """Return the form that brings a quarantined table back."""
+    return {
+        "table": Param(
+            type="string",
+            minLength=1,
+            title="Table",
+            description="A quarantined table, by its name: shop.orders. The page and cdc quarantine list name them.",
+        )
     }
 
 
@@ -86,13 +101,13 @@ def rewind_params() -> dict[str, Param]:
             False,
             type="boolean",
             title="Undo",
-            description="Back to the position before the last move, instead of a place.",
+            description="Back to the position before the last move, instead of a given position.",
         ),
         "move": Param(
             False,
             type="boolean",
             title="Move the cursor",
-            description="Off: the log says where the place is, and nothing moves.",
+            description="Off: the log says what the position is, and nothing moves.",
         ),
         "why": Param("", type="string", title="Reason", description="Needed for a move. It is kept in the cursor."),
     }
@@ -164,14 +179,51 @@ class SnapshotOperator(CdcOperator):
         return [f"all rows of {one.table}" for one in records]
 
 
+class ResumeOperator(CdcOperator):
+    """Follow a quarantined table again from here; the next runs of the source's DAG read it whole and merge that.
+
+    Args:
+        table: ``database.table``; a name and no pattern.
+    """
+
+    template_fields = (*CdcOperator.template_fields, "table")
+
+    def __init__(self, *, table: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+
+    def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
+        """Return from which position the table is followed again, and whether a snapshot of it follows.
+
+        Raises:
+            ConfigError: the table is not quarantined, or cannot be read by SELECT; nothing was changed.
+            SourceError: the server cannot be reached.
+        """
+        record = hook.pipeline().resume_table(self.table, by=self.by(context))
+        self.log.info("%s is followed again from %s on", record.table, record.released_position)
+        if record.snapshot_id:
+            self.log.info("the next runs read it whole; until they have merged that, its lake table stays as it is")
+        else:
+            self.log.warning(
+                "the source has no such table any more, or does not capture it: its lake table stays as it is"
+            )
+        return {
+            "table": record.table,
+            "position": str(record.released_position),
+            "snapshot": bool(record.snapshot_id),
+        }
+
+
 class RewindOperator(CdcOperator):
-    """Find a place in the binlog, and let the drain continue there if ``move`` says so; the lake follows.
+    """Find a position in the binlog, and let the drain continue there if ``move`` says so; the lake follows.
+
+    With ``approvals.rewind`` in the source file, a move waits until a person has approved the position.
 
     Args:
         time: all that committed then or later is read again; with its zone.
         position: ``file:offset``.
         gtid: all transactions that are not in this set are read again.
-        undo: back to the position before the last move, instead of a place.
+        undo: back to the position before the last move, instead of a given position.
         move: whether the cursor moves.
         why: the reason; needed for a move.
     """
@@ -198,38 +250,83 @@ class RewindOperator(CdcOperator):
         self.why = why
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
-        """Return the place, and whether the cursor moved there.
+        """Return the position, and whether the cursor moved there.
 
         Raises:
-            ConfigError: no place or several are given, or a move has no reason.
-            SourceError: the server does not have the place.
+            ConfigError: no position or several are given, or a move has no reason.
+            SourceError: the server does not have the position.
         """
-        place = self._place(hook)
+        start = self._start(hook)
         move = is_on(self.move)
         if move and not self.why.strip():
             raise ConfigError("a move of the cursor needs a reason", hint="Fill in why.", source=hook.config.source)
         pipeline = hook.pipeline()
-        if place is not None:
-            found = pipeline.locate(place)
-            self.log.info("%s is %s; the drain cursor is at %s", place, found.checkpoint.position, found.cursor)
+        position = ""
+        if start is not None:
+            found = pipeline.locate(start)
+            position = str(found.checkpoint.position)
+            self.log.info("%s is %s; the drain cursor is at %s", start, position, found.cursor)
             if found.bytes_to_cursor is not None and found.bytes_to_cursor < 0:
                 self.log.warning("it is after the cursor: the changes in between will never be in the lake")
             if not move:
                 self.log.info("nothing was moved; a run with move on does it")
-                return {"position": str(found.checkpoint.position), "moved": False}
+                return {"position": position, "moved": False}
         elif not move:
             raise ConfigError("undo without move does nothing", hint="Set move.", source=hook.config.source)
-        moved = pipeline.rewind(place, by=self.by(context), why=self.why)
+        if hook.config.approvals.rewind:
+            self._ask(hook, context, pipeline, position)
+        return self._moved(pipeline, start, by=self.by(context))
+
+    def approved(self, context: Context, event: dict[str, Any], position: str, epoch: int) -> dict[str, Any]:
+        """Move the cursor as it was approved.
+
+        Args:
+            context: of the task.
+            event: the answer.
+            position: the one that the question named; empty for an undo.
+            epoch: of the cursor at that time.
+
+        Raises:
+            AirflowFailException: it was rejected, or nobody answered in time.
+            ConfigError: the cursor or the position is another one by now; nothing was moved.
+        """
+        from cdc_lib.model.cursor import DRAIN
+
+        with errors_first(self.log):
+            by, hook = approver(event), CdcHook(self.source_file)
+            self.log.info("approved by %s", by)
+            pipeline, start = hook.pipeline(), self._start(hook)
+            now = pipeline.cursors.load(hook.config.source, DRAIN)
+            found = str(pipeline.locate(start).checkpoint.position) if start is not None else ""
+            if now is None or (now.epoch, found) != (epoch, position):
+                raise ConfigError(
+                    "the cursor or the position is no longer what was approved",
+                    hint="Start a new run: it asks again.",
+                    source=hook.config.source,
+                )
+            return self._moved(pipeline, start, by=f"{self.by(context)}, approved by {by}")
+
+    def _ask(self, hook: CdcHook, context: Context, pipeline: Pipeline, position: str) -> NoReturn:
+        from cdc_lib.store.cursors import required_cursor
+
+        source = hook.config.source
+        cursor = required_cursor(pipeline.cursors, source, "drain")
+        what = f"Move the drain cursor of {source} to {position}?" if position else f"Undo the last move of {source}?"
+        body = f"The cursor is at `{cursor.position}` in epoch {cursor.epoch}. Reason: {self.why}"
+        ask(context, hook.config.approvals, what, body, position=position, epoch=cursor.epoch)
+
+    def _moved(self, pipeline: Pipeline, start: StartAt | None, *, by: str) -> dict[str, Any]:
+        moved = pipeline.rewind(start, by=by, why=self.why)
         self.log.info("the drain cursor is at %s in epoch %d; undo takes it back", moved.position, moved.epoch)
         return {"position": str(moved.position), "epoch": moved.epoch, "moved": True}
 
-    def _place(self, hook: CdcHook) -> StartAt | None:
+    def _start(self, hook: CdcHook) -> StartAt | None:
         from cdc_lib.config.start import StartAt, position, timestamp
 
         given = [name for name in ("time", "position", "gtid") if getattr(self, name)]
         if len(given) + is_on(self.undo) != 1:
             raise ConfigError(
-                "name exactly one place",
+                "name exactly one position",
                 hint="Fill in one of time, position and gtid; or set undo.",
                 source=hook.config.source,
                 given=", ".join([*given, *(["undo"] if is_on(self.undo) else [])]) or "nothing",
@@ -260,7 +357,7 @@ def listed(tables: Sequence[str] | str) -> list[str]:
 
 
 def is_on(value: bool | str) -> bool:
-    """Whether a switch is on; a template gives it as text.
+    """Whether a checkbox is on; a template gives it as text.
 
     Raises:
         ConfigError: it is neither on nor off.

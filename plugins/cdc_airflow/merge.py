@@ -49,9 +49,10 @@ class MergeOperator(SparkJobOperator):
         None when the job planned its work again under another id: what this one would have merged is not what was.
         """
         from cdc_airflow.openlineage import lineage_of
-        from cdc_lib.merge.plan import Batch
+        from cdc_lib.merge.plan import StoredBatch
         from cdc_lib.store.cuts import cut_of
         from cdc_lib.store.manifests import load_manifest
+        from cdc_lib.store.verified import last_verified
 
         if self._plan is None:
             return None
@@ -59,8 +60,8 @@ class MergeOperator(SparkJobOperator):
         cut = cut_of(pipeline.store, self._plan.source, self._plan.merge_id)
         if cut is None:
             return None
-        batches = [Batch(key, load_manifest(pipeline.store, key)) for key in self._plan.batches]
-        return lineage_of(pipeline.config, cut, batches)
+        batches = [StoredBatch(key, load_manifest(pipeline.store, key)) for key in self._plan.batches]
+        return lineage_of(pipeline.config, cut, batches, last_verified(pipeline.store, self._plan.source))
 
 
 def parent_properties(context: Context) -> dict[str, str]:

@@ -25,6 +25,7 @@ from fastapi import Depends, FastAPI, Header, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials
 from fastapi.security.utils import get_authorization_scheme_param
 
+from cdc_airflow.connections import open_store_of
 from cdc_airflow.factory import dag_id, sources_of_the_api_server
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import CdcError
@@ -32,7 +33,6 @@ from cdc_lib.model.figures import SourceFigures
 from cdc_lib.status.figures import figures_of
 from cdc_lib.status.prometheus import Exposition
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.objects.open import open_store
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _MetricsRead:
     config: SourceConfig
     figures: Future[SourceFigures]
     began: float
@@ -61,7 +61,7 @@ class Readings:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="cdc-metrics")
         self._lock = threading.Lock()
-        self._kept: dict[str, _Reading] = {}
+        self._kept: dict[str, _MetricsRead] = {}
 
     def of(self, configs: Mapping[str, SourceConfig]) -> Mapping[str, SourceFigures | None]:
         """Return the figures of sources by name; None of one that cannot be read, or not in time."""
@@ -74,13 +74,13 @@ class Readings:
             kept = self._kept.get(config.source)
             if kept is not None and kept.config == config and kept.is_good(time.monotonic()):
                 return kept.figures
-            reading = _Reading(config, self._pool.submit(_read, config), time.monotonic())
+            reading = _MetricsRead(config, self._pool.submit(_read, config), time.monotonic())
             self._kept[config.source] = reading
             return reading.figures
 
 
 def _read(config: SourceConfig) -> SourceFigures:
-    store = open_store(config.store)
+    store = open_store_of(config)
     return figures_of(config, store, ObjectCursorStore(store), datetime.now(UTC))
 
 
@@ -96,7 +96,7 @@ def _outcome(name: str, future: Future[SourceFigures]) -> SourceFigures | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class MetricsClient:
     """Who asks; without a user it is the holder of the token."""
 
     user: BaseUser | None
@@ -110,7 +110,7 @@ class Reader:
         return [one for one in loaded if dag_id(one.source) in allowed]
 
 
-async def reader(request: Request) -> Reader:
+async def reader(request: Request) -> MetricsClient:
     """Return who asks.
 
     Raises:
@@ -120,9 +120,9 @@ async def reader(request: Request) -> Reader:
     token = conf.get("cdc", "metrics_token", fallback="") or ""
     is_bearer = scheme.lower() == "bearer" and given
     if token and is_bearer and hmac.compare_digest(given.encode(), token.encode()):
-        return Reader(None)
+        return MetricsClient(None)
     bearer = HTTPAuthorizationCredentials(scheme=scheme, credentials=given) if is_bearer else None
-    return Reader(await get_user(request, None, bearer))
+    return MetricsClient(await get_user(request, None, bearer))
 
 
 def make_app() -> FastAPI:
@@ -132,7 +132,7 @@ def make_app() -> FastAPI:
 
     @app.get("/")
     def show_metrics(
-        asking: Annotated[Reader, Depends(reader)],
+        asking: Annotated[MetricsClient, Depends(reader)],
         sources: Annotated[Path, Depends(sources_of_the_api_server)],
         accept: Annotated[str, Header()] = "",
     ) -> Response:

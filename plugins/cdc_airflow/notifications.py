@@ -67,8 +67,8 @@ class WebhookNotifier(BaseNotifier):
 def message_of(context: Context) -> str:
     """Return which task of which run failed, and why."""
     task = context.get("ti") or context.get("task_instance")
-    place = f"{task.dag_id} {task.task_id} in {task.run_id}" if task is not None else "A deadline was missed"
+    subject = f"{task.dag_id} {task.task_id} in {task.run_id}" if task is not None else "A deadline was missed"
     error = context.get("exception")
     if isinstance(error, CdcError):
-        return "\n".join([place, *described(error)])
-    return f"{place}\n{type(error).__name__}: {error}" if error is not None else place
+        return "\n".join([subject, *described(error)])
+    return f"{subject}\n{type(error).__name__}: {error}" if error is not None else subject

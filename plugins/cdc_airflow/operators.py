@@ -11,22 +11,23 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk import BaseOperator, conf
+from airflow.sdk.bases.xcom import BaseXCom
 
 from cdc_airflow.assets import CutContext, announce
 from cdc_airflow.errors import CdcRetryPolicy, errors_first
 from cdc_airflow.gauges import count, show
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.links import CutLink, WindowLink, links
+from cdc_airflow.units import SHARE, mapped, snapshots_of, title_of, title_of_share
+from cdc_lib.errors import CdcError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from cdc_lib.model.manifest import Manifest
     from cdc_lib.model.merge_plan import Cut
     from cdc_lib.model.window import DrainUnit
     from cdc_lib.pipeline import AckResult, Pipeline
@@ -50,6 +51,8 @@ class CdcOperator(BaseOperator):
 
     ui_color = "#e8f0fe"
     template_fields: Sequence[str] = ("source_file",)
+    announces_days = False
+    """Whether the task is one that :class:`~cdc_airflow.days.SealDaysOperator` makes."""
 
     def __init__(self, *, source_file: str, **kwargs: Any) -> None:
         # Of a mapped task this is called with Airflow's default, which is None.
@@ -89,9 +92,7 @@ class PlanOperator(CdcOperator, SkipMixin):
         self.skip_when_idle = skip_when_idle
 
     def work(self, hook: CdcHook, context: Context) -> list[dict[str, Any]]:
-        """Return the units as plain dicts, as many of the first as Airflow can map a task over."""
-        from cdc_lib.store.documents import to_plain
-
+        """Return what `drain` is mapped over, as much of it as Airflow can map a task over."""
         pipeline = hook.pipeline()
         try:
             units = pipeline.plan(by=self.by(context))
@@ -106,11 +107,18 @@ class PlanOperator(CdcOperator, SkipMixin):
         first = context["ti"].try_number == 1
         if self.skip_when_idle and first and not units and pipeline.is_idle():
             self.log.info("nothing to do: the lake has everything up to the end of the binlog")
-            self.skip(context["ti"], self.get_flat_relatives(upstream=False))
-        most = conf.getint("core", "max_map_length")
-        if len(units) > most:
-            self.log.warning("%d units wait for the next run: [core] max_map_length is %d", len(units) - most, most)
-        return [to_plain(unit) for unit in units[:most]]
+            self.skip(context["ti"], self._needless(pipeline))
+        most, tasks = conf.getint("core", "max_map_length"), mapped(units, hook.config.drain.parallelism)
+        if len(tasks) > most:
+            self.log.warning("%d units wait for the next run: [core] max_map_length is %d", len(tasks) - most, most)
+        return tasks[:most]
+
+    def _needless(self, pipeline: Pipeline) -> list[Any]:
+        """Return the tasks that a run without changes leaves out: a day ends without changes too."""
+        after = self.get_flat_relatives(upstream=False)
+        if not day_waits(pipeline):
+            return list(after)
+        return [task for task in after if not getattr(task, "announces_days", False)]
 
     def _show_gauges(self, pipeline: Pipeline) -> None:
         seen = pipeline.gauges()
@@ -119,31 +127,11 @@ class PlanOperator(CdcOperator, SkipMixin):
             self.log.warning("%s", seen.warning)
 
 
-def title_of(unit: DrainUnit, manifest: Manifest | None = None) -> str:
-    """Name a unit for people: the table of a snapshot; the bounds of a window, and its commit times when they are known.
-
-    Args:
-        unit: a window or snapshot task.
-        manifest: of the window's batch; None before it is drained.
-    """
-    from cdc_lib.model.window import Window
-
-    if not isinstance(unit, Window):
-        return f"snapshot of {unit.name}" if unit.selection is None else f"snapshot of {unit.selection.text}"
-    same_file = unit.start.file == unit.stop.file
-    bounds = f"{unit.start} to {unit.stop.offset if same_file else unit.stop}"
-    if manifest is None or manifest.first_time is None or manifest.last_time is None:
-        return bounds
-    first, last = (time.astimezone(UTC) for time in (manifest.first_time, manifest.last_time))
-    until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
-    return f"{first:%Y-%m-%d %H:%M:%S} to {until} UTC, {bounds}"
-
-
 class DrainOperator(CdcOperator):
-    """Read one unit and write its batch; a unit whose batch is there already is left as it is.
+    """Read one unit, or a share of many snapshots, and write its batches; a batch that is there already is left as it is.
 
     Args:
-        unit: a window or snapshot task as :class:`PlanOperator` returned it.
+        unit: a window, a snapshot task or a share, as :class:`PlanOperator` returned it.
     """
 
     operator_extra_links = links(WindowLink)
@@ -153,16 +141,44 @@ class DrainOperator(CdcOperator):
         self.unit = unit
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
-        """Return what was written."""
-        from cdc_lib.model.window import Window
+        """Return what was written.
+
+        A table of a share that needs a person keeps no other from being read. The task fails after the last one.
+        """
+        from cdc_lib.model.cursor import DRAIN
         from cdc_lib.store.documents import unit_from_plain
+
+        pipeline = hook.pipeline()
+        if self.unit.get("kind") != SHARE:
+            unit = unit_from_plain(self.unit)
+            return self._drained(pipeline, unit, context, title_of(unit))
+        tasks = snapshots_of(self.unit, pipeline.cursors.load(hook.config.source, DRAIN))
+        title = title_of_share(tasks)
+        cast("dict[str, Any]", context)["unit_title"] = title  # also if no snapshot is left
+        failed: list[CdcError] = []
+        done = []
+        for task in tasks:
+            try:
+                done.append(self._drained(pipeline, task, context, title))
+            except CdcError as error:
+                if error.retryable:
+                    raise  # the next table would most likely meet the same
+                failed.append(error)
+                self.log.error("%s: %s", title_of(task), error.message)  # noqa: TRY400 - Airflow logs the traceback of the first
+        if failed:
+            self.log.error("%d of %d snapshots failed; the first error follows", len(failed), len(tasks))
+            raise failed[0]
+        sums = {name: sum(one[name] for one in done) for name in ("batches", "rows", "bytes", "events", "seconds")}
+        return {"snapshots": len(done), **sums, "quarantined": [table for one in done for table in one["quarantined"]]}
+
+    def _drained(self, pipeline: Pipeline, unit: DrainUnit, context: Context, title: str) -> dict[str, Any]:
+        """Drain one unit, log and count it."""
+        from cdc_lib.model.window import Window
         from cdc_lib.store.layout import manifest_key
         from cdc_lib.store.manifests import find_manifest
 
-        unit = unit_from_plain(self.unit)
         named = cast("dict[str, Any]", context)
-        named["unit_title"] = title_of(unit)  # names the mapped task; see map_index_template
-        pipeline = hook.pipeline()
+        named["unit_title"] = title  # names the mapped task; see map_index_template
         result = pipeline.drain(unit)
         if isinstance(unit, Window):
             named["unit_title"] = title_of(unit, find_manifest(pipeline.store, manifest_key(unit)))
@@ -170,8 +186,9 @@ class DrainOperator(CdcOperator):
         figures = {"rows": result.rows, "bytes": result.bytes, "seconds": result.seconds}
         show(unit.source, **{f"{kind}_{name}": value for name, value in figures.items()})
         self.log.info(
-            "%d batches, %d rows, %d events, %d bytes", result.batches, result.rows, result.events, result.bytes
-        )
+            "%s: %d batches, %d rows, %d events, %d bytes",
+            title_of(unit), result.batches, result.rows, result.events, result.bytes,
+        )  # fmt: skip
         for one in result.quarantined:
             self.log.warning("%s is left out: %s [%s]", one.table, one.fault.reason, one.fault.position)
         return {**asdict(result), "quarantined": [one.table for one in result.quarantined]}
@@ -228,10 +245,11 @@ class PlanMergeOperator(CdcOperator):
         }
 
 
-class AckLakeOperator(AckDrainOperator):
+class AckLakeOperator(AckDrainOperator, SkipMixin):
     """Move the lake cursor to the cut that the merge published, and announce the tables that it changed.
 
-    The events of a merge are emitted at least once: again when the task is done again, with the same ``merge_id``.
+    The events of a merge are emitted at least once: again when the task is done again, with the same ``merge_id``. Tasks that
+    announce days are skipped while no day waits.
     """
 
     operator_extra_links = links(CutLink)
@@ -248,7 +266,21 @@ class AckLakeOperator(AckDrainOperator):
                 self.log.info("changed: %s", uri)
             if moved:  # an ack that is done again has no rows
                 _count_rows(cut)
-        return self.summary(result)
+        summary = self.summary(result)
+        after = self.downstream_list if self.downstream_task_ids else ()
+        days = [task for task in after if getattr(task, "announces_days", False)]
+        if days and not day_waits(pipeline):
+            # Airflow keeps no return value of a task that skips others.
+            context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, summary)
+            self.skip(context["ti"], days)
+        return summary
+
+
+def day_waits(pipeline: Pipeline) -> bool:
+    """Whether a day is complete in the lake and not known to be announced, or nobody looked yet; the server is not asked."""
+    from cdc_lib.status.sealed_days import sealed_days_of
+
+    return sealed_days_of(pipeline.config, pipeline.store, pipeline.cursors).needs_a_look
 
 
 def merged_cut(pipeline: Pipeline, planned: Mapping[str, Any] | None, *, moved: bool) -> Cut | None:

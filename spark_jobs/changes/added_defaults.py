@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column
 from pyspark.sql.functions import expr
 
-from cdc_lib.model.lake_table import LAKE_FILE, LakeColumn
-from cdc_lib.model.manifest import EPOCH, OFFSET
+from cdc_lib.model.lake_table import LakeColumn
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET
 from cdc_lib.model.table_commit import Filled
-from spark_jobs.sql import belongs, point, quoted, struct, text_literal
+from spark_jobs.sql import belongs, point, struct, text_literal
 
 
 def column_of(one: Filled, columns: Iterable[LakeColumn]) -> LakeColumn | None:
@@ -53,9 +54,9 @@ def update_sql(table: str, one: Filled, column: LakeColumn, where: str = "") -> 
 
 def _rows(one: Filled, relation: str = "") -> str:
     of_table = belongs(one.columns, relation)
-    place = struct((EPOCH, LAKE_FILE, OFFSET), relation)
-    since = () if one.since is None else (f"{place} >= {point(one.since)}",)
-    return " AND ".join((f"{place} < {point(one.before)}", *since, *of_table))
+    order_key = struct((EPOCH, BINLOG, OFFSET), relation)
+    since = () if one.since is None else (f"{order_key} >= {point(one.since)}",)
+    return " AND ".join((f"{order_key} < {point(one.before)}", *since, *of_table))
 
 
 def _literal(one: Filled, column: LakeColumn) -> str:

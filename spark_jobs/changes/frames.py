@@ -8,28 +8,30 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import CorruptBatch, MergeError
-from cdc_lib.merge.plan import Batch, MergeInput, replayed_windows, tables_of
+from cdc_lib.merge.plan import MergeInput, StoredBatch, replayed_windows, tables_of
 from cdc_lib.merge.quarantined import without_quarantined
 from cdc_lib.merge.renames import NamesAt, names_at, renamed_columns, renames_after
 from cdc_lib.merge.table_resets import expand_database_statements, is_of_database
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.lake_table import CHANGE_TYPES, LAKE_NAMES, LakeColumn
-from cdc_lib.model.manifest import ABSENT, CELL_HERE, EPOCH, FILE, OFFSET, OP, TS, DataFile, Manifest
+from cdc_lib.model.lake_table import CHANGE_TYPES, LakeColumn
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import ABSENT, BINLOG, CELL_HERE, EPOCH, OFFSET, OP, TS, DataFile, Manifest
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.table_mode import VALID_FROM
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.xa import OpenTransaction
-from cdc_lib.model.xa_settlement import Commit, opened_before, settle
+from cdc_lib.model.xa_settlement import XaCommit, opened_before, settle
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cuts import last_cut
-from cdc_lib.store.windows import StoredWindow, stored_windows
+from cdc_lib.store.windows import stored_windows
 from spark_jobs.changes.xa import committed_rows
-from spark_jobs.sql import point, quoted, struct, text_literal
+from spark_jobs.sql import point, struct, text_literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,9 @@ class RowMapping:
     ahead_until: Point | None = None
     renames: Sequence[ColumnRename] = ()
 
-    def columns(self, schema: TableSchema, place: NamesAt) -> Columns:
-        """Return the kept columns of rows of a place, under their names in the lake."""
-        named = renamed_columns(schema, renames_after(place, self.renames))
+    def columns(self, schema: TableSchema, names_at: NamesAt) -> Columns:
+        """Return the kept columns of rows, under their names in the lake."""
+        named = renamed_columns(schema, renames_after(names_at, self.renames))
         return tuple((name, column.name) for name, column in named if self.keeps(name))
 
 
@@ -66,7 +68,7 @@ ONE_TASK_ROWS = 20_000
 """Up to this row count one task collapses the rows: a shuffle would take longer than it saves."""
 
 
-def load_plan(store: ObjectStore, plan: MergePlan) -> list[Batch]:
+def load_plan(store: ObjectStore, plan: MergePlan) -> list[StoredBatch]:
     """Read the batches of a plan, with the XA transactions that they commit, without quarantined tables.
 
     Raises:
@@ -76,7 +78,7 @@ def load_plan(store: ObjectStore, plan: MergePlan) -> list[Batch]:
     return without_quarantined(_with_each_table(store, plan.source, batches), plan.quarantine)
 
 
-def _with_each_table(store: ObjectStore, source: str, batches: list[Batch]) -> list[Batch]:
+def _with_each_table(store: ObjectStore, source: str, batches: list[StoredBatch]) -> list[StoredBatch]:
     """Expand statements on a whole database to its tables."""
     if not any(is_of_database(one) for batch in batches for one in batch.manifest.statements):
         return batches
@@ -85,7 +87,7 @@ def _with_each_table(store: ObjectStore, source: str, batches: list[Batch]) -> l
     return [replace(batch, manifest=expand_database_statements(batch.manifest, known)) for batch in batches]
 
 
-def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
+def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[StoredBatch]:
     """Read the manifests of keys, in the given order.
 
     Raises:
@@ -100,7 +102,7 @@ def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[Batch]:
                 hint=_restore_hint(key),
                 key=key,
             )
-        batches.append(Batch(key, documents.load(Manifest, found.data, key)))
+        batches.append(StoredBatch(key, documents.load(Manifest, found.data, key)))
     return batches
 
 
@@ -108,7 +110,7 @@ def _restore_hint(key: str) -> str:
     """Return how to restore a batch: a window is drained again, a snapshot is read again."""
     source, kind, *_ = key.split("/")
     if kind == "batches":
-        return f"cdc batches refill {source} drains it again in place; or restore the object from the store's versions."
+        return f"cdc batches refill {source} writes it again in place; or restore the object from the store's versions."
     return f"cdc snapshot {source} of its table reads it again; or restore the object from the store's versions."
 
 
@@ -119,7 +121,7 @@ def replayed_batches(
     replay: tuple[Point, Point],
     quarantined: Sequence[QuarantineRecord] = (),
     drain: Cursor | None = None,
-) -> list[Batch]:
+) -> list[StoredBatch]:
     """Read the batches of the windows that a late snapshot chunk must be merged with, without quarantined tables.
 
     Args:
@@ -161,7 +163,9 @@ def _counts(window: StoredWindow, drain: Cursor) -> bool:
     return end is not None and window.stop <= Point.at(window.start.epoch, end)
 
 
-def _with_commits(store: ObjectStore, batches: Sequence[Batch], before: Sequence[OpenTransaction]) -> list[Batch]:
+def _with_commits(
+    store: ObjectStore, batches: Sequence[StoredBatch], before: Sequence[OpenTransaction]
+) -> list[StoredBatch]:
     """Add to each batch the transactions that its window commits, and the batches that hold their rows."""
     windows = [(batch.key, batch.manifest) for batch in batches if batch.manifest.window is not None]
     commits = settle(before, windows).commits
@@ -242,13 +246,13 @@ def _read(
 ) -> DataFrame:
     frame = _open(session, schema, paths, partial=bool(marks))
     if floor is not None:
-        frame = frame.where(f"{struct((EPOCH, FILE, OFFSET))} >= {point(floor)}")
+        frame = frame.where(f"{struct((EPOCH, BINLOG, OFFSET))} >= {point(floor)}")
     return _in_shape(frame, named, columns, marks, mapping)
 
 
-def _committed(table: str, inputs: Sequence[MergeInput]) -> list[tuple[Batch, DataFile, list[Commit]]]:
+def _committed(table: str, inputs: Sequence[MergeInput]) -> list[tuple[StoredBatch, DataFile, list[XaCommit]]]:
     """Return the files of prepared XA transactions that the inputs commit, with their batches and commits."""
-    found: dict[tuple[str, str], tuple[Batch, DataFile, dict[Point, Commit]]] = {}
+    found: dict[tuple[str, str], tuple[StoredBatch, DataFile, dict[Point, XaCommit]]] = {}
     for item in inputs:
         for commit, held in item.batch.commits:
             if table not in commit.prepared.tables or (item.floor is not None and commit.point < item.floor):
@@ -270,9 +274,8 @@ def _open(session: SparkSession, schema: TableSchema, paths: list[str], *, parti
 def _in_shape(
     frame: DataFrame, named: Columns, columns: Sequence[LakeColumn], marks: list[str], mapping: RowMapping
 ) -> DataFrame:
-    batch_names = {lake: name for name, lake in LAKE_NAMES.items()}
     kept = {name.lower(): quoted(column) for name, column in named}
-    present = kept | {lake: quoted(name) for lake, name in batch_names.items()}
+    present = kept | {name: quoted(name) for name in CHANGE_TYPES}
     present |= {VALID_FROM: quoted(TS)}
     present |= {name: text_literal(value) for name, value in mapping.constants.items()}
     return frame.selectExpr(*(_projected(column, present) for column in _shape(columns)), *marks)
@@ -281,9 +284,9 @@ def _in_shape(
 def _marks(schema: TableSchema, named: Columns, columns: Sequence[LakeColumn], mapping: RowMapping) -> str:
     """Return the marks of a file's columns in the order of the lake's columns; columns that the file lacks are null."""
     numbers = {column.name: i for i, column in enumerate(schema.columns, 1)}
-    places = {name.lower(): numbers[column] for name, column in named}
+    indexes = {name.lower(): numbers[column] for name, column in named}
     marks = [
-        f"substring({ABSENT}, {places[name]}, 1)" if (name := column.name.lower()) in places else f"'{CELL_HERE}'"
+        f"substring({ABSENT}, {indexes[name]}, 1)" if (name := column.name.lower()) in indexes else f"'{CELL_HERE}'"
         for column in columns
     ]
     return f"concat({', '.join((*marks, _phase(mapping)))}) AS {ABSENT}"
@@ -292,7 +295,7 @@ def _marks(schema: TableSchema, named: Columns, columns: Sequence[LakeColumn], m
 def _phase(mapping: RowMapping) -> str:
     ends = [*zip((BEFORE_READ, WHILE_READ), mapping.reads or (), strict=False)]
     ends += [(READ_AHEAD, mapping.ahead_until)] if mapping.ahead_until is not None else []
-    at = struct((EPOCH, FILE, OFFSET))
+    at = struct((EPOCH, BINLOG, OFFSET))
     cases = " ".join(f"WHEN {at} < {point(end)} THEN '{phase}'" for phase, end in ends)
     return f"CASE {cases} ELSE '' END" if cases else "''"
 

@@ -7,10 +7,11 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lib.model.lake_table import CHANGE_TYPES, LAKE_FILE, LAKE_NAMES, LakeColumn
-from cdc_lib.model.manifest import EPOCH, FILE, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.lake_table import CHANGE_TYPES, LakeColumn
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.table_mode import RESET, STATEMENT_ROW, TableReset
-from spark_jobs.sql import quoted, struct, text_literal
+from spark_jobs.sql import struct, text_literal
 
 
 def entries(
@@ -29,15 +30,14 @@ def entries(
 
 
 def _select(one: TableReset, columns: Sequence[LakeColumn], constants: Mapping[str, str]) -> str:
-    at = {
+    values = {
         EPOCH: str(one.epoch),
-        FILE: str(one.file),
+        BINLOG: str(one.file),
         OFFSET: str(one.offset),
         ROW: str(STATEMENT_ROW),
         TS: _timestamp(one.at),
         GTID: text_literal(one.gtid) if one.gtid else "NULL",
     }
-    values = {LAKE_NAMES[name].lower(): value for name, value in at.items()}
     values |= {name.lower(): text_literal(value) for name, value in constants.items()}
     cells = [
         f"CAST({values.get(c.name.lower(), 'NULL')} AS {c.type}) AS {quoted(c.name)}" for c in columns if c.name != OP
@@ -56,6 +56,6 @@ def since_reset(table: str, conditions: Iterable[str]) -> str:
         table: SQL relation of the append table.
         conditions: conditions of the source table's rows.
     """
-    order = struct((EPOCH, LAKE_FILE, OFFSET, ROW))
+    order = struct((EPOCH, BINLOG, OFFSET, ROW))
     last = " AND ".join((f"{quoted(OP)} = '{RESET}'", *conditions))
     return f"coalesce({order} > (SELECT max({order}) FROM {table} WHERE {last}), true)"

@@ -8,16 +8,16 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import broadcast, expr
 
-from cdc_lib.model.manifest import EPOCH, FILE, GTID, OFFSET, TS
-from cdc_lib.model.xa_settlement import Commit
-from spark_jobs.sql import quoted
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, TS
+from cdc_lib.model.xa_settlement import XaCommit
 
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = "began_file int, began bigint, epoch int, file int, offset bigint, micros bigint, gtid string"
 _ROWS, _COMMITS = "cdc_rows", "cdc_commits"
 
 
-def committed_rows(rows: DataFrame, commits: Iterable[Commit]) -> DataFrame:
+def committed_rows(rows: DataFrame, commits: Iterable[XaCommit]) -> DataFrame:
     """Return the rows of committed transactions with the order key, the time and the GTID of their commits.
 
     Args:
@@ -26,15 +26,15 @@ def committed_rows(rows: DataFrame, commits: Iterable[Commit]) -> DataFrame:
     """
     session = rows.sparkSession
     positions = session.createDataFrame([_plain(commit) for commit in commits], _COLUMNS)
-    same = f"{_ROWS}.{quoted(FILE)} = {_COMMITS}.began_file AND {_ROWS}.{quoted(OFFSET)} = {_COMMITS}.began"
+    same = f"{_ROWS}.{quoted(BINLOG)} = {_COMMITS}.began_file AND {_ROWS}.{quoted(OFFSET)} = {_COMMITS}.began"
     joined = rows.alias(_ROWS).join(broadcast(positions).alias(_COMMITS), expr(same))
     values = {name: f"{_ROWS}.{quoted(name)}" for name in rows.columns}
-    values |= {EPOCH: f"{_COMMITS}.epoch", FILE: f"{_COMMITS}.file", OFFSET: f"{_COMMITS}.offset"}
+    values |= {EPOCH: f"{_COMMITS}.epoch", BINLOG: f"{_COMMITS}.file", OFFSET: f"{_COMMITS}.offset"}
     values |= {TS: f"timestamp_micros({_COMMITS}.micros)", GTID: f"{_COMMITS}.gtid"}
     return joined.selectExpr(*(f"{value} AS {quoted(name)}" for name, value in values.items()))
 
 
-def _plain(commit: Commit) -> tuple[int, int, int, int, int, int, str | None]:
+def _plain(commit: XaCommit) -> tuple[int, int, int, int, int, int, str | None]:
     decision, began = commit.decision, commit.prepared.start
     micros = (decision.time - _UNIX_EPOCH) // timedelta(microseconds=1)
     at = commit.point

@@ -74,12 +74,15 @@ class Branch:
     made: list[int] = field(default_factory=list)
     rows: int | None = None
 
-    def follow(self, table: Any, change: Rows) -> None:
+    def follow(self, table: Any, change: Rows) -> int | None:
         """Check the snapshot of the statement that was just executed.
 
         Args:
             table: Iceberg's Java object, newly loaded from the catalog.
             change: number of rows that it may have added or removed.
+
+        Returns:
+            The number of rows that it added, negative for removed ones; None if Iceberg's summaries do not show it.
 
         Raises:
             MergeConflict: the branch was removed, or the statement was written on another snapshot.
@@ -98,10 +101,11 @@ class Branch:
         if not change.allows(self.rows, rows):
             # The frame may have been computed again from another commit's table, which is a conflict, not a wrong row.
             _refuse_other(table, MAIN, self.parent, self.of)
-            raise _wrong_rows(self.of, f"{self.rows} rows before a statement, {rows} after it, expected {change}")
+            raise wrong_rows(self.of, f"{self.rows} rows before a statement, {rows} after it, expected {change}")
         if head != self.snapshot_id:
             self.made.append(head)
-        self.table, self.snapshot_id, self.rows = table, head, rows
+        before, self.table, self.snapshot_id, self.rows = self.rows, table, head, rows
+        return None if before is None or rows is None else rows - before
 
 
 def head_of(table: Any, branch: str) -> int | None:
@@ -225,7 +229,7 @@ def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: 
     published = change.table().currentSnapshot()
     rows = rows_of(published.summary())
     if not SAME_ROWS.allows(branch.rows, rows):
-        raise _wrong_rows(branch.of, f"{branch.rows} rows on the branch, {rows} in the snapshot to be published")
+        raise wrong_rows(branch.of, f"{branch.rows} rows on the branch, {rows} in the snapshot to be published")
     change.commitTransaction()
     if net is not None:
         remove_files(table, net, published, classes)
@@ -249,7 +253,8 @@ def expire(change: Any, table: Any, snapshots: Collection[int], *, files: bool =
     expiry.commit()
 
 
-def _wrong_rows(table: str, what: str) -> MergeError:
+def wrong_rows(table: str, what: str) -> MergeError:
+    """Return the error of a table whose number of rows is not the one that the merge computed."""
     return MergeError(
         f"the number of rows of the lake table does not add up: {what}",
         hint=f"Nothing was published. Look for wrong rows: cdc verify {{source}} {table}. "

@@ -9,7 +9,7 @@ contain.
 
 A snapshot's row is in the timeline at its low watermark, but may have been read later. For a row that kept its key this is
 harmless: later changes are applied to it again. But if a row got its key in between, the row that was read under its old key
-may be the next row with that key. So it takes cells from its old key only if the old row's life began in the binlog, and else
+may be the next row with that key. So it takes cells from its old key only if the old row was inserted in the binlog, and else
 stays incomplete. The same holds for a row that got its key before the end of a re-selection.
 A row that was inserted without all columns while the snapshot was read stays incomplete too: its key range may have been read
 before the insert.
@@ -24,7 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.collapse import DELETE, MISSING, RANK, last_change_sql
-from cdc_lib.model.lake_table import CHANGE_TYPES, LAKE_NAMES, ORDER, LakeColumn, LakeTable
+from cdc_lib.model.lake_table import CHANGE_TYPES, ORDER, LakeColumn, LakeTable
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
 from cdc_lib.model.table_commit import Filled
 from cdc_lib.model.table_mode import MODE_TYPES
@@ -33,7 +34,7 @@ from spark_jobs.changes.added_defaults import filled_value
 from spark_jobs.changes.frames import BEFORE_READ, READ_AHEAD, WHILE_READ
 from spark_jobs.iceberg.key_filter import key_range, same_key
 from spark_jobs.iceberg.temp_views import view_of
-from spark_jobs.sql import as_text, quoted, text_literal
+from spark_jobs.sql import as_text, text_literal
 
 WHOLE, MOVED, LEAVES, EXISTING = "cdc_whole", "cdc_moved", "cdc_leaves", "cdc_existing"
 PHASE, TRACED, BORN = "cdc_phase", "cdc_traced", "cdc_born"
@@ -129,7 +130,7 @@ class Completion:
     @property
     def _own(self) -> list[LakeColumn]:
         """Columns whose cells may be absent."""
-        fixed = {*self.table.primary_key, *CHANGE_TYPES, *LAKE_NAMES.values(), *MODE_TYPES}
+        fixed = {*self.table.primary_key, *CHANGE_TYPES, *MODE_TYPES}
         return [column for column in self.table.columns if column.name not in fixed]
 
     @property
@@ -195,13 +196,13 @@ class Completion:
         begins_again = f"coalesce({quoted(OP)} <> '{DELETE}' AND {ended}, false)"
         begins = f"SELECT *, CASE WHEN {WHOLE} OR {begins_again} THEN 1 ELSE 0 END AS cdc_begins FROM {self._view(TIMELINE_VIEW)}"
         until = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-        life = f"sum(cdc_begins) OVER (PARTITION BY {keys} ORDER BY {order} {until}) AS cdc_life"
-        lives = f"SELECT *, {life} FROM ({begins}) AS b"
-        over = f"OVER (PARTITION BY {keys}, cdc_life ORDER BY {order} {until})"
+        lifetime = f"sum(cdc_begins) OVER (PARTITION BY {keys} ORDER BY {order} {until}) AS cdc_lifetime"
+        lifetimes = f"SELECT *, {lifetime} FROM ({begins}) AS b"
+        over = f"OVER (PARTITION BY {keys}, cdc_lifetime ORDER BY {order} {until})"
         own = [f"last_value({quoted(c.name)}) IGNORE NULLS {over} AS {quoted(c.name)}" for c in self._own]
         since = [f"bool_or({name}) {over} AS {name}" for name in (TRACED, BORN)]
         kept = (*self._fixed, *own, WHOLE, MOVED, LEAVES, EXISTING, PHASE, *since)
-        return self._sql(f"SELECT {', '.join(kept)} FROM ({lives}) AS l")
+        return self._sql(f"SELECT {', '.join(kept)} FROM ({lifetimes}) AS l")
 
     def _incomplete_moves(self, timeline: DataFrame) -> int:
         """Return the number of moved rows that lack cells."""

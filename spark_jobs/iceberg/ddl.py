@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from cdc_lib.lake.evolution import AddColumn, ColumnChange, identifier_fields, lake_columns
 from cdc_lib.model.lake_table import KEY_PROPERTY, MODE_COLUMNS, MODE_PROPERTY, LakeName, lake_type
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, TO_ORDER, VALID_TO, Mode
-from spark_jobs.sql import full_name, quoted
+from spark_jobs.sql import full_name
 
 SETTINGS = {
     "format-version": "3",
@@ -106,8 +107,8 @@ def column_sql(name: LakeName, change: ColumnChange) -> str:
     """Return the statement that adds or widens a column."""
     alter, column = f"ALTER TABLE {full_name(name)}", quoted(change.name)
     if isinstance(change, AddColumn):
-        place = f"AFTER {quoted(change.after)}" if change.after is not None else "FIRST"
-        return f"{alter} ADD COLUMN {column} {change.type} {place}"
+        column_order = f"AFTER {quoted(change.after)}" if change.after is not None else "FIRST"
+        return f"{alter} ADD COLUMN {column} {change.type} {column_order}"
     return f"{alter} ALTER COLUMN {column} TYPE {change.type}"
 
 

@@ -12,7 +12,7 @@ from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.lake_upkeep import Maintained, Tidied
 from cdc_lib.model.table_name import TableName
 from spark_jobs.iceberg.lake_table import IcebergTable, ensure_namespaces
-from spark_jobs.iceberg.locations import all_places
+from spark_jobs.iceberg.locations import all_locations
 from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.iceberg.upkeep import tidy
 
@@ -45,9 +45,9 @@ class IcebergFormat:
         self, spark: SparkSession, names: Sequence[LakeName], settings: MaintenanceConfig
     ) -> Callable[[SparkSession, LakeName, Collection[int], datetime], Maintained]:
         """Return the function that maintains one of the tables; the locations of all tables are listed once."""
-        places = all_places(spark, names)
+        locations = all_locations(spark, names)
 
         def maintain(session: SparkSession, name: LakeName, named: Collection[int], now: datetime) -> Maintained:
-            return Upkeep(session, name, settings, places).run(named, now)
+            return Upkeep(session, name, settings, locations).run(named, now)
 
         return maintain

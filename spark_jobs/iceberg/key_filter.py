@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 from pyspark.sql import Row, SparkSession
 
-from cdc_lib.merge.collapse import DELETE
-from cdc_lib.model.lake_table import CHANGE_TYPES, LAKE_FILE, ORDER, LakeColumn, LakeTable
-from cdc_lib.model.manifest import FILE, OP
-from spark_jobs.sql import as_text, literal, quoted, struct
+from cdc_lib.merge.collapse import DELETE, INSERT
+from cdc_lib.model.lake_table import CHANGE_TYPES, ORDER, LakeColumn, LakeTable
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import OP
+from spark_jobs.sql import as_text, literal, struct
 
 FEW_KEYS = 200
 """Most literals of an IN list that Iceberg uses to skip files."""
+
+KEPT = "cdc_kept"
+"""A column of the relation of keys: whether the key's last change is no delete."""
 
 BROADCAST_ROWS = 2_000_000
 """Up to this row count, keys and order columns certainly fit into a broadcast."""
@@ -29,13 +33,15 @@ class KeyRange:
     Args:
         rows: number of distinct keys.
         upserts: number of keys that are not deleted.
-        relation: SQL relation of the keys with their order columns.
+        inserts: number of keys whose last change is an insert.
+        relation: SQL relation of the keys with their order columns, and :data:`KEPT`.
         conditions: pairs of a column and its SQL condition.
         named: SQL condition of exactly the rows of these keys; None for too many or inexact keys.
     """
 
     rows: int
     upserts: int
+    inserts: int
     relation: str
     conditions: tuple[tuple[str, str], ...]
     named: str | None = None
@@ -53,15 +59,15 @@ def same_key(key: Sequence[str]) -> str:
 def key_range(session: SparkSession, view: str, table: LakeTable) -> KeyRange:
     """Return the keys of collapsed changes: few as literals, many by their bounds."""
     key = _key(table)
-    order = [LakeColumn(name, CHANGE_TYPES[FILE if name == LAKE_FILE else name]) for name in ORDER]
+    order = [LakeColumn(name, CHANGE_TYPES[name]) for name in ORDER]
     texts = ", ".join(as_text(quoted(column.name), column.type) for column in (*key, *order))
     rows = session.sql(f"SELECT {texts}, {quoted(OP)} FROM {view} LIMIT {FEW_KEYS + 1}").collect()
     if len(rows) > FEW_KEYS:
         return _bounds(session, view, key)
-    upserts = sum(row[-1] != DELETE for row in rows)
+    upserts, inserts = sum(row[-1] != DELETE for row in rows), sum(row[-1] == INSERT for row in rows)
     relation = _values(rows, [*key, *order]) if rows else view
     conditions = _each(rows, key)
-    return KeyRange(len(rows), upserts, relation, conditions, _named(rows, key, conditions))
+    return KeyRange(len(rows), upserts, inserts, relation, conditions, _named(rows, key, conditions))
 
 
 def _key(table: LakeTable) -> list[LakeColumn]:
@@ -95,21 +101,24 @@ def _named(rows: Sequence[Row], key: list[LakeColumn], conditions: Sequence[tupl
 def _values(rows: Sequence[Row], columns: list[LakeColumn]) -> str:
     """Return the keys and order columns as VALUES, which Spark reads without a job."""
     values = ", ".join(
-        f"({', '.join(literal(value, column.type) for value, column in zip(row[:-1], columns, strict=True))})"
+        f"({', '.join(literal(value, column.type) for value, column in zip(row[:-1], columns, strict=True))},"
+        f" {str(row[-1] != DELETE).lower()})"
         for row in rows
     )
-    return f"(VALUES {values} AS v({', '.join(quoted(column.name) for column in columns)}))"
+    return f"(VALUES {values} AS v({', '.join(quoted(column.name) for column in columns)}, {KEPT}))"
 
 
 def _bounds(session: SparkSession, view: str, key: list[LakeColumn]) -> KeyRange:
     ends = [as_text(f"{end}({quoted(column.name)})", column.type) for column in key for end in ("min", "max")]
-    upserts = f"count_if({quoted(OP)} <> '{DELETE}')"
-    [facts] = session.sql(f"SELECT count(*), {upserts}, {', '.join(ends)} FROM {view}").collect()
+    kept = f"{quoted(OP)} <> '{DELETE}'"
+    counts = f"count(*), count_if({kept}), count_if({quoted(OP)} = '{INSERT}')"
+    [facts] = session.sql(f"SELECT {counts}, {', '.join(ends)} FROM {view}").collect()
     conditions = tuple(
         (column.name, f"BETWEEN {literal(low, column.type)} AND {literal(high, column.type)}")
-        for column, low, high in zip(key, facts[2::2], facts[3::2], strict=True)
+        for column, low, high in zip(key, facts[3::2], facts[4::2], strict=True)
         if column.type not in INEXACT
     )
     hint = f"/*+ BROADCAST({view}) */" if facts[0] <= BROADCAST_ROWS else ""
     columns = ", ".join(quoted(name) for name in (*(column.name for column in key), *ORDER))
-    return KeyRange(facts[0], facts[1], f"(SELECT {hint} {columns} FROM {view})", conditions)
+    relation = f"(SELECT {hint} {columns}, {kept} AS {KEPT} FROM {view})"
+    return KeyRange(facts[0], facts[1], facts[2], relation, conditions)

@@ -27,7 +27,6 @@ from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_jso
 from cdc_lib.model.foreign import Past
 from cdc_lib.model.lake_table import (
     KEY_PROPERTY,
-    LAKE_FILE,
     MODE_PROPERTY,
     ORDER,
     SOURCE_PROPERTY,
@@ -39,7 +38,8 @@ from cdc_lib.model.lake_table import (
     Reselected,
     marker_property,
 )
-from cdc_lib.model.manifest import ABSENT, EPOCH, OFFSET, OP
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, RESET, Mode
@@ -54,7 +54,9 @@ from spark_jobs.iceberg.branches import (
     drop_left_over,
     new_branch,
     publish,
+    refuse_moved,
     start_branch,
+    wrong_rows,
 )
 from spark_jobs.iceberg.commits_since import past_of
 from spark_jobs.iceberg.completion import Completion, refuse_absent
@@ -68,6 +70,7 @@ from spark_jobs.iceberg.ddl import (
     located,
     order_sql,
 )
+from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
 from spark_jobs.iceberg.loading import identity_of, load_table
 from spark_jobs.iceberg.locations import location_of, namespace_location_of
@@ -79,7 +82,7 @@ from spark_jobs.iceberg.soft_delete import mark_sql, marked
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.session import set_for
-from spark_jobs.sql import belongs, full_name, point, quoted, struct
+from spark_jobs.sql import belongs, full_name, point, struct
 
 ROWS_PER_FILE = 250_000
 """Most rows of an append that become one file, sorted by key."""
@@ -297,7 +300,9 @@ class IcebergTable:
             ):
                 lake = full_name(self._name, branch.name)
                 if splice.deletes:
-                    self._execute(branch, f"MERGE INTO {lake}{splice.deletes}", FEWER_ROWS)
+                    self._execute(
+                        branch, f"MERGE INTO {lake}{splice.deletes}", Rows(-splice.replaced, -splice.replaced)
+                    )
                 for cut in () if table.empty else cuts:
                     self._execute(branch, cut_sql(lake, cut), SAME_ROWS)
                 self._fill(table, fills, branch)
@@ -333,15 +338,39 @@ class IcebergTable:
             for rule in () if table.empty or keeps_deleted else commit.supersedes:
                 self._delete(branch, _superseded(table, rule))
             count = keys.rows if keeps_deleted else keys.upserts
+            deleted: int | None = 0
+            appended: int | None = 0
             if replaces:
                 # If rows are appended, their commit has the marker: Iceberg's deletes of whole files have none.
-                self._delete_keys(table, keys, branch, newest=not guard and count > 0)
+                deleted = self._delete_keys(table, keys, branch, newest=not guard and count > 0)
+            emptied = branch.rows == 0
             for cut in () if table.empty else cuts:
                 self._execute(branch, mark_sql(full_name(self._name, branch.name), cut), SAME_ROWS)
             self._fill(table, commit.fills, branch)
             if count or not replaces:
                 new = marked(rows, cuts) if keeps_deleted else rows
-                self._add(table, new, branch, count, may_be_fewer=guard and replaces)
+                appended = self._add(table, new, branch, count, may_be_fewer=guard and replaces)
+            if replaces and not (appended == count and (emptied or settled(keys, deleted))):
+                self._count_keys(table, keys, branch, count, guard=guard)
+
+    def _count_keys(self, table: LakeTable, keys: KeyRange, branch: Branch, count: int, *, guard: bool) -> None:
+        """Count the rows of a merge's keys on its branch.
+
+        Raises:
+            MergeError: a key has no row or two, or a row that should have been replaced.
+        """
+        if keys.rows > COUNTED_KEYS:
+            return
+        lake, one_each = full_name(self._name, branch.name), not (guard and self._rekeyed)
+        if not guard and keys.named is not None:
+            with set_for(self._session, PLAIN):
+                found, old = self._sql(count_sql(lake, keys)).collect()[0]
+        else:
+            found, old = self._sql(counts_sql(lake, table, keys)).collect()[0]
+        if why := fault(keys, count, found, old, one_each=one_each):
+            # A newer row may be one that another commit wrote meanwhile: a conflict, not a wrong row.
+            refuse_moved(self._java(), branch)
+            raise wrong_rows(self._table, why)
 
     def _fill(self, table: LakeTable, fills: Sequence[Filled], branch: Branch) -> None:
         """Fill added columns of existing rows with their defaults."""
@@ -350,28 +379,33 @@ class IcebergTable:
                 where = f"{quoted(OP)} <> '{RESET}'" if table.mode == "append" else ""
                 self._execute(branch, update_sql(full_name(self._name, branch.name), one, column, where), SAME_ROWS)
 
-    def _delete_keys(self, table: LakeTable, keys: KeyRange, branch: Branch, *, newest: bool) -> None:
-        """Delete the table's rows of these keys, unless they are newer; ``newest`` says that none is."""
+    def _delete_keys(self, table: LakeTable, keys: KeyRange, branch: Branch, *, newest: bool) -> int | None:
+        """Delete the table's rows of these keys, unless they are newer; ``newest`` says that none is.
+
+        Returns:
+            Their number; None if unknown.
+        """
         # A key has one row, unless the table was rekeyed.
         fewer = FEWER_ROWS if self._rekeyed else Rows(-keys.rows, 0)
         if newest and keys.named is not None:
             # Faster than a join in a small merge: whole files may be deleted, and no order is compared.
-            self._delete(branch, keys.named, fewer)
-            return
+            return self._delete(branch, keys.named, fewer)
         merge = (
             f"MERGE INTO {full_name(self._name, branch.name)} AS t USING {keys.relation} AS s"
             f" ON {same_key(table.primary_key)}{keys.within('t')}"
             f" WHEN MATCHED AND {struct(ORDER, 's')} >= {struct(ORDER, 't')} THEN DELETE"
         )
-        self._execute(branch, merge, fewer)
+        return _removed(self._execute(branch, merge, fewer))
 
-    def _delete(self, branch: Branch, where: str, fewer: Rows = FEWER_ROWS) -> None:
-        self._execute(branch, f"DELETE FROM {full_name(self._name, branch.name)} WHERE {where}", fewer)
+    def _delete(self, branch: Branch, where: str, fewer: Rows = FEWER_ROWS) -> int | None:
+        """Delete rows; returns their number, None if unknown."""
+        statement = f"DELETE FROM {full_name(self._name, branch.name)} WHERE {where}"
+        return _removed(self._execute(branch, statement, fewer))
 
-    def _execute(self, branch: Branch, statement: str, change: Rows) -> None:
-        """Execute a statement on the branch, and check its snapshot."""
+    def _execute(self, branch: Branch, statement: str, change: Rows) -> int | None:
+        """Execute a statement on the branch, and check its snapshot; returns the number of added rows, None if unknown."""
         self._sql(statement)
-        branch.follow(self._java(), change)
+        return branch.follow(self._java(), change)
 
     def _without_outdated(self, table: LakeTable, rows: DataFrame, keys: KeyRange) -> DataFrame:
         """Return the rows without those that the table has in a newer version."""
@@ -389,7 +423,7 @@ class IcebergTable:
 
     def _add(
         self, table: LakeTable, rows: DataFrame, branch: Branch, count: int, *, may_be_fewer: bool = False
-    ) -> None:
+    ) -> int | None:
         """Append rows in key order; an empty append commits too, with the marker.
 
         Args:
@@ -398,20 +432,23 @@ class IcebergTable:
             branch: the branch.
             count: number of rows.
             may_be_fewer: whether there may be fewer rows.
+
+        Returns:
+            The number of rows that were appended; None if unknown.
         """
         partition = (IS_CURRENT,) if table.mode == "scd2" else ()
         order = [quoted(name) for name in (*partition, *(table.primary_key or ORDER))]
         files = -(-count // ROWS_PER_FILE)
         parts = rows.coalesce(1) if files <= 1 else rows.repartitionByRange(files, *order)
-        self._write_sorted(table, parts, order, branch, Rows(0 if may_be_fewer else count, count))
+        return self._write_sorted(table, parts, order, branch, Rows(0 if may_be_fewer else count, count))
 
     def _write_sorted(
         self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, change: Rows
-    ) -> None:
-        """Append rows in their Spark partitions, each sorted."""
+    ) -> int | None:
+        """Append rows in their Spark partitions, each sorted; returns their number, None if unknown."""
         columns = rows.select(*(quoted(column.name) for column in table.columns))
         columns.sortWithinPartitions(*order).writeTo(full_name(self._name, branch.name)).append()
-        branch.follow(self._java(), change)
+        return branch.follow(self._java(), change)
 
     @contextmanager
     def _branch(self, table: LakeTable) -> Iterator[Branch]:
@@ -521,6 +558,10 @@ def _mode(text: str | None, table: str) -> Mode:
     )
 
 
+def _removed(added: int | None) -> int | None:
+    return None if added is None else -added
+
+
 def _reaching(marker: Marker, reached: Reselected | None) -> Marker:
     return marker if reached is None else marker.with_reselected(reached)
 
@@ -528,8 +569,8 @@ def _reaching(marker: Marker, reached: Reselected | None) -> Marker:
 def _superseded(table: LakeTable, rule: Superseded, alias: str = "") -> str:
     """Return the condition of the rows to delete."""
     of = f"{alias}." if alias else ""
-    older = [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} < {point(rule.before)}"]
-    older += [] if rule.since is None else [f"{struct((EPOCH, LAKE_FILE, OFFSET), alias)} >= {point(rule.since)}"]
+    older = [f"{struct((EPOCH, BINLOG, OFFSET), alias)} < {point(rule.before)}"]
+    older += [] if rule.since is None else [f"{struct((EPOCH, BINLOG, OFFSET), alias)} >= {point(rule.since)}"]
     # Only append tables keep the operation that shows rows of snapshots.
     older += [f"{of}{quoted(OP)} <> 'r'"] if table.mode == "append" and not rule.reads else []
     return " AND ".join((*older, *belongs(rule.columns, alias)))

@@ -34,13 +34,13 @@ def texts(session: SparkSession, names: tuple[str, ...]) -> Any:
     spark: Any = session
     gateway = spark.sparkContext._gateway  # noqa: SLF001 - as above
     array = gateway.new_array(java_classes(session).named("java.lang.String"), len(names))
-    for place, name in enumerate(names):
-        array[place] = name
+    for index, name in enumerate(names):
+        array[index] = name
     return array
 
 
 def identity_of(table: Any) -> tuple[list[str], list[str]]:
     """Return the identifier fields of an Iceberg table, and its required columns."""
     columns, names = table.schema().columns(), table.schema().identifierFieldNames()
-    required = [str(one.name()) for one in (columns.get(place) for place in range(columns.size())) if one.isRequired()]
+    required = [str(one.name()) for one in (columns.get(index) for index in range(columns.size())) if one.isRequired()]
     return [name for name in required if names.contains(name)], required

@@ -63,7 +63,7 @@ class TableLocations:
     def __init__(self, known: Iterable[TableLocation], unknown: Sequence[str] = ()) -> None:
         """Sort the locations, so that each table is compared with few others."""
         self._unknown = unknown
-        self._paths = sorted((path, place) for place in known for path in paths_of(place.location))
+        self._paths = sorted((path, located) for located in known for path in paths_of(located.location))
 
     def in_the_way(self, this: TableLocation) -> str | None:
         """Return why no orphan file of a table may be removed; None if all files in its folder are its own."""
@@ -82,17 +82,17 @@ class TableLocations:
 
     def _from(self, path: str, holds: Callable[[str], bool]) -> Iterator[TableLocation]:
         for number in range(bisect_left(self._paths, path, key=itemgetter(0)), len(self._paths)):
-            candidate, place = self._paths[number]
+            candidate, located = self._paths[number]
             if not holds(candidate):
                 return
-            yield place
+            yield located
 
 
 def _lies_below(folder: str, path: str) -> bool:
     return path.startswith(folder)
 
 
-def place_of(session: SparkSession, name: LakeName) -> TableLocation:
+def existing_location(session: SparkSession, name: LakeName) -> TableLocation:
     """Return the location of a table. Raises Iceberg's error if it is missing."""
     java = load_table(session, name)
     return TableLocation(
@@ -100,7 +100,7 @@ def place_of(session: SparkSession, name: LakeName) -> TableLocation:
     )
 
 
-def all_places(session: SparkSession, names: Iterable[LakeName]) -> TableLocations:
+def all_locations(session: SparkSession, names: Iterable[LakeName]) -> TableLocations:
     """Return the locations of all tables in the catalogs of some tables, including tables of other tools.
 
     Raises:
@@ -118,7 +118,7 @@ def all_places(session: SparkSession, names: Iterable[LakeName]) -> TableLocatio
             for namespace, table in tables:
                 name = LakeName(catalog, namespace, table)
                 try:
-                    known.append(place_of(session, name))
+                    known.append(existing_location(session, name))
                 except Py4JJavaError as error:
                     if not is_missing(error):
                         unknown.append(str(name))

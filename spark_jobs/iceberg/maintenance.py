@@ -22,12 +22,13 @@ from cdc_lib.errors import MergeConflict
 from cdc_lib.lake.expiry import LakeSnapshot, branch_snapshots, expirable
 from cdc_lib.model.lake_table import KEY_PROPERTY, MARKER_PROPERTY, ORDER, LakeName
 from cdc_lib.model.lake_upkeep import Maintained
+from cdc_lib.model.lexer import quoted
 from spark_jobs.errors import is_missing, lacks_metadata, translate_errors
 from spark_jobs.iceberg.branches import drop_left_over
 from spark_jobs.iceberg.loading import load_table
-from spark_jobs.iceberg.locations import TableLocations, place_of
+from spark_jobs.iceberg.locations import TableLocations, existing_location
 from spark_jobs.iceberg.statistics import countable, has_statistics, size_of
-from spark_jobs.sql import full_name, quoted, text_literal
+from spark_jobs.sql import full_name, text_literal
 
 
 class Upkeep:
@@ -37,16 +38,16 @@ class Upkeep:
         session: a Spark session that no other thread uses.
         name: the lake table.
         settings: of the maintenance.
-        places: locations of all tables of the catalog.
+        locations: locations of all tables of the catalog.
     """
 
     def __init__(
-        self, session: SparkSession, name: LakeName, settings: MaintenanceConfig, places: TableLocations
+        self, session: SparkSession, name: LakeName, settings: MaintenanceConfig, locations: TableLocations
     ) -> None:
         self._session = session
         self._name = name
         self._settings = settings
-        self._places = places
+        self._locations = locations
 
     def run(self, named: Collection[int], now: datetime) -> Maintained:
         """Do all maintenance steps.
@@ -74,7 +75,7 @@ class Upkeep:
             rewritten = self.rewrite()
             counted = self._count()
             expired = self._expire(named, now - self._settings.keep_snapshots_for)
-            in_the_way = self._places.in_the_way(place_of(self._session, self._name)) or ""
+            in_the_way = self._locations.in_the_way(existing_location(self._session, self._name)) or ""
             orphans = 0 if in_the_way else self._remove_orphans(now - self._settings.keep_orphans_for)
         return Maintained(
             str(self._name),

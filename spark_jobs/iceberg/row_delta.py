@@ -39,12 +39,16 @@ FEWER_ROWS = Rows(None, 0)
 def rows_of(summary: Any) -> int | None:
     """Return the number of rows of a snapshot, from its summary; None if the summary does not show it.
 
+    Rows that only an equality delete of another tool removes count as rows. A merge writes no equality deletes, so they change
+    no difference between two snapshots of it, unless whole files were removed.
+
     Args:
         summary: a mapping of texts, Python's or Java's.
     """
     records, deleted = summary.get("total-records"), summary.get("total-position-deletes")
-    # The number of rows of an equality delete is unknown without reading them.
-    if records is None or int(summary.get("total-equality-deletes") or 0):
+    if records is None or (
+        int(summary.get("total-equality-deletes") or 0) and int(summary.get("deleted-records") or 0)
+    ):
         return None
     return int(records) - int(deleted or 0)
 
@@ -87,7 +91,7 @@ class Net:
                 str(m.path()) for m in each(snapshot.allManifests(io)) if m.snapshotId() in set(snapshots)
             }
         net._drop_dangling()
-        net.unneeded -= {place for place, _ in (*net.data, *net.deletes)}  # one Puffin file holds many vectors
+        net.unneeded -= {path for path, _ in (*net.data, *net.deletes)}  # one Puffin file holds many vectors
         return net
 
     def _take(self, added: dict[Key, Any], removed: dict[Key, Any], new: Any, old: Any) -> None:
@@ -101,7 +105,7 @@ class Net:
 
     def _drop_dangling(self) -> None:
         """Leave out deletion vectors of data files that are removed."""
-        removed = {place for place, _ in self.removed_data} | self.unneeded
+        removed = {path for path, _ in self.removed_data} | self.unneeded
         for key, file in list(self.deletes.items()):
             if file.referencedDataFile() in removed:
                 self.unneeded.add(key[0])
@@ -127,9 +131,9 @@ class Net:
             delta = delta.addDeletes(file)
         for file in self.removed_deletes.values():
             delta = delta.removeDeletes(file)
-        needed, added = classes.named("java.util.ArrayList")(), {place for place, _ in self.data}
-        for place in {file.referencedDataFile() for file in self.deletes.values()} - added - {None}:
-            needed.add(place)
+        needed, added = classes.named("java.util.ArrayList")(), {path for path, _ in self.data}
+        for path in {file.referencedDataFile() for file in self.deletes.values()} - added - {None}:
+            needed.add(path)
         for name, text in properties.items():
             delta = delta.set(name, text)
         delta = delta.validateFromSnapshot(parent)
@@ -150,10 +154,10 @@ def remove_files(table: Any, net: Net, published: Any, classes: JavaClasses) -> 
         classes: cache of Iceberg's classes.
     """
     used = {str(manifest.path()) for manifest in each(published.allManifests(table.io()))}
-    places = classes.named("java.util.ArrayList")()
-    for place in sorted(net.unneeded | (net.manifests - used)):
-        places.add(place)
-    classes.static("org.apache.iceberg.CatalogUtil", "deleteFiles")(table.io(), places, "branch", False)
+    paths = classes.named("java.util.ArrayList")()
+    for path in sorted(net.unneeded | (net.manifests - used)):
+        paths.add(path)
+    classes.static("org.apache.iceberg.CatalogUtil", "deleteFiles")(table.io(), paths, "branch", False)
 
 
 def each(items: Any) -> Iterator[Any]:
@@ -165,8 +169,8 @@ def each(items: Any) -> Iterator[Any]:
 
 
 def _key(file: Any) -> Key:
-    place = str(file.location())
-    return place, int(file.contentOffset()) if _is_vector(file) else -1
+    path = str(file.location())
+    return path, int(file.contentOffset()) if _is_vector(file) else -1
 
 
 def _is_vector(file: Any) -> bool:

@@ -18,12 +18,13 @@ from cdc_lib.merge.scd2.rewrite import RewriteRange, after, same_sql, without_sq
 from cdc_lib.merge.scd2.timeline import TimeCut, events_sql
 from cdc_lib.merge.scd2.versions import SAME, versions_sql
 from cdc_lib.model.lake_table import MODE_COLUMNS, ORDER, LakeTable
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import EPOCH, GTID, OP
 from cdc_lib.model.table_commit import Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, STATEMENT_ROW, TO_ORDER, VALID_FROM, VALID_TO, TableReset
 from spark_jobs.iceberg.key_filter import BROADCAST_ROWS, KeyRange, key_range, same_key
 from spark_jobs.iceberg.temp_views import view_of
-from spark_jobs.sql import belongs, quoted
+from spark_jobs.sql import belongs
 
 CHANGES_VIEW, KEYS_VIEW, EXISTING_VIEW, REPLACED_VIEW = "cdc_changes", "cdc_last", "cdc_existing_versions", "cdc_gone"
 MADE_VIEW = "cdc_made_versions"
@@ -37,12 +38,14 @@ class Spliced:
         changes: number of changes.
         new: versions to write, with the columns of the lake table.
         rows: number of versions to write.
+        replaced: number of versions to delete.
         deletes: the MERGE that deletes replaced versions, without ``MERGE INTO`` and the table's name; empty for none.
     """
 
     changes: int
     new: DataFrame
     rows: int
+    replaced: int
     deletes: str
 
 
@@ -96,7 +99,8 @@ def spliced(
             )
             found = keep(session.sql(sql))
         new = found.where(f"NOT {SAME}")
-        yield Spliced(first_change.changes, new, new.count(), _deletes(table, keys, existing, found, again=bool(again)))
+        replaced, deletes = _deletes(table, keys, existing, found, again=bool(again))
+        yield Spliced(first_change.changes, new, new.count(), replaced, deletes)
     finally:
         for frame in kept:
             frame.unpersist()
@@ -135,7 +139,7 @@ def ended_before(supersedes: Iterable[Superseded]) -> str:
     """Return the condition on ``t`` of versions that none of the changes can use."""
     ended = f"NOT t.{quoted(IS_CURRENT)}"
     since = min((one.since for one in _ranges(supersedes)), default=None)
-    return ended if since is None else f"{ended} AND NOT {after(_to_places('t'), since)}"
+    return ended if since is None else f"{ended} AND NOT {after(_to_order('t'), since)}"
 
 
 def cuts_of(supersedes: Iterable[Superseded]) -> list[TimeCut]:
@@ -152,20 +156,20 @@ def _ranges(supersedes: Iterable[Superseded]) -> list[RewriteRange]:
     return [RewriteRange(rule.since, rule.before, _of_table(rule)) for rule in supersedes if rule.since is not None]
 
 
-def _to_places(relation: str) -> list[str]:
+def _to_order(relation: str) -> list[str]:
     return [f"{relation}.{quoted(name)}" for name in TO_ORDER[:-1]]
 
 
 def cut_sql(table: str, cut: TimeCut) -> str:
     """Return the UPDATE that closes the current versions before a position, of keys without a change in the merge."""
-    place = (cut.reset.epoch, cut.reset.file, cut.reset.offset, STATEMENT_ROW)
-    values = [f"{quoted(name)} = {value}" for name, value in zip(TO_ORDER, place, strict=True)]
+    order_key = (cut.reset.epoch, cut.reset.file, cut.reset.offset, STATEMENT_ROW)
+    values = [f"{quoted(name)} = {value}" for name, value in zip(TO_ORDER, order_key, strict=True)]
     at = f"TIMESTAMP '{cut.reset.at:%Y-%m-%d %H:%M:%S.%f}+00:00'" if cut.reset.at is not None else "NULL"
     values += [f"{quoted(VALID_TO)} = greatest({quoted(VALID_FROM)}, {at})", f"{quoted(IS_CURRENT)} = false"]
     order = ", ".join(map(quoted, ORDER[:-1]))
     where = [
         quoted(IS_CURRENT),
-        f"struct({order}) < struct({place[0]}, {place[1]}, {place[2]}L)",
+        f"struct({order}) < struct({order_key[0]}, {order_key[1]}, {order_key[2]}L)",
         *filter(None, [cut.whose]),
     ]
     return f"UPDATE {table} SET {', '.join(values)} WHERE {' AND '.join(where)}"
@@ -184,18 +188,18 @@ def _row(table: LakeTable) -> list[str]:
 class _FirstChange:
     """Position and time of the first change, the last epoch, and the number of changes."""
 
-    place: tuple[int, ...]
+    order_key: tuple[int, ...]
     micros: int | None
     epoch: int
     changes: int
 
     @classmethod
     def of(cls, changes: DataFrame, again: Iterable[RewriteRange]) -> _FirstChange:
-        first = f"min(struct({', '.join(map(quoted, ORDER))})) AS place"
+        first = f"min(struct({', '.join(map(quoted, ORDER))})) AS order_key"
         time = f"unix_micros(min({quoted(VALID_FROM)})) AS micros"
         [row] = changes.selectExpr(first, time, f"max({quoted(EPOCH)})", "count(*)").collect()
-        place = min([tuple(row[0] or (0, 0, 0, 0)), *((*one.since, 0) for one in again)])
-        return cls(place, row[1], row[2] or 0, row[3])
+        order_key = min([tuple(row[0] or (0, 0, 0, 0)), *((*one.since, 0) for one in again)])
+        return cls(order_key, row[1], row[2] or 0, row[3])
 
     def since(self, name: str) -> str:
         """Return the condition that a time is not before the first change."""
@@ -212,25 +216,28 @@ def _existing_sql(table: LakeTable, lake: str, keys: KeyRange, first_change: _Fi
     if keys.rows == 0 or table.empty:
         return f"SELECT {names} FROM {lake} AS t WHERE false"
     conditions = [f"t.{quoted(IS_CURRENT)}", first_change.since(f"t.{quoted(VALID_TO)}")]
-    conditions += [after([f"t.{quoted(name)}" for name in TO_ORDER], first_change.place)] if guard else []
+    conditions += [after([f"t.{quoted(name)}" for name in TO_ORDER], first_change.order_key)] if guard else []
     return (
         f"SELECT {names} FROM {lake} AS t JOIN {keys.relation} AS s"
         f" ON {same_key(table.primary_key)}{keys.within('t')} WHERE {' OR '.join(conditions)}"
     )
 
 
-def _deletes(table: LakeTable, keys: KeyRange, existing: DataFrame, found: DataFrame, *, again: bool) -> str:
-    session, place = found.sparkSession, [*table.primary_key, *ORDER]
-    kept = found.where(SAME).select(*map(quoted, place))
-    replaced = existing.select(*map(quoted, (*place, IS_CURRENT))).join(kept, place, "left_anti")
-    (replaced.dropDuplicates(place) if again else replaced).createOrReplaceTempView(view_of(session, REPLACED_VIEW))
+def _deletes(
+    table: LakeTable, keys: KeyRange, existing: DataFrame, found: DataFrame, *, again: bool
+) -> tuple[int, str]:
+    """Return the number of replaced versions, and the MERGE that deletes them."""
+    session, order_key = found.sparkSession, [*table.primary_key, *ORDER]
+    kept = found.where(SAME).select(*map(quoted, order_key))
+    replaced = existing.select(*map(quoted, (*order_key, IS_CURRENT))).join(kept, order_key, "left_anti")
+    (replaced.dropDuplicates(order_key) if again else replaced).createOrReplaceTempView(view_of(session, REPLACED_VIEW))
     rows, current = replaced.selectExpr("count(*)", f"count_if({quoted(IS_CURRENT)})").collect()[0]
     if not rows:
-        return ""
+        return 0, ""
     # So the partition of closed versions is not read.
     only = f" AND t.{quoted(IS_CURRENT)}" if rows == current else ""
     hint = f"/*+ BROADCAST({view_of(session, REPLACED_VIEW)}) */ " if rows <= BROADCAST_ROWS else ""
-    return (
+    return rows, (
         f" AS t USING (SELECT {hint}* FROM {view_of(session, REPLACED_VIEW)}) AS s"
-        f" ON {same_key(place)}{keys.within('t')}{only} WHEN MATCHED THEN DELETE"
+        f" ON {same_key(order_key)}{keys.within('t')}{only} WHEN MATCHED THEN DELETE"
     )

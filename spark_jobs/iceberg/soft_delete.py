@@ -9,12 +9,11 @@ from pyspark.sql.functions import expr
 
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.merge.scd2.timeline import TimeCut
-from cdc_lib.model.lake_table import LAKE_FILE
-from cdc_lib.model.manifest import EPOCH, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.table_mode import IS_DELETED, STATEMENT_ROW
-from spark_jobs.sql import quoted
 
-_PLACE = (EPOCH, LAKE_FILE, OFFSET)
+_POSITION = (EPOCH, BINLOG, OFFSET)
 
 
 def marked(rows: DataFrame, cuts: Iterable[TimeCut]) -> DataFrame:
@@ -25,7 +24,7 @@ def marked(rows: DataFrame, cuts: Iterable[TimeCut]) -> DataFrame:
         cuts: positions at which rows end without a change, in order.
     """
     removed = [(f"{quoted(OP)} <> '{DELETE}' AND {_before(cut)}", cut) for cut in cuts if not cut.by_snapshot]
-    names = (*_PLACE, ROW, TS, GTID)
+    names = (*_POSITION, ROW, TS, GTID)
     columns = {name: expr(_case([(when, _values(cut)[name]) for when, cut in removed], quoted(name))) for name in names}
     deleted = " OR ".join((f"{quoted(OP)} = '{DELETE}'", *(f"({when})" for when, _ in removed)))
     return rows.withColumns({**columns, IS_DELETED: expr(deleted)})
@@ -36,16 +35,14 @@ def mark_sql(table: str, cut: TimeCut) -> str:
     values = {**_values(cut), IS_DELETED: "true"}
     assignments = ", ".join(f"{quoted(name)} = {value}" for name, value in values.items())
     # A row that was marked by this cut has its position; without the mark, it was unmarked since.
-    order = f"struct({', '.join(map(quoted, (*_PLACE, ROW)))})"
+    order = f"struct({', '.join(map(quoted, (*_POSITION, ROW)))})"
     before = f"{order} <= struct({cut.reset.epoch}, {cut.reset.file}, {cut.reset.offset}L, {STATEMENT_ROW}L)"
     return f"UPDATE {table} SET {assignments} WHERE {quoted(IS_DELETED)} IS NOT TRUE AND {_of_cut(before, cut)}"
 
 
 def _before(cut: TimeCut) -> str:
-    place = (
-        f"struct({', '.join(map(quoted, _PLACE))}) < struct({cut.reset.epoch}, {cut.reset.file}, {cut.reset.offset}L)"
-    )
-    return _of_cut(place, cut)
+    position = f"struct({', '.join(map(quoted, _POSITION))}) < struct({cut.reset.epoch}, {cut.reset.file}, {cut.reset.offset}L)"
+    return _of_cut(position, cut)
 
 
 def _of_cut(condition: str, cut: TimeCut) -> str:
@@ -54,8 +51,8 @@ def _of_cut(condition: str, cut: TimeCut) -> str:
 
 def _values(cut: TimeCut) -> dict[str, str]:
     at = f"TIMESTAMP '{cut.reset.at:%Y-%m-%d %H:%M:%S.%f}+00:00'" if cut.reset.at is not None else quoted(TS)
-    place = (str(cut.reset.epoch), str(cut.reset.file), f"{cut.reset.offset}L", f"{STATEMENT_ROW}L")
-    return {**dict(zip((*_PLACE, ROW), place, strict=True)), TS: at, GTID: "CAST(NULL AS STRING)"}
+    position = (str(cut.reset.epoch), str(cut.reset.file), f"{cut.reset.offset}L", f"{STATEMENT_ROW}L")
+    return {**dict(zip((*_POSITION, ROW), position, strict=True)), TS: at, GTID: "CAST(NULL AS STRING)"}
 
 
 def _case(whens: list[tuple[str, str]], otherwise: str) -> str:

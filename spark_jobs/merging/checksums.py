@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from cdc_lib.merge.collapse import DELETE
-from cdc_lib.model.lake_table import LAKE_FILE, ORDER, LakeName, LakeTable
-from cdc_lib.model.manifest import EPOCH, OFFSET, OP
+from cdc_lib.model.lake_table import ORDER, LakeName, LakeTable
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET, OP
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.verify.canonical_text import settled
@@ -21,7 +22,7 @@ from cdc_lib.verify.comparability import Subject, lake_cuts, lake_range
 from spark_jobs.changes.table_resets import since_reset
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT
-from spark_jobs.sql import belongs, full_name, quoted, struct
+from spark_jobs.sql import belongs, full_name, struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class SparkLakeSums:
                 within = f"{quoted(subject.first)} BETWEEN {min(firsts)} AND {max(firsts)}"
             frame = self._open(subject, snapshot, within).selectExpr(
                 f"{subject.lake_name} AS name", f"array({cells}) AS cells", f"{_weight(subject)} AS weight",
-                f"{struct((EPOCH, LAKE_FILE, OFFSET))} AS written",
+                f"{struct((EPOCH, BINLOG, OFFSET))} AS written",
             )  # fmt: skip
             rows = frame.where(frame.name.isin(list(keys))).collect()
         return _states(subject, rows)

@@ -12,22 +12,22 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CursorMoved, ForeignChange
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.merge.foreign_changes import (
-    Fault,
+    LakeFault,
     fault_of,
     foreign_commits,
     foreign_table,
     is_resnapshotted,
-    other_life,
+    other_incarnation,
     refuse,
 )
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.foreign import ForeignCommit, Past
 from cdc_lib.model.lake_table import LakeTable, Marker
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point
-from cdc_lib.model.quarantine import Fault as TableFault
+from cdc_lib.model.quarantine import Fault
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import MergeTarget, ObjectStore
 from cdc_lib.quarantine.records import FaultyTable
@@ -58,7 +58,7 @@ class Abandoned:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class ForeignChangeDetector:
     """Compares lake tables with the last cut.
 
     Args:
@@ -74,7 +74,7 @@ class Watch:
 
     source: str
     plan: MergePlan
-    batches: Sequence[Batch]
+    batches: Sequence[StoredBatch]
     cuts: Sequence[TableCut] = ()
     noticed: list[ForeignCommit] = field(default_factory=list)
     refused: dict[str, tuple[tuple[TableName, ...], ForeignChange]] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class Watch:
         at = next((point for point in drops if marker.merged_to is None or marker.merged_to < point), None)
         return replace(marker, dropped=at) if at is not None else marker
 
-    def look(self, cut: TableCut, target: MergeTarget[DataFrame], state: LakeTable | None) -> Fault | None:
+    def look(self, cut: TableCut, target: MergeTarget[DataFrame], state: LakeTable | None) -> LakeFault | None:
         """Return the fault of a lake table that this merge does not change; it is kept for the report."""
         before = [one for one in self.cuts if (one.table, one.lake_table) == (cut.table, cut.lake_table)]
         if not before or before[0].dropped is not None:
@@ -136,7 +136,7 @@ class Watch:
                 return fault  # it is in the report; the tables of this merge continue
         return fault
 
-    def _refuse(self, lake_table: str, tables: Sequence[TableName], table: TableName, fault: Fault) -> None:
+    def _refuse(self, lake_table: str, tables: Sequence[TableName], table: TableName, fault: LakeFault) -> None:
         affected = [one for one in tables if not is_resnapshotted(one, self.batches, self.plan)]
         if table not in affected and not fault.drop:
             return
@@ -144,14 +144,14 @@ class Watch:
         self.refused[lake_table] = tuple(affected or [table]), error
         raise error
 
-    def _fault(self, cut: TableCut, state: LakeTable | None, past: Past | None) -> Fault | None:
+    def _fault(self, cut: TableCut, state: LakeTable | None, past: Past | None) -> LakeFault | None:
         return fault_of(cut, state, past, self.plan.source_uuid)
 
-    def _unknown(self, table: TableName, cuts: Sequence[TableCut], state: LakeTable | None) -> Fault | None:
+    def _unknown(self, table: TableName, cuts: Sequence[TableCut], state: LakeTable | None) -> LakeFault | None:
         """Return the fault of a lake table that no cut of the source names."""
         marker = state.markers.get(table, Marker()) if state is not None else Marker()
         if state is not None and not marker.is_blank and marker.source_uuid != self.plan.source_uuid:
-            return other_life(state)
+            return other_incarnation(state)
         return None if cuts else foreign_table(state)
 
     def _past(self, cuts: Sequence[TableCut], target: MergeTarget[DataFrame], state: LakeTable | None) -> Past | None:
@@ -173,7 +173,7 @@ class Watch:
 
 
 def is_foreign_to(marker: Marker, plan: MergePlan) -> bool:
-    """Whether another life of the source wrote a marker, so that it is not valid."""
+    """Whether another incarnation of the source wrote a marker, so that it is not valid."""
     return not marker.is_blank and marker.source_uuid != plan.source_uuid
 
 
@@ -217,7 +217,7 @@ def _resnapshotted(quarantine: Quarantine, drain: Cursor, lake: Cursor, refused:
 
 def _excluded(quarantine: Quarantine, drain: Cursor, lake: Cursor, refused: Refused) -> Cursor:
     for tables, error in refused.values():
-        fault = TableFault(lake.position, error.code, error.message, error.hint)
+        fault = Fault(lake.position, error.code, error.message, error.hint)
         for table in tables:
             faulty = FaultyTable(table, fault, None, None)
             drain = quarantine.excluded(drain, lake, faulty, at=datetime.now(UTC), by="merge")

@@ -14,12 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.key_ranges import ReadRange
-from cdc_lib.model.lake_table import CHANGE_TYPES, LAKE_FILE, LAKE_NAMES, LakeColumn, LakeName, LakeTable
-from cdc_lib.model.manifest import EPOCH, FILE, OFFSET, OP, ROW, TS
+from cdc_lib.model.lake_table import CHANGE_TYPES, LakeColumn, LakeName, LakeTable
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import SNAPSHOT_ROW
 from cdc_lib.model.schema import SourceType
 from spark_jobs.merging.reselect import Origin
-from spark_jobs.sql import belongs, full_name, point, quoted, struct, text_literal
+from spark_jobs.sql import belongs, full_name, point, struct, text_literal
 
 _NUMBERS = {"int", "year", "decimal"}
 
@@ -58,7 +59,7 @@ class RangeDeletes:
             SourceError: the source does not answer.
         """
         names = [name for name in self.lake_table.primary_key if name not in self.constants]
-        older = f"{struct((EPOCH, LAKE_FILE, OFFSET))} < {point(read_range.point)}"
+        older = f"{struct((EPOCH, BINLOG, OFFSET))} < {point(read_range.point)}"
         of_table = belongs(self.constants)
         conditions, exact = _conditions(read_range, names)
         where = " AND ".join((older, *of_table, *conditions))
@@ -92,14 +93,13 @@ class RangeDeletes:
         return self.session.createDataFrame(in_range.rename_columns(list(names)).cast(_plain(keys.schema)))
 
     def _deletes(self, read_range: ReadRange, rows: DataFrame, names: Sequence[str]) -> DataFrame:
-        at = {
+        values = {
             EPOCH: str(read_range.epoch),
-            FILE: str(read_range.low.file_number),
+            BINLOG: str(read_range.low.file_number),
             OFFSET: str(read_range.low.offset),
             ROW: str(SNAPSHOT_ROW),
             TS: f"timestamp_micros({int(read_range.at.timestamp() * 1_000_000)})",
         }
-        values = {LAKE_NAMES[name].lower(): value for name, value in at.items()}
         values |= {name.lower(): quoted(name) for name in names}
         values |= {name.lower(): text_literal(value) for name, value in self.constants.items()}
         kept = [column for column in self.columns if column.name != OP]

@@ -51,7 +51,7 @@ class SparkRepairer:
     Args:
         spark: a session that :func:`spark_jobs.runtime.session.prepare` has seen.
         config: the source.
-        store: temporary place of the rows.
+        store: temporary storage of the rows.
         reselector: reads the rows.
     """
 

@@ -20,6 +20,7 @@ from cdc_lib.lake.routing import RoutedTable
 from cdc_lib.merge.collapse import MISSING
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.lake_table import LakeTable, Reselected
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import OP
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
@@ -31,7 +32,7 @@ from cdc_lib.reselect.rows import Refused, Reread, Reselector
 from cdc_lib.store import layout
 from spark_jobs.changes.filters import filtered
 from spark_jobs.changes.frames import RowMapping, changes
-from spark_jobs.sql import belongs, quoted
+from spark_jobs.sql import belongs
 
 Say = Callable[[str], None]
 Origin = Callable[[], Reselector]
@@ -45,7 +46,7 @@ class SourceReselect:
     Args:
         session: the Spark session.
         config: the source.
-        store: temporary place of the rows.
+        store: temporary storage of the rows.
         plan: the merge.
         origin: opens the source.
         lag: of the merge's windows.

@@ -17,7 +17,7 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, ForeignChange, MergeConflict
 from cdc_lib.lake.routing import LakeMerge, lake_merges
 from cdc_lib.merge.cut import make_cut
-from cdc_lib.merge.plan import Batch, tables_of
+from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.merge.planner import refuse_withdrawn
 from cdc_lib.model.failed_table import Stopped, StoppedTable
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
@@ -30,16 +30,18 @@ from cdc_lib.store.failed_tables import keep_stopped
 from cdc_lib.store.foreign import note_commits
 from spark_jobs.changes.frames import load_plan
 from spark_jobs.lake_format import LAKE_FORMAT
-from spark_jobs.merging.foreign_changes import Watch, exclude_faulty
+from spark_jobs.merging.foreign_changes import ForeignChangeDetector, exclude_faulty
 from spark_jobs.merging.reselect import Origin, Say
-from spark_jobs.merging.table_merge import TableMerge
+from spark_jobs.merging.table_merge import Now, TableMerge, utc_now
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.parallel_tables import in_parallel
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.sql import full_name
 
 
-def run(config: SourceConfig, plan: MergePlan, store: ObjectStore, origin: Origin | None = None) -> Cut:
+def run(
+    config: SourceConfig, plan: MergePlan, store: ObjectStore, origin: Origin | None = None, *, now: Now = utc_now
+) -> Cut:
     """Merge a plan and publish its cut; Spark is started only if a table has something to merge.
 
     Args:
@@ -47,6 +49,7 @@ def run(config: SourceConfig, plan: MergePlan, store: ObjectStore, origin: Origi
         plan: the merge plan.
         store: holds the batches.
         origin: opens the source to re-select rows; None for no re-selection.
+        now: returns the time (UTC).
 
     Raises:
         MergeError: or another error of a table; its text lists all failures.
@@ -59,10 +62,10 @@ def run(config: SourceConfig, plan: MergePlan, store: ObjectStore, origin: Origi
         before = last_cut(store, config.source)
         tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
         took = time.monotonic() - began
-        return _published(store, make_cut(plan, batches, tables, before, datetime.now(UTC), took), plan)
+        return _published(store, make_cut(plan, batches, tables, before, now(), took), plan, now())
     rows = sum(file.rows for batch in batches for file in batch.manifest.files)
     with spark_session(config, rows) as spark:
-        return merge(spark, config, plan, store, batches=batches, origin=origin)
+        return merge(spark, config, plan, store, batches=batches, origin=origin, now=now)
 
 
 def merge(
@@ -72,8 +75,9 @@ def merge(
     store: ObjectStore,
     say: Say = say_line,
     *,
-    batches: Sequence[Batch] | None = None,
+    batches: Sequence[StoredBatch] | None = None,
     origin: Origin | None = None,
+    now: Now = utc_now,
 ) -> Cut:
     """Merge a plan in a running Spark application.
 
@@ -85,16 +89,17 @@ def merge(
         say: receives one line for each table.
         batches: those of the plan, if already read.
         origin: opens the source; None for no re-selection.
+        now: returns the time (UTC).
     """
     began = time.monotonic()
     batches = load_plan(store, plan) if batches is None else batches
     lakes = lake_merges(config, tables_of(batches))
     before = last_cut(store, config.source)
     known = last_cut_by(store, config.source, plan.epoch, plan.start)
-    watch = Watch(config.source, plan, batches, known.tables if known is not None else ())
-    lag = lag_of(batches, datetime.now(UTC))
+    watch = ForeignChangeDetector(config.source, plan, batches, known.tables if known is not None else ())
+    lag = lag_of(batches, now())
     named = lru_cache(partial(named_snapshots, store, config.source))
-    job = TableMerge(config, store, plan, batches, origin, say, lag, watch=watch, named_by_cuts=named)
+    job = TableMerge(config, store, plan, batches, origin, say, lag, watch=watch, named_by_cuts=named, now=now)
     LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     stopped: list[StoppedTable] = []
     try:
@@ -112,10 +117,10 @@ def merge(
     if done := exclude_faulty(config, store, watch.refused):
         say(f"tables that somebody else changed are {done}")
     took = time.monotonic() - began
-    return _published(store, make_cut(plan, batches, (*merged, *current), before, datetime.now(UTC), took), plan)
+    return _published(store, make_cut(plan, batches, (*merged, *current), before, now(), took), plan, now())
 
 
-def _report(store: ObjectStore, watch: Watch, say: Say) -> None:
+def _report(store: ObjectStore, watch: ForeignChangeDetector, say: Say) -> None:
     """Report the foreign commits that were found, and store them."""
     for one in watch.noticed:
         say(f"{one}. cdc verify {watch.source} finds rows that differ from the source.")
@@ -123,7 +128,7 @@ def _report(store: ObjectStore, watch: Watch, say: Say) -> None:
 
 
 def _plan_again_without(
-    config: SourceConfig, store: ObjectStore, watch: Watch, error: CdcError, stopped: set[str]
+    config: SourceConfig, store: ObjectStore, watch: ForeignChangeDetector, error: CdcError, stopped: set[str]
 ) -> None:
     """Exclude tables that others changed, if the source file says so.
 
@@ -141,7 +146,7 @@ def _plan_again_without(
         ) from error
 
 
-def _keep_faults(store: ObjectStore, plan: MergePlan, watch: Watch, say: Say) -> None:
+def _keep_faults(store: ObjectStore, plan: MergePlan, watch: ForeignChangeDetector, say: Say) -> None:
     """Store and report the faults of tables that the merge did not change."""
     _report(store, watch, lambda _: None)
     for lake_table, (_, error) in watch.refused.items():
@@ -157,14 +162,14 @@ def _stopped(tables: tuple[TableName, ...], lake_table: str, error: CdcError) ->
     return StoppedTable(tables, lake_table, error.code, error.message, error.hint)
 
 
-def _published(store: ObjectStore, cut: Cut, plan: MergePlan) -> Cut:
+def _published(store: ObjectStore, cut: Cut, plan: MergePlan, now: datetime) -> Cut:
     """Publish a cut, unless its plan was withdrawn; return the published one."""
     existing = cut_of(store, plan.source, plan.merge_id)
     if existing is not None:
         return existing
     refuse_withdrawn(ObjectCursorStore(store), plan)
     published = publish(store, cut)
-    thin_cuts(store, plan.source, datetime.now(UTC))
+    thin_cuts(store, plan.source, now)
     return published
 
 

@@ -17,7 +17,7 @@ from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.evolve_table import evolved, is_indistinct, merge_mode, others_of, rekeyed
 from cdc_lib.merge.foreign_changes import AFTER_ALL_CHANGES
-from cdc_lib.merge.plan import Batch, MergeInput, TableWork, following, refuse_partial_swap, work_on
+from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following, refuse_partial_swap, work_on
 from cdc_lib.merge.renames import (
     known,
     newest_schema,
@@ -47,7 +47,7 @@ from spark_jobs.changes.frames import RowMapping, changes, replayed_batches
 from spark_jobs.changes.table_resets import entries
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT
-from spark_jobs.merging.foreign_changes import Abandoned, Watch, is_foreign_to
+from spark_jobs.merging.foreign_changes import Abandoned, ForeignChangeDetector, is_foreign_to
 from spark_jobs.merging.range_deletes import RangeDeletes
 from spark_jobs.merging.reselect import Origin, Say, SourceReselect
 from spark_jobs.merging.small_merge import small_merge_settings
@@ -58,14 +58,22 @@ ATTEMPTS = 3
 """Attempts to merge a table when another commit comes first, before the job fails."""
 
 
-KeysOf = Callable[[Batch], frozenset[tuple[str, ...]]]
+KeysOf = Callable[[StoredBatch], frozenset[tuple[str, ...]]]
 """Returns the primary keys that rows of a batch have in the lake table, in lower case."""
 
-Counts = Callable[[TableName, Sequence[Batch], Marker, LakeTable | None, KeysOf], Sequence[Batch]]
+Counts = Callable[[TableName, Sequence[StoredBatch], Marker, LakeTable | None, KeysOf], Sequence[StoredBatch]]
 """Returns the batches to merge into a table."""
 
-Decide = Callable[[TableName, Mode, Sequence[Batch], Marker, MergePlan], TableWork]
+Now = Callable[[], datetime]
+"""Returns the time (UTC)."""
+
+Decide = Callable[[TableName, Mode, Sequence[StoredBatch], Marker, MergePlan], TableWork]
 """Decides what a table needs: see :func:`cdc_lib.merge.plan.work_on`."""
+
+
+def utc_now() -> datetime:
+    """Return the time by this machine's clock."""
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +93,22 @@ class TableMerge:
         watch: checks each table before it is merged; None for copies.
         named_by_cuts: returns the snapshots that cuts name; None for no maintenance after the merge.
         counts: selects the batches of a table; None for all.
+        now: returns the time (UTC), by which old snapshots are removed.
     """
 
     config: SourceConfig
     store: ObjectStore
     plan: MergePlan
-    batches: Sequence[Batch]
+    batches: Sequence[StoredBatch]
     origin: Origin | None = None
     say: Say = say_line
     lag: timedelta | None = None
     decide: Decide = work_on
     waits: bool = True
-    watch: Watch | None = None
+    watch: ForeignChangeDetector | None = None
     named_by_cuts: Callable[[], Collection[int]] | None = None
     counts: Counts | None = None
+    now: Now = utc_now
 
     def run(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         """Merge one lake table; retried when another commit comes first.
@@ -121,7 +131,7 @@ class TableMerge:
     def _tidy(self, session: SparkSession, lake: LakeMerge, named_by_cuts: Callable[[], Collection[int]]) -> None:
         """Do the maintenance that is due; the rows are merged, so a failure is only reported and retried after the next merge."""
         try:
-            done = LAKE_FORMAT.tidy(session, lake.name, self.config.maintenance, named_by_cuts, datetime.now(UTC))
+            done = LAKE_FORMAT.tidy(session, lake.name, self.config.maintenance, named_by_cuts, self.now())
         except CdcError as error:
             self.say(f"{lake.name}: not tidied: {type(error).__name__}: {error}")
             return
@@ -254,13 +264,13 @@ class TableMerge:
             cuts = [cut for cut in now if cut is not None]
         return [replace(cut, dropped=abandoned.dropped[cut.table]) for cut in cuts]
 
-    def _counted(self, routed: RoutedTable, state: LakeTable | None) -> Sequence[Batch]:
+    def _counted(self, routed: RoutedTable, state: LakeTable | None) -> Sequence[StoredBatch]:
         """Return the batches to merge of a source table."""
         if self.counts is None:
             return self.batches
         marker, renames = _marker(state, routed.table), self._renames(routed, state)
 
-        def keys_of(batch: Batch) -> frozenset[tuple[str, ...]]:
+        def keys_of(batch: StoredBatch) -> frozenset[tuple[str, ...]]:
             schemas = renamed_schemas(routed.table, [batch], renames)
             keys = (routed_schema(schema, routed.target).primary_key for schema in schemas)
             return frozenset(tuple(name.lower() for name in key) for key in keys)
@@ -268,8 +278,8 @@ class TableMerge:
         known = Marker() if is_foreign_to(marker, self.plan) else marker
         return self.counts(routed.table, self.batches, known, state, keys_of)
 
-    def _work(self, table: TableName, mode: Mode, batches: Sequence[Batch], state: LakeTable | None) -> TableWork:
-        """Return what a table needs; a snapshot replaces all rows that another life of the source wrote."""
+    def _work(self, table: TableName, mode: Mode, batches: Sequence[StoredBatch], state: LakeTable | None) -> TableWork:
+        """Return what a table needs; a snapshot replaces all rows that another incarnation of the source wrote."""
         marker = _marker(state, table)
         if self.watch is not None:
             marker = self.watch.with_drop(table, marker)
@@ -367,7 +377,7 @@ class TableMerge:
         return part.work.mode != "append" and is_pending
 
     def _schemas(
-        self, routed: RoutedTable, batches: Sequence[Batch], state: LakeTable | None
+        self, routed: RoutedTable, batches: Sequence[StoredBatch], state: LakeTable | None
     ) -> tuple[TableSchema, ...]:
         """Return the schemas of a source table's rows, as in the lake."""
         schemas = renamed_schemas(routed.table, batches, self._renames(routed, state))

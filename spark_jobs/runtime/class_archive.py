@@ -17,7 +17,7 @@ from pathlib import Path
 MADE_BY = "CDC_SPARK_ARCHIVE"
 """Environment variable: the file that Java writes when it exits; set only while the archive is built."""
 
-_QUIET = ("-Xlog:cds*=off", "-Xlog:class+path=off")
+_NO_LOG = ("-Xlog:cds*=off", "-Xlog:class+path=off")
 
 
 def java_path() -> str | None:
@@ -43,8 +43,8 @@ def archive_of(jars: Sequence[Path]) -> Path | None:
 def archive_options(jars: Sequence[Path]) -> list[str]:
     """Return the options with which Java uses the archive, or writes it; empty without an archive."""
     if target := os.environ.get(MADE_BY):
-        return [f"-XX:ArchiveClassesAtExit={target}", *_QUIET]
+        return [f"-XX:ArchiveClassesAtExit={target}", *_NO_LOG]
     archive = archive_of(jars)
     if archive is None or not archive.is_file():
         return []
-    return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
+    return [f"-XX:SharedArchiveFile={archive}", *_NO_LOG]

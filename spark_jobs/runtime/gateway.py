@@ -9,7 +9,8 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -26,11 +27,12 @@ _FLUSH_TIMEOUT = 10
 """Seconds to wait for Java's last lines."""
 
 
-def start_java(settings: Mapping[str, str]) -> None:
+def start_java(settings: Mapping[str, str], hidden: Collection[str] = ()) -> None:
     """Start Java for the next Spark session; a running Java process is used as it is.
 
     Args:
         settings: of the session.
+        hidden: variables of this process that Java, and the Python processes that it starts, do not get.
     """
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001 - no public way to it
         return
@@ -39,13 +41,24 @@ def start_java(settings: Mapping[str, str]) -> None:
     lines.start()
     launch: Any = launch_gateway
     try:
-        gateway = launch(SparkConf(loadDefaults=False).setAll(list(settings.items())), {"stderr": write})
+        with without_variables(hidden):
+            gateway = launch(SparkConf(loadDefaults=False).setAll(list(settings.items())), {"stderr": write})
     except BaseException:
         _end(write, lines)  # the lines explain the failure
         raise
     use_caching_view(gateway)
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as it does with a gateway that it starts itself
     atexit.register(_end, write, lines)
+
+
+@contextmanager
+def without_variables(names: Collection[str]) -> Iterator[None]:
+    """Take variables away from this process in a block: pyspark gives Java all that it has."""
+    taken = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(taken)
 
 
 def forward_lines(source: int, target: int) -> None:

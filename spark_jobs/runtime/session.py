@@ -14,20 +14,20 @@ from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
-from cdc_lib.config.credentials import store_keys_from_environment
+from cdc_lib.config.credentials import HANDED, HANDED_STORE, store_keys_from_environment
 from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.doctor.java_check import java_of
 from cdc_lib.doctor.lake_check import sqlite_file
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.lexer import quoted
 from spark_jobs.errors import translate_errors
 from spark_jobs.runtime.class_archive import archive_options
 from spark_jobs.runtime.gateway import start_java
 from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.java_options import java_options
-from spark_jobs.sql import quoted
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -84,10 +84,20 @@ def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]
 def _started(config: SourceConfig, rows: int) -> SparkSession:
     builder = SparkSession.builder.appName(f"cdc-merge-{config.source}")
     settings = spark_settings(config, rows)
-    start_java(settings)
+    start_java(settings, hidden_from_java(config))
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def hidden_from_java(config: SourceConfig) -> set[str]:
+    """Return the variables with secrets that Java does not need: Python asks the source, and gives Java the keys of the store.
+
+    The variables that AWS's own clients read stay: a warehouse or a Glue catalog may need them.
+    """
+    store = config.store
+    named = (config.server.password_env, config.mask_key_env, store.access_key_env, store.secret_key_env)
+    return {*HANDED, *HANDED_STORE, *(name for name in named if name and not name.startswith("AWS_"))}
 
 
 def make_catalog_folder(lake: LakeConfig) -> None:

@@ -1,8 +1,8 @@
 """Cost of the N-th small merge of a lake table, compared with the first: ``./dev bench growth --runs 600``.
 
 One table with a key, merged in many runs of one Spark, so that no start of Java is measured. Half of the changes
-are updates, the others inserts. Times of files and snapshots are the machine's: runs that follow each other within an hour keep as
-many snapshots as a minute's schedule does.
+are updates, the others inserts. The clock of the merges is ``--every`` seconds later at each run, so that snapshots and cuts become old:
+most of them are removed, and one stays for each hour of a day and for each day.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -26,8 +27,11 @@ from tests.bench.page import SAVED
 from tests.bench.report import about_the_run
 from tests.harness.batches import BIGINT, TEXT, Row, table
 from tests.harness.lake import Lake, lake_config
+from tests.harness.past import PastClock
 
 CHANGES = 50
+EVERY = 60
+"""Seconds between two runs, by the clock of the merges."""
 WINDOW = 1000
 WIDTH = 60
 """Characters of a bar."""
@@ -64,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Merge, and print a line for every tenth of the runs and a plot of each figure."""
     parser = argparse.ArgumentParser(prog="bench growth", description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="merges, each with an empty window after it")
+    parser.add_argument(
+        "--every", type=int, default=EVERY, help="seconds between two runs, by the clock of the merges (60)"
+    )
     parser.add_argument("--output", type=Path, default=SAVED / "growth.json", help="the file")
     options = parser.parse_args(arguments)
     load = round(os.getloadavg()[0], 2)
@@ -71,13 +78,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = lake_config(Path(folder))
         with spark_session(config) as spark:
             lake = Lake(spark, config, LocalStore(Path(folder) / "store"))
-            runs = grown(lake, Path(folder), options.runs)
+            runs = grown(lake, Path(folder), options.runs, timedelta(seconds=options.every))
     document = {
         **about_the_run("none"),
         "load_before": load,
         "runs": "1 of each merge; means over tenths",
         "warm_up": "none; the first tenth holds what Spark's first merges cost more",
         "changes": CHANGES,
+        "every": options.every,
         "lines": lines(runs),
     }
     options.output.parent.mkdir(parents=True, exist_ok=True)
@@ -86,21 +94,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def grown(lake: Lake, folder: Path, count: int) -> list[Run]:
-    """Run ``count`` merges, and return their costs."""
+def grown(lake: Lake, folder: Path, count: int, every: timedelta) -> list[Run]:
+    """Run ``count`` merges, and return their costs.
+
+    Args:
+        lake: an empty lake.
+        folder: its folder.
+        count: how many merges.
+        every: time between two of them. The first is so long ago that the last one is now.
+    """
+    clock = PastClock(lake, datetime.now(UTC) - (count + 1) * every)
     schema = table("growth.orders", {"id": BIGINT, "state": TEXT})
     random, runs, java = Random(1), [], java_pid(lake.spark)
     home = folder / "warehouse" / "growth" / "orders"
     for number in range(count):
         start = 4 + 2 * number * WINDOW
         rows = [_change(random, number, i, start) for i in range(CHANGES)]
-        plan = lake.batches.plan(start + WINDOW, lake.batches.window(start, start + WINDOW, {schema: rows}))
-        empty = lake.batches.plan(start + 2 * WINDOW, lake.batches.window(start + WINDOW, start + 2 * WINDOW, {}))
+        plan = lake.batches.positioned(start + WINDOW, lake.batches.window(start, start + WINDOW, {schema: rows}))
+        empty = lake.batches.positioned(start + 2 * WINDOW, lake.batches.window(start + WINDOW, start + 2 * WINDOW, {}))
+        clock.forward(every)
         cpu, began = cpu_seconds(java), time.monotonic()
         lake.merge(plan)
         merged, cpu = time.monotonic(), cpu_seconds(java) - cpu
         lake.merge(empty)
-        runs.append(_left(lake, home, schema.name, number, merged - began, cpu, time.monotonic() - merged))
+        ended = time.monotonic()
+        clock.backdate(schema.name)
+        runs.append(_left(lake, home, schema.name, number, merged - began, cpu, ended - merged))
         if (number + 1) % max(1, count // 10) == 0:
             print(runs[-1], flush=True)
     return runs

@@ -26,6 +26,8 @@ _PLAIN = {
     "snapshot": "A table read by SELECT",
     "verify": "A table compared with its source",
     "ddl": "Many statements on tables",
+    "airflow": "Runs of a DAG in Airflow",
+    "ui": "Answers of the page in Airflow",
 }
 _LAKE = {
     "merges": "Merges into large tables",
@@ -109,10 +111,11 @@ def _wrapped(line: str) -> str:
 
 def growth(document: Document) -> str:
     """Return the section on the cost of the N-th small merge."""
+    between = f"By the clock of the merges, {document['every']} s lie between two runs. " if "every" in document else ""
     listed, _, plots = "\n".join(document["lines"]).partition("\n\n")
     return (
         f"## The cost of the N-th merge: `{document['command']}`\n\n{measured(document)}\n\n"
-        f"One table with a key, {document['changes']} changes and an empty window in each run, one Spark for all runs. Seconds are of "
+        f"One table with a key, {document['changes']} changes and an empty window in each run, one Spark for all runs. {between}Seconds are of "
         f"the clock, `java` is Java's CPU seconds, `metadata` the bytes of the newest metadata file. Means over tenths of the runs.\n\n"
         f"{listed}\n\n```\n{plots}\n```"
     )

@@ -7,11 +7,14 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.models.taskinstancekey import TaskInstanceKey
 from playwright.sync_api import Browser, Page, expect
 
+from cdc_airflow.links import CutLink, SourcePageLink, VerifyReportLink, WindowLink
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
 from tests.harness.api_server import ApiServer
@@ -125,14 +128,28 @@ def test_the_navigation_leads_to_the_list_and_from_there_to_a_source(viewer: Pag
 
 
 def test_the_dag_has_a_tab_with_its_source(viewer: Page, server: ApiServer):
-    """On that of a source, and of its verification; another DAG's tab says that it has none."""
+    """On those of a source; another DAG's tab says that it has none."""
     show(viewer, server, "dags/cdc_shop")
     viewer.get_by_role("link", name="CDC").last.click()
     expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible(timeout=SLOW)
-    show(viewer, server, "dags/cdc_shop.verify/plugin/cdc-source")
-    expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible(timeout=SLOW)
+    for other in ("verify", "rewind"):
+        show(viewer, server, f"dags/cdc_shop.{other}/plugin/cdc-source")
+        expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible(timeout=SLOW)
     show(viewer, server, "dags/cdc_maintenance/plugin/cdc-source")
     expect(viewer.get_by_text("This DAG is not that of a CDC source.")).to_be_visible(timeout=SLOW)
+
+
+@pytest.mark.parametrize("link", [WindowLink, CutLink, VerifyReportLink])
+def test_a_task_s_button_leads_to_its_part_of_the_page(viewer: Page, server: ApiServer, link: type[SourcePageLink]):
+    """The part is in sight, also after those above it were loaded."""
+    operator = SimpleNamespace(source_file="/sources/shop.yaml")
+    address = link().get_link(operator, ti_key=TaskInstanceKey("cdc_shop", "task", "run"))
+    show(viewer, server, address.partition("/plugin/")[1].strip("/") + "/" + address.partition("/plugin/")[2])
+    part = viewer.locator(f"#{link.part}")
+    expect(part.get_by_role("heading").first).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_text("Loading …")).to_have_count(0, timeout=SLOW)
+    viewer.wait_for_timeout(3_000)  # the last of its scrolls
+    expect(part.get_by_role("heading").first).to_be_in_viewport()
 
 
 def test_tables_are_searched_sorted_and_filtered(viewer: Page, server: ApiServer):
@@ -171,48 +188,183 @@ def test_a_window_of_the_timeline_is_picked_by_keyboard(viewer: Page, server: Ap
     assert viewer.evaluate("document.activeElement.getAttribute('role')") == "region"
 
 
-def test_a_viewer_cannot_act(viewer: Page, server: ApiServer):
-    """The buttons are there and say why they do nothing; tables have none."""
+def test_a_viewer_has_nothing_to_act_with(viewer: Page, server: ApiServer):
+    """Neither at the head of the page nor beside a table."""
     show(viewer, server, "plugin/cdc/cdc_shop")
-    for name in ("Run now", "Verify", "Backfill"):
-        expect(viewer.get_by_role("group", name="Actions").get_by_role("button", name=name)).to_be_disabled(
-            timeout=SLOW
-        )
-    assert viewer.get_by_role("button", name="Backfill shop.orders").count() == 0
+    expect(viewer.get_by_role("region", name="Tables", exact=True).last).to_contain_text("shop.payments", timeout=SLOW)
+    viewer.wait_for_load_state("networkidle")
+    assert viewer.get_by_role("group", name="Actions").count() == 0
+    for name in ("Run now", "Verify", "Snapshot", "Backfill", "Resume", "Rewind"):
+        assert viewer.get_by_role("button", name=name).count() == 0
 
 
-def test_an_operator_starts_runs_and_backfills_a_table(browser: Browser, server: ApiServer, shop: PageSource):
-    """The runs are Airflow's own, with the parameters that were typed, and its audit log names the user."""
+@pytest.fixture
+def operator(browser: Browser, server: ApiServer, shop: PageSource) -> Iterator[Page]:
+    """The page of the shop, as an operator sees it; its scripts must not fail."""
     with logged_in(browser, server, "op") as page:
         faults = show(page, server, "plugin/cdc/cdc_shop")
-        page.get_by_role("button", name="Run now").click(timeout=SLOW)
-        expect(page.get_by_text("Started:")).to_be_visible(timeout=SLOW)
-        run = page.get_by_role("link", name=re.compile("^manual__"))
-        assert "/dags/cdc_shop/runs/manual__" in str(run.get_attribute("href"))
-        page.get_by_role("button", name="Backfill shop.orders").click()
-        form = page.get_by_role("form", name="Backfill")
-        expect(form.get_by_label("Tables")).to_have_value("shop.orders")
-        expect(form.get_by_label("Tables")).to_be_focused()
-        form.get_by_label("From (UTC").fill("2026-11-01T10:30")
-        form.get_by_label("Into").select_option("copy")
-        picture(page, "cdc-backfill")
-        page.keyboard.press("Tab")
-        form.get_by_role("button", name="Start the backfill").press("Enter")
-        expect(page.get_by_role("link", name=re.compile("^manual__"))).to_have_attribute(
-            "href", re.compile("backfill"), timeout=SLOW
-        )
+        expect(page.get_by_role("group", name="Actions")).to_be_visible(timeout=SLOW)
+        expect(page.get_by_role("button", name="Resume shop.payments")).to_be_visible(timeout=SLOW)
+        yield page
         assert not faults
-    (run,) = server.dag_runs("cdc_shop.backfill")
-    assert run["conf"] == {"tables": ["shop.orders"], "from": "2026-11-01T10:30:00Z", "to": None, "into": "copy"}
+
+
+def started(page: Page, dag: str) -> str:
+    """Wait until the page names the run that it started, and return its id."""
+    link = page.get_by_role("link", name=re.compile("^manual__"))
+    expect(link).to_have_attribute("href", re.compile(re.escape(f"/dags/{dag}/runs/manual__")), timeout=SLOW)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("alertdialog")).to_have_count(0)
+    return str(link.text_content())
+
+
+def conf_of(server: ApiServer, dag: str, run_id: str) -> dict[str, Any]:
+    """Return what the run was made with; the operator made it."""
+    (run,) = [one for one in server.dag_runs(dag) if one["dag_run_id"] == run_id]
     assert run["triggering_user_name"] == "op"
-    log = server.get("/eventLogs?dag_id=cdc_shop.backfill&limit=50")["event_logs"]
-    assert ("trigger_dag_run", "op") in {(one["event"], one["owner"]) for one in log}
+    return dict(run["conf"])
+
+
+def test_an_operator_starts_runs_and_backfills_a_table(operator: Page, server: ApiServer):
+    """The runs are Airflow's own, with the parameters that were typed."""
+    operator.get_by_role("button", name="Run now").click()
+    assert conf_of(server, "cdc_shop", started(operator, "cdc_shop")) == {}
+    expect(operator.get_by_text("is paused: the run waits")).to_be_visible()
+    operator.get_by_role("button", name="Backfill shop.orders").click()
+    form = operator.get_by_role("form", name="Backfill")
+    expect(form.get_by_role("heading", name="Backfill shop.orders")).to_be_visible()
+    form.get_by_label("From (UTC").fill("2026-11-01T10:30")
+    form.get_by_label("Into").select_option("copy")
+    picture(operator, "cdc-backfill")
+    form.get_by_role("button", name="Start the backfill").press("Enter")
+    assert conf_of(server, "cdc_shop.backfill", started(operator, "cdc_shop.backfill")) == {
+        "tables": ["shop.orders"], "from": "2026-11-01T10:30:00Z", "to": None, "into": "copy",
+    }  # fmt: skip
+
+
+def test_a_snapshot_of_rows_is_asked_for_by_keyboard_alone(operator: Page, server: ApiServer):
+    """The keyboard stays in the dialog; Escape leaves it without a run; the reason and the condition arrive as they were typed."""
+    runs = len(server.dag_runs("cdc_shop.snapshot"))
+    opener = operator.get_by_role("button", name="Snapshot shop.orders")
+    opener.focus()
+    operator.keyboard.press("Enter")
+    dialog = operator.get_by_role("dialog", name="Snapshot shop.orders")
+    expect(dialog.get_by_label("Rows")).to_be_focused()
+    operator.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(opener).to_be_focused()
+    assert len(server.dag_runs("cdc_shop.snapshot")) == runs
+    operator.keyboard.press("Enter")
+    expect(dialog.get_by_label("Rows")).to_be_focused()
+    operator.keyboard.type("rows that")  # chooses the option with these words
+    expect(dialog.get_by_role("button", name="Ask for the snapshot")).to_be_disabled()
+    expect(dialog.get_by_text("Say which rows.")).to_be_visible()
+    operator.keyboard.press("Tab")
+    operator.keyboard.type("note <> 'it''s \"<b>{{ x }}</b>\"'")
+    operator.keyboard.press("Tab")
+    operator.keyboard.type("lost in March & April")
+    picture(operator, "cdc-snapshot")
+    for _ in range(8):  # it goes round inside
+        operator.keyboard.press("Tab")
+        assert dialog.evaluate("(e) => e.contains(document.activeElement)")
+    dialog.get_by_role("button", name="Ask for the snapshot").focus()
+    operator.keyboard.press("Enter")
+    assert conf_of(server, "cdc_shop.snapshot", started(operator, "cdc_shop.snapshot")) == {
+        "tables": ["shop.orders"], "key_from": "", "key_to": "",
+        "where": "note <> 'it''s \"<b>{{ x }}</b>\"'", "why": "lost in March & April",
+    }  # fmt: skip
+
+
+def test_several_tables_are_snapshotted_whole_and_rows_of_one_only(operator: Page, server: ApiServer):
+    """The page says so before Airflow is asked."""
+    operator.get_by_role("button", name="Snapshot", exact=True).click()
+    dialog = operator.get_by_role("dialog", name="Snapshot tables")
+    send = dialog.get_by_role("button", name="Ask for the snapshot")
+    expect(send).to_be_disabled()
+    dialog.get_by_label("Tables").fill(" shop.orders \n\nshop.c*\n")
+    dialog.get_by_label("Rows").select_option("keys")
+    dialog.get_by_label("From key").fill("1")
+    expect(dialog.get_by_text("Rows are read of one table at a time.")).to_be_visible()
+    expect(send).to_be_disabled()
+    dialog.get_by_label("Rows").select_option("all")
+    send.click()
+    found = conf_of(server, "cdc_shop.snapshot", started(operator, "cdc_shop.snapshot"))
+    assert (found["tables"], found["key_from"]) == (["shop.orders", "shop.c*"], "")
+
+
+def test_a_quarantined_table_is_resumed_after_it_is_confirmed(operator: Page, server: ApiServer):
+    """It has no snapshot, which would be refused; other tables cannot be resumed."""
+    assert operator.get_by_role("button", name="Snapshot shop.payments").count() == 0
+    assert operator.get_by_role("button", name="Resume shop.orders").count() == 0
+    operator.get_by_role("button", name="Resume shop.payments").click()
+    dialog = operator.get_by_role("dialog", name="Resume shop.payments")
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
+    picture(operator, "cdc-resume")
+    dialog.get_by_role("button", name="Resume the table").click()
+    assert conf_of(server, "cdc_shop.resume", started(operator, "cdc_shop.resume")) == {"table": "shop.payments"}
+
+
+def test_a_rewind_is_looked_for_first_and_moves_only_when_it_is_confirmed(operator: Page, server: ApiServer):
+    """A move needs a reason and a tick."""
+    operator.get_by_role("button", name="Rewind").click()
+    dialog = operator.get_by_role("alertdialog", name="Rewind shop")
+    dialog.get_by_label("Time (UTC)").fill("2026-11-21T06:00:05")
+    dialog.get_by_role("button", name="Find the place").click()
+    found = conf_of(server, "cdc_shop.rewind", started(operator, "cdc_shop.rewind"))
+    assert (found["time"], found["move"]) == ("2026-11-21T06:00:05Z", False)
+    operator.get_by_role("button", name="Rewind").click()
+    dialog.get_by_label("To", exact=True).select_option("position")
+    dialog.get_by_label("Position").fill("binlog.000001:4")
+    dialog.get_by_label("Do", exact=True).select_option("move")
+    move = dialog.get_by_role("button", name="Move the cursor")
+    for missing in ("A move needs a reason.", "Confirm the move."):
+        expect(dialog.get_by_text(missing)).to_be_visible()
+        expect(move).to_be_disabled()
+        dialog.get_by_label("Reason").fill("a test")
+    dialog.get_by_label("Move the drain cursor of shop").press("Space")
+    picture(operator, "cdc-rewind")
+    move.click()
+    found = conf_of(server, "cdc_shop.rewind", started(operator, "cdc_shop.rewind"))
+    assert found == {
+        "time": None, "position": "binlog.000001:4", "gtid": "", "undo": False, "move": True, "why": "a test",
+    }  # fmt: skip
+
+
+def test_what_airflow_refuses_is_said_in_the_dialog_and_what_was_typed_stays(operator: Page, server: ApiServer):
+    operator.get_by_role("button", name="Rewind").click()
+    dialog = operator.get_by_role("alertdialog", name="Rewind shop")
+    dialog.get_by_label("To", exact=True).select_option("gtid")
+    dialog.get_by_label("GTIDs").fill("0-1-100")
+    operator.context.set_offline(True)
+    dialog.get_by_role("button", name="Find the place").click()
+    expect(dialog.get_by_role("alert")).to_be_visible(timeout=SLOW)
+    expect(dialog.get_by_label("GTIDs")).to_have_value("0-1-100")
+    operator.context.set_offline(False)
+    dialog.get_by_role("button", name="Find the place").click()
+    assert conf_of(server, "cdc_shop.rewind", started(operator, "cdc_shop.rewind"))["gtid"] == "0-1-100"
+
+
+@pytest.mark.parametrize(("size", "dark"), [(NARROW, False), (NARROW, True), (WIDE, True)])
+def test_a_dialog_fits_its_window_in_both_themes(
+    browser: Browser, server: ApiServer, shop: PageSource, size: tuple[int, int], dark: bool
+):
+    """All of it can be reached, and nothing is moved sideways."""
+    with logged_in(browser, server, "op", size, dark=dark) as page:
+        show(page, server, "plugin/cdc/cdc_shop")
+        page.get_by_role("button", name="Rewind").click(timeout=SLOW)
+        dialog = page.get_by_role("alertdialog", name="Rewind shop")
+        dialog.get_by_label("Do", exact=True).select_option("move")
+        assert not is_wider_than_its_window(page)
+        assert dialog.evaluate("(e) => e.scrollWidth <= e.clientWidth && e.getBoundingClientRect().right <= innerWidth")
+        name = f"{size[0]}{'-dark' * dark}"
+        picture(page, f"rewind-{name}")
+        dialog.get_by_role("button", name="Cancel").click()
+        expect(dialog).to_have_count(0)
+        picture(page, f"operator-{name}")
 
 
 @pytest.mark.parametrize("path", ["plugin/cdc", "plugin/cdc/cdc_shop"])
-def test_a_telephone_shows_all_of_it_without_moving_sideways(
-    browser: Browser, server: ApiServer, shop: PageSource, path: str
-):
+def test_the_page_fits_the_width_of_a_phone(browser: Browser, server: ApiServer, shop: PageSource, path: str):
     """Tables scroll alone."""
     with logged_in(browser, server, "viewer", NARROW) as page:
         show(page, server, path)
@@ -268,7 +420,7 @@ def test_a_source_without_anything_says_what_comes(viewer: Page, server: ApiServ
         expect(viewer.get_by_text(text)).to_be_visible(timeout=SLOW)
 
 
-def test_a_server_that_goes_away_is_told_and_what_was_read_stays(viewer: Page, server: ApiServer):
+def test_the_page_reports_a_lost_server_and_keeps_what_was_read(viewer: Page, server: ApiServer):
     """And the page comes back with it."""
     show(viewer, server, "plugin/cdc/cdc_shop")
     expect(viewer.get_by_role("heading", name="Cuts")).to_be_visible(timeout=SLOW)

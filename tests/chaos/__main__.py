@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     began = time.monotonic()
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="lakecdc-chaos-"))
-        s3 = stack.enter_context(S3Server()) if options.store == "s3" else None
+        s3 = stack.enter_context(S3Server(folder / "s3")) if options.store == "s3" else None
         kind = "mysql with GTIDs" if options.server == "mysql" else "mariadb"
         site = stack.enter_context(Site(kind, apart=scenarios.clocks))
         config = chaos_config(site, "shop", folder, scenarios, s3)

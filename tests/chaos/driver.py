@@ -28,7 +28,7 @@ from tests.chaos.binlogs import Binlogs
 from tests.chaos.failovers import Failovers
 from tests.chaos.foreign_writers import ForeignWriters
 from tests.chaos.fork_server import ForkServer
-from tests.chaos.kill_points import PLACES, Killed
+from tests.chaos.kill_points import KILL_POINTS, Killed
 from tests.chaos.lake_side import LakeSide
 from tests.chaos.laws import Laws
 from tests.chaos.scenarios import Scenarios
@@ -134,7 +134,7 @@ class Chaos:
     def run(self, kills: int, minutes: float = 0) -> None:
         """Run until enough steps were killed and the time is over; all rows and columns must be equal at the end."""
         compared, until = 0, time.monotonic() + minutes * 60
-        for label in PLACES["plan"]:
+        for label in KILL_POINTS["plan"]:
             # The first plan makes both cursors, and passes these points in this order.
             self.steps.one("plan", label=label)
         while self.killed.total < kills or time.monotonic() < until:
@@ -189,13 +189,13 @@ class Chaos:
             self._crash: 1,
             self._cut_or_silence: 4,
         }
-        failovers, scenarios, can_switch = self.failovers, self.scenarios, self.site.can_switch
+        failovers, scenarios, has_standby = self.failovers, self.scenarios, self.site.has_standby
         extra: list[tuple[bool, dict[Callable[[], Any], float]]] = [
             (scenarios.rewinds, {self._rewind: 4, self._undo: 1.5}),
             (scenarios.quarantine, {self._resume: 3}),
             (scenarios.collections, {self._collect: 3, self._collect_during_a_drain: 1}),
             (
-                scenarios.switches and can_switch,
+                scenarios.failovers and has_standby,
                 {
                     failovers.hand_over: 0.8,
                     failovers.fail_over: 0.5,
@@ -208,8 +208,8 @@ class Chaos:
             (scenarios.backfills, {self._backfill: 4}),
             (scenarios.backfills or scenarios.upkeep, {self._merge_with_another_writer: 1}),
             (scenarios.foreign, {self._foreign: 1, self._lose_a_batch: 1.5}),
-            (scenarios.torn and can_switch, {self._tear_a_file: 0.5}),
-            (scenarios.rotations and can_switch, {self._rotate_in_a_statement: 0.5}),
+            (scenarios.torn and has_standby, {self._tear_a_file: 0.5}),
+            (scenarios.rotations and has_standby, {self._rotate_in_a_statement: 0.5}),
             # A new action needs a step in step.py, its kill points, and a weight here.
         ]
         return weights | {action: weight for enabled, actions in extra if enabled for action, weight in actions.items()}
@@ -281,10 +281,14 @@ class Chaos:
 
     def _merge_an_old_plan(self) -> None:
         """A merge task that is cleared late; a plan whose batches were collected cannot be merged again."""
-        plans = [plan for plan in self.lake.plans if all(self.store.get(key) for key in plan.batches)]
+        plans = [plan for plan in self.lake.plans if self._is_stored(plan)]
         if plans:
             with suppress(MergeConflict, ForeignChange):  # it was planned again
                 self.lake.merge(self.random.choice(plans))
+
+    def _is_stored(self, plan: MergePlan) -> bool:
+        needed = {*plan.batches, *(opened.manifest for opened in plan.prepared)}
+        return all(self.store.get(key) for key in needed)
 
     def _foreign(self) -> None:
         """A foreign writer changes a lake table."""
@@ -306,9 +310,9 @@ class Chaos:
         drain = self.cursors.load(self.config.source, DRAIN)
         since = self.failovers.first_epoch_here()
         windows = [window for window in self.laws.windows[-REACH:] if window.epoch >= since]
-        places = [window.start for window in windows if drain and window.start <= drain.position]
-        if places and not self.failovers.pending:
-            self.steps.one("rewind", argument=str(self.random.choice(places)))
+        starts = [window.start for window in windows if drain and window.start <= drain.position]
+        if starts and not self.failovers.pending:
+            self.steps.one("rewind", argument=str(self.random.choice(starts)))
 
     def _undo(self) -> None:
         """Undo a rewind, perhaps too late."""

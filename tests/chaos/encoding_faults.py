@@ -25,13 +25,13 @@ class EncodingFaults:
     def __init__(self, site: Site, database: str, random: Random) -> None:
         self._site = site
         self._random = random
-        self.table = f"{database}.letters"
+        self.table = f"{database}.texts"
         self._execute(f"CREATE TABLE {self.table} (id INT PRIMARY KEY, v VARCHAR(40) CHARACTER SET cp1250 NULL)")
 
     def work(self, *, faults: bool) -> None:
         """Change one row; with faults, it may write invalid text or truncate the table."""
         chance, key = self._random.random(), self._random.randrange(30)
-        statement = f"REPLACE INTO {self.table} VALUES ({key}, 'letter {self._random.randrange(1000)}')"
+        statement = f"REPLACE INTO {self.table} VALUES ({key}, 'text {self._random.randrange(1000)}')"
         if chance < 0.3:
             statement = f"DELETE FROM {self.table} WHERE id = {key}"
         elif faults and chance < 0.45:

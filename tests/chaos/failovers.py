@@ -57,14 +57,14 @@ class Failovers:
         """A planned failover."""
         self._caught_up()
         self.say("planned failover")
-        self._switch(self.site.hand_over)
+        self._fail_over_by(self.site.hand_over)
 
     def fail_over(self) -> None:
         """The primary crashes in the middle of a transaction."""
         self._caught_up()
         self.workload.begin_uncommitted()
         self.say("the primary crashes, and the standby takes over")
-        self._switch(self.site.fail_over)
+        self._fail_over_by(self.site.fail_over)
 
     def lag(self) -> None:
         """Let the standby lag; if it lags already, let it catch up, be read, or take over as it is."""
@@ -92,9 +92,9 @@ class Failovers:
         self.site.lead_to_standby()
         self.steps.one("plan", allowed={"ServerChanged", "SourceUnavailable"})
         self._caught_up()
-        self._switch(self.site.hand_over)
+        self._fail_over_by(self.site.hand_over)
 
-    def _switch(self, move: Callable[[], None]) -> None:
+    def _fail_over_by(self, move: Callable[[], None]) -> None:
         self._note()
         move()
         self.workload.follow()
@@ -141,8 +141,8 @@ class Failovers:
 
 def _is_read_again(cursor: Cursor) -> bool:
     ends = []
-    for switch in reversed(cursor.epoch_changes):
-        if switch.kind == "failover":
+    for epoch_change in reversed(cursor.epoch_changes):
+        if epoch_change.kind == "failover":
             break
-        ends.append(switch.previous_end.position)
+        ends.append(epoch_change.previous_end.position)
     return any(cursor.position < end for end in ends)

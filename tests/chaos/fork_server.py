@@ -61,8 +61,8 @@ class ForkServer:
 
 def _outcome(job: Job, status: int | None) -> Outcome:
     passed, killed_at = points.read(job.log)
-    if status == 0:
-        killed_at = None  # it ended before the signal arrived
+    if status is not None and status >= 0:
+        killed_at = None  # it ended, well or with an error, before the signal arrived
     error = json.loads(job.result.read_text()) if job.result.exists() else {}
     message = error.get("message") or job.output.read_text(errors="replace")[-3000:]
     return Outcome(status, tuple(passed), killed_at, error.get("error", ""), error.get("retryable", False), message)

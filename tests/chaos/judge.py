@@ -14,7 +14,7 @@ from pymysql import connect
 from demo.shop.compare import TableComparison, compare, compare_database, since_emptied
 from demo.shop.source_rows import exact, read, table_names
 
-PLACE = ("_binlog", "_offset", "_row")
+POSITION = ("_binlog", "_offset", "_row")
 TOO_MANY = " is too many"
 ServerOf = Callable[[int], int]
 """Returns the number of the server of an epoch."""
@@ -60,13 +60,13 @@ def _compared(
 def each_once(lake: pa.Table, server_of: ServerOf) -> pa.Table:
     """Return the rows of the last snapshot, and each later change once."""
     lake = since_emptied(lake)
-    rows, seen, snapshot = lake.select(["_op", "_epoch", *PLACE]).to_pylist(), set(), (0, 0, 0)
+    rows, seen, snapshot = lake.select(["_op", "_epoch", *POSITION]).to_pylist(), set(), (0, 0, 0)
     for row in rows:
         if row["_op"] == "r":
             snapshot = max(snapshot, (server_of(row["_epoch"]), row["_binlog"], row["_offset"]))
     kept = []
     for row in rows:
-        place = (server_of(row["_epoch"]), *(row[name] for name in PLACE))
-        kept.append(row["_op"] == "r" or (place[:3] >= snapshot and (row["_op"], place) not in seen))
-        seen.add((row["_op"], place))
+        position = (server_of(row["_epoch"]), *(row[name] for name in POSITION))
+        kept.append(row["_op"] == "r" or (position[:3] >= snapshot and (row["_op"], position) not in seen))
+        seen.add((row["_op"], position))
     return lake.filter(pc.equal(pa.array(kept, pa.bool_()), True))

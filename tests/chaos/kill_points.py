@@ -13,7 +13,7 @@ def _around(step: str, *actions: str) -> list[str]:
     return [f"{step}: {when} {action}" for action in actions for when in ("before", "after")]
 
 
-PLACES: dict[str, list[str]] = {
+KILL_POINTS: dict[str, list[str]] = {
     "plan": _around("plan", "the swap of the drain cursor", "the swap of the lake cursor"),
     "drain": [
         *_around(
@@ -32,7 +32,7 @@ PLACES: dict[str, list[str]] = {
     "resnapshot": _around("resnapshot", "the swap of the drain cursor"),
     "maintain": [*_around("maintain", *CHORES), "maintain: at any moment"],
     "backfill": [
-        *_around("backfill", *(action for action in COMMITS if "columns" not in action)),
+        *_around("backfill", *(action for action in COMMITS if "columns" not in action and "key" not in action)),
         "backfill: at any moment",
     ],
     "gc": _around("gc", "the removal of a manifest", "the removal of what no manifest names"),
@@ -54,7 +54,7 @@ class Killed:
 
     def next(self, step: str, random: Random, without: Iterable[str] = ()) -> str:
         """Choose a point of a step; a point that was chosen but not reached counts like a kill."""
-        labels = [label for label in PLACES[step] if not any(word in label for word in without)]
+        labels = [label for label in KILL_POINTS[step] if not any(word in label for word in without)]
         least = min(self.counts[label] + self._missed[label] for label in labels)
         return random.choice([label for label in labels if self.counts[label] + self._missed[label] <= least + 1])
 
@@ -67,7 +67,7 @@ class Killed:
 
     def table(self) -> str:
         """Return the counts of all points as text."""
-        labels = [label for step in PLACES.values() for label in step]
+        labels = [label for step in KILL_POINTS.values() for label in step]
         width = max(map(len, labels))
         lines = [f"{label:<{width}} {self.counts[label]:5d}" for label in labels]
         return "\n".join([*lines, f"{'all':<{width}} {self.total:5d}"])

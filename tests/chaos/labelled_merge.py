@@ -12,6 +12,8 @@ from tests.chaos.points import Points
 COMMITS: dict[str, tuple[Any, str]] = {
     "the creation of a table": (lake_table.IcebergTable, "create"),
     "the change of a table's columns": (lake_table.IcebergTable, "evolve"),
+    "the renaming of columns": (lake_table.IcebergTable, "rename"),
+    "the change of a table's key": (lake_table.IcebergTable, "rekey"),
     "the removal of left-over branches": (lake_table, "drop_left_over"),
     "the start of a branch": (lake_table, "start_branch"),
     "the commit of the deletes": (lake_table.IcebergTable, "_delete_keys"),
@@ -21,6 +23,7 @@ COMMITS: dict[str, tuple[Any, str]] = {
 """Label of each commit, and the function that does it."""
 CHORES: dict[str, tuple[Any, str]] = {
     "the rewriting of files": (Upkeep, "rewrite"),
+    "the counting of distinct keys": (Upkeep, "_count"),
     "the removal of old snapshots": (Upkeep, "_expire"),
     "the removal of lost files": (Upkeep, "_remove_orphans"),
 }

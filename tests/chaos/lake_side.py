@@ -13,6 +13,7 @@ from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.backfill import BackfillRequest
 from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
@@ -24,7 +25,7 @@ from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.merging.checksums import SparkLakeSums
 from spark_jobs.merging.run import merge, run
 from spark_jobs.runtime.session import spark_session
-from spark_jobs.sql import full_name, quoted
+from spark_jobs.sql import full_name
 from tests.chaos.shapes import TABLES
 
 

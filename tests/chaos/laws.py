@@ -131,11 +131,11 @@ class Laws:
 
     def _into(self, cursor: Cursor, drain: Cursor, epoch: int, at: Position) -> tuple[int, Position]:
         """Check that the epoch ends at the cursor, and return the start of the next, as the drain cursor records it."""
-        (switch,) = [change for change in drain.epoch_changes if change.epoch == epoch + 1]
-        assert switch.previous_end.position == at, (
-            f"{cursor.consumer} left epoch {epoch} at {at}, not at {switch.previous_end.position}"
+        (epoch_change,) = [change for change in drain.epoch_changes if change.epoch == epoch + 1]
+        assert epoch_change.previous_end.position == at, (
+            f"{cursor.consumer} left epoch {epoch} at {at}, not at {epoch_change.previous_end.position}"
         )
-        return switch.epoch, switch.new_start.position
+        return epoch_change.epoch, epoch_change.new_start.position
 
     def _durable(self, windows: Iterable[Window]) -> None:
         for window in windows:

@@ -15,7 +15,7 @@ class Scenarios:
         rewinds: the drain cursor is moved back sometimes.
         quarantine: faulty tables are quarantined, and resumed.
         collections: batches are removed as soon as no cursor needs them.
-        switches: failovers: planned, after a crash, and with lost transactions.
+        failovers: failovers: planned, after a crash, and with lost transactions.
         reselects: merges that lag read the source's current rows.
         resnapshots: new snapshots of single tables are requested.
         upkeep: lake tables are maintained, and their old snapshots expire.
@@ -32,7 +32,7 @@ class Scenarios:
     rewinds: bool
     quarantine: bool
     collections: bool
-    switches: bool
+    failovers: bool
     reselects: bool
     resnapshots: bool
     upkeep: bool
@@ -46,7 +46,7 @@ class Scenarios:
 
     @classmethod
     def of(cls, seed: int) -> Self:
-        """Return the scenarios of a seed: each of its last fifteen bits switches one off, so that 0 has all."""
+        """Return the scenarios of a seed: each of its last fifteen bits turns one off, so that 0 has all."""
         return cls(*(not seed >> bit & 1 for bit in range(len(fields(cls)))))
 
     @classmethod

@@ -73,7 +73,7 @@ class Settler:
         if self.failovers.repeated:
             self.round()
             names = [f"{self.workload.database}.{table}" for table in WITHOUT_KEY]
-            self.pipeline.resnapshot(names, by="quiet", why="it may have changes twice")
+            self.pipeline.resnapshot(names, by="settle", why="it may have changes twice")
             self.failovers.repeated = False
         self._replace_changed()
         for _ in range(ROUNDS):
@@ -96,13 +96,13 @@ class Settler:
         quarantined = {entry.table for entry in self._drain.quarantined_tables}
         tables = [table for table in foreign.tables_to_resnapshot(self.workload.tables()) if table not in quarantined]
         if tables:
-            self.pipeline.resnapshot(tables, by="quiet", why="a foreign writer changed them")
+            self.pipeline.resnapshot(tables, by="settle", why="a foreign writer changed them")
 
     def round(self) -> None:
         """Drain, merge until nothing is left, and resume quarantined tables."""
         pipeline = self.pipeline
         self.drain()
-        while (plan := pipeline.plan_merge(by="quiet")) is not None:
+        while (plan := pipeline.plan_merge(by="settle")) is not None:
             self.lake.plans.append(plan)
             try:
                 self.lake.merge(plan)
@@ -110,19 +110,19 @@ class Settler:
                 if not self.resnapshotted(str(error)):
                     raise
                 break  # the next round takes the snapshot
-            pipeline.ack_lake(by="quiet")
+            pipeline.ack_lake(by="settle")
             self.laws.check()
         drain = self._drain
         for entry in drain.quarantined_tables if drain.position == pipeline.status().binlog_end else ():
-            pipeline.resume_table(entry.table, by="quiet")
+            pipeline.resume_table(entry.table, by="settle")
 
     def drain(self) -> None:
         """Drain up to the end of the binlog, without merges."""
-        while units := self.pipeline.plan(by="quiet"):
+        while units := self.pipeline.plan(by="settle"):
             for unit in units:
                 self.pipeline.drain(unit)
             self.laws.check()
-            self.pipeline.ack_drain(by="quiet")
+            self.pipeline.ack_drain(by="settle")
             self.laws.check()
 
     def resnapshotted(self, message: str) -> bool:
@@ -140,7 +140,7 @@ class Settler:
             self.lake.events["merge: changed tables that the source dropped"] += 1
             lake = self._cursor(LAKE)
             if lake is not None and lake.is_merging:
-                self.pipeline.rollback(by="quiet", why="the source dropped the table")
+                self.pipeline.rollback(by="settle", why="the source dropped the table")
             return True
         tables = sorted(existing.intersection(named))
         doubled = DOES_NOT_ADD_UP in message and self.foreign.changed.issuperset(tables)
@@ -150,7 +150,7 @@ class Settler:
         if self.failovers.pending:
             return True  # the next merge asks again, when the source speaks to the new server
         self.workload.decide()  # a snapshot waits for prepared transactions
-        self.pipeline.resnapshot(tables, by="quiet", why="they ask for it")
+        self.pipeline.resnapshot(tables, by="settle", why="they ask for it")
         return True
 
     def _caught_up(self) -> bool:
@@ -180,7 +180,7 @@ class Settler:
         catalog = open_lake(lake.uri, lake.warehouse)
         try:
             options = self.workload.options()
-            tables = compare_all(options, database, catalog, self._server_of, repeated=self.repeated)
+            tables = compare_all(options, database, catalog, self._servers(), repeated=self.repeated)
         finally:
             catalog.engine.dispose()
         if wrong := [table for table in tables if table.differences]:
@@ -189,8 +189,10 @@ class Settler:
         self.lake.events["rows compared"] += rows
         return [table.table for table in tables], rows
 
-    def _server_of(self, epoch: int) -> int:
-        return sum(change.kind == "failover" and change.epoch <= epoch for change in self._drain.epoch_changes)
+    def _servers(self) -> Callable[[int], int]:
+        """Return a function from an epoch to the number of its server. The cursor is loaded once: each row asks."""
+        failovers = [change.epoch for change in self._drain.epoch_changes if change.kind == "failover"]
+        return lambda epoch: sum(one <= epoch for one in failovers)
 
     def _verify(self, tables: list[str]) -> None:
         """Compare with ``cdc verify``; after a rewind, tables without a key may have changes twice and are skipped."""

@@ -56,7 +56,7 @@ class Site:
         self._stack.close()
 
     @property
-    def can_switch(self) -> bool:
+    def has_standby(self) -> bool:
         """Whether another server can take over."""
         return self._alone is None
 

@@ -77,8 +77,8 @@ def _do(job: Job, points: Points) -> None:
         case "ack_lake":
             pipeline.ack_lake(by="chaos")
         case "rewind":
-            place = StartAt(position=job.argument) if job.argument else None
-            pipeline.rewind(place, by="chaos", why="chaos test")
+            start = StartAt(position=job.argument) if job.argument else None
+            pipeline.rewind(start, by="chaos", why="chaos test")
         case "resume":
             pipeline.resume_table(job.argument, by="chaos")
         case "resnapshot":

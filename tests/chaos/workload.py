@@ -52,7 +52,7 @@ class ChaosWorkload:
         image = self._random.choice(("FULL", "MINIMAL", "NOBLOB")) if self._scenarios.images else "FULL"
         self._connection.cursor().execute(f"SET SESSION binlog_row_image = '{image}'")
         self._workload = workload = Workload(self._connection, self.database, self._random.randrange(1 << 30), {})
-        if image != "FULL" and self.site.can_switch and self.site.primary.flavor == "mariadb":
+        if image != "FULL" and self.site.has_standby and self.site.primary.flavor == "mariadb":
             # MariaDB's standby then differs from its primary, so the lake could not equal both.
             workload.steps = [(weight, step) for weight, step in workload.steps if step != workload.replace]
 
@@ -67,9 +67,9 @@ class ChaosWorkload:
         if chance < 0.06 and self._columns < 12:
             self._columns += 1
             table, definition = self._random.choice(GROWING), self._random.choice(COLUMNS)
-            kind, _, place = definition.partition(" NULL")
+            kind, _, order = definition.partition(" NULL")
             column = f"extra_{self._columns}"
-            self._workload.alter(table, column, f"{kind} NULL{place}")
+            self._workload.alter(table, column, f"{kind} NULL{order}")
             # A lake table gets a column with the first row that has it.
             self._execute(f"UPDATE {table} SET {column} = '20260101' LIMIT 1")
         elif chance < 0.09 and self._tables < 3:

@@ -25,6 +25,6 @@ def _other_modes(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     # A test of names has one mode for each name: all of its cases run.
     by_modes = [modes for test, modes in tests.items() if "test_names_" not in test]
     for number, modes in enumerate(by_modes):
-        for place, cases in enumerate(modes.values()):
-            if place != number % len(modes):
+        for index, cases in enumerate(modes.values()):
+            if index != number % len(modes):
                 yield from cases

@@ -51,7 +51,7 @@ def starts(store):
     return [window.start.offset for window in stored_windows(store, "shop")]
 
 
-def test_what_every_consumer_has_read_goes_after_its_time(store, writer):
+def test_batches_that_every_consumer_has_read_are_removed_after_their_retention(store, writer):
     """Before that nothing does; what a consumer has not read stays however old it is."""
     stand(store, DRAIN, 304)
     stand(store, LAKE, 304)
@@ -77,7 +77,7 @@ def test_a_collection_that_died_in_the_middle_is_ended_by_the_next_one(store, wr
     assert list(store.list("shop/batches/")) == []
 
 
-def test_chunks_of_a_snapshot_go_when_it_is_merged_whole(store, writer):
+def test_chunks_of_a_snapshot_are_removed_when_it_is_merged(store, writer):
     """And until then the windows after its low watermark stay too: a late chunk is merged with them."""
     task = SnapshotTask("shop", 1, "s1", "shop", "a", 2, complete=True)
     writer.chunk(A, 110, [{"id": 1}], number=0, last=False)
@@ -97,7 +97,7 @@ def test_chunks_of_a_snapshot_go_when_it_is_merged_whole(store, writer):
     assert list(store.list("shop/snapshots/")) == []
 
 
-def test_a_snapshot_that_was_given_up_holds_nothing_back(store, writer):
+def test_a_cancelled_snapshot_holds_no_batches_back(store, writer):
     """Its chunks go, and so do the windows after their watermark."""
     writer.chunk(A, 110, [{"id": 1}], number=0, last=False)
     stand(store, DRAIN, 304, snapshots=(SnapshotTask("shop", 1, "s1", "shop", "a", 0, complete=True),))

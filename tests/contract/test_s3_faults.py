@@ -204,7 +204,7 @@ def test_keys_that_are_wrong_are_a_setting_that_is_wrong(s3_server, bucket):
     assert right.secret_key not in repr(wrong_secret) + repr(wrong_secret.options) + repr(right)
 
 
-def test_a_server_that_is_not_there_may_come_back(bucket, s3_server):
+def test_a_missing_server_is_a_retryable_error(bucket, s3_server):
     """A closed port is an error to try again."""
     store = S3Store(bucket, "", replace(options(s3_server, "http://127.0.0.1:1"), attempts=2))
     for call in calls(store):

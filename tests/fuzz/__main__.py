@@ -36,15 +36,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(name: str, wanted: argparse.Namespace, share: float) -> bool:
     """Run one target; say how to run the case that failed."""
-    with tempfile.NamedTemporaryFile() as place:
-        np.array([-1], np.int64).tofile(place.name)
+    with tempfile.NamedTemporaryFile() as case_file:
+        np.array([-1], np.int64).tofile(case_file.name)
         cases = max(1, round(wanted.cases * share))
         command = [sys.executable, "-m", "tests.fuzz.worker", name]
-        command += [str(number) for number in (wanted.seed, wanted.first, cases)] + [place.name]
+        command += [str(number) for number in (wanted.seed, wanted.first, cases)] + [case_file.name]
         code = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment()}).returncode
         if code == 0:
             return True
-        case = int(np.fromfile(place.name, np.int64)[0])
+        case = int(np.fromfile(case_file.name, np.int64)[0])
         again = f"python -m tests.fuzz --only {name} --seed {wanted.seed} --first {case} --cases 1"
         print(f"{name}: exit status {code} at case {case}; to run it again: {again}", flush=True)
         return False

@@ -64,7 +64,7 @@ def _same_in_portions(stream: Recorded, chosen: random.Random) -> None:
 
 
 def differences(seed: int, first: int, cases: int, done: np.ndarray) -> None:
-    """Run cases of differences: sound ones, hostile ones on sound documents, and whole events with lies in them."""
+    """Run cases of differences: sound ones, hostile ones on sound documents, and whole corrupt events."""
     for case in range(first, first + cases):
         done[0] = case
         chosen = random.Random(seed << 40 | case)

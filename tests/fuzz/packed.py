@@ -74,7 +74,7 @@ def drive_bare(seed, first, cases, done, data, starts, ids, slots, event_kinds, 
                 )  # fmt: skip
                 if not inside(pos, length, count, n, records[i, packets.BODY], records[i, packets.END]):
                     raise ValueError(CELLS_OUTSIDE)
-            if status == packets.RARE:
+            if status == packets.CONTROL_EVENT:
                 if end <= at or end > size:
                     raise ValueError(CELLS_OUTSIDE)
                 at = end
@@ -112,7 +112,7 @@ def drive_side(seed, first, cases, done, data, starts, kinds, room, target):
         if wrong >= 0 and wrong != count:
             raise ValueError(CELLS_OUTSIDE)
         if total <= target.shape[0]:
-            inflate_buffer._place(b, records, count, plan, target[:total], 0)
+            inflate_buffer._copy_rows(b, records, count, plan, target[:total], 0)
             if count > 0 and records[count - 1, packets.END] != total:
                 raise ValueError(CELLS_OUTSIDE)
 
@@ -159,8 +159,8 @@ def events_inside(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     )  # fmt: skip
 
 
-def placed(seed: int, first: int, cases: int, done: np.ndarray) -> None:
-    """Run cases of compressed row events on their way into the side buffer."""
+def moved_rows(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+    """Run cases of compressed row events on their way into the inflate buffer."""
     pieces, kinds = [], []
     for kind, _, body in cut().bodies:
         at = int(mariadb_compressed.end_of_bitmaps(np.frombuffer(body, np.uint8), 0, len(body), kind))

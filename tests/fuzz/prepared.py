@@ -116,7 +116,7 @@ def _prepare(made: Story, number: int, xid: Xid, rows: list[int], waiting: dict[
     waiting[xid.text] = len(made.logged)
     made.logged.append((xid.text, True, bool(rows)))
     if one_phase:
-        _tell(made, xid, waiting, committed=True)
+        _record_decision(made, xid, waiting, committed=True)
 
 
 def _decide(made: Story, number: int, xid: Xid, waiting: dict[str, int], *, committed: bool) -> None:
@@ -125,18 +125,18 @@ def _decide(made: Story, number: int, xid: Xid, waiting: dict[str, int], *, comm
         _group(made, number, text, [], [])
     else:
         _group(made, number, b"", [], [(event_types.QUERY, _query(text))], flags=0x80 | 1)
-    _tell(made, xid, waiting, committed=committed)
+    _record_decision(made, xid, waiting, committed=committed)
 
 
-def _tell(made: Story, xid: Xid, waiting: dict[str, int], *, committed: bool) -> None:
+def _record_decision(made: Story, xid: Xid, waiting: dict[str, int], *, committed: bool) -> None:
     """Note a decision, unless it and the preparation that it decides have no effect."""
     at = waiting.pop(xid.text, None)
     if at is None or (committed and made.logged[at][2]):
         made.logged.append((xid.text, False, committed))
         return
     del made.logged[at]
-    for other, place in waiting.items():
-        waiting[other] = place - (place > at)
+    for other, index in waiting.items():
+        waiting[other] = index - (index > at)
 
 
 # --- the cases
@@ -156,11 +156,11 @@ def prepared(seed: int, first: int, cases: int, done: np.ndarray) -> None:
             _look_at(made, found)
         elif found.summary is None:
             raise AssertionError(f"a story that is not understood: {found.error}")
-        elif _told(found) != (made.plain, made.prepared, _preparations(made), _decisions(made)):
-            raise AssertionError(f"another story: {_told(found)} for {made}")
+        elif _observed(found) != (made.plain, made.prepared, _preparations(made), _decisions(made)):
+            raise AssertionError(f"another story: {_observed(found)} for {made}")
 
 
-def _told(found: Outcome) -> tuple[object, ...]:
+def _observed(found: Outcome) -> tuple[object, ...]:
     assert found.summary is not None
     keys = [[row["id"] for rows in sink.rows().values() for row in rows.to_pylist()] for sink in _sinks(found)]
     preparations = [(one.xid, one.tables) for one in found.summary.prepared]

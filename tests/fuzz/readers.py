@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cdc_lib.binlog.control_events import ControlEvents
-from cdc_lib.binlog.framing.progress import Progress
+from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.binlog.reader import WindowReader
 from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.mapped_tables import KnownTables
@@ -19,7 +19,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.value_policy import ValuePolicy
 from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import cut
-from tests.fuzz.streams import Portions, placed
+from tests.fuzz.streams import Portions, check_context
 from tests.harness.recorded import recorded
 
 _HEADER = 19
@@ -67,7 +67,7 @@ def reader(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         except SourceUnavailable:
             pass
         except CdcError as error:
-            placed(error)
+            check_context(error)
 
 
 def _most(wire: bytearray, chosen: random.Random) -> int:
@@ -87,8 +87,8 @@ def _change(wire: bytearray, chosen: random.Random, others: np.ndarray) -> None:
                 wire[at : at + 4] = chosen.randbytes(min(4, len(wire) - at))
             case 3:
                 other = chosen.randrange(len(others))
-                piece = others[other : other + min(chosen.randrange(24), len(wire) - at)].tobytes()
-                wire[at : at + len(piece)] = piece
+                part = others[other : other + min(chosen.randrange(24), len(wire) - at)].tobytes()
+                wire[at : at + len(part)] = part
             case 4:
                 wire[at] = (wire[at] + chosen.choice([-1, 1])) & 0xFF
             case 5 if chosen.random() < 0.2:
@@ -97,12 +97,12 @@ def _change(wire: bytearray, chosen: random.Random, others: np.ndarray) -> None:
                     return
 
 
-def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
+def control_events(seed: int, first: int, cases: int, done: np.ndarray) -> None:
     """Run cases of table maps, statements, rotations and format descriptions."""
-    samples = Samples.of(cut().rare)
+    samples = Samples.of(cut().control_events)
     rng, buffer = np.zeros(1, np.uint64), np.empty(samples.room, np.uint8)
     stream = recorded()["mysql_numbers"]
-    make: Callable[[], Progress] = lambda: Progress(stream.window, "mysql", checksum=False)  # noqa: E731
+    make: Callable[[], ScanProgress] = lambda: ScanProgress(stream.window, "mysql", checksum=False)  # noqa: E731
     progress = make()
     for case in range(first, first + cases):
         done[0] = case
@@ -120,5 +120,5 @@ def rare(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         try:
             ControlEvents(progress, tables, XaTransactions(progress), stream.facts).take(event, 0, size)
         except CdcError as error:
-            placed(error)
+            check_context(error)
             progress = make()

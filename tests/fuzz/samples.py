@@ -27,7 +27,7 @@ class Cut:
         bodies: (type, layout, row event after its post-header).
         layouts: of all tables.
         ids: table id and layout of each of them in its stream; recorded ids may repeat between streams, not in one.
-        rare: events that Python looks at.
+        control_events: events that Python looks at.
         cells: of each kind of column.
     """
 
@@ -37,7 +37,7 @@ class Cut:
     bodies: list[tuple[int, int, bytes]] = field(default_factory=list)
     layouts: list[TableLayout] = field(default_factory=list)
     ids: dict[int, int] = field(default_factory=dict)
-    rare: list[bytes] = field(default_factory=list)
+    control_events: list[bytes] = field(default_factory=list)
     cells: dict[str, list[bytes]] = field(default_factory=dict)
 
 
@@ -93,7 +93,7 @@ def _events(stream: Recorded, into: Cut) -> None:
             if event.kind != event_types.PARTIAL_UPDATE_ROWS:
                 _cells(event.kind, into.layouts[layout], body[8:], into)
         if event.kind in (event_types.TABLE_MAP, event_types.QUERY, event_types.ROTATE, event_types.FORMAT_DESCRIPTION):
-            into.rare.append(event.whole)
+            into.control_events.append(event.whole)
 
 
 def _cells(kind: int, layout: TableLayout, body: bytes, into: Cut) -> None:

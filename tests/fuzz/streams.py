@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from cdc_lib.binlog.framing.progress import WindowSummary
+from cdc_lib.binlog.framing.scan_progress import WindowSummary
 from cdc_lib.binlog.reader import WindowReader
 from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.inflate_buffer import InflateBuffer
@@ -16,7 +16,7 @@ from cdc_lib.binlog.rows.row_groups import ReadOptions, WindowSinks
 from cdc_lib.errors import CdcError, SourceUnavailable
 from tests.harness.recorded import Recorded
 
-ORDER = ["_epoch", "_file", "_offset", "_row"]
+ORDER = ["_epoch", "_binlog", "_offset", "_row"]
 
 
 class Portions:
@@ -30,10 +30,10 @@ class Portions:
 
     def read_into(self, view: memoryview) -> int:
         size = min(self._chosen.randint(1, self._most), len(view))
-        piece = self._data[self._at : self._at + size]
-        view[: len(piece)] = piece
-        self._at += len(piece)
-        return len(piece)
+        part = self._data[self._at : self._at + size]
+        view[: len(part)] = part
+        self._at += len(part)
+        return len(part)
 
 
 class Kept:
@@ -104,17 +104,17 @@ def outcome(
     *,
     options: ReadOptions | None = None,
     omittable: frozenset[str] = frozenset(),
-    side: int = 8 << 20,
+    inflate_size: int = 8 << 20,
     most: int = 1 << 20,
 ) -> Outcome:
-    """Read a stream; an error must be one of the tree and tell its place.
+    """Read a stream; an error must be one of the tree and name its position.
 
     Args:
         stream: to read.
         chosen: for the portions.
         options: of the reader.
         omittable: columns whose changes the server may leave out.
-        side: bytes of the side buffer.
+        inflate_size: bytes of the inflate buffer.
         most: bytes of a portion.
     """
     found = Outcome()
@@ -126,19 +126,19 @@ def outcome(
         WindowSinks(found.plain, found.prepared),
         options,
     )
-    reader._side = InflateBuffer(side)
+    reader._inflated = InflateBuffer(inflate_size)
     try:
         found.summary = reader.run()
     except SourceUnavailable as error:
         found.error = error
     except CdcError as error:
-        placed(error)
+        check_context(error)
         found.error = error
-    found.held = reader._side.data.shape[0]
+    found.held = reader._inflated.data.shape[0]
     return found
 
 
-def placed(error: CdcError) -> None:
+def check_context(error: CdcError) -> None:
     """Look that an error says where it happened."""
     if not {"file", "offset"} <= error.context.keys():
         raise AssertionError(f"{type(error).__name__} without a place: {error}") from error

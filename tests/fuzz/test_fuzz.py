@@ -21,7 +21,7 @@ kernel(np.zeros(8, np.uint8)[:4])
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_broken_bytes_end_in_rows_or_in_an_error_with_a_place(target):
+def test_broken_bytes_give_rows_or_an_error_with_a_position(target):
     """A short run of each target, always of the same cases; ``./dev fuzz`` runs millions of others."""
     cases = 200_000 if TARGETS[target].at_once > 10_000 else TARGETS[target].at_once // 2
     assert main(["--only", target, "--seed", "1", "--cases", str(cases)]) == 0

@@ -41,13 +41,13 @@ def _streams(flavor: str) -> list[Recorded]:
 
 
 def _read(stream: Recorded, chosen: random.Random) -> Outcome:
-    """Read a stream twice, in portions and buffers of different sizes: the rows must not tell."""
+    """Read a stream twice, in portions and buffers of different sizes: the rows must be the same."""
     rows = chosen.choice([1, 3, 1 << 17])
     sizes = chosen.sample([40, 64, 1000, 1 << 16, 8 << 20], 2)
     portions = [1 << 20, chosen.choice([100, 1000, 1 << 20])]
     found, again = (
-        outcome(stream, chosen, options=ReadOptions(group_rows=rows), side=side, most=most)
-        for side, most in zip(sizes, portions, strict=True)
+        outcome(stream, chosen, options=ReadOptions(group_rows=rows), inflate_size=inflate_size, most=most)
+        for inflate_size, most in zip(sizes, portions, strict=True)
     )
     if found.rows() != again.rows():
         raise AssertionError(f"rows that differ with the portions: {found.error} {again.error}")
@@ -135,7 +135,7 @@ def _body(
     Args:
         inner: the events.
         chosen: for the form.
-        size: what it says of its inflated length, if that is a lie.
+        size: what it says of its inflated length, if that is wrong.
         change: changes the compressed bytes before their size is written.
         change_front: changes the fields in front.
     """
@@ -232,11 +232,11 @@ def deflated(seed: int, first: int, cases: int, done: np.ndarray) -> None:
         chosen = random.Random(seed << 40 | case)
         stream = chosen.choice(_streams("mariadb"))
         plain, packed = _both(stream, chosen)
-        lies = chosen.random() < 0.4
-        if lies:
+        wrong_size = chosen.random() < 0.4
+        if wrong_size:
             packed = _lying(packed, chosen)
         found = _read(packed.laid_out(), chosen)
-        if not lies:
+        if not wrong_size:
             expected = outcome(plain.laid_out(), chosen)
             if found.values() != expected.values():
                 raise AssertionError(f"other rows than those of the plain events: {found.error} {expected.error}")

@@ -16,7 +16,7 @@ from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import Cut, cut, table_slots
 
 _ROWS = 64
-CELLS_OUTSIDE = "a cell lies outside of its event"
+CELLS_OUTSIDE = "a cell is outside of its event"
 
 
 @njit(cache=True, nogil=True)
@@ -152,7 +152,7 @@ def drive_scan(
                 )  # fmt: skip
                 if not inside(pos, length, count, n, records[i, packets.BODY], records[i, packets.END]):
                     raise ValueError(CELLS_OUTSIDE)
-            if status == packets.RARE:
+            if status == packets.CONTROL_EVENT:
                 if after <= at or end < start or end > size:
                     raise ValueError(CELLS_OUTSIDE)
                 state[packets.OFFSET] += end - start

@@ -14,10 +14,10 @@ SILENCE_SECONDS = 120
 """How long a portion of cases may take: more is a hang."""
 
 
-def main(name: str, seed: int, first: int, cases: int, place: str) -> None:
-    """Run the cases portion by portion; the file at ``place`` holds the case that runs."""
+def main(name: str, seed: int, first: int, cases: int, case_file: str) -> None:
+    """Run the cases portion by portion; the file at ``case_file`` holds the case that runs."""
     target = TARGETS[name]
-    done = np.memmap(place, np.int64, "r+", shape=(1,))
+    done = np.memmap(case_file, np.int64, "r+", shape=(1,))
     target.run(seed, first, 0 if cases > 1 else cases, done)  # compiles
     began = time.perf_counter()
     for start in range(first, first + cases, target.at_once):

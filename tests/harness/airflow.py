@@ -30,6 +30,9 @@ sys.argv = ["airflow", "standalone"]
 main()
 """
 
+LOG_SECONDS = 5
+"""Longest wait for the end of a task's log. The log of a task that was killed has none."""
+
 Json = dict[str, Any]
 
 
@@ -62,6 +65,7 @@ class AirflowStandalone:
         ready_seconds: float = 240,
     ) -> None:
         self.home = home
+        self.dags = dags_folder
         self.port = port or free_port()
         self.url = f"http://localhost:{self.port}"
         self.password = secrets.token_urlsafe(12)
@@ -120,6 +124,12 @@ class AirflowStandalone:
         """The output of all components; task logs are under ``logs/`` in the same folder."""
         return self.home / "standalone.log"
 
+    @property
+    def session(self) -> int:
+        """Id of the session of all its processes, while it runs."""
+        assert self._process is not None
+        return self._process._shell.pid
+
     def start(self) -> Self:
         """Start everything and wait until all components are healthy and a user can log in.
 
@@ -167,7 +177,7 @@ class AirflowStandalone:
             self._client = None
         if self._process:
             self._process.stop()
-            kill_session(self._process._shell.pid)
+            kill_session(self.session)
             self._process = None
 
     def __enter__(self) -> Self:
@@ -274,10 +284,16 @@ class AirflowStandalone:
         self.request("PATCH", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task_id}", {"new_state": state})
 
     def task_log(self, dag: str, run_id: str, task_id: str, attempt: int = 1, map_index: int = -1) -> str:
-        """Return the log of one attempt as text."""
+        """Return the log of one attempt as text. A task may have ended before its log is written: its end is waited for a moment."""
         path = f"/dags/{dag}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}?map_index={map_index}"
-        lines = self.get(path)["content"]
-        return "\n".join(_text(line) for line in lines)
+        deadline = time.monotonic() + LOG_SECONDS
+        while True:
+            lines = [_text(line) for line in self.get(path)["content"]]
+            begun, ended = lines.count("::group::Pre Execute"), lines.count("::group::Post Execute")
+            is_whole = 0 < begun <= ended and lines[-1] == "::endgroup::"
+            if is_whole or time.monotonic() > deadline:
+                return "\n".join(lines)
+            time.sleep(0.2)
 
 
 def _text(line: str | Json) -> str:

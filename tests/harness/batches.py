@@ -180,6 +180,11 @@ class BatchWriter:
         self.plans += 1
         return MergePlan(self.source, epoch, f"merge-{self.plans:06d}", at(4), at(stop, file), keys)
 
+    def positioned(self, stop: int, *keys: str, epoch: int = 1, file: int = 1) -> MergePlan:
+        """Return a plan whose id starts with its position, as real ids do: old cuts are found by it, and removed."""
+        plan = self.plan(stop, *keys, epoch=epoch, file=file)
+        return replace(plan, merge_id=f"{epoch:06d}-{plan.stop.sortable}-{self.plans:06d}")
+
     def again(self, plan: MergePlan) -> MergePlan:
         """Return the same work under another merge id."""
         self.plans += 1

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import zstandard
 
-from cdc_lib.binlog.framing.progress import WindowSummary
+from cdc_lib.binlog.framing.scan_progress import WindowSummary
 from cdc_lib.binlog.reader import WindowReader
 from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows

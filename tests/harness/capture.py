@@ -135,7 +135,7 @@ class Capture:
     def prepared_rows(self, manifest: Manifest, table: str) -> list[dict[str, Any]]:
         """Return a table's rows of prepared XA transactions, in their order."""
         rows = [row for one in self._read(manifest, manifest.prepared_files, table) for row in one.to_pylist()]
-        return sorted(rows, key=lambda row: (row["_epoch"], row["_file"], row["_offset"], row["_row"]))
+        return sorted(rows, key=lambda row: (row["_epoch"], row["_binlog"], row["_offset"], row["_row"]))
 
     def _read(self, manifest: Manifest, files: Iterable[DataFile], table: str) -> list[pa.Table]:
         key = layout.key_of(manifest)
@@ -149,7 +149,7 @@ class Capture:
     def rows(self, manifest: Manifest, table: str) -> list[dict[str, Any]]:
         """Return a table's changes in their order."""
         rows = [row for one in self.tables(manifest, table) for row in one.to_pylist()]
-        return sorted(rows, key=lambda row: (row["_epoch"], row["_file"], row["_offset"], row["_row"]))
+        return sorted(rows, key=lambda row: (row["_epoch"], row["_binlog"], row["_offset"], row["_row"]))
 
     def ops(self, manifest: Manifest, table: str, column: str = "id") -> list[tuple[str, Any]]:
         """Return (op, value of a column) of each change in order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.lake_table import LakeTable
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.merge_plan import Cut, MergePlan
 from cdc_lib.ports import ObjectStore
 from spark_jobs.changes.frames import load_plan
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.merging.reselect import Origin
 from spark_jobs.merging.run import merge, run
-from spark_jobs.sql import full_name, quoted
+from spark_jobs.merging.table_merge import Now, utc_now
+from spark_jobs.sql import full_name
 from tests.harness.batches import BatchWriter
 
 
@@ -50,6 +53,11 @@ def empty_catalog(config: SourceConfig) -> None:
         catalog.execute("DELETE FROM iceberg_tables")
 
 
+def files_per_get(bounds: Sequence[tuple[Any, Any]], key: Any) -> int:
+    """Return how many data files a reader of one key opens: those whose bounds contain it."""
+    return sum(lower <= key <= upper for lower, upper in bounds)
+
+
 class Lake:
     """Merges plans and reads tables."""
 
@@ -62,12 +70,13 @@ class Lake:
         self.said: list[str] = []
         self.cuts: list[Cut] = []
         self.origin: Origin | None = None
+        self.now: Now = utc_now
 
     def merge(self, plan: MergePlan) -> Cut:
         """Merge a plan in the running Spark; a plan without changes needs no Spark."""
         if not tables_of(load_plan(self.store, plan)):
-            return run(self.config, plan, self.store)
-        cut = merge(self.spark, self.config, plan, self.store, self.said.append, origin=self.origin)
+            return run(self.config, plan, self.store, now=self.now)
+        cut = merge(self.spark, self.config, plan, self.store, self.said.append, origin=self.origin, now=self.now)
         self.cuts.append(cut)
         return cut
 
@@ -90,6 +99,14 @@ class Lake:
         """Return columns of all rows, sorted."""
         frame = self.spark.sql(f"SELECT {', '.join(map(quoted, columns))} FROM {self.name(table)}")
         return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+    def key_bounds(self, table: str, column: str) -> list[tuple[Any, Any]]:
+        """Return the least and the largest value of a key column in each data file, sorted."""
+        metrics = f"readable_metrics.{quoted(column)}"
+        frame = self.spark.sql(
+            f"SELECT {metrics}.lower_bound, {metrics}.upper_bound FROM {self.name(table)}.data_files"
+        )
+        return sorted(tuple(row) for row in frame.collect())
 
     def snapshots(self, table: str) -> int:
         """Return how many snapshots the table has."""

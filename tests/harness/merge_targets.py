@@ -19,8 +19,9 @@ from pyspark.sql.functions import udf
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.model.lake_table import LAKE_FILE, LakeColumn, LakeName, LakeTable, Marker
-from cdc_lib.model.manifest import ABSENT, CELL_ABSENT, CELL_HERE, EPOCH, OFFSET, OP, ROW, TS
+from cdc_lib.model.lake_table import LakeColumn, LakeName, LakeTable, Marker
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import ABSENT, BINLOG, CELL_ABSENT, CELL_HERE, EPOCH, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import VALID_FROM
@@ -28,7 +29,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import Reselect
 from spark_jobs.lake_format import LakeFormat
 from spark_jobs.runtime.session import table_session
-from spark_jobs.sql import full_name, quoted
+from spark_jobs.sql import full_name
 from tests.harness.batches import START_TIME, Row
 
 _TYPES = {
@@ -174,7 +175,7 @@ def _value(row: Row, name: str) -> Any:
     order = {
         OP: row.op,
         EPOCH: 1,
-        LAKE_FILE: row.file,
+        BINLOG: row.file,
         OFFSET: row.offset,
         ROW: row.row,
         TS: time_of,

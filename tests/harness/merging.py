@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cdc_lib.merge.cut import make_cut
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.manifest import CELL_ABSENT, Manifest
 from cdc_lib.store.cuts import last_cut, publish
 from tests.harness.capture import SOURCE, Capture
 
-_ORDER = ("_epoch", "_file", "_offset", "_row")
+_ORDER = ("_epoch", "_binlog", "_offset", "_row")
 
 
 class Lake:
@@ -33,9 +33,9 @@ class Lake:
                 manifest = capture.manifest(key)
                 assert manifest is not None
                 manifests.append(manifest)
-            for change in sorted(self._changes(capture, manifests), key=_place):
+            for change in sorted(self._changes(capture, manifests), key=_position):
                 self._apply(change)
-            batches = [Batch(key, manifest) for key, manifest in zip(plan.batches, manifests, strict=True)]
+            batches = [StoredBatch(key, manifest) for key, manifest in zip(plan.batches, manifests, strict=True)]
             cut = make_cut(plan, batches, (), last_cut(capture.store, SOURCE), datetime.now(UTC))
             publish(capture.store, cut)
             capture.pipeline.ack_lake(by="test")
@@ -54,7 +54,7 @@ class Lake:
         return changes
 
     def _apply(self, change: dict[str, Any]) -> None:
-        key, at = change[self.key], _place(change)
+        key, at = change[self.key], _position(change)
         self.changes.append(change)
         if key in self.order and at < self.order[key]:
             return
@@ -66,7 +66,7 @@ class Lake:
             self.rows[key] = {**self.rows.get(key, {}), **cells}
 
 
-def _place(change: dict[str, Any]) -> tuple[int, ...]:
+def _position(change: dict[str, Any]) -> tuple[int, ...]:
     return tuple(change[name] for name in _ORDER)
 
 

@@ -129,7 +129,7 @@ class PageSource:
     def window(self, number: int) -> Window:
         """Return a window, counted from 0."""
         epoch = 2 if self.failover and number >= self.windows - 1 else 1
-        return Window(self.name, epoch, _place(number), _place(number + 1))
+        return Window(self.name, epoch, _position(number), _position(number + 1))
 
     def _manifest(self, number: int) -> Manifest:
         window, time = self.window(number), self._time(number)
@@ -147,7 +147,7 @@ class PageSource:
 
     def _cut(self, number: int) -> Cut:
         window, time = self.window(number), self._time(number)
-        apart = {name: _place(1) for name in self.quarantined}
+        apart = {name: _position(1) for name in self.quarantined}
         tables = tuple(
             TableCut(name, f"lake.{name}", 10**18 + place, _changes(place, number), as_of=apart.get(name), mode="mirror",
                      total_rows=RowCounts(updates=sum(_changes(place, one) for one in range(number + 1))))
@@ -161,7 +161,7 @@ class PageSource:
         if self.keeps is None:
             return
         host = {"server_uuid": STANDBY, "host": "standby"} if self.failover else {"host": "db.example.com"}
-        end = _place(self.windows + self.in_flight + 1)
+        end = _position(self.windows + self.in_flight + 1)
         seen = ServerObservation(
             self.name, self.ended, replace(IDENTITY, **host), end, ((end.file, end.offset),), self.ended + self.keeps
         )
@@ -169,11 +169,11 @@ class PageSource:
 
     def _put_verified(self, name: TableName, number: int) -> None:
         wrong = name in self.drift
-        place = _place(self.merged)
+        position = _position(self.merged)
         found = Verified(
-            self.name, name, f"lake.{name}", 1, place, "", self.ended - timedelta(hours=number % 30), 1000 + 7 * number,
+            self.name, name, f"lake.{name}", 1, position, "", self.ended - timedelta(hours=number % 30), 1000 + 7 * number,
             missing=3 if wrong else 0, extra=1 if wrong else 0, different=2 if wrong else 0, in_flight=0, unexamined=0,
-            clean_position=None if wrong else place, clean_at=None if wrong else self.ended,
+            clean_position=None if wrong else position, clean_at=None if wrong else self.ended,
         )  # fmt: skip
         self.store.put(layout.verified_key(self.name, name, f"lake.{name}"), documents.dump(found))
 
@@ -182,21 +182,21 @@ class PageSource:
         identity = replace(IDENTITY, host="db.example.com")
         records = tuple(
             QuarantineRecord(
-                name, 1, _place(1), _place(1), _place(2),
-                Fault(_place(1), "unsupported_value", "a value with no exact place in the lake", "Leave the column out."),
+                name, 1, _position(1), _position(1), _position(2),
+                Fault(_position(1), "unsupported_value", "a value with no exact place in the lake", "Leave the column out."),
                 self.ended - timedelta(hours=2), self.ended - timedelta(hours=1), by="ack_drain",
             )
             for name in self.quarantined
         )  # fmt: skip
-        begun = Cursor(self.name, DRAIN, 0, 1, identity, _place(0), quarantine=records, source_uuid="1" * 32)
+        begun = Cursor(self.name, DRAIN, 0, 1, identity, _position(0), quarantine=records, source_uuid="1" * 32)
         for consumer, reached in ((DRAIN, self.windows), (LAKE, self.merged)):
-            first = Move(self._time(-1), "start", None, _place(0), "plan of cdc run")
+            first = Move(self._time(-1), "start", None, _position(0), "plan of cdc run")
             cursor = replace(begun, consumer=consumer, moves=(first,))
             for number in range(reached):
                 if self.failover and number == self.windows - 1:
                     standby = BinlogCheckpoint(
                         replace(identity, server_uuid=STANDBY, host="standby"),
-                        _place(number),
+                        _position(number),
                         None,
                         "",
                         False,
@@ -220,5 +220,5 @@ def _changes(place: int, number: int) -> int:
     return (60 - 7 * place) * (1 + number % 5) if place < 8 else 0
 
 
-def _place(number: int) -> Position:
+def _position(number: int) -> Position:
     return at(4 + PER_WINDOW * number)

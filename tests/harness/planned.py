@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from cdc_lib.backfill.decide import BackfillDecision
-from cdc_lib.merge.plan import Batch, MergeInput, following, has_arrived, replayed_windows, work_on
+from cdc_lib.merge.plan import MergeInput, StoredBatch, following, has_arrived, replayed_windows, work_on
 from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.ddl_effect import TableStatement
 from cdc_lib.model.lake_table import Marker
@@ -44,12 +44,14 @@ class DictTable:
             window = Window("shop", 1, at(start), at(stop))
             truncates = [offset for offset in history.truncates if start <= offset < stop]
             facts = manifest(window=window, rows=len(rows), truncates=truncates)
-            self.windows.append((Batch(layout.manifest_key(window), facts), rows))
+            self.windows.append((StoredBatch(layout.manifest_key(window), facts), rows))
         self.chunks = []
         for chunk in history.chunks:
             last = chunk.number == len(history.chunks) - 1
             facts = SnapshotChunk("s1", SCHEMA.name, chunk.number, at(chunk.low), None, None, last, at(chunk.high))
-            self.chunks.append((Batch(f"chunk-{chunk.number}", manifest(chunk=facts, rows=len(chunk.rows))), chunk))
+            self.chunks.append(
+                (StoredBatch(f"chunk-{chunk.number}", manifest(chunk=facts, rows=len(chunk.rows))), chunk)
+            )
         self.done = []
 
     def step(self, step):

@@ -59,7 +59,7 @@ class World:
         self.cursor = Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "u", 1), at(0))
         self.lake = 0  # windows that the lake cursor has
         self.flight: Flight | None = None  # the merge that the lake cursor has in flight
-        self.given_up: list[Flight] = []  # merges that may still run
+        self.abandoned: list[Flight] = []  # merges that may still run
         self.state = 0  # what the lake table shows
         self.merged: set[str] = set()  # snapshots that the lake cursor has
         self.marks: dict[str, tuple[int, int, str]] = {}  # snapshots that the table has, and when they started
@@ -157,7 +157,7 @@ class World:
         position = record.released_position
         waits = record.is_open or position is None or Point.at(1, at(self.lake)) < Point.at(1, position)
         return waits or any(
-            task.snapshot_id == record.snapshot_id and task.id not in self.merged and not task.given_up
+            task.snapshot_id == record.snapshot_id and task.id not in self.merged and not task.cancelled
             for task in self.cursor.snapshots
         )
 
@@ -191,13 +191,13 @@ class World:
     def roll_back(self) -> None:
         """Give up the merge in flight; its job may still run."""
         if self.flight is not None:
-            self.given_up.append(self.flight)
+            self.abandoned.append(self.flight)
             self.flight = None
 
     def late(self) -> None:
-        """Let a merge that was given up end late."""
-        if self.given_up and not self._is_stuck(self.given_up[-1]):
-            self._apply(self.given_up.pop())
+        """Let a merge that was abandoned end late."""
+        if self.abandoned and not self._is_stuck(self.abandoned[-1]):
+            self._apply(self.abandoned.pop())
 
     def finish_merge(self) -> None:
         """Finish the merge in flight and acknowledge it; a stuck merge stays in flight."""

@@ -16,6 +16,14 @@ from tests.harness.servers.sql import Settings
 
 KINDS = ("mysql with GTIDs", "mysql without GTIDs", "mariadb")
 _WAIT_SECONDS = 60
+_LOCK_WAITS: Settings = {
+    "innodb-lock-wait-timeout": 10,
+    "loose-replica-transaction-retries": 2,
+    "loose-slave-transaction-retries": 2,
+}
+"""How long a standby waits for a lock. A former primary keeps the gap locks of its prepared XA transactions, which are not
+replicated: what the new primary writes between those rows cannot be applied, and STOP REPLICA waits for it. The servers' own
+defaults make that more than eight minutes."""
 
 
 class StandbyStopped(AssertionError):
@@ -94,7 +102,7 @@ def replicated(kind: str, settings: Settings | None = None, skews: tuple[float, 
 
 def server_of(kind: str, number: int, password: str, settings: Settings | None = None, skew: float = 0) -> SqlServer:
     """Return a server that can be a primary or a standby; ``number`` is its server id, ``skew`` the error of its clock."""
-    options: Settings = {"server-id": number, **(settings or {})}
+    options: Settings = {"server-id": number, **_LOCK_WAITS, **(settings or {})}
     server: SqlServer
     if kind == "mariadb":
         server = MariaDbServer(settings={"log-slave-updates": "ON", **options}, cdc_password=password)

@@ -6,7 +6,6 @@ import importlib
 import json
 import shlex
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,9 +20,10 @@ from cdc_lib.cli import spark as cli_spark
 from cdc_lib.cli.main import app
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import load_error
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.store import layout
 from cdc_lib.store.objects.local import LocalStore
-from cdc_lib.store.windows import StoredWindow, stored_windows
+from cdc_lib.store.windows import stored_windows
 from spark_jobs.runtime.session import prepare
 from tests.harness.lake import Lake
 from tests.harness.pages import ROOT
@@ -174,16 +174,6 @@ def _in_process(
         code = importlib.import_module(module).main(["--config", str(config), "--error", str(error), *arguments])
         if code not in good:
             raise load_error(error.read_bytes())
-
-
-def purge(shop: Shop) -> None:
-    """Purge all binlog files but the newest."""
-    deadline = time.monotonic() + 60
-    head = shop.execute("SHOW BINARY LOGS")[-1][0]
-    while len(shop.execute("SHOW BINARY LOGS")) > 1:
-        assert time.monotonic() < deadline
-        shop.execute(f"PURGE BINARY LOGS TO '{head}'")
-        time.sleep(0.2)
 
 
 def on_the_page(command: str) -> bool:

@@ -13,6 +13,7 @@ from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.quarantine import Fault, LaggingTable, QuarantinedTable, QuarantineRecord
 from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.sealed_days import AnnouncedDays, Announcement
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.model.table_name import TableName
@@ -73,11 +74,11 @@ ASIDES = st.builds(
 )
 STANDINGS = st.builds(LaggingTable, TABLE_NAMES, positions(), ASIDES)
 MOVES = st.builds(Move, TIMES, st.text(max_size=5), st.none() | positions(), positions(), st.text(), st.text())
-PLACES = st.builds(
+CHECKPOINTS = st.builds(
     BinlogCheckpoint, IDENTITIES, positions(), MAYBE_TIME, st.text(max_size=5), st.booleans(), MAYBE_TIME
 )
 SWITCHES = st.builds(
-    EpochChange, COUNTS, st.sampled_from(["failover", "rewind"]), TIMES, st.text(), st.text(), PLACES, PLACES
+    EpochChange, COUNTS, st.sampled_from(["failover", "rewind"]), TIMES, st.text(), st.text(), CHECKPOINTS, CHECKPOINTS
 )
 CURSORS = st.builds(
     Cursor,
@@ -147,4 +148,11 @@ PLANS = st.builds(
 )
 TABLE_CUTS = st.builds(TableCut, TABLE_NAMES, st.text(), INT64, COUNTS, st.none() | positions())
 CUTS = st.builds(Cut, SOURCES, st.text(), COUNTS, positions(), MAYBE_TIME, TIMES, tuples(TABLE_CUTS))
-DOCUMENTS = st.one_of(CURSORS, MANIFESTS, PLANS, CUTS, windows(), TASKS)
+DAYS = st.dates()
+ANNOUNCED_DAYS = st.builds(
+    AnnouncedDays,
+    SOURCES,
+    DAYS,
+    st.none() | st.builds(Announcement, tuples(DAYS), st.text(), st.text(), st.text()),
+)
+DOCUMENTS = st.one_of(CURSORS, MANIFESTS, PLANS, CUTS, windows(), TASKS, ANNOUNCED_DAYS)

@@ -54,6 +54,13 @@ QUICK = [
     Smoke("tables", ("--sizes", "20", "40"), ("plan of a merge", "ack of nothing new")),
 ]  # fmt: skip
 SLOW = [
+    Smoke(
+        "airflow",
+        ("--runs", "1"),
+        ("nothing to do, with the scheduler's imports", "changes in 5 tables, without the scheduler's imports"),
+        frozenset({"without the scheduler's imports"}),
+    ),
+    Smoke("ui", ("--sources", "3", "--tables", "20", "--runs", "1"), ("list of 4 sources", "20 tables: /tables", "a store that never answers: /")),
     Smoke("ddl", ("--tables", "16"), ("FULL", "MINIMAL", "readings"), frozenset({"8 tables"})),
     Smoke("memory", ("--mib", "40"), ("one transaction of 40 MiB", "8 values of 64 MiB")),
     Smoke("reselect", ("--rows", "500"), ("one integer", "text and integer", "keys/s")),
@@ -67,7 +74,7 @@ SLOW = [
         frozenset({"merge-into"}),
         "lake-merges.json",
     ),
-    Smoke("lake", ("reads", "--rows", "10000", "--windows", "2"), ("as a multiple of compacted",), file="lake-reads.json"),
+    Smoke("lake", ("reads", "--rows", "10000", "--windows", "2"), ("as a multiple of compacted", "a get of one key opens"), file="lake-reads.json"),
     Smoke("lake", ("many", "--tables", "2"), ("2 tables with 50 changes each: wall",), file="lake-many.json"),
     Smoke(
         "lake",

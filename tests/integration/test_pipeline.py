@@ -255,7 +255,7 @@ def test_the_watermarks_of_a_chunk_enclose_its_select(chunked):
     seen = chunked.rows(manifest, "t_a")[0]
     window = chunked.drain(chunked.window_from(start))
     inserted, updated = chunked.rows(window, "t_a")
-    order = ("_epoch", "_file", "_offset", "_row")
+    order = ("_epoch", "_binlog", "_offset", "_row")
     before, snapshot, after = ([row[name] for name in order] for row in (inserted, seen, updated))
     assert before < snapshot < after
 

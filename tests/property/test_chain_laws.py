@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lib.model.position import Point
-from cdc_lib.store.windows import StoredWindow, chained
+from cdc_lib.model.stored_window import StoredWindow
+from cdc_lib.store.windows import chained
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

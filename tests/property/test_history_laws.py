@@ -115,7 +115,7 @@ def test_status_variables_of_new_mariadb_servers_are_found(collations):
     assert (statement.exact, statement.sql_mode, statement.server_charset) == (True, 0x54200000, "latin1")
 
 
-def test_lengths_that_lie_are_refused_by_their_number():
+def test_wrong_lengths_are_refused_by_their_number():
     """A row of variables ends at the first that is not known."""
     with pytest.raises(IndexError):
         statement_of(b"", b"", {})

@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.status.lag import Progress, lag_of
+from cdc_lib.status.lag import LakeProgress, lag_of
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 TIMES = st.one_of(st.none(), st.integers(0, 10**6).map(lambda seconds: NOW - timedelta(seconds=seconds)))
 KNOWN = st.builds(
-    Progress,
+    LakeProgress,
     published=st.booleans(),
     waiting=st.booleans(),
-    at_head=st.sampled_from([None, False, True]),
+    at_binlog_end=st.sampled_from([None, False, True]),
     oldest=TIMES,
     merged=TIMES,
     complete=TIMES,
@@ -29,13 +29,13 @@ def test_the_lag_is_unknown_before_the_first_cut_and_0_only_where_nothing_waits(
     lag = lag_of(known, NOW)
     if not known.published:
         assert lag is None
-    elif known.at_head and not known.waiting:
+    elif known.at_binlog_end and not known.waiting:
         assert lag == 0
     elif any((known.oldest, known.merged, known.complete, known.began)):
         assert lag is not None
 
 
-@given(KNOWN.filter(lambda one: one.published and not (one.at_head and not one.waiting)), st.integers(1, 10**5))
+@given(KNOWN.filter(lambda one: one.published and not (one.at_binlog_end and not one.waiting)), st.integers(1, 10**5))
 def test_while_nothing_moves_the_lag_grows_with_the_clock(known, seconds):
     """So that an alert goes off when the source is dead, unreachable or stuck."""
     before, after = lag_of(known, NOW), lag_of(known, NOW + timedelta(seconds=seconds))
@@ -47,6 +47,6 @@ def test_while_nothing_moves_the_lag_grows_with_the_clock(known, seconds):
 def test_what_waits_is_never_older_than_the_last_moment_at_which_nothing_did(known, seconds):
     """An idle source whose server dies lags since it was last asked, not since its last change."""
     complete = NOW - timedelta(seconds=seconds)
-    lag = lag_of(Progress(True, known.waiting, None, None, known.merged, complete, known.began), NOW)
+    lag = lag_of(LakeProgress(True, known.waiting, None, None, known.merged, complete, known.began), NOW)
     assert lag is not None
     assert lag <= seconds

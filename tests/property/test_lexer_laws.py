@@ -39,7 +39,7 @@ def test_what_is_quoted_is_read_back(value, rest, quoting):
 
 
 @given(TEXTS)
-def test_without_a_backslash_every_mode_cuts_at_the_same_places(text):
+def test_without_a_backslash_every_mode_gives_the_same_tokens(text):
     text = text.replace("\\", "")
     cuts = {tuple((token.lastgroup, token[0]) for token in tokens(text, quoting)) for quoting in QUOTINGS}
     assert len(cuts) == 1

@@ -84,7 +84,7 @@ def readings(files):
 
 
 @given(STEPS, st.integers(FIRST + 11, FIRST + 30 * HOUR))
-def test_nothing_of_a_time_or_later_is_left_out_and_the_place_is_at_the_first_of_them(steps, wanted):
+def test_a_search_by_time_ends_at_the_first_transaction_of_that_time_or_later(steps, wanted):
     """No matter what files say of their making, and clocks that are set back by an hour in all."""
     files = history(steps, HOUR)
     with seeker(files) as found:
@@ -171,7 +171,7 @@ def test_a_file_that_lost_its_end_stops_the_search_and_a_crash_does_not():
     for at_start in (True, False):
         for wanted in (at(FIRST + 5), GtidSet.parse("mysql", f"{name}:1-3")):
             with seeker(files(7, at_start=at_start), "ON") as found, pytest.raises(BinlogIncomplete) as refused:
-                found._place(found._scan("binlog.000001", wanted))
+                found._checkpoint(found._scan("binlog.000001", wanted))
             assert f"{name}:4-7" in refused.value.message
             assert refused.value.context["file"] == "binlog.000001"
             assert "cdc cursor rewind shop --position binlog.000002:4" in refused.value.hint
@@ -182,7 +182,7 @@ def test_a_file_that_lost_its_end_stops_the_search_and_a_crash_does_not():
         found.by_time(at(FIRST + 5))
 
 
-def test_what_was_purged_is_only_passed_over_when_it_is_known_to_be_earlier():
+def test_purged_files_are_skipped_only_if_they_are_known_to_be_earlier():
     """A file that a rotation made tells when the statement began, and the purged transaction committed after that."""
     for at_start, refuses in ((True, False), (False, True)):
         files = BinlogFiles().new_file(FIRST, at_start=at_start).write(Transaction(NEW, FIRST + 500, FIRST + 500))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lib.backfill.other_key import under_one_key
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.manifest import SnapshotChunk
 from cdc_lib.model.position import Point
 from cdc_lib.model.window import Window
@@ -23,14 +23,14 @@ def lives(draw):
     keys, windows = {}, []
     for number in range(draw(st.integers(0, 8))):
         bounds = at(10 + number * STEP), at(10 + (number + 1) * STEP)
-        window = Batch(f"w{number}", manifest(window=Window("shop", 1, *bounds)))
+        window = StoredBatch(f"w{number}", manifest(window=Window("shop", 1, *bounds)))
         keys[window.key] = draw(st.frozensets(KEYS, max_size=2))
         windows.append(window)
     low = draw(st.none() | st.integers(5, 100))
     chunks = []
     if low is not None and draw(st.booleans()):
         facts = SnapshotChunk("s1", SCHEMA.name, 0, at(low), None, None, True, at(low))
-        chunks = [Batch("c0", manifest(chunk=facts))]
+        chunks = [StoredBatch("c0", manifest(chunk=facts))]
         keys["c0"] = frozenset({draw(KEYS)})
     taken = {one.key for one in windows if draw(st.booleans())}
     return chunks, windows, taken, keys, low

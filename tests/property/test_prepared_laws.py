@@ -129,7 +129,7 @@ def test_any_cut_into_windows_and_merges_gives_the_same_commits(history, places,
 
 @settings(max_examples=300, deadline=None)
 @given(xa_histories(), CUTS, st.data())
-def test_what_is_open_is_found_again_by_looking_back(history, places, data):
+def test_open_transactions_are_found_in_earlier_windows(history, places, data):
     """A replay of windows that were merged long ago has no cursor to ask."""
     windows = cut(history, places)
     first = data.draw(st.integers(0, len(windows) - 1))
@@ -168,9 +168,7 @@ def test_windows_read_again_add_no_rows_of_a_later_transaction(history, places, 
 
 @settings(max_examples=300, deadline=None)
 @given(xa_histories(), CUTS, CUTS, st.integers(1, 15), st.integers(1, 15), st.booleans())
-def test_who_looks_back_from_what_is_read_again_finds_the_right_transaction(
-    history, places, again, one, other, failover
-):
+def test_a_search_from_a_replayed_window_finds_the_right_transaction(history, places, again, one, other, failover):
     """Another consumer takes the rows of all commits that are read again, the lake those of a late chunk's windows."""
     began, left = sorted((one * STEP, other * STEP))
     assume(began < left)
@@ -195,7 +193,7 @@ def test_an_unknown_commit_passes_only_if_every_snapshot_started_after_it(place,
             check_in_snapshots(unknown, points, "shop")
 
 
-def test_looking_back_takes_no_more_windows_than_it_needs():
+def test_a_search_in_earlier_windows_reads_no_more_than_it_needs():
     """Manifests are read from the store one by one."""
     history = History((Prepared("a", at(100), at(110), ("db.t",)),), (), ("a",))
     windows = cut(history, [50, 200, 300])

@@ -96,7 +96,7 @@ def test_a_resnapshotted_table_catches_up_with_any_work_in_flight(faulty, replac
     for step in steps:
         act(world, step)
     assert caught_up(world)
-    while world.given_up:
+    while world.abandoned:
         world.late()
     assert world.state == world.head
 

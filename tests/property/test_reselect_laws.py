@@ -13,7 +13,7 @@ from itertools import pairwise
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from cdc_lib.merge.plan import Batch, has_arrived, work_on
+from cdc_lib.merge.plan import StoredBatch, has_arrived, work_on
 from cdc_lib.model.lake_table import Marker, Reselected
 from cdc_lib.model.manifest import DataFile, Manifest
 from cdc_lib.model.merge_plan import MergePlan
@@ -95,7 +95,7 @@ class Table:
         mine = [change for change in self.life.changes if start <= change[0] < stop]
         files = (DataFile("part", SCHEMA.name, SCHEMA.id, len(mine), 1, "0"),) if mine else ()
         manifest = Manifest("shop", 1, IDENTITY, window, None, "", "", None, None, 0, 0, files, {SCHEMA.id: SCHEMA})
-        batch = Batch(layout.manifest_key(window), manifest)
+        batch = StoredBatch(layout.manifest_key(window), manifest)
         plan = MergePlan("shop", 1, "m", at(start), at(stop), (batch.key,))
         work = work_on(SCHEMA.name, "mirror", [batch], self.marker, plan)
         if not work.inputs:

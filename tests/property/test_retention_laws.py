@@ -13,13 +13,13 @@ from cdc_lib.consumers.backlog import earliest, following
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.model.xa import Decision, Prepared
 from cdc_lib.model.xa_settlement import opened_before, settle
-from cdc_lib.retention.policy import Facts, ended_snapshots, judge_windows, laggards
+from cdc_lib.retention.policy import RetentionFacts, ended_snapshots, judge_windows, laggards
 from cdc_lib.retention.pruning import pruned_drain
 from cdc_lib.store import layout
-from cdc_lib.store.windows import StoredWindow
 from tests.harness.batches import IDENTITY, START_TIME, at
 
 STEP = 100
@@ -33,9 +33,9 @@ class Stream:
     manifests: dict[str, Manifest]
     cursors: list[Cursor]
 
-    def facts(self, **other) -> Facts:
+    def facts(self, **other) -> RetentionFacts:
         given = {"watermark": lambda *_: None, "older_than": LIMIT, **other}
-        return Facts(self.windows, self.manifests, self.cursors, **given)
+        return RetentionFacts(self.windows, self.manifests, self.cursors, **given)
 
 
 @st.composite
@@ -125,7 +125,7 @@ def stream_start(stream: Stream, key: str) -> Point:
 
 
 @given(streams())
-def test_what_all_have_read_goes_when_it_is_old_enough_and_not_before(stream):
+def test_batches_that_all_have_read_are_removed_when_they_are_old_enough(stream):
     """Rows of XA transactions apart."""
     ended = [replace(cursor, position=at(stream.windows[-1].stop.offset), prepared=()) for cursor in stream.cursors]
     verdicts = judge_windows(replace(stream.facts(), cursors=ended))
@@ -160,13 +160,13 @@ def test_windows_after_the_watermark_of_an_unmerged_snapshot_are_kept(stream, da
 
 
 @given(streams(), st.integers(0, 2))
-def test_chunks_that_a_merge_in_flight_reads_stay_though_their_snapshot_was_given_up(stream, merged):
+def test_chunks_that_a_merge_in_flight_reads_are_kept_after_their_snapshot_is_cancelled(stream, merged):
     """So do the windows after their watermark, and the drain cursor's word that it was given up."""
-    given_up = SnapshotTask("shop", 1, "s", "db", "t", 0, complete=True)
-    planned = replace(given_up, chunks=3)
+    cancelled = SnapshotTask("shop", 1, "s", "db", "t", 0, complete=True)
+    planned = replace(cancelled, chunks=3)
     known = (replace(planned, chunks=merged, complete=False),) if merged else ()
     drain, lake, *others = stream.cursors
-    drain = replace(drain, snapshots=(given_up, replace(given_up, snapshot_id="later", chunks=1)))
+    drain = replace(drain, snapshots=(cancelled, replace(cancelled, snapshot_id="later", chunks=1)))
     lake = replace(lake, snapshots=known, in_flight_snapshots=(planned,))
     asked = []
 
@@ -178,14 +178,14 @@ def test_chunks_that_a_merge_in_flight_reads_stay_though_their_snapshot_was_give
     assert all(verdict.why for verdict in judge_windows(facts))
     assert (planned.id, merged) in asked
     assert planned.id not in ended_snapshots(facts.cursors, [planned.id])
-    assert given_up in pruned_drain(drain, lake, Point(9, 1, 4)).snapshots
+    assert cancelled in pruned_drain(drain, lake, Point(9, 1, 4)).snapshots
     acknowledged = replace(lake, in_flight_snapshots=(), snapshots=(planned,))
     assert planned.id in ended_snapshots([drain, acknowledged, *others], [planned.id])
-    assert given_up not in pruned_drain(drain, acknowledged, Point(9, 1, 4)).snapshots
+    assert cancelled not in pruned_drain(drain, acknowledged, Point(9, 1, 4)).snapshots
 
 
 @given(streams(), st.sampled_from([DRAIN, LAKE]))
-def test_nothing_goes_while_the_pipeline_has_no_cursor(stream, missing):
+def test_no_batch_is_removed_while_the_pipeline_has_no_cursor(stream, missing):
     """A cursor that was lost is no leave to remove what it had not read."""
     without = [cursor for cursor in stream.cursors if cursor.consumer != missing]
     assert all(verdict.why for verdict in judge_windows(replace(stream.facts(), cursors=without)))

@@ -202,7 +202,7 @@ def _is_right(table, events, states):
 
 @settings(max_examples=40, deadline=None)
 @given(lives(), st.data())
-def test_any_split_tells_what_stood_at_each_place_and_time(engine, life, data):
+def test_any_split_gives_the_right_rows_as_of_each_position_and_time(engine, life, data):
     """Two changes in one second differ by place, and by time the last one of the second stands."""
     events, states = life
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(events) - 1)), max_size=4)))
@@ -218,7 +218,7 @@ def test_any_split_tells_what_stood_at_each_place_and_time(engine, life, data):
 
 @settings(max_examples=40, deadline=None)
 @given(lives(), st.data())
-def test_merging_any_stretch_again_changes_nothing(engine, life, data):
+def test_merging_any_range_again_changes_nothing(engine, life, data):
     """As a chunk that comes late does with the windows after it."""
     events, _ = life
     table = Versions(engine)
@@ -229,17 +229,22 @@ def test_merging_any_stretch_again_changes_nothing(engine, life, data):
     assert table.rows() == before
 
 
+def first_distinguishable(events, known):
+    """Return where new changes may begin: within one second without GTIDs, only the order tells a replayed change from a new one."""
+    if not events[0][2] or events[0][2][0][5] is None:
+        while known < len(events) and events[known][1] == events[known - 1][1]:
+            known += 1
+    return known
+
+
 @settings(max_examples=40, deadline=None)
 @given(lives(), st.data())
-def test_a_stretch_that_a_new_epoch_brings_again_makes_no_versions(engine, life, data):
+def test_changes_replayed_in_a_new_epoch_make_no_versions(engine, life, data):
     """Also when the stretch comes in several merges, and is followed by what the new server has on its own."""
     events, states = life
     known = data.draw(st.integers(1, len(events)))
     low = data.draw(st.integers(0, known - 1))
-    if not events[0][2] or events[0][2][0][5] is None:
-        # Within one second nothing but its order tells a change that comes again from a new one.
-        while known < len(events) and events[known][1] == events[known - 1][1]:
-            known += 1
+    known = first_distinguishable(events, known)
     table = Versions(engine)
     table.merge(*placed(events[:known]))
     before = table.rows()
@@ -307,7 +312,7 @@ def test_an_epoch_that_ends_before_what_the_lake_knows_is_continued_by_the_next(
 
 @settings(max_examples=60, deadline=None)
 @given(lives(), st.data())
-def test_epochs_that_bring_stretches_again_make_no_versions(engine, life, data):
+def test_epochs_that_replay_ranges_make_no_versions(engine, life, data):
     """Each ends anywhere, and the next goes back from there."""
     events, _ = life
     events = [event for event in events if not event[3]]
@@ -330,10 +335,10 @@ def unfinished(ends):
 
 @settings(max_examples=60, deadline=None)
 @given(lives(), st.data())
-def test_a_stretch_that_is_made_anew_changes_nothing_and_mends_what_was_damaged_in_it(engine, life, data):
+def test_rewriting_a_range_changes_nothing_and_repairs_damage_in_it(engine, life, data):
     """Also where an epoch brought changes again: these make no versions, as when they came by themselves."""
     events, _ = life
-    known = data.draw(st.integers(1, len(events)))
+    known = first_distinguishable(events, data.draw(st.integers(1, len(events))))
     low = data.draw(st.integers(0, known))
     merges = [
         placed(events[:known]),
@@ -392,7 +397,7 @@ def test_a_replayed_truncate_that_ends_no_row_lets_no_change_come_again(engine, 
     assert table.rows() == before
 
 
-def test_times_that_go_back_leave_one_version_at_any_time(engine):
+def test_commit_times_that_decrease_leave_one_version_at_any_time(engine):
     """A clock was set back by three seconds: the version that came last stands from the time of the one before on."""
     table = Versions(engine)
     table.merge([(1, 1, "c", 1, 1, 10, 0, None, at(10)), (1, 2, "u", 1, 1, 20, 0, None, at(20))])
@@ -401,7 +406,7 @@ def test_times_that_go_back_leave_one_version_at_any_time(engine):
     assert [table.at_time(at(time)) for time in (9, 15, 19, 20, 21)] == [{}, {1: 1}, {1: 1}, {1: 4}, {1: 4}]
 
 
-def test_a_snapshot_that_is_taken_anew_ends_what_it_does_not_have(engine):
+def test_a_new_snapshot_ends_versions_of_rows_that_it_does_not_have(engine):
     """And continues with what it has, from its own place on."""
     table = Versions(engine)
     table.merge([(key, key, "c", 1, 1, 10, key, None, at(10)) for key in (1, 2)])

@@ -108,7 +108,7 @@ def test_no_secret_has_a_default(references):
         assert rest == f":?set {name} in .env"
 
 
-def test_no_secret_stands_in_the_file(compose):
+def test_no_secret_is_in_the_file(compose):
     """Whatever is called a key, a secret or a password is taken from the environment."""
     for service in compose.services.values():
         for name, value in service.environment.items():

@@ -35,7 +35,7 @@ def hints():
 
 
 @pytest.mark.parametrize(("kind", "hint"), [one for one in hints() if AGAIN.search(one.values[1])])
-def test_what_does_not_pass_by_itself_is_not_to_be_tried_again(kind, hint):
+def test_an_error_that_does_not_pass_is_not_retryable(kind, hint):
     """Airflow does not try it again either: the hint names what a person does first."""
     assert kind.retryable, hint
 
@@ -104,7 +104,7 @@ def test_a_hint_names_what_is_known_later():
     assert error.hint == "Take the table again: cdc snapshot SOURCE shop.orders"
     error.fill(source="shop")
     assert error.hint == "Take the table again: cdc snapshot shop shop.orders"
-    error.assure("Nothing was published.")
+    error.effect = "Nothing was published."
     assert (
         load_error(dump_error(error)).hint
         == error.hint

@@ -6,6 +6,9 @@ uses one has compared the whole of what it touches with the length of the array.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -17,6 +20,11 @@ _SIXTEEN = ir.VectorType(ir.IntType(8), 16)
 
 HAS_CARRYLESS_PRODUCT = bool(llvm.get_host_cpu_features().get("pclmul"))
 """Whether this processor has PCLMULQDQ; :func:`carryless` must not be compiled without it."""
+
+
+def _instruction(typed: Callable[..., Any]) -> Any:
+    """Make an intrinsic. ``Any``: numba's own types say that a caller passes the typing context too."""
+    return intrinsic(typed)
 
 
 def _address(context, builder, array_type, array, index, pointee):
@@ -37,7 +45,7 @@ def _move(unit):
     return codegen
 
 
-@intrinsic
+@_instruction
 def load64(typingctx, array, index):
     """Eight bytes of a uint8 array at any address, little-endian."""
 
@@ -49,7 +57,7 @@ def load64(typingctx, array, index):
     return types.uint64(array, index), codegen
 
 
-@intrinsic
+@_instruction
 def load64_big(typingctx, array, index):
     """Eight bytes of a uint8 array at any address, big-endian."""
 
@@ -61,19 +69,19 @@ def load64_big(typingctx, array, index):
     return types.uint64(array, index), codegen
 
 
-@intrinsic
+@_instruction
 def move8(typingctx, source, start, target, at):
     """Copy eight bytes between uint8 arrays, at any addresses."""
     return types.void(source, start, target, at), _move(_I64)
 
 
-@intrinsic
+@_instruction
 def move16(typingctx, source, start, target, at):
     """Copy sixteen bytes between uint8 arrays, at any addresses."""
     return types.void(source, start, target, at), _move(_SIXTEEN)
 
 
-@intrinsic
+@_instruction
 def carryless(typingctx, a, b):
     """Product of two 64-bit polynomials over GF(2): (low, high) half of 128 bits."""
 

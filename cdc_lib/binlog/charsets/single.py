@@ -1,6 +1,6 @@
 """Character sets of one byte: a table of 256 characters each.
 
-Python's codec of the nearest name gives most of a table. Where MySQL maps otherwise, MySQL wins: the differences stand here as
+Python's codec of the nearest name gives most of a table. Where MySQL maps otherwise, MySQL wins: the differences are here as
 both servers answer ``CONVERT(byte USING utf8mb4)``, which the tests ask for every byte. U+FFFD among them is what the servers
 themselves give. A byte without a character is no text of the set.
 """

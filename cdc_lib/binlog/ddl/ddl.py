@@ -64,7 +64,7 @@ class Meaning:
         return replace(self, tables=tuple(map(_lower, self.tables)), renamed=renamed)
 
 
-def bare(statement: str, quoting: Quoting = DEFAULT_QUOTING) -> str:
+def without_set_statement(statement: str, quoting: Quoting = DEFAULT_QUOTING) -> str:
     """Return the statement after MariaDB's ``SET STATEMENT variable = value, ... FOR``, which is logged with it."""
     keys: list[str] = []
     start = depth = 0
@@ -93,25 +93,25 @@ def meaning(statement: str, database: str, quoting: Quoting = DEFAULT_QUOTING) -
     words = lexer.words(statement, quoting)
     front = list(islice(words, _FRONT))
     keys = [word.key for word in front]
-    head = keys[0] if keys else ""
-    if head in ("SAVEPOINT", "RELEASE") or (head == "ROLLBACK" and "TO" in keys[1:3]):
+    verb = keys[0] if keys else ""
+    if verb in ("SAVEPOINT", "RELEASE") or (verb == "ROLLBACK" and "TO" in keys[1:3]):
         return Meaning("savepoint")
-    if head == "ROLLBACK":
+    if verb == "ROLLBACK":
         return Meaning("rollback")
-    if head == "XA":
+    if verb == "XA":
         return Meaning("xa")
-    if head in _DML:
+    if verb in _DML:
         return Meaning("rows")
-    if head == "TRUNCATE":
+    if verb == "TRUNCATE":
         skip = 2 if keys[1:2] == ["TABLE"] else 1
         return Meaning("truncate", _names([*front, *words][skip:], database)[:1])
-    if head not in ("DROP", "RENAME", "ALTER", "CREATE"):
+    if verb not in ("DROP", "RENAME", "ALTER", "CREATE"):
         return Meaning("none")
     replaces = keys[1:3] == ["OR", "REPLACE"]
     kind = keys[3:4] if replaces else keys[1:2]
     if kind and kind[0] in ("DATABASE", "SCHEMA"):
         names = front[4 if replaces else 2 :] + list(islice(words, _FRONT))
-        return _of_database(names, database, drops=replaces or head == "DROP")
+        return _of_database(names, database, drops=replaces or verb == "DROP")
     if "INDEX" in keys and {*keys[1 : keys.index("INDEX")]} <= _BEFORE_INDEX:
         rest = [*front, *words]
         on = next((i for i, word in enumerate(rest) if word.key == "ON"), len(rest))
@@ -122,11 +122,11 @@ def meaning(statement: str, database: str, quoting: Quoting = DEFAULT_QUOTING) -
     if "TEMPORARY" in keys[1:at]:
         return Meaning("none")
     rest = [*front, *words][at + 1 :]
-    found = _of_table(head, _after_if(rest), database)
-    if head == "ALTER" and "IGNORE" in keys[1:at] and _REMOVING & {word.key for word in rest}:
+    found = _of_table(verb, _after_if(rest), database)
+    if verb == "ALTER" and "IGNORE" in keys[1:at] and _REMOVING & {word.key for word in rest}:
         found = replace(found, effect="lossy")  # MariaDB leaves out rows with a key that another has
-    if_missing = head == "CREATE" and [word.key for word in rest[:3]] == ["IF", "NOT", "EXISTS"]
-    return replace(found, if_missing=if_missing, replaces=head == "CREATE" and replaces)
+    if_missing = verb == "CREATE" and [word.key for word in rest[:3]] == ["IF", "NOT", "EXISTS"]
+    return replace(found, if_missing=if_missing, replaces=verb == "CREATE" and replaces)
 
 
 def _after_if(words: list[Word]) -> list[Word]:
@@ -145,14 +145,14 @@ def _of_database(words: list[Word], database: str, *, drops: bool) -> Meaning:
     return Meaning("drop" if drops else "none", ((name, EVERY_TABLE),))
 
 
-def _of_table(head: str, words: list[Word], database: str) -> Meaning:
+def _of_table(verb: str, words: list[Word], database: str) -> Meaning:
     tables = _names(words, database)
-    if head == "DROP":
+    if verb == "DROP":
         return Meaning("drop", tables)
-    if head == "RENAME":
+    if verb == "RENAME":
         return Meaning("rename", tables, renamed=tuple(zip(tables[::2], tables[1::2], strict=False)))
     tables = tables[:1]
-    if head == "CREATE":
+    if verb == "CREATE":
         opens = [word.key for word in words[-2:]] == ["START", "TRANSACTION"]
         return Meaning("create", tables, opens_transaction=opens)
     return _of_alter(words, tables, database)

@@ -1,6 +1,6 @@
 """Which tables a statement-based change writes.
 
-Heartbeat and checksum tools switch their sessions to STATEMENT; changes of tables that are not captured do no harm. Only plain
+Heartbeat and checksum tools set their sessions to STATEMENT; changes of tables that are not captured do no harm. Only plain
 statements are understood: for an unusual one, or one that calls a stored function (which may write any table), the result
 is None. No SQL library is used: one that reads ``UPDATE LOW_PRIORITY t`` as a table LOW_PRIORITY with the alias t would
 hide the table that is written.
@@ -52,22 +52,22 @@ def written_tables(statement: str, database: str, quoting: Quoting = DEFAULT_QUO
         words.pop()
     if not words or any(word.key == ";" for word in words):
         return None
-    head = words[0].key
+    verb = words[0].key
     at = 1
     while at < len(words) and words[at].key in _MODIFIERS:
         at += 1
     rest = words[at:]
-    if head in ("INSERT", "REPLACE"):
+    if verb in ("INSERT", "REPLACE"):
         found = _name(rest[1:] if rest[:1] and rest[0].key == "INTO" else rest, database)
-    elif head == "LOAD":
+    elif verb == "LOAD":
         keys = [word.key for word in rest]
         into = next((i for i, pair in enumerate(pairwise(keys)) if pair == ("INTO", "TABLE")), None)
         found = None if into is None else _name(rest[into + 2 :], database)
         # The list of columns is before SET; only after it something may be called.
         words = words[keys.index("SET") + at :] if "SET" in keys else []
-    elif head == "UPDATE":
+    elif verb == "UPDATE":
         found = _alone(_name(rest, database), rest)
-    elif head == "DELETE":
+    elif verb == "DELETE":
         found = _alone(_name(rest[1:], database), rest[1:]) if rest[:1] and rest[0].key == "FROM" else None
     else:
         return None

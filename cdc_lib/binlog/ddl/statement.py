@@ -3,7 +3,7 @@
 QUERY: thread 4, seconds 4, schema length 1, error 2, status length 2, status, schema, a zero byte, the statement. The status
 is a row of variables, a code of one byte each (MySQL ``libs/mysql/binlog/event/statement_events.h``, Query_event; MariaDB
 ``sql/log_event.h``); those looked at here come first in both servers, but for MariaDB's collations of character sets (131, from
-11.2 on: how many, then two numbers of two bytes for each), which stand before the character sets of the session.
+11.2 on: how many, then two numbers of two bytes for each), which are before the character sets of the session.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ UNKNOWN = "\ufffd"
 
 _UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4", "binary"})
 """In a session with ``SET NAMES binary`` servers take names for UTF-8."""
-_OTHER_LETTERS = {"swe7": re.compile(r"[@\[\]^{|}~]")}
+_UNCERTAIN_CHARACTERS = {"swe7": re.compile(r"[@\[\]^{|}~]")}
 """Sets in which bytes of ASCII are other characters, but those of the grammar. A backslash is one of both."""
 _LIKE_SIGNS = {"armscii8", "sjis", "ujis"}
 """Sets with other bytes for signs of ASCII: servers do not take these for signs of the grammar."""
@@ -38,7 +38,7 @@ def text_of(raw: bytes, charset: str, *, with_rows: bool = False) -> tuple[str, 
         charset: of its session, as servers name it; empty when it is not known.
         with_rows: whether it is in one transaction with rows, as no CREATE TABLE is that somebody typed.
     """
-    if raw.isascii() and charset not in _OTHER_LETTERS:
+    if raw.isascii() and charset not in _UNCERTAIN_CHARACTERS:
         return raw.decode("ascii"), True
     if charset not in _UTF8 and _OF_SERVER.match(raw) and (made := _utf8(raw))[1]:
         is_made = raw.startswith(b"CREATE") and (with_rows or raw.endswith(b" START TRANSACTION"))
@@ -47,9 +47,9 @@ def text_of(raw: bytes, charset: str, *, with_rows: bool = False) -> tuple[str, 
         return _utf8(raw)
     if charset not in READABLE:
         return _ascii(raw)
-    if charset in _OTHER_LETTERS:
+    if charset in _UNCERTAIN_CHARACTERS:
         text, known = _ascii(raw)
-        text, others = _OTHER_LETTERS[charset].subn(UNKNOWN, text)
+        text, others = _UNCERTAIN_CHARACTERS[charset].subn(UNKNOWN, text)
         return text, known and not others and "\\" not in text
     return _decoded(raw, charset)
 

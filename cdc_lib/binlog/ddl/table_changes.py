@@ -13,7 +13,7 @@ from cdc_lib.binlog.ddl.history.retyped import respelled
 from cdc_lib.binlog.ddl.history.words import CannotFollow
 from cdc_lib.binlog.ddl.redact import concealed
 from cdc_lib.binlog.ddl.statement import Statement
-from cdc_lib.binlog.framing.progress import Place
+from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.config.shadows import bases
 from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
@@ -46,7 +46,7 @@ class TableChanges:
     known: Callable[[str, str], TableSchema | None] = _unknown
 
     def of(
-        self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, place: Place
+        self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, context: ErrorContext
     ) -> tuple[TableStatement, ...]:
         """Return what a statement does to captured tables, and to the shadows that tools make of them.
 
@@ -55,31 +55,33 @@ class TableChanges:
             followed: the captured tables among those that it names.
             statement: itself.
             position: where its event starts.
-            place: context of an error there.
+            context: source, file and offset, for errors.
 
         Raises:
             TableReplaced: a table has rows or values that are not in the binlog.
             UnknownEvent: the same, and no snapshot can read them.
         """
         if means.effect == "lossy":
-            self._refuse_lost(followed, statement, place)
+            self._refuse_lost(followed, statement, context)
             return ()
         if found := {table: rows for table, rows in taken_over(means, self.naming).items() if table in followed}:
             shown = ", ".join(
                 f"{TableName(*table)} has the rows of {TableName(*rows)}" for table, rows in found.items()
             )
-            raise _replaced(f"a RENAME put another table's rows into a captured table: {shown}", found, place)
+            raise _replaced(f"a RENAME put another table's rows into a captured table: {shown}", found, context)
         statements = table_statements(means, followed, position, self.naming)
         shadowed = tuple(self._shadowed(means))
         if means.effect == "create":
             return statements + tuple(TableStatement("shadow", table, position) for table in shadowed)
         if means.effect not in ("alter", "columns") or not (followed or shadowed):
             return statements
-        self._refuse_other_key(means, followed[:1], statement, place)
-        own = self._of_columns(means, followed[:1], statement, position, place)
+        self._refuse_other_key(means, followed[:1], statement, context)
+        own = self._of_columns(means, followed[:1], statement, position, context)
         return statements + own + tuple(self._of_shadows(means, shadowed, statement, position))
 
-    def _refuse_other_key(self, means: Meaning, followed: Sequence[Name], statement: Statement, place: Place) -> None:
+    def _refuse_other_key(
+        self, means: Meaning, followed: Sequence[Name], statement: Statement, context: ErrorContext
+    ) -> None:
         """Ask for reading a table again that may have another primary key: the lake keeps its rows by the one of before.
 
         Raises:
@@ -87,28 +89,28 @@ class TableChanges:
         """
         if keyed := [table for table in followed if means.rekeys and self.naming.kept(*table) == "rows"]:
             shown = concealed(statement.text, statement.quotings)[:_SHOWN]
-            raise _replaced(f"a statement gave a captured table another primary key: {shown!r}", keyed, place)
+            raise _replaced(f"a statement gave a captured table another primary key: {shown!r}", keyed, context)
 
     def _of_columns(
-        self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, place: Place
+        self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, context: ErrorContext
     ) -> tuple[TableStatement, ...]:
         """Return what an ALTER does to the columns of a captured table."""
         renamed: tuple[TableStatement, ...] | None = () if means.effect == "alter" else None
-        self._refuse_respelled(followed, statement, place)
+        self._refuse_respelled(followed, statement, context)
         try:
             if renamed is None:
-                renamed = tuple(self._renamed(table, statement, position, place) for table in followed)
+                renamed = tuple(self._renamed(table, statement, position, context) for table in followed)
             added = self._added(statement, followed)
         except CannotFollow as why:
             if keyed := [table for table in followed if self._needs_snapshot(table, loses=renamed is None)]:
                 shown = concealed(statement.text, statement.quotings)[:_SHOWN]
                 message = f"a statement changed values in rows that it does not show ({why}): {shown!r}"
-                raise _replaced(message, keyed, place) from why
+                raise _replaced(message, keyed, context) from why
             added = ()
-        filled = [TableStatement("fill", TableName(*table), position, added) for table in followed if added]
+        filled = [TableStatement("add_default", TableName(*table), position, added) for table in followed if added]
         return (*(one for one in renamed or () if one.names), *filled)
 
-    def _refuse_respelled(self, followed: Sequence[Name], statement: Statement, place: Place) -> None:
+    def _refuse_respelled(self, followed: Sequence[Name], statement: Statement, context: ErrorContext) -> None:
         """Ask for reading a table again whose rows may show other values in a column of another type.
 
         Raises:
@@ -119,7 +121,7 @@ class TableChanges:
             if column and self.naming.kept(*table) == "rows":
                 shown = concealed(statement.text, statement.quotings)[:_SHOWN]
                 message = f"a statement may have changed the values of column {column} in rows that it does not show: {shown!r}"
-                raise _replaced(message, [table], place)
+                raise _replaced(message, [table], context)
 
     def _respelled(self, statement: Statement, table: Name) -> str:
         """Return a column whose values a statement may have changed; empty for none."""
@@ -128,11 +130,11 @@ class TableChanges:
         known = self.known(*table)
         return respelled(statement, known, mariadb=self.mariadb, as_text=self.naming.dates_as_text)
 
-    def _renamed(self, table: Name, statement: Statement, position: Position, place: Place) -> TableStatement:
+    def _renamed(self, table: Name, statement: Statement, position: Position, context: ErrorContext) -> TableStatement:
         """Return which columns of a table have other names after a statement, of those that are stored.
 
         Raises:
-            CannotFollow: the statement does not tell, or another table's rows stand in the lake's column.
+            CannotFollow: the statement does not say, or another table's rows are in the lake's column.
             UnknownEvent: the source file stores a column otherwise under its new name.
         """
         found = renames(statement)
@@ -144,7 +146,7 @@ class TableChanges:
                     f"column {old} was renamed to {new}, and the source file stores {new} differently from {old}",
                     hint="Name both under columns and masks in the source file, masks with a "
                     f"wildcard ({old}*, {new}*), since an exact name must be there.",
-                    **place,
+                    **context,
                     table=TableName(*table),
                     column=old,
                 )
@@ -165,9 +167,9 @@ class TableChanges:
             except CannotFollow as why:
                 unclear = str(why)
         if added or unclear:
-            yield from (TableStatement("shadow_fill", table, position, added, unclear) for table in shadowed)
+            yield from (TableStatement("shadow_add_default", table, position, added, unclear) for table in shadowed)
 
-    def _refuse_lost(self, followed: Sequence[Name], statement: Statement, place: Place) -> None:
+    def _refuse_lost(self, followed: Sequence[Name], statement: Statement, context: ErrorContext) -> None:
         """Ask for reading tables again whose partitions or files went or came without a row event.
 
         Raises:
@@ -181,11 +183,11 @@ class TableChanges:
                 f"a statement whose effect on rows the binlog does not show: {shown!r}",
                 hint="No snapshot can replace the rows of this table in the lake. Rewind the "
                 "cursor after the statement.",
-                **place,
+                **context,
                 table=", ".join(fixed),
             )
         if kept:
-            raise _replaced(f"a statement removed or added rows that it does not list: {shown!r}", list(kept), place)
+            raise _replaced(f"a statement removed or added rows that it does not list: {shown!r}", list(kept), context)
 
     def _shadowed(self, means: Meaning) -> Iterator[TableName]:
         """Yield the captured tables of which a statement makes or changes the shadow."""
@@ -211,6 +213,6 @@ def _names(tables: Sequence[TableName]) -> list[Name]:
     return [table.pair for table in tables]
 
 
-def _replaced(message: str, tables: Sequence[Name] | dict[Name, Name], place: Place) -> TableReplaced:
+def _replaced(message: str, tables: Sequence[Name] | dict[Name, Name], context: ErrorContext) -> TableReplaced:
     names = ", ".join(TableName(*table) for table in tables)
-    return TableReplaced(message, hint="The table is read again automatically.", **place, table=names)
+    return TableReplaced(message, hint="The table is read again automatically.", **context, table=names)

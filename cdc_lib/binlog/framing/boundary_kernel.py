@@ -280,9 +280,11 @@ def walk(b, begin, fill, state, wanted_sids, starts, runs, sids, crc_tables, scr
         if length < HEADER + state[CHECKSUM_BYTES]:
             return MALFORMED, p, h, h, p
         kind = b[h + 4]
-        place = u32(b, h + 13)
-        made_up = u16(b, h + 17) & 0x20 != 0 or kind == 27 or kind == 41 or (place == 0 and (kind == 15 or kind == 4))
-        if not made_up and place != 0 and (state[OFFSET] + length) & 0xFFFFFFFF != place:
+        end_position = u32(b, h + 13)
+        made_up = (
+            u16(b, h + 17) & 0x20 != 0 or kind == 27 or kind == 41 or (end_position == 0 and (kind == 15 or kind == 4))
+        )
+        if not made_up and end_position != 0 and (state[OFFSET] + length) & 0xFFFFFFFF != end_position:
             return MALFORMED, p, h, h, p
         if not made_up and state[MODE] == BY_OFFSET and state[WANTED] >= 0 and state[OFFSET] >= state[WANTED]:
             state[INSIDE] = not _outside(kind)

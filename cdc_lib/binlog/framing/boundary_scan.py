@@ -14,8 +14,8 @@ from cdc_lib.binlog.framing import boundary_kernel as walk
 from cdc_lib.binlog.framing.event_types import LOOK_AT_FILE
 from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before, time_of
 from cdc_lib.binlog.framing.packets import HEADER, SID_SIZE
-from cdc_lib.binlog.framing.progress import gtid_sources
 from cdc_lib.binlog.framing.receiver import HEADROOM, Bytes, Receiver, extended
+from cdc_lib.binlog.framing.scan_progress import gtid_sources
 from cdc_lib.binlog.framing.tagged_gtid import FIELDS
 from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, PositionNotFound, SourceError, SourceUnavailable
 from cdc_lib.model.commit import Commit
@@ -128,7 +128,7 @@ class BoundaryScan:
                 if boundary is not None:
                     return boundary
         raise SourceUnavailable(
-            "the server ended the binlog stream too early", hint="The task can be tried again.", **self._place()
+            "the server ended the binlog stream too early", hint="The task can be tried again.", **self._error_context()
         )
 
     # --- scanning
@@ -191,9 +191,9 @@ class BoundaryScan:
         """Handle an event about its file; return a boundary if the target position was the end of the previous file."""
         kind = int(data[event + 4])
         length = int.from_bytes(data[event + 9 : event + 13].tobytes(), "little")
-        place = int.from_bytes(data[event + 13 : event + 17].tobytes(), "little")
+        end_position = int.from_bytes(data[event + 13 : event + 17].tobytes(), "little")
         flags = int.from_bytes(data[event + 17 : event + 19].tobytes(), "little")
-        made_up = bool(flags & 0x20) or place == 0
+        made_up = bool(flags & 0x20) or end_position == 0
         body = data[event + HEADER : end].tobytes()
         if kind == 4 and made_up:
             return self._rotate(body)
@@ -226,13 +226,13 @@ class BoundaryScan:
         return None
 
     def _format(self, event: bytes) -> None:
-        self._state[walk.CHECKSUM_BYTES] = checksum_bytes(event, **self._place())
+        self._state[walk.CHECKSUM_BYTES] = checksum_bytes(event, **self._error_context())
         self._file_time = time_of(event)
 
     def _make_room(self) -> None:
         state = self._state
         if state[walk.SID_COUNT] == walk.MOST_SIDS:
-            raise DecodeError("more sources of GTIDs than servers have", hint=LOOK_AT_FILE, **self._place())
+            raise DecodeError("more sources of GTIDs than servers have", hint=LOOK_AT_FILE, **self._error_context())
         self._gtids = self._seen()
         state[walk.RUNS] = 0
 
@@ -284,17 +284,17 @@ class BoundaryScan:
         raise SourceUnavailable(
             "the server has no binlog up to the end that it reported",
             hint="The task can be tried again.",
-            **self._place(),
+            **self._error_context(),
         )
 
     def _not_found(self) -> PositionNotFound:
         return PositionNotFound(
             f"{self._target} is not the beginning of an event",
             hint="Write a position that SHOW BINLOG EVENTS or mysqlbinlog shows, or seek by time: cdc cursor locate.",
-            **self._place(),
+            **self._error_context(),
         )
 
-    def _place(self) -> dict[str, str | int]:
+    def _error_context(self) -> dict[str, str | int]:
         return {"source": self._source, "file": self._file, "offset": int(self._state[walk.OFFSET])}
 
     def _fault(self, status: int, data: Bytes, event: int, end: int) -> SourceError | DecodeError:
@@ -303,17 +303,17 @@ class BoundaryScan:
             text = payload[2:].decode("utf-8", "replace").removeprefix("#HY000")
             number = int.from_bytes(payload[:2], "little")
             return SourceError(
-                f"the server refused to send the binlog: {text} (error {number})", hint="", **self._place()
+                f"the server refused to send the binlog: {text} (error {number})", hint="", **self._error_context()
             )
         if status == walk.NO_GTID:
             return PositionNotFound(
                 "the file has transactions without GTID events, of a server before MySQL 5.6.5: times are not found in it",
                 hint="Name a position instead: mysqlbinlog shows positions and times. cdc cursor rewind {source} --position FILE:OFFSET.",
-                **self._place(),
+                **self._error_context(),
             )
         if status == walk.BAD_CHECKSUM:
-            return ChecksumMismatch("the CRC32 of an event is wrong", hint=LOOK_AT_FILE, **self._place())
-        return DecodeError("the stream does not follow the format", hint=LOOK_AT_FILE, **self._place())
+            return ChecksumMismatch("the CRC32 of an event is wrong", hint=LOOK_AT_FILE, **self._error_context())
+        return DecodeError("the stream does not follow the format", hint=LOOK_AT_FILE, **self._error_context())
 
 
 def _at(microseconds: int) -> datetime:

@@ -29,6 +29,7 @@ UPDATE_ROWS: Final = 31
 DELETE_ROWS: Final = 32
 GTID: Final = 33
 ANONYMOUS_GTID: Final = 34
+PREVIOUS_GTIDS: Final = 35
 XA_PREPARE: Final = 38
 PARTIAL_UPDATE_ROWS: Final = 39
 TRANSACTION_PAYLOAD: Final = 40
@@ -36,6 +37,7 @@ HEARTBEAT_V2: Final = 41
 GTID_TAGGED: Final = 42
 ANNOTATE_ROWS: Final = 160
 MARIADB_GTID: Final = 162
+GTID_LIST: Final = 163
 START_ENCRYPTION: Final = 164
 QUERY_COMPRESSED: Final = 165
 
@@ -64,12 +66,10 @@ PASSED_OVER: Final = (
     HEARTBEAT,
     28,  # IGNORABLE
     29,  # ROWS_QUERY, the statement after the rows
-    35,  # PREVIOUS_GTIDS
     36,  # TRANSACTION_CONTEXT of group replication
     37,  # VIEW_CHANGE of group replication
     HEARTBEAT_V2,
     161,  # MariaDB BINLOG_CHECKPOINT
-    163,  # MariaDB GTID_LIST
 )
 """Types without information about rows, schemas or transaction boundaries."""
 
@@ -81,7 +81,7 @@ NEVER_IGNORED: Final = (INCIDENT, START_ENCRYPTION)
 
 _NOT_INSIDE: Final = (
     *(STOP, ROTATE, FORMAT_DESCRIPTION, INCIDENT, HEARTBEAT, HEARTBEAT_V2),
-    *(GTID, ANONYMOUS_GTID, GTID_TAGGED, MARIADB_GTID, TRANSACTION_PAYLOAD, 35),
+    *(GTID, ANONYMOUS_GTID, GTID_TAGGED, MARIADB_GTID, TRANSACTION_PAYLOAD, PREVIOUS_GTIDS),
 )
 """Types that are not valid inside a compressed transaction."""
 
@@ -140,7 +140,7 @@ NAMES: Final[dict[int, str]] = {
 }
 
 HINTS: Final[dict[int, str]] = {
-    26: "The server lost events here: rewind the cursor after this place and take a new snapshot of the tables.",
+    26: "The server lost events here: rewind the cursor after this position and take a new snapshot of the tables.",
     164: "Binlog encryption of MariaDB is not read: set encrypt_binlog=OFF, and take a new snapshot of the tables.",
     **dict.fromkeys(
         (1, 6, 7, 8, 10, 12), "A server older than 5.0 wrote this file: take a new snapshot of the tables."

@@ -118,7 +118,7 @@ def _at(microseconds: int) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(microseconds))
 
 
-def checksum_bytes(event: bytes, **place: str | int) -> int:
+def checksum_bytes(event: bytes, **context: str | int) -> int:
     """Return the checksum length of the events after a FORMAT_DESCRIPTION, which itself ends in the algorithm and four bytes.
 
     Servers before MySQL 5.6.1 and MariaDB 5.3 have no checksums: there it ends in the lengths of post-headers.
@@ -130,12 +130,12 @@ def checksum_bytes(event: bytes, **place: str | int) -> int:
     version = event[_HEADER + 2 : _HEADER + 52].rstrip(b"\0")
     numbers = _VERSION.match(version)
     if numbers is None or len(event) < _HEADER + 57 + 5:
-        raise _wrong("FORMAT_DESCRIPTION", ValueError(f"it is of server version {version[:50]!r}"), **place)
+        raise _wrong("FORMAT_DESCRIPTION", ValueError(f"it is of server version {version[:50]!r}"), **context)
     release = tuple(map(int, numbers.groups()))
     if release < ((5, 3, 0) if b"MariaDB" in version else (5, 6, 1)):
         return 0
     if event[-5] not in (0, 1):
-        raise _wrong("FORMAT_DESCRIPTION", ValueError(f"checksum algorithm {event[-5]} is not known"), **place)
+        raise _wrong("FORMAT_DESCRIPTION", ValueError(f"checksum algorithm {event[-5]} is not known"), **context)
     return 4 * event[-5]
 
 
@@ -238,9 +238,9 @@ def _run(first: int, last: int) -> Interval:
     return first, last
 
 
-def _wrong(name: str, error: Exception, **place: str | int) -> DecodeError:
+def _wrong(name: str, error: Exception, **context: str | int) -> DecodeError:
     return DecodeError(
         f"a {name} event does not follow the format: {error}",
         hint="Check the file at the source: mysqlbinlog reads it?",
-        **place,
+        **context,
     )

@@ -5,7 +5,7 @@ one event. An event of 2**24 - 2 bytes or more spans several packets (MySQL inte
 parts are joined in place. An event has a header of 19 bytes: time 4, type 1, server id 4, length 4, end position
 4, flags 2.
 
-Any other than the frequent events ends the scan with RARE: Python handles it and continues the scan after it. The handling of
+Any other than the frequent events ends the scan with CONTROL_EVENT: Python handles it and continues the scan after it. The handling of
 one event (:func:`take`) is shared with the scan of compressed transactions (payload_events.py).
 """
 
@@ -18,7 +18,9 @@ from cdc_lib.binlog.bytes.crc32 import crc32
 from cdc_lib.binlog.bytes.integers import u16, u24, u32, u48, u56, u64
 from cdc_lib.binlog.framing.tagged_gtid import COMMITTED, FIELDS, NUMBER, read_tagged
 
-NEED_MORE, RARE, RECORDS_FULL, END_OF_STREAM, SERVER_ERROR, BAD_CHECKSUM, MALFORMED, STOPPED, SIDS_FULL = range(9)
+NEED_MORE, CONTROL_EVENT, RECORDS_FULL, END_OF_STREAM, SERVER_ERROR, BAD_CHECKSUM, MALFORMED, STOPPED, SIDS_FULL = (
+    range(9)
+)
 """Why a scan ended."""
 
 TAKEN, RECORDED = -1, -2
@@ -368,14 +370,14 @@ def take(b, h, end, row, state, ids, slots, kinds, sids, records, n, scratch):
         scratch: SID_SIZE bytes.
 
     Returns:
-        TAKEN; RECORDED: the record is filled; RARE: Python must handle it; MALFORMED; SIDS_FULL: nothing was done.
+        TAKEN; RECORDED: the record is filled; CONTROL_EVENT: Python must handle it; MALFORMED; SIDS_FULL: nothing was done.
     """
     kind = b[h + 4]
     action = kinds[kind]
     if action == PASS:
         return TAKEN
     if action == ASK:
-        return RARE
+        return CONTROL_EVENT
     if action == REFUSE:
         return MALFORMED
     if kind == 16:
@@ -399,7 +401,7 @@ def take(b, h, end, row, state, ids, slots, kinds, sids, records, n, scratch):
         _go_on(b, h, kind, state)
     slot = slot_of(ids, slots, u48(b, h + HEADER))
     if slot == UNKNOWN:
-        return RARE
+        return CONTROL_EVENT
     if slot == UNWANTED or kind == 19:
         return TAKEN
     _record(records[n], h, end, kind, slot, row, state, hides)
@@ -454,7 +456,7 @@ def _take_query(b, h, end, state):
         state[SID] = -1
         state[GNO] = 0
     if plain == 0:
-        return RARE
+        return CONTROL_EVENT
     if plain == 1:
         if state[IN_TRANSACTION] == 0:
             state[GROUP] = state[OFFSET]
@@ -503,7 +505,7 @@ def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, sc
         scratch: SID_SIZE bytes.
 
     Returns:
-        Why it ended, number of records, where the next packet starts (before the rare event), and for RARE, SERVER_ERROR,
+        Why it ended, number of records, where the next packet starts (before the control event), and for CONTROL_EVENT, SERVER_ERROR,
         BAD_CHECKSUM, SIDS_FULL and MALFORMED the start and end of the event without its checksum, and the start of the packet
         after.
     """
@@ -550,9 +552,9 @@ def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, sc
         if state[CHECKSUM_BYTES] != 0 and kind != 15 and crc32(b, h, end, crc_tables) != u32(b, end):
             return BAD_CHECKSUM, n, p, h, end, p + wire
         # MariaDB 11.4 leaves the position of events inside a transaction at 0; artificial events have 0 as well.
-        place = u32(b, h + 13)
-        in_file = flags & 0x20 == 0 and kind != 27 and kind != 41 and (place != 0 or (kind != 15 and kind != 4))
-        if in_file and place != 0 and (state[OFFSET] + length) & 0xFFFFFFFF != place:
+        end_position = u32(b, h + 13)
+        in_file = flags & 0x20 == 0 and kind != 27 and kind != 41 and (end_position != 0 or (kind != 15 and kind != 4))
+        if in_file and end_position != 0 and (state[OFFSET] + length) & 0xFFFFFFFF != end_position:
             return MALFORMED, n, p, h, end, p + wire
         status = take(b, h, end, 0, state, ids, slots, kinds, sids, records, n, scratch)
         if status >= 0:

@@ -28,7 +28,7 @@ NUMBER, COMMITTED, FIELDS = 2, 6, _LAST_KNOWN + 1
 def read_integer(b, p, end):
     """Return an unsigned integer of variable length (from 2**63 on negative, bit for bit the same) and the byte after it.
 
-    The place is -1 when the integer leaves the message.
+    The index is -1 when the integer leaves the message.
     """
     if p >= end:
         return np.int64(0), np.int64(-1)
@@ -46,7 +46,7 @@ def read_integer(b, p, end):
 
 @njit(cache=True, nogil=True)
 def _read_bytes(b, p, end, count, target, at):
-    """Read ``count`` integers of one byte each; returns the place after them or -1."""
+    """Read ``count`` integers of one byte each; returns the index after them or -1."""
     for i in range(count):
         value, p = read_integer(b, p, end)
         if p < 0 or value < 0 or value > 255:
@@ -57,7 +57,7 @@ def _read_bytes(b, p, end, count, target, at):
 
 @njit(cache=True, nogil=True)
 def _read_tag(b, p, end, sid):
-    """Read the tag into ``sid[16:]``: its length and its text; returns the place after it or -1."""
+    """Read the tag into ``sid[16:]``: its length and its text; returns the index after it or -1."""
     size, p = read_integer(b, p, end)
     if p < 0 or size < 0 or size > _LONGEST_TAG or p + size > end:
         return np.int64(-1)

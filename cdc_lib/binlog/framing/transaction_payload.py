@@ -16,14 +16,14 @@ from numba import njit
 
 from cdc_lib.binlog.bytes.integers import little, u24, u32
 from cdc_lib.binlog.framing.event_types import LOOK_AT_FILE, TRANSACTION_PAYLOAD
-from cdc_lib.binlog.framing.progress import Place
 from cdc_lib.binlog.framing.receiver import Bytes
+from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.errors import DecodeError, UnknownEvent
 
 _ZSTD, _NONE = 0, 255
 
 
-class _Source(Protocol):
+class _CompressedInput(Protocol):
     def readinto(self, view: memoryview) -> int:
         """Fill some of the view; 0 at the end."""
         ...
@@ -51,22 +51,27 @@ class Payload:
         at: start of the event's body.
         end: its end.
         inflater: used for one payload at a time.
-        place: returns the context of an error.
+        error_context: returns the context of an error.
 
     Raises:
         DecodeError: it does not follow the format.
     """
 
     def __init__(
-        self, data: Bytes, at: int, end: int, inflater: zstandard.ZstdDecompressor, place: Callable[[], Place]
+        self,
+        data: Bytes,
+        at: int,
+        end: int,
+        inflater: zstandard.ZstdDecompressor,
+        error_context: Callable[[], ErrorContext],
     ) -> None:
         """Read the payload's header fields."""
-        self._place = place
+        self._error_context = error_context
         compression, start, size = _front(data, at, end)
         if start < 0:
             raise self._broken("")
         body = data[start:end]
-        self._source: _Source
+        self._source: _CompressedInput
         if compression == _ZSTD:
             if not _is_whole(data, start, end):
                 raise self._broken(": its frames do not end where it ends")
@@ -78,7 +83,7 @@ class Payload:
             raise UnknownEvent(
                 f"a transaction with an unknown compression (type {compression})",
                 hint="This release does not know it; the window stays unread and nothing is lost.",
-                **place(),
+                **error_context(),
                 event_type=TRANSACTION_PAYLOAD,
             )
         if size <= 0:
@@ -106,12 +111,12 @@ class Payload:
 
     def _broken(self, what: str) -> DecodeError:
         message = f"the payload of a compressed transaction does not follow the format{what}"
-        return DecodeError(message, hint=LOOK_AT_FILE, **self._place(), event_type=TRANSACTION_PAYLOAD)
+        return DecodeError(message, hint=LOOK_AT_FILE, **self._error_context(), event_type=TRANSACTION_PAYLOAD)
 
 
 @njit(cache=True, nogil=True)
 def _packed(b, p, end):
-    """Return a packed integer and the byte after it; the place is -1 when it leaves the event, or has more than 8 bytes."""
+    """Return a packed integer and the byte after it; the index is -1 when it leaves the event, or has more than 8 bytes."""
     if p >= end:
         return np.int64(0), np.int64(-1)
     first = np.int64(b[p])

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cdc_lib.binlog.framing import event_types, packets
-from cdc_lib.binlog.framing.progress import Place, Progress
 from cdc_lib.binlog.framing.receiver import Bytes
+from cdc_lib.binlog.framing.scan_progress import ErrorContext, ScanProgress
 from cdc_lib.binlog.rows import locate
 from cdc_lib.binlog.rows.table_map import TableLayout
 from cdc_lib.errors import TableReplaced, UnknownEvent
@@ -51,7 +51,9 @@ class CascadeWatch:
         self._can_be_read = can_be_read
         self._parents = self._cascades.parents() if rule != "ignore" else frozenset()
         self._ids: dict[int, TableName] = {}
-        self._found: dict[TableName, tuple[str, Place]] = {}  # by table, the first change that may have reached it
+        self._found: dict[
+            TableName, tuple[str, ErrorContext]
+        ] = {}  # by table, the first change that may have reached it
 
     def holds(self, table: TableName) -> bool:
         """Whether changes of a table may change others."""
@@ -65,18 +67,18 @@ class CascadeWatch:
         """Begin a file: table ids are given again."""
         self._ids.clear()
 
-    def event(self, kind: int, body: bytes, progress: Progress) -> bool:
+    def event(self, kind: int, body: bytes, progress: ScanProgress) -> bool:
         """Look at a rows event; False where it is not one of a parent that is not decoded."""
         table = self._ids.get(int.from_bytes(body[:6], "little"))
         if table is None:
             return False
         if kind in _DELETES:
-            self._note(table, "delete", progress.place())
+            self._note(table, "delete", progress.error_context())
         elif kind in _UPDATES:
-            self._note(table, "update", progress.place())  # its columns are not decoded
+            self._note(table, "update", progress.error_context())  # its columns are not decoded
         return True
 
-    def records(self, data: Bytes, found: Records, layouts: Mapping[int, TableLayout], progress: Progress) -> None:
+    def records(self, data: Bytes, found: Records, layouts: Mapping[int, TableLayout], progress: ScanProgress) -> None:
         """Check row events before they are decoded.
 
         Args:
@@ -93,10 +95,10 @@ class CascadeWatch:
             kinds = found[mine, packets.TYPE]
             deletes = mine[np.isin(kinds, _DELETES)]
             if deletes.size:
-                self._note(table, "delete", progress.place(int(found[deletes[0], packets.START])))
+                self._note(table, "delete", progress.error_context(int(found[deletes[0], packets.START])))
             updates = mine[np.isin(kinds, _UPDATES)]
             if updates.size and (at := self._first_changed(data, found, updates, table, layout)) is not None:
-                self._note(table, "update", progress.place(int(found[at, packets.START])))
+                self._note(table, "update", progress.error_context(int(found[at, packets.START])))
 
     def _first_changed(
         self, data: Bytes, found: Records, chosen: Records, table: TableName, layout: TableLayout
@@ -130,18 +132,18 @@ class CascadeWatch:
         return None
 
     def statement(
-        self, text: str, tables: Collection[TableName], place: Place, quoting: Quoting = DEFAULT_QUOTING
+        self, text: str, tables: Collection[TableName], context: ErrorContext, quoting: Quoting = DEFAULT_QUOTING
     ) -> None:
         """Check a statement: after the drop of a foreign key, its earlier actions are unknown."""
         if self._cascades.logged or self._rule == "ignore" or not _DROPS_KEY.search(uncommented(text, quoting)):
             return
         for table in self._cascades.reached(tables):
-            self._found.setdefault(table, (f"a foreign key of {'.'.join(next(iter(tables)))} was dropped", place))
+            self._found.setdefault(table, (f"a foreign key of {'.'.join(next(iter(tables)))} was dropped", context))
 
-    def _note(self, parent: TableName, how: str, place: Place) -> None:
+    def _note(self, parent: TableName, how: str, context: ErrorContext) -> None:
         word = "a delete" if how == "delete" else "another key"
         for table in self._cascades.below(parent, "delete" if how == "delete" else "update"):
-            self._found.setdefault(table, (f"{word} in {'.'.join(parent)}", place))
+            self._found.setdefault(table, (f"{word} in {'.'.join(parent)}", context))
 
     def check(self, counts: Callable[[str, str], bool]) -> None:
         """Raise an error at the window's end if tables were changed.
@@ -156,7 +158,7 @@ class CascadeWatch:
         found = {table: change for table, change in sorted(self._found.items()) if counts(*table)}
         if not found:
             return
-        why, place = min(found.values(), key=lambda change: (str(change[1]["file"]), int(str(change[1]["offset"]))))
+        why, context = min(found.values(), key=lambda change: (str(change[1]["file"]), int(str(change[1]["offset"]))))
         message = f"the server changed rows by foreign keys and did not write them to its binlog: {why}"
         fixed = [table for table in found if not self._can_be_read(*table)]
         if self._rule == "stop" or fixed:
@@ -165,11 +167,11 @@ class CascadeWatch:
                 hint="Take a new snapshot of these tables (cdc snapshot), and set cascades: snapshot or ignore."
                 if not fixed
                 else "No snapshot can replace the rows of these tables in the lake. Set cascades: ignore if that may be.",
-                **place,
+                **context,
                 table=", ".join(map(".".join, fixed or found)),
             )
         raise TableReplaced(
-            message, hint="The tables are read again automatically.", **place, table=", ".join(map(".".join, found))
+            message, hint="The tables are read again automatically.", **context, table=", ".join(map(".".join, found))
         )
 
 

@@ -51,7 +51,7 @@ def _order(records, event, image, n, at, files, offsets, rows, times):
 def _order_prepared(records, event, image, n, at, files, offsets, rows, times):
     """Put rows in order within their XA transaction, which bears the offset at which it began.
 
-    A row's number derives from its own place alone, so that rows of whole and of partial images come in one order. Each byte
+    A row's number derives from its own position alone, so that rows of whole and of partial images come in one order. Each byte
     of an event has room for as many rows as deflate can make of it (MariaDB's compressed rows).
     """
     for i in range(n):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cdc_lib.binlog.framing import event_types, packets
 from cdc_lib.binlog.framing.event_types import is_no_file
-from cdc_lib.binlog.framing.progress import Place
 from cdc_lib.binlog.framing.receiver import Bytes
+from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.binlog.rows import locate, partial_images
 from cdc_lib.binlog.types.codec import ValueFault
 from cdc_lib.errors import (
@@ -25,7 +25,7 @@ _WRONG_IMAGES = {
 }
 
 
-def scan_fault(status: int, data: Bytes, event: int, end: int, place: Place, stop: str) -> CdcError:
+def scan_fault(status: int, data: Bytes, event: int, end: int, context: ErrorContext, stop: str) -> CdcError:
     """Return the error of a scan that ended badly.
 
     Args:
@@ -33,7 +33,7 @@ def scan_fault(status: int, data: Bytes, event: int, end: int, place: Place, sto
         data: bytes off the wire.
         event: start of the event.
         end: its end without its checksum.
-        place: context.
+        context: context.
         stop: where the window ends.
     """
     match status:
@@ -41,59 +41,59 @@ def scan_fault(status: int, data: Bytes, event: int, end: int, place: Place, sto
             return ChecksumMismatch(
                 f"the CRC32 of a {event_types.name(int(data[event + 4]))} event is wrong",
                 hint="Check the file at the source: mysqlbinlog --verify-binlog-checksum.",
-                **place,
+                **context,
             )
         case packets.SERVER_ERROR:
             payload = data[event:end].tobytes()
             number = int.from_bytes(payload[:2], "little")
             text = payload[2:].decode("utf-8", "replace").removeprefix("#HY000")
-            return _refusal(number, text, place)
+            return _refusal(number, text, context)
         case packets.END_OF_STREAM:
             return SourceUnavailable(
                 "the server has no binlog up to the window's end yet",
                 hint="The task can be tried again.",
-                **place,
+                **context,
                 stop=stop,
             )
         case _:
             return DecodeError(
                 "the stream does not follow the format: a length or a position is wrong",
                 hint="Check that the cursor is on an event of this server.",
-                **place,
+                **context,
             )
 
 
-def rows_fault(status: int, table: str, place: Place) -> CdcError:
+def rows_fault(status: int, table: str, context: ErrorContext) -> CdcError:
     """Return the error of a row image that cannot be walked; ``status`` is that of locate.py or partial_images.py."""
     if status == partial_images.NO_KEY:
         return UnsupportedValue(
             "a row image without the table's key",
             hint="Set binlog_row_image=FULL at the source (also in sessions) and take a new snapshot of the table.",
-            **place,
+            **context,
             table=table,
         )
-    return DecodeError(f"a row image is wrong: {_WRONG_IMAGES[status]}", hint="", **place, table=table)
+    return DecodeError(f"a row image is wrong: {_WRONG_IMAGES[status]}", hint="", **context, table=table)
 
 
-def inflate_fault(what: str, table: str, place: Place) -> CdcError:
+def inflate_fault(what: str, table: str, context: ErrorContext) -> CdcError:
     """Return the error of compressed rows that cannot be inflated."""
-    return DecodeError(f"compressed rows cannot be read: {what}", hint=event_types.LOOK_AT_FILE, **place, table=table)
+    return DecodeError(f"compressed rows cannot be read: {what}", hint=event_types.LOOK_AT_FILE, **context, table=table)
 
 
-def payload_fault(place: Place, inside: int) -> CdcError:
+def payload_fault(context: ErrorContext, inside: int) -> CdcError:
     """Return the error of a compressed transaction whose events are wrong; ``inside`` is the offset among them."""
     return DecodeError(
         "a compressed transaction does not follow the format: an event in it is wrong, or has no place in it",
         hint=event_types.LOOK_AT_FILE,
-        **place,
+        **context,
         event_type=event_types.TRANSACTION_PAYLOAD,
         inside=inside,
     )
 
 
-def value_fault(fault: ValueFault, table: str, place: Place) -> CdcError:
+def value_fault(fault: ValueFault, table: str, context: ErrorContext) -> CdcError:
     """Return the error of a cell that has no exact place in the lake."""
-    return UnsupportedValue(fault.what, hint=fault.hint, **place, table=table)
+    return UnsupportedValue(fault.what, hint=fault.hint, **context, table=table)
 
 
 _INTERRUPTED = {1053, 1317, 1927, 3169}
@@ -106,16 +106,16 @@ _NO_FILE = (
 """Of a file that the server cannot find or open."""
 
 
-def _refusal(number: int, text: str, place: Place) -> SourceError:
+def _refusal(number: int, text: str, context: ErrorContext) -> SourceError:
     """Return the error for one that the server sent in place of an event."""
     message = f"the server refused to send the binlog: {text} (error {number})"
     if "same server_uuid/server_id" in text:  # by which both flavors end the older of two dumps
         hint = (
-            "Another attempt at this window has taken its place, or another replica has the same number: then set "
+            "Another attempt at this window has taken its context, or another replica has the same number: then set "
             "server.server_id. The task can be tried again."
         )
-        return SourceUnavailable(message, hint=hint, **place)
+        return SourceUnavailable(message, hint=hint, **context)
     if number in _INTERRUPTED:
-        return SourceUnavailable(message, hint="The task can be tried again.", **place)
-    hint = _NO_FILE.format(source=place["source"]) if is_no_file(number, text) else ""
-    return SourceError(message, hint=hint, **place)
+        return SourceUnavailable(message, hint="The task can be tried again.", **context)
+    hint = _NO_FILE.format(source=context["source"]) if is_no_file(number, text) else ""
+    return SourceError(message, hint=hint, **context)

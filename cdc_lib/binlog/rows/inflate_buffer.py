@@ -75,7 +75,7 @@ class InflateBuffer:
         self.room(int(plan[:count, 0].sum()))
         packed = np.flatnonzero(records[:count, PACKED])
         ends = records[packed, END]
-        _place(source, records, count, plan, self.data, self.fill)
+        _copy_rows(source, records, count, plan, self.data, self.fill)
         for i, end in zip(packed.tolist(), ends.tolist(), strict=True):
             size, start = int(plan[i, 1]), int(plan[i, 2])
             try:
@@ -120,7 +120,7 @@ def _plan(b, records, room, empty, plan):
 
 
 @njit(cache=True, nogil=True)
-def _place(b, records, count, plan, target, at):
+def _copy_rows(b, records, count, plan, target, at):
     """Copy the uncompressed bytes, and let the records point to ``target``."""
     for i in range(count):
         size = plan[i, 0] - (plan[i, 1] if records[i, PACKED] else 0)

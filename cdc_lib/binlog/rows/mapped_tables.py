@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from cdc_lib.binlog.framing import packets
-from cdc_lib.binlog.framing.progress import Progress
+from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.columns import Conversion, TableColumns
 from cdc_lib.binlog.rows.partial_columns import PartialColumns
@@ -40,7 +40,9 @@ class KnownTables:
         values: policy for values that the lake cannot represent.
     """
 
-    def __init__(self, progress: Progress, facts: StreamFacts, captured: CapturedTables, values: ValuePolicy) -> None:
+    def __init__(
+        self, progress: ScanProgress, facts: StreamFacts, captured: CapturedTables, values: ValuePolicy
+    ) -> None:
         """Know no table yet."""
         self.columns: list[TableColumns] = []
         self.renames: list[int] = []  # by slot: how many statements renamed columns of the table before
@@ -98,7 +100,7 @@ class KnownTables:
                 if self.cascades.holds(name):
                     self.parents[self._by_layout[key]] = layout
         except (DecodeError, ConfigError) as error:
-            error.context = {**self._progress.place(), **error.context}
+            error.context = {**self._progress.error_context(), **error.context}
             raise
         self._last[name] = self._by_layout[key]
         self._learn(table_id, self._by_layout[key])

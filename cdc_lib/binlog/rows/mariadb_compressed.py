@@ -1,6 +1,6 @@
 """The compressed events of MariaDB (``log_bin_compress``): rows and statements, each compressed separately.
 
-Before what is compressed stands one byte, 0x80 | algorithm << 4 | width (algorithm 0 is zlib, width 1 to 4), then the
+Before what is compressed is one byte, 0x80 | algorithm << 4 | width (algorithm 0 is zlib, width 1 to 4), then the
 inflated length in ``width`` bytes, big-endian (MariaDB ``sql/log_event.cc``, binlog_buf_compress). In row events that is what
 follows the column bitmaps, in statements the text.
 """

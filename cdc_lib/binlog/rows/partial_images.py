@@ -39,7 +39,7 @@ NO_COLUMNS, BAD_OPTIONS, NO_KEY = 6, 7, 8
 ROW, COLUMN, DOCUMENT, DOCUMENT_SIZE, DIFFS, DIFFS_SIZE, PATCH_SIZE = range(7)
 """Fields of a patch: the differences of one cell and the document that they belong to."""
 
-NULL_BY_DEFAULT, JSON, NOT_TOLD, IN_KEY = 1, 2, 4, 8
+NULL_BY_DEFAULT, JSON, MAY_BE_OMITTED, IN_KEY = 1, 2, 4, 8
 """Bits of a column's traits: an INSERT without it leaves NULL; it may come as differences; changes of it may be left out; it is
 in the key."""
 
@@ -141,7 +141,7 @@ def _overlay(traits, hides, pos, length, sizes, r, patches, count):
         before = length[c, r]
         if length[c, r + 1] == ABSENT:
             pos[c, r + 1] = pos[c, r]
-            hidden = traits[c] & NOT_TOLD or (hides and not traits[c] & IN_KEY)
+            hidden = traits[c] & MAY_BE_OMITTED or (hides and not traits[c] & IN_KEY)
             length[c, r + 1] = UNKNOWN if hidden else before
         elif length[c, r + 1] == PATCHED:
             if before == -1:

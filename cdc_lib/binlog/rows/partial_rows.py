@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cdc_lib.binlog.framing.progress import Place
+from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.binlog.rows import locate, partial_images
 from cdc_lib.binlog.rows.errors import rows_fault, value_fault
 from cdc_lib.binlog.rows.gtid_column import GtidPrefixes
@@ -18,14 +18,6 @@ from cdc_lib.binlog.rows.table_map import TableLayout
 from cdc_lib.binlog.types import json_diff
 from cdc_lib.binlog.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.binlog.types.jsonb import JsonCodec
-
-OmittableColumns = Callable[[str, str], frozenset[str]]
-"""Names of a table's columns whose changes the server may leave out of an after image."""
-
-
-def nothing_omittable(_database: str, _table: str) -> frozenset[str]:
-    """Return no column: the server logs every change."""
-    return frozenset()
 
 
 class PartialRows:
@@ -56,7 +48,7 @@ class PartialRows:
         chosen: Cells,
         gtids: GtidPrefixes,
         limits: tuple[int, int],
-        place: Callable[[int], Place],
+        error_context: Callable[[int], ErrorContext],
         full: Callable[[], None],
     ) -> None:
         """Decode row events.
@@ -67,7 +59,7 @@ class PartialRows:
             chosen: rows of ``records``, in the order of the stream.
             gtids: prefixes of the GTID sources.
             limits: rows and bytes at which a row group ends.
-            place: context of the record with this number.
+            error_context: context of the record with this number.
             full: called at the end of each row group.
 
         Raises:
@@ -84,13 +76,13 @@ class PartialRows:
                 self._make_room(2 * self._marks[0].shape[0])
                 continue
             if status not in (locate.ALL_READ, locate.GROUP_FULL, locate.SPACE_FULL):
-                raise rows_fault(status, layout.schema.name, place(int(chosen[next_])))
+                raise rows_fault(status, layout.schema.name, error_context(int(chosen[next_])))
             at = table.rows
             try:
                 texts = self._patch(data, self._patches[:patched])
                 table.append(data, self._cells, self._marks, found, records, gtids)
             except ValueFault as fault:
-                raise value_fault(fault, layout.schema.name, place(int(self._marks[1][fault.row]))) from None
+                raise value_fault(fault, layout.schema.name, error_context(int(self._marks[1][fault.row]))) from None
             for patch, text in zip(self._patches[:patched], texts, strict=True):
                 table.put(at + int(patch[partial_images.ROW]), int(patch[partial_images.COLUMN]), text)
             table.bytes += int(taken)
@@ -105,7 +97,7 @@ class PartialRows:
         parsed: list[list[json_diff.Diff]] = []
         for patch in patches:
             start = int(patch[partial_images.DIFFS])
-            with self._told(patch):
+            with self._naming_column(patch):
                 parsed.append(json_diff.parse(data[start : start + int(patch[partial_images.DIFFS_SIZE])].tobytes()))
         before = [
             (i, int(p[partial_images.DOCUMENT]), int(p[partial_images.DOCUMENT_SIZE])) for i, p in enumerate(patches)
@@ -121,24 +113,24 @@ class PartialRows:
         found = []
         for patch, document, diffs in zip(patches, printed, parsed, strict=False):
             pairs = [(diff, None if diff.operation == json_diff.REMOVE else next(texts)) for diff in diffs]
-            with self._told(patch):
+            with self._naming_column(patch):
                 found.append(json_diff.apply(document, pairs))
         return found
 
     def _printed(self, data: Bytes, patches: Cells, cells: list[tuple[int, int, int]]) -> list[str]:
         """Return the texts of binary documents, each given by the number of its patch, its start and its size."""
         codec = JsonCodec()
-        place: np.ndarray = np.array(cells, np.int32).T.copy()
+        spans: np.ndarray = np.array(cells, np.int32).T.copy()
         try:
-            codec.append(data, place[1], place[2], len(cells))
+            codec.append(data, spans[1], spans[2], len(cells))
         except ValueFault as fault:
-            with self._told(patches[place[0, fault.row]]):
+            with self._naming_column(patches[spans[0, fault.row]]):
                 raise json_diff.BadDiff(fault.what) from None
         array: pa.Array = codec.finish()
         return [str(text) for text in array.to_pylist()]
 
     @contextmanager
-    def _told(self, patch: Cells) -> Iterator[None]:
+    def _naming_column(self, patch: Cells) -> Iterator[None]:
         """Name the patch's column when the block fails."""
         try:
             yield
@@ -156,7 +148,7 @@ def _traits(layout: TableLayout, omittable: frozenset[str]) -> npt.NDArray[np.ui
     traits = np.zeros(layout.prefix.shape[0], np.uint8)
     for i, column in enumerate(layout.schema.columns):
         if column.name in omittable:
-            traits[i] |= partial_images.NOT_TOLD
+            traits[i] |= partial_images.MAY_BE_OMITTED
         elif layout.null_by_default[i]:
             traits[i] |= partial_images.NULL_BY_DEFAULT
         if column.type.kind == "json":

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdc_lib.binlog.framing import packets
-from cdc_lib.binlog.framing.progress import Progress
+from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.errors import DecodeError, RowsRolledBack
 from cdc_lib.model import lexer
 from cdc_lib.model.lexer import DEFAULT_QUOTING, Quoting
@@ -46,7 +46,7 @@ class RolledBackRows:
         self._decoded = _RowPlace(0, 0, 0)
         self._too_late = False
 
-    def statement(self, text: str, progress: Progress, inside: int, quoting: Quoting = DEFAULT_QUOTING) -> None:
+    def statement(self, text: str, progress: ScanProgress, inside: int, quoting: Quoting = DEFAULT_QUOTING) -> None:
         """Handle SAVEPOINT, RELEASE SAVEPOINT, ROLLBACK or ROLLBACK TO.
 
         Args:
@@ -67,22 +67,22 @@ class RolledBackRows:
         if not state[packets.IN_TRANSACTION]:
             return
         words = list(lexer.words(text, quoting))
-        head, name = words[0].key, words[-1].text.casefold()
-        if head == "SAVEPOINT":
+        verb, name = words[0].key, words[-1].text.casefold()
+        if verb == "SAVEPOINT":
             self._savepoints.pop(name, None)  # replaces one of the same name, and becomes the newest
             self._savepoints[name] = here
-        elif head == "ROLLBACK" and any(word.key == "TO" for word in words[:3]):
+        elif verb == "ROLLBACK" and any(word.key == "TO" for word in words[:3]):
             self._exclude(self._back_to(name, progress), here)
-        elif head == "ROLLBACK":
+        elif verb == "ROLLBACK":
             self._exclude(group, here)
 
-    def _back_to(self, name: str, progress: Progress) -> _RowPlace:
+    def _back_to(self, name: str, progress: ScanProgress) -> _RowPlace:
         """Return where a savepoint was set, and delete all later ones."""
         if name not in self._savepoints:
             raise DecodeError(
                 f"a ROLLBACK TO of the savepoint {name}, which its transaction did not set",
                 hint="Check the file at the source: mysqlbinlog reads it?",
-                **progress.place(),
+                **progress.error_context(),
             )
         names = list(self._savepoints)
         for later in names[names.index(name) + 1 :]:
@@ -114,7 +114,7 @@ class RolledBackRows:
             keep &= ~((file == low.file) & after & before)
         return keep
 
-    def check(self, progress: Progress) -> None:
+    def check(self, progress: ScanProgress) -> None:
         """Check at the window's end that no rolled-back rows were decoded.
 
         Raises:
@@ -124,5 +124,5 @@ class RolledBackRows:
             raise RowsRolledBack(
                 "rows were decoded before the statement that rolls them back",
                 hint="The window is read again.",
-                **progress.place(),
+                **progress.error_context(),
             )

@@ -9,8 +9,8 @@ import numpy as np
 
 from cdc_lib.binlog.ddl.effects import Naming
 from cdc_lib.binlog.framing import packets
-from cdc_lib.binlog.framing.progress import Place, Progress
 from cdc_lib.binlog.framing.receiver import Bytes
+from cdc_lib.binlog.framing.scan_progress import ErrorContext, ScanProgress
 from cdc_lib.binlog.rows import locate, partial_images
 from cdc_lib.binlog.rows.columns import TableColumns
 from cdc_lib.binlog.rows.errors import rows_fault, value_fault
@@ -76,7 +76,7 @@ class RowGroups:
 
     def __init__(
         self,
-        progress: Progress,
+        progress: ScanProgress,
         tables: KnownTables,
         xa: XaTransactions,
         sinks: WindowSinks,
@@ -162,11 +162,13 @@ class RowGroups:
                 self._marks = locate.scratch_marks(wider)
                 continue
             if status in (locate.BAD_LENGTH, locate.BAD_COLUMNS):
-                raise rows_fault(status, layout.schema.name, self._place(int(chosen[next_])))
+                raise rows_fault(status, layout.schema.name, self._error_context(int(chosen[next_])))
             try:
                 table.append(data, self._cells, self._marks, found, self._records, self._gtids)
             except ValueFault as fault:
-                raise value_fault(fault, layout.schema.name, self._place(int(self._marks[1][fault.row]))) from None
+                raise value_fault(
+                    fault, layout.schema.name, self._error_context(int(self._marks[1][fault.row]))
+                ) from None
             table.bytes += int(taken)
             first = int(next_)
             if status == locate.GROUP_FULL:
@@ -184,7 +186,7 @@ class RowGroups:
         def full() -> None:
             self._close_partial(slot, prepared=prepared)
 
-        partial.take(data, self._records, chosen[flags], self._gtids, limits, self._place, full)
+        partial.take(data, self._records, chosen[flags], self._gtids, limits, self._error_context, full)
         return chosen[~flags]
 
     def _is_skipped(self, slot: int) -> bool:
@@ -208,5 +210,5 @@ class RowGroups:
         sink = self._sinks.prepared if prepared else self._sinks.rows
         sink.write(key, table.schema, table.finish(), self._tables.renames[slot])
 
-    def _place(self, record: int) -> Place:
-        return self._progress.place(int(self._records[record, packets.START]))
+    def _error_context(self, record: int) -> ErrorContext:
+        return self._progress.error_context(int(self._records[record, packets.START]))

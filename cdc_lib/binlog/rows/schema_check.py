@@ -23,7 +23,7 @@ class Declared:
     """A column as the event declares it.
 
     Args:
-        type: as far as the event tells, completed by the history.
+        type: as far as the event says, completed by the history.
         code: type byte; that of the real type for what hides after a STRING.
         meta: metadata.
         nullable: whether it allows NULL.

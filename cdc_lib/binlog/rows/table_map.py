@@ -85,12 +85,12 @@ class _Bytes:
         self._at = 0
 
     def take(self, size: int) -> bytes:
-        piece = self._data[self._at : self._at + size]
-        if len(piece) != size:
+        part = self._data[self._at : self._at + size]
+        if len(part) != size:
             msg = "a length in the table map leaves the event"
             raise DecodeError(msg)
         self._at += size
-        return piece
+        return part
 
     def number(self, size: int) -> int:
         return int.from_bytes(self.take(size), "little")
@@ -149,7 +149,7 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: His
     nulls = read.take((len(types) + 7) // 8)
     optional = dict(_fields(read))
     real = [_real_type(code, meta) for code, meta in zip(types, metas, strict=True)]
-    facts = _Facts(real, optional, charsets, _CHARACTER[flavor])
+    facts = _OptionalMetadata(real, optional, charsets, _CHARACTER[flavor])
     nullable = [bool(nulls[i // 8] >> (i % 8) & 1) for i in range(len(real))]
     known = None if _COLUMN_NAME in optional else _known(database, table, history)
     if known is None:
@@ -210,7 +210,9 @@ def _known(database: str, table: str, history: History | None) -> TableSchema:
     return history(database, table)
 
 
-def _check(known: TableSchema, facts: _Facts, real: list[int], metas: list[int], nullable: list[bool]) -> None:
+def _check(
+    known: TableSchema, facts: _OptionalMetadata, real: list[int], metas: list[int], nullable: list[bool]
+) -> None:
     """Check the event against the schema history."""
     declared = [
         Declared(_column(i, code, metas[i], facts)[0], code, metas[i], nullable[i]) for i, code in enumerate(real)
@@ -264,7 +266,7 @@ def _real_type(code: int, meta: int) -> int:
     return low | 0x30 if low & 0x30 != 0x30 else low  # the two bits
 
 
-class _Facts:
+class _OptionalMetadata:
     """The optional metadata, column by column."""
 
     def __init__(
@@ -311,7 +313,7 @@ def _charsets(
     }
 
 
-def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType, int, int]:
+def _column(index: int, code: int, meta: int, facts: _OptionalMetadata) -> tuple[SourceType, int, int]:
     """Return a column's type, the bytes of its length prefix and those of its fixed width."""
     charset = facts.charset.get(index, "")
     kind: Kind = "bytes" if charset == _BINARY else "string"
@@ -372,7 +374,7 @@ def _column(index: int, code: int, meta: int, facts: _Facts) -> tuple[SourceType
     return SourceType("unsupported", text=f"number {code} of the binlog"), 0, 0
 
 
-def _members(index: int, code: int, charset: str, facts: _Facts) -> SourceType:
+def _members(index: int, code: int, charset: str, facts: _OptionalMetadata) -> SourceType:
     # A set that is not read is refused by its name when the column is looked at.
     labels = decoded(facts.members.get(index, ()), charset) if charset in READABLE else ()
     return SourceType("enum" if code == _ENUM else "set", charset=charset, members=labels)

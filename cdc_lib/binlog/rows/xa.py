@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from cdc_lib.binlog.framing import packets
-from cdc_lib.binlog.framing.progress import Progress
+from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.errors import DecodeError, UnknownEvent
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
@@ -40,7 +40,7 @@ class XaTransactions:
         progress: of the reading.
     """
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: ScanProgress) -> None:
         """Start without transactions."""
         self._progress = progress
         self._started: dict[tuple[str, int], _Id] = {}
@@ -51,20 +51,20 @@ class XaTransactions:
         """Handle an XA statement.
 
         Raises:
-            DecodeError: it has not the server's spelling, or is not valid at this place.
+            DecodeError: it has not the server's spelling, or is not valid at this position.
         """
         read = _read(text)
         if read is None or not self._fits(*read):
             raise UnknownEvent(
                 f"an XA statement that is not understood: {text[:120]!r}",
                 hint="Start the source again with a snapshot to continue after it.",
-                **self._progress.place(),
+                **self._progress.error_context(),
             )
         verb, xid = read
         state = self._progress.state
         if verb == "START":
             state[packets.XA] = state[packets.OFFSET]
-            self._started = {self._place(): xid}
+            self._started = {self._position(): xid}
         elif verb != "END":
             self._decide(_text(xid), committed=verb == "COMMIT")
             packets.end_transaction(state)
@@ -76,9 +76,9 @@ class XaTransactions:
 
     def _started_as(self, xid: _Id) -> _Id:
         """Return the id of the transaction's XA START, or ``xid`` if it has none."""
-        return self._started.get(self._place(), xid)
+        return self._started.get(self._position(), xid)
 
-    def _place(self) -> tuple[str, int]:
+    def _position(self) -> tuple[str, int]:
         return self._progress.file, int(self._progress.state[packets.XA])
 
     def prepare(self, body: bytes) -> None:
@@ -87,13 +87,13 @@ class XaTransactions:
         Raises:
             DecodeError: a length is wrong, or the beginning of the transaction was not seen.
         """
-        state, place = self._progress.state, self._progress.place()
+        state, context = self._progress.state, self._progress.error_context()
         gtrid, bqual = (int.from_bytes(body[at : at + 4], "little") for at in (5, 9))
         if len(body) < 13 or max(gtrid, bqual) > _LONGEST_PART or len(body) != 13 + gtrid + bqual or body[0] > 1:
             raise DecodeError(
                 "an XA_PREPARE event does not follow the format",
                 hint="Check the file at the source: mysqlbinlog reads it?",
-                **place,
+                **context,
             )
         prepared = (body[13 : 13 + gtrid], body[13 + gtrid :], int.from_bytes(body[1:5], "little"))
         started = self._started_as(prepared)
@@ -102,13 +102,13 @@ class XaTransactions:
             raise DecodeError(
                 f"an XA PREPARE of {xid} without the beginning of its transaction",
                 hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
-                **place,
+                **context,
             )
         if prepared != (*started[:2], started[2] & 0xFFFFFFFF):
             raise DecodeError(
                 f"an XA PREPARE of another transaction than {xid}, which began",
                 hint="Check the file at the source: mysqlbinlog reads it?",
-                **place,
+                **context,
             )
         began = Position(self._progress.file, int(state[packets.XA]))
         self._events.append(Prepared(xid, began, self._progress.position, gtid=self._progress.gtid))
@@ -157,11 +157,11 @@ class XaTransactions:
         ended = {(e.start.file_number, e.start.offset) for e in self._events if isinstance(e, Prepared)}
         for number, began in self._tables:
             if (number, began) not in ended:
-                place = {**self._progress.place(), "file": number, "offset": began}
+                context = {**self._progress.error_context(), "file": number, "offset": began}
                 raise DecodeError(
                     "an XA transaction that does not end in XA PREPARE",
                     hint="Start the source again with a snapshot to continue after it.",
-                    **place,
+                    **context,
                 )
 
 

@@ -55,22 +55,22 @@ def unpacked(cell: bytes) -> bytes:
     """Return what a compressed value holds.
 
     Raises:
-        ValueError: its head or its length is wrong.
+        ValueError: its header or its length is wrong.
         zlib.error: the stream is.
     """
-    head = cell[0]
-    if head == 0:
+    header = cell[0]
+    if header == 0:
         return cell[1:]
-    count = head & 7
-    if head >> 4 != _ZLIB or not 1 <= count <= 4 or len(cell) < 1 + count:
-        msg = f"its first byte is {head:#04x}"
+    count = header & 7
+    if header >> 4 != _ZLIB or not 1 <= count <= 4 or len(cell) < 1 + count:
+        msg = f"its first byte is {header:#04x}"
         raise ValueError(msg)
     size = int.from_bytes(cell[1 : 1 + count], "big")
     if size > MAX_TEXT_BYTES:
         msg = f"it says that it holds {size} bytes, which no column of the lake can"
         raise ValueError(msg)
-    stream = zlib.decompressobj(-zlib.MAX_WBITS if head & _RAW else zlib.MAX_WBITS)
-    # One byte more than declared is asked for, so that a length that lies is seen and costs no memory.
+    stream = zlib.decompressobj(-zlib.MAX_WBITS if header & _RAW else zlib.MAX_WBITS)
+    # One byte more than declared is asked for, so that a wrong length is seen and costs no memory.
     text = stream.decompress(cell[1 + count :], size + 1)
     if len(text) != size or not stream.eof or stream.unused_data:
         msg = f"it says that it holds {size} bytes, and does not"

@@ -102,7 +102,7 @@ def _legs(path: bytes) -> Iterator[str | int]:
 
 
 def _leg(text: str, at: int) -> tuple[str | int, int]:
-    """Return the name or index that is at a place of a path, and the place after it."""
+    """Return the name or index at an index of a path, and the index after it."""
     if index := _INDEX.match(text, at):
         return int(index[1]), index.end()
     if name := _NAME.match(text, at):
@@ -133,36 +133,36 @@ def apply(document: str, diffs: list[tuple[Diff, str | None]]) -> str:
                 raise BadDiff("only a replacement can be of the whole document")
             tree = value
             continue
-        place = tree
+        node = tree
         for leg in diff.path[:-1]:
-            place = _child(place, leg)
-        _change(place, diff, value)
+            node = _child(node, leg)
+        _change(node, diff, value)
     return "".join(_print(tree))
 
 
-def _child(place: Any, leg: str | int) -> Any:
-    if isinstance(leg, int) and isinstance(place, list) and leg < len(place):
-        return place[leg]
-    if isinstance(leg, str) and isinstance(place, dict) and leg in place:
-        return place[leg]
+def _child(node: Any, leg: str | int) -> Any:
+    if isinstance(leg, int) and isinstance(node, list) and leg < len(node):
+        return node[leg]
+    if isinstance(leg, str) and isinstance(node, dict) and leg in node:
+        return node[leg]
     raise BadDiff(f"{leg!r} is not in the document")
 
 
-def _change(place: Any, diff: Diff, value: Any) -> None:
+def _change(node: Any, diff: Diff, value: Any) -> None:
     leg = diff.path[-1]
     if diff.operation == INSERT:
-        if isinstance(leg, int) and isinstance(place, list):
-            place.insert(leg, value)
+        if isinstance(leg, int) and isinstance(node, list):
+            node.insert(leg, value)
             return
-        if not isinstance(leg, str) or not isinstance(place, dict) or leg in place:
+        if not isinstance(leg, str) or not isinstance(node, dict) or leg in node:
             raise BadDiff(f"{leg!r} cannot be put there")
-        place[leg] = value
+        node[leg] = value
         return
-    _child(place, leg)
+    _child(node, leg)
     if diff.operation == REPLACE:
-        place[leg] = value
+        node[leg] = value
     else:
-        del place[leg]
+        del node[leg]
 
 
 def _read(text: str) -> Any:

@@ -83,11 +83,11 @@ def write_double(v, out, o):
             o = write_unsigned(whole, out, o)
             out[o] = 46
             o += 1
-            places = max(k, 1)
-            for i in range(places):
-                out[o + places - 1 - i] = np.uint8(48 + part % np.uint64(10))
+            digits = max(k, 1)
+            for i in range(digits):
+                out[o + digits - 1 - i] = np.uint8(48 + part % np.uint64(10))
                 part //= np.uint64(10)
-            return o + places
+            return o + digits
         scale *= 10.0
     return -1
 

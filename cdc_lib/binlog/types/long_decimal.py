@@ -70,12 +70,12 @@ def text(b, pos, length, n, digits, scale):
             if scale > 0 and j == whole:
                 continue
             c = np.int64(b[p + j]) - 48
-            # The place before the point that a digit has, counted from the last one.
-            place = count - (end - p - j) + (1 if scale > 0 and j < whole else 0)
-            if c < 0 or c > 9 or (place < 0 and c != 0):
+            # The exponent of a digit, counted from the last one.
+            exponent = count - (end - p - j) + (1 if scale > 0 and j < whole else 0)
+            if c < 0 or c > 9 or (exponent < 0 and c != 0):
                 return i
-            if place >= 0:
-                digits[i, 1 + place] = c
+            if exponent >= 0:
+                digits[i, 1 + exponent] = c
     return -1
 
 

@@ -10,9 +10,10 @@ from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_
 from cdc_lib.cli.output import print_json, say, size, table
 from cdc_lib.consumers.cursors import ends
 from cdc_lib.model.cursor import DRAIN, Cursor
+from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.window import Window
 from cdc_lib.store.manifests import find_manifest
-from cdc_lib.store.windows import StoredWindow, stored_windows
+from cdc_lib.store.windows import stored_windows
 
 
 def list_batches(

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from cdc_lib.backfill.refill import BatchRefill
+from cdc_lib.backfill.refill_window import RefilledWindow
 from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
 from cdc_lib.cli.output import say, size
-from cdc_lib.model.results import DrainResult
 
 
 def refill(
@@ -24,7 +24,9 @@ def refill(
     why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the lake cursor's move.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Drain acknowledged batches again that are missing or damaged, in place, so that the lake can continue.
+    """Write acknowledged batches again that are missing or damaged, in place, so that the lake can continue.
+
+    The server is asked first. A window that it no longer has is decoded from its raw events, with raw_archive: true.
 
     Example:
         cdc batches refill shop
@@ -39,8 +41,13 @@ def refill(
         say(f"no batch is missing between the cursors of {source}")
         return
     if not over:
-        count = refilling.refill(report=_told)
-        say(f"{count} windows are drained again; the next merge continues")
+        done: list[RefilledWindow] = []
+        refilling.refill(report=lambda one: done.append(_shown(one)))
+        archived = sum(one.from_archive for one in done)
+        say(
+            f"{len(done)} windows have their batches again, {len(done) - archived} from the server and {archived} from the raw archive; "
+            "the next merge continues"
+        )
         return
     if not yes and not typer.confirm(f"Continue after them, and read every table of {source} again?"):
         say("nothing was changed")
@@ -49,5 +56,7 @@ def refill(
     say(f"the lake cursor went from {move.start} to {move.stop}; the next runs read every table again")
 
 
-def _told(result: DrainResult) -> None:
-    say(f"{result.unit_id}: {result.rows} rows, {size(result.bytes)}")
+def _shown(one: RefilledWindow) -> RefilledWindow:
+    result, origin = one.result, "the raw archive" if one.from_archive else "the server"
+    say(f"{result.unit_id}: {result.rows} rows, {size(result.bytes)}, from {origin}")
+    return one

@@ -1,4 +1,4 @@
-"""``cdc batches replay``: a part of the binlog drained again into another place."""
+"""``cdc batches replay``: a part of the binlog drained again into another store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def replay(
         bool, typer.Option("--from-archive", help="Read the stored raw events, not the server.")
     ] = False,
 ) -> None:
-    """Drain a part of the binlog again into another place; the source's cursors and batches do not change.
+    """Drain a part of the binlog again into another store; the source's cursors and batches do not change.
 
     A replay that was interrupted continues where it was. cdc backfill --batches LOCATION merges what is there.
 
@@ -38,12 +38,12 @@ def replay(
     pipeline = open_store_pipeline(config) if from_archive else open_pipeline(config)
     redraining = BatchReplay(config, pipeline.credentials, pipeline.store, open_at(config.store, location))
     if from_archive:
-        count = redraining.from_archive(period, report=_told)
+        count = redraining.from_archive(period, report=_report)
         say(f"{count} windows of {period} are decoded from their raw events in {location}")
     else:
-        cursor = redraining.from_server(period, by=caller("batches replay"), report=_told)
+        cursor = redraining.from_server(period, by=caller("batches replay"), report=_report)
         say(f"{location} has the binlog up to {cursor.position}")
 
 
-def _told(result: DrainResult) -> None:
+def _report(result: DrainResult) -> None:
     say(f"{result.unit_id}: {result.rows} rows, {size(result.bytes)}")

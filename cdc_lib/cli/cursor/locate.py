@@ -58,12 +58,12 @@ def start_of(time: str | None, gtid: str | None, at: str | None) -> StartAt:
 
 def show_located(found: LocatedPosition) -> None:
     """Print a located position as a table."""
-    place = found.checkpoint
+    checkpoint = found.checkpoint
     rows = [
-        ("server", str(place.identity)),
-        ("position", str(place.position)),
-        ("last commit before it", f"{place.time:%Y-%m-%d %H:%M:%S.%f} UTC" if place.time else "unknown"),
-        ("GTIDs before it", place.gtid_set or "none"),
+        ("server", str(checkpoint.identity)),
+        ("position", str(checkpoint.position)),
+        ("last commit before it", f"{checkpoint.time:%Y-%m-%d %H:%M:%S.%f} UTC" if checkpoint.time else "unknown"),
+        ("GTIDs before it", checkpoint.gtid_set or "none"),
         ("after it", f"{size(found.bytes_to_end)} to the end of the binlog, {found.binlog_end}"),
     ]
     if found.cursor is not None and found.bytes_to_cursor is not None:

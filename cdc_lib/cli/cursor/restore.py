@@ -12,7 +12,7 @@ import typer
 from cdc_lib.cli.context import ConsumerName, SourceName, caller, config_of, find, open_store_pipeline
 from cdc_lib.cli.output import say
 from cdc_lib.consumers.missing_batches import drain_of_lake, lake_of_cut
-from cdc_lib.consumers.restore import restore as put_in_place
+from cdc_lib.consumers.restore import restore as write_restored
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.pipeline import Pipeline
@@ -43,7 +43,7 @@ def restore(
     """Replace cursors by exported ones; a copy of what is replaced stays in the store.
 
     If a cursor goes back, batches are drained, merged or read again, which changes nothing. If it goes forward, the batches in
-    between are left out, as when a restore is undone.
+    between are left out, as when a restore is reverted.
 
     Example:
         cdc cursor restore shop --file shop-cursors.json --why "deleted by mistake"
@@ -56,10 +56,10 @@ def restore(
         raise ConfigError(f"there is no {consumer or ''} cursor in {origin}", hint="cdc cursor export makes one.")
     for one in chosen:
         held = pipeline.cursors.load(source, one.consumer)
-        say(f"{one.consumer}: {_place(held)} → {_place(one)}", style="bold")
+        say(f"{one.consumer}: {_position_text(held)} → {_position_text(one)}", style="bold")
     if not yes:
         typer.confirm("Restore?", abort=True)
-    restored = put_in_place(
+    restored = write_restored(
         pipeline.store, pipeline.cursors, chosen,
         source=source, by=caller("cursor restore"), why=why or f"from {origin}", at=datetime.now(UTC),
     )  # fmt: skip
@@ -99,5 +99,5 @@ def _from_file(file: str) -> list[Cursor]:
     return [documents.load(Cursor, json.dumps(one).encode(), file) for one in many]
 
 
-def _place(at: Cursor | None) -> str:
+def _position_text(at: Cursor | None) -> str:
     return f"{at.position} in epoch {at.epoch}" if at else "nothing"

@@ -44,7 +44,7 @@ def _show_cursor(one: Cursor) -> None:
         say(f"  wants {_patterns(one.interest)}")
     for task in one.snapshots:
         state = "complete" if task.complete else f"{task.chunks} chunks so far"
-        state = "given up" if task.given_up else state
+        state = "cancelled" if task.cancelled else state
         say(f"  snapshot of {task.selection.text if task.selection else task.name}: {state}")
     for record in one.quarantine:
         until = (
@@ -54,12 +54,12 @@ def _show_cursor(one: Cursor) -> None:
         )
         what = "quarantined" if record.fault is not None else "to be read again"
         say(f"  {record.table} {what} from {record.start} on, {until}")
-    for switch in one.epoch_changes:
+    for epoch_change in one.epoch_changes:
         say(
-            f"  epoch {switch.epoch} since {switch.at:%Y-%m-%d %H:%M:%S} UTC ({switch.kind} by {switch.by}): {switch.why}"
+            f"  epoch {epoch_change.epoch} since {epoch_change.at:%Y-%m-%d %H:%M:%S} UTC ({epoch_change.kind} by {epoch_change.by}): {epoch_change.why}"
         )
         say(
-            f"    from {switch.previous_end.position} of {switch.previous_end.identity} to {switch.new_start.position} of {switch.new_start.identity}"
+            f"    from {epoch_change.previous_end.position} of {epoch_change.previous_end.identity} to {epoch_change.new_start.position} of {epoch_change.new_start.identity}"
         )
     if one.moves:
         table(

@@ -63,7 +63,7 @@ def drain_units(config: SourceConfig, units: Sequence[DrainUnit]) -> None:
         futures = {pool.submit(_drain, config, unit): unit for unit in units}
         try:
             for future in as_completed(futures):
-                _tell(progress, future, futures[future], failed)
+                _report(progress, future, futures[future], failed)
                 progress.advance(bar)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -78,7 +78,7 @@ def _drain(config: SourceConfig, unit: DrainUnit) -> DrainResult:
     return open_pipeline(config).drain(unit)
 
 
-def _tell(progress: Progress, future: Future[DrainResult], unit: DrainUnit, failed: list[CdcError]) -> None:
+def _report(progress: Progress, future: Future[DrainResult], unit: DrainUnit, failed: list[CdcError]) -> None:
     try:
         result = future.result()
     except CdcError as error:

@@ -36,10 +36,10 @@ class RewriteRange:
     whose: str = ""
 
 
-def after(names: Sequence[str], place: Sequence[int]) -> str:
-    """Return the condition that an order is a place or after it; column by column, so that files are left out by it."""
-    (name, *names), (value, *place) = names, place
-    return f"({name} > {value} OR ({name} = {value} AND {after(names, place) if names else 'true'}))"
+def after(names: Sequence[str], order_key: Sequence[int]) -> str:
+    """Return the condition that an order key is this one or after it; column by column, so that files are left out by it."""
+    (name, *names), (value, *order_key) = names, order_key
+    return f"({name} > {value} OR ({name} = {value} AND {after(names, order_key) if names else 'true'}))"
 
 
 def without_sql(
@@ -50,7 +50,7 @@ def without_sql(
     Args:
         existing: relation of the lake's versions, ready for SQL.
         ranges: whose changes are removed.
-        cuts: places at which rows end; those of statements end their rows again, after the changes before them.
+        cuts: points at which rows end; those of statements end their rows again, after the changes before them.
         own: names of the row's own columns, key and all.
         quote: quotes a name for the engine.
     """
@@ -68,20 +68,20 @@ def without_sql(
     return f"SELECT {listed} FROM {existing} WHERE {quote(OP)} = '{READ}' OR NOT ({begun})"
 
 
-def same_sql(found: str, standing: str, key: Sequence[str], own: Sequence[str], quote: Quote) -> str:
+def same_sql(found: str, existing: str, key: Sequence[str], own: Sequence[str], quote: Quote) -> str:
     """Return a SELECT of versions, and whether each of them is in the lake just so: :data:`SAME`.
 
     Args:
         found: relation of the versions as they are to be.
-        standing: relation of the lake's versions of the same keys.
+        existing: relation of the lake's versions of the same keys.
         key: names of the primary key's columns.
         own: names of the others of the row.
         quote: quotes a name for the engine.
     """
     names = [quote(name) for name in (*key, *own, *MODE_COLUMNS["scd2"])]
-    place = ", ".join(quote(name) for name in (*key, *ORDER))
+    order_key = ", ".join(quote(name) for name in (*key, *ORDER))
     # Of a row that is twice neither is right.
-    lake = f"SELECT *, count(*) OVER (PARTITION BY {place}) AS {_COPIES} FROM {standing}"
+    lake = f"SELECT *, count(*) OVER (PARTITION BY {order_key}) AS {_COPIES} FROM {existing}"
     alike = " AND ".join(f"f.{name} IS NOT DISTINCT FROM s.{name}" for name in names)
     listed = ", ".join(f"f.{name}" for name in names)
     return (
@@ -92,12 +92,12 @@ def same_sql(found: str, standing: str, key: Sequence[str], own: Sequence[str], 
 
 def _at_statement(cut: TimeCut, quote: Quote) -> str:
     """Return the condition that a version was ended by a statement such as TRUNCATE."""
-    place = (cut.reset.epoch, cut.reset.file, cut.reset.offset, STATEMENT_ROW)
-    found = " AND ".join(f"{quote(name)} = {value}" for name, value in zip(TO_ORDER, place, strict=True))
+    order_key = (cut.reset.epoch, cut.reset.file, cut.reset.offset, STATEMENT_ROW)
+    found = " AND ".join(f"{quote(name)} = {value}" for name, value in zip(TO_ORDER, order_key, strict=True))
     return f"{found} AND {cut.whose}" if cut.whose else found
 
 
-def _within(stretch: RewriteRange, order: Sequence[str], quote: Quote) -> str:
+def _within(rewrite_range: RewriteRange, order: Sequence[str], quote: Quote) -> str:
     names = [quote(name) for name in order[:-1]]
-    found = f"{after(names, stretch.since)} AND NOT {after(names, stretch.end)}"
-    return f"({found} AND {stretch.whose})" if stretch.whose else f"({found})"
+    found = f"{after(names, rewrite_range.since)} AND NOT {after(names, rewrite_range.end)}"
+    return f"({found} AND {rewrite_range.whose})" if rewrite_range.whose else f"({found})"

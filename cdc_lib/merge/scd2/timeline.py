@@ -16,10 +16,10 @@ _ENDS = (VALID_TO, *TO_ORDER)
 
 @dataclass(frozen=True, slots=True)
 class TimeCut:
-    """A place at which rows end without a change of their own.
+    """A point at which rows end without a change of their own.
 
     Args:
-        reset: the place.
+        reset: the statement or snapshot that ends them.
         by_snapshot: rows that a snapshot of the same merge has continue.
         whose: condition of the rows that are meant, ready for SQL; empty for all.
     """
@@ -31,7 +31,7 @@ class TimeCut:
 
 def events_sql(
     changes: str,
-    standing: str,
+    existing: str,
     cuts: Iterable[TimeCut],
     key: Sequence[str],
     own: Sequence[str],
@@ -42,8 +42,8 @@ def events_sql(
 
     Args:
         changes: relation of the changes, all of them; ``_valid_from`` holds their commit times.
-        standing: relation of the lake's versions of the same keys, those that may be touched.
-        cuts: places at which rows of these keys end.
+        existing: relation of the lake's versions of the same keys, those that may be touched.
+        cuts: points at which rows of these keys end.
         key: names of the primary key's columns.
         own: names of the others of the row.
         quote: quotes a name for the engine.
@@ -54,25 +54,25 @@ def events_sql(
     gtid, began, ended = quote(GTID), quote(VALID_FROM), quote(VALID_TO)
     nulls = [f"NULL AS {quote(name)}" for name in _ENDS]
 
-    def event(*parts: str, of: str, standing: bool, cut: str = "") -> str:
-        flags = (f"{str(standing).lower()} AS {EXISTING}", f"'{cut}' AS {CUT}")
+    def event(*parts: str, of: str, existing: bool, cut: str = "") -> str:
+        flags = (f"{str(existing).lower()} AS {EXISTING}", f"'{cut}' AS {CUT}")
         return f"SELECT {', '.join((*parts, *flags))} FROM {of}"
 
     placed = [f"{end} AS {start}" for end, start in zip(to, order, strict=True)]
     closed = (f"'{DELETE}' AS {quote(OP)}", *placed, f"{quote(TO_GTID)} AS {gtid}", f"{ended} AS {began}")
     parts = [
         # The first one names the columns' types.
-        event(*row, quote(OP), *order, gtid, began, *map(quote, _ENDS), of=standing, standing=True),
-        event(*row, *closed, *nulls, of=f"{standing} WHERE NOT {quote(IS_CURRENT)}", standing=True),
-        event(*row, quote(OP), *order, gtid, began, *nulls, of=changes, standing=False),
+        event(*row, quote(OP), *order, gtid, began, *map(quote, _ENDS), of=existing, existing=True),
+        event(*row, *closed, *nulls, of=f"{existing} WHERE NOT {quote(IS_CURRENT)}", existing=True),
+        event(*row, quote(OP), *order, gtid, began, *nulls, of=changes, existing=False),
     ]
     keys = ", ".join(map(quote, key))
     for cut in cuts:
-        place = dict(zip(order, (cut.reset.epoch, cut.reset.file, cut.reset.offset, STATEMENT_ROW), strict=True))
+        order_key = dict(zip(order, (cut.reset.epoch, cut.reset.file, cut.reset.offset, STATEMENT_ROW), strict=True))
         at = f"TIMESTAMP '{cut.reset.at:%Y-%m-%d %H:%M:%S.%f}+00:00'" if cut.reset.at is not None else "NULL"
-        values = [f"'{DELETE}' AS {quote(OP)}", *(f"{value} AS {name}" for name, value in place.items())]
+        values = [f"'{DELETE}' AS {quote(OP)}", *(f"{value} AS {name}" for name, value in order_key.items())]
         values += [f"NULL AS {gtid}", f"{at} AS {began}", *nulls]
         of = f"(SELECT DISTINCT {keys} FROM {keys_of or changes}{f' WHERE {cut.whose}' if cut.whose else ''}) AS k"
         rows = [*map(quote, key), *(f"NULL AS {quote(name)}" for name in own)]
-        parts.append(event(*rows, *values, of=of, standing=False, cut=BY_SNAPSHOT if cut.by_snapshot else BY_STATEMENT))
+        parts.append(event(*rows, *values, of=of, existing=False, cut=BY_SNAPSHOT if cut.by_snapshot else BY_STATEMENT))
     return " UNION ALL ".join(parts)

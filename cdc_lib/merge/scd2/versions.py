@@ -1,7 +1,7 @@
 """The rule by which the changes of a row become its versions, each from one change to the next.
 
-All changes of a key make a timeline, in which the lake's standing versions are events at their own places: each begins one, and
-ends it where nothing began. What comes out follows from the events alone, whatever stood before: so a window that is merged
+All changes of a key make a timeline, in which the lake's existing versions are events at their own places: each begins one, and
+ends it where nothing began. The result follows from the events alone, not from the order of merges: so a window that is merged
 again, or a chunk that comes late, changes nothing. The rule is written as SQL with nothing of one engine in it, so that Spark runs
 it and a quicker engine checks it.
 
@@ -44,7 +44,7 @@ def versions_sql(
     """Return a SELECT of the versions of each key: key, own columns, those of the mode, and :data:`SAME`.
 
     Args:
-        events: relation of the changes, of those that began and ended standing versions, and of cuts, ready to stand in SQL: with
+        events: relation of the changes, of those that began and ended existing versions, and of cuts, as it is written in SQL: with
             key, own columns, ``_op``, the order columns by the lake's names, ``_gtid``, ``_valid_from`` for the time of each,
             :data:`EXISTING`, :data:`CUT`, and where a version ended: ``_to_*`` and ``_valid_to``.
         key: names of the primary key's columns.
@@ -71,8 +71,8 @@ class _Rule:
         self.order = [quote(name) for name in ORDER]
         self.op, self.gtid, self.time = quote(OP), quote(GTID), quote(VALID_FROM)
         self.is_delete = f"({self.op} = '{DELETE}')"
-        # What is gone by an event comes before what is by it.
-        self.place = ", ".join((*self.order, f"CASE WHEN {self.is_delete} THEN 0 ELSE 1 END"))
+        # Of one event, the row that it deletes comes before the row that it writes.
+        self.sort_key = ", ".join((*self.order, f"CASE WHEN {self.is_delete} THEN 0 ELSE 1 END"))
         self.quote = quote
 
     def due(self, events: str) -> str:
@@ -85,7 +85,7 @@ class _Rule:
         )
 
     def ends(self, events: str) -> str:
-        """Leave out the ends of standing versions where the next one begins."""
+        """Leave out the ends of existing versions where the next one begins."""
         begins = f"CASE WHEN {EXISTING} AND NOT {self.is_delete} THEN 1 ELSE 0 END"
         at = ", ".join((self.key, *self.order))
         return (
@@ -121,12 +121,14 @@ class _Rule:
         time = f"CASE WHEN {self.gtid} IS NULL THEN {self.time} END"
         deed = ", ".join((self.key, self.gtid, time, self.is_delete, *cells))
         numbered = (
-            f"SELECT *, row_number() OVER (PARTITION BY {deed}, cdc_side ORDER BY {self.place}) AS cdc_number"
+            f"SELECT *, row_number() OVER (PARTITION BY {deed}, cdc_side ORDER BY {self.sort_key}) AS cdc_number"
             f" FROM ({sides}) AS e"
         )
         found = f"max(CASE WHEN cdc_side = 1 THEN 1 ELSE 0 END) OVER (PARTITION BY {deed}, cdc_number) AS cdc_known"
         known = f"SELECT *, {found} FROM ({numbered}) AS e"
-        until = f"OVER (PARTITION BY {self.key} ORDER BY {self.place} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        until = (
+            f"OVER (PARTITION BY {self.key} ORDER BY {self.sort_key} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        )
         news = f"(cdc_side = 3 AND cdc_known = 0) OR ({EXISTING} AND {epoch} = cdc_epoch)"
         news = f"max(CASE WHEN {news} THEN 1 ELSE 0 END) {until} AS cdc_behind"
         cuts = f"max(CASE WHEN {CUT} <> '' AND cdc_open = 1 THEN 1 ELSE 0 END) {until} AS cdc_cleared"
@@ -144,9 +146,9 @@ class _Rule:
 
     def chain(self, events: str) -> str:
         """Let each event last until the next."""
-        over = f"OVER (PARTITION BY {self.key} ORDER BY {self.place})"
+        over = f"OVER (PARTITION BY {self.key} ORDER BY {self.sort_key})"
         running = (
-            f"max({self.time}) OVER (PARTITION BY {self.key} ORDER BY {self.place} ROWS BETWEEN UNBOUNDED PRECEDING"
+            f"max({self.time}) OVER (PARTITION BY {self.key} ORDER BY {self.sort_key} ROWS BETWEEN UNBOUNDED PRECEDING"
         )
         timed = f"SELECT *, {running} AND CURRENT ROW) AS cdc_at FROM {events}"
         ends = [f"lead({name}) {over} AS cdc_to_{i}" for i, name in enumerate(self.order)]

@@ -73,7 +73,7 @@ class S3Store:
         self.bucket = bucket
         self.prefix = check_key(prefix) if prefix else ""
         self.options = options or S3Options()
-        self._s3 = _Connection(bucket, f"{prefix}/" if prefix else "", self.options)
+        self._s3 = _Bucket(bucket, f"{prefix}/" if prefix else "", self.options)
         self._inside_probe = False
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class S3Store:
     @contextmanager
     def open_write(self, key: str) -> Iterator[BinaryIO]:
         """Stream a large object; it appears when the block ends without an error, else never."""
-        upload = _Upload(self._s3, key)
+        upload = _S3Upload(self._s3, key)
         writer = PartWriter(upload)
         try:
             yield cast("BinaryIO", writer)
@@ -226,7 +226,7 @@ class S3Store:
         return held.etag if held is not None and held.data == data else None
 
 
-class _Connection:
+class _Bucket:
     """The client, the names of objects in the bucket, and the translation of the client's errors."""
 
     def __init__(self, bucket: str, base: str, options: S3Options) -> None:
@@ -258,6 +258,7 @@ class _Connection:
                     region_name=options.region,
                     aws_access_key_id=options.access_key,
                     aws_secret_access_key=options.secret_key,
+                    aws_session_token=options.session_token,
                     config=config,
                 )
             except ValueError as error:  # botocore's word for an endpoint that is no address
@@ -304,31 +305,31 @@ class _Connection:
     @contextmanager
     def translate_errors(self, action: str, key: str) -> Iterator[None]:
         """Translate boto's errors into this project's."""
-        place = {"bucket": self.bucket, "endpoint": self.options.endpoint_url, "key": key or None}
+        context = {"bucket": self.bucket, "endpoint": self.options.endpoint_url, "key": key or None}
         try:
             yield
         except ClientError as error:
             if _status(error) == PRECONDITION_FAILED:
                 raise CorruptBatch(
-                    "an object was replaced while it was read", hint="Read it again.", **place
+                    "an object was replaced while it was read", hint="Read it again.", **context
                 ) from error
             raise self._fault(error, action, key) from error
         except _UNREACHED as error:
             hint = "Check store.endpoint_url and the server's certificate." if isinstance(error, SSLError) else ""
-            raise StoreUnavailable(f"could not {action}: {error}", hint=hint, **place) from error
+            raise StoreUnavailable(f"could not {action}: {error}", hint=hint, **context) from error
         except BotoCoreError as error:
             hint = "Check the store section of the source file, and the AWS credentials of this process."
-            raise ConfigError(f"could not {action}: {error}", hint=hint, **place) from error
+            raise ConfigError(f"could not {action}: {error}", hint=hint, **context) from error
 
     def _fault(self, error: ClientError, action: str, key: str) -> StoreError | ConfigError:
         message = str(error.response.get("Error", {}).get("Message", ""))
         return fault_of(_code(error), _status(error), message, action=action, bucket=self.bucket, key=key or None)
 
 
-class _Upload:
+class _S3Upload:
     """The upload of one object: one request, or a multipart upload from the first full part on."""
 
-    def __init__(self, connection: _Connection, key: str) -> None:
+    def __init__(self, connection: _Bucket, key: str) -> None:
         self._s3 = connection
         self._key = key
         self._named = connection.named(key)

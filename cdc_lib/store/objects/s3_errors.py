@@ -54,7 +54,7 @@ def fault_of(
         status: the HTTP status.
         answer: message of S3.
         action: the failed operation, for example ``read an object``.
-        **context: place of the error.
+        **context: where the error happened.
     """
     name = "" if code == str(status) else f" {code}"  # a response to HEAD has no body with a code
     message = f"could not {action}: the S3 server answered {status}{name}: {answer.rstrip('.')}"

@@ -17,6 +17,7 @@ class S3Options:
         path_style: bucket in the path, not in the host name.
         connect_timeout: seconds.
         read_timeout: seconds without a byte.
+        session_token: of temporary keys; never shown.
         attempts: maximum number of attempts for one request.
     """
 
@@ -28,3 +29,4 @@ class S3Options:
     connect_timeout: float = 10
     read_timeout: float = 60
     attempts: int = 5
+    session_token: str | None = field(default=None, repr=False)

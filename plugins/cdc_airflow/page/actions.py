@@ -14,38 +14,52 @@ from airflow.models.dag import DagModel
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from cdc_airflow.factory import backfill_dag_id, dag_id, verify_dag_id
+from cdc_airflow.factory import (
+    backfill_dag_id,
+    dag_id,
+    resume_dag_id,
+    rewind_dag_id,
+    snapshot_dag_id,
+    verify_dag_id,
+)
 from cdc_airflow.page.listed import MAY_READ, ASource
 
-Kind = Literal["run", "verify", "backfill"]
+Kind = Literal["run", "verify", "backfill", "snapshot", "resume", "rewind"]
 
 router = APIRouter(dependencies=[MAY_READ])
 
 
 class Action(BaseModel):
-    """One thing that may be asked for: a run of a DAG, with parameters where ``kind`` is ``backfill``."""
+    """One thing that this user may ask for: a run of a DAG, with what its form takes as parameters.
+
+    A run of a paused DAG waits until somebody unpauses it.
+    """
 
     kind: Kind
     dag_id: str
-    allowed: bool
+    paused: bool
 
 
 class ActionList(BaseModel):
-    """What there is for a source."""
+    """What this user may ask for of a source; nothing of what others may."""
 
     actions: list[Action]
 
 
 @router.get("/sources/{dag_id}/actions")
 def list_actions(source: ASource, user: GetUserDep) -> ActionList:
-    """Return the DAGs that a person may run for a source, and whether this one may."""
-    dags: dict[Kind, str] = {"run": dag_id(source.name)}
-    if source.config.verify.schedule is not None:
-        dags["verify"] = verify_dag_id(source.name)
-    dags["backfill"] = backfill_dag_id(source.name)
-    return ActionList(
-        actions=[Action(kind=kind, dag_id=dag, allowed=_may_run(user, dag)) for kind, dag in dags.items()]
-    )
+    """Return the DAGs of a source that this user may run."""
+    dags: dict[Kind, str] = {
+        "run": dag_id(source.name),
+        "verify": verify_dag_id(source.name),
+        "backfill": backfill_dag_id(source.name),
+        "snapshot": snapshot_dag_id(source.name),
+        "resume": resume_dag_id(source.name),
+        "rewind": rewind_dag_id(source.name),
+    }
+    mine = {kind: dag for kind, dag in dags.items() if _may_run(user, dag)}
+    paused = DagModel.get_paused_dag_ids(list(mine.values())) if mine else set()
+    return ActionList(actions=[Action(kind=kind, dag_id=dag, paused=dag in paused) for kind, dag in mine.items()])
 
 
 def _may_run(user: GetUserDep, dag: str) -> bool:

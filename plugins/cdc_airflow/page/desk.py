@@ -32,6 +32,13 @@ SLOW = 5.0
 """Seconds of silence after which the page says that the store does not answer."""
 
 THREADS = 8
+"""Readers of one server: a server that gives no answer keeps readers of no other waiting."""
+
+FOLDER = "file"
+"""The server of stores in local folders."""
+
+FOLDER_THREADS = 2
+"""Readers of folders: they answer at once, and more would only wait for each other and hold up the answers."""
 
 T = TypeVar("T")
 
@@ -57,11 +64,13 @@ class Question(Generic[T]):
     Args:
         key: names it.
         place: the store that is asked: while it gives no answer, nobody else asks it.
+        server: which has that store, and perhaps others.
         read: reads it, and raises a CdcError where it cannot.
     """
 
     key: Hashable
     place: Hashable
+    server: Hashable
     read: Callable[[], T]
 
 
@@ -81,7 +90,7 @@ class Desk:
     """Keeps answers, and asks each question once at a time."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="cdc-page")
+        self._pools: dict[Hashable, ThreadPoolExecutor] = {}
         self._lock = threading.Lock()
         self._kept: dict[Hashable, _Kept] = {}
         self._asked: dict[Hashable, _Asked] = {}
@@ -126,9 +135,16 @@ class Desk:
                 return None
             running = self._asked.get(question.key)
             if running is None:
-                running = _Asked(self._pool.submit(self._read, question), time.monotonic())
+                running = _Asked(self._pool(question.server).submit(self._read, question), time.monotonic())
                 self._asked[question.key] = running
             return running.future
+
+    def _pool(self, server: Hashable) -> ThreadPoolExecutor:
+        """Return the readers of a server; they are few, and wait when nothing is asked."""
+        if server not in self._pools:
+            threads = FOLDER_THREADS if server == FOLDER else THREADS
+            self._pools[server] = ThreadPoolExecutor(threads, thread_name_prefix="cdc-page")
+        return self._pools[server]
 
     def _read(self, question: Question[Any]) -> None:
         try:

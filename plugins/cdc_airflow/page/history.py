@@ -24,7 +24,7 @@ BARS = 15
 router = APIRouter(dependencies=[MAY_READ])
 
 
-class Point(BaseModel):
+class CutPoint(BaseModel):
     """One cut in the picture: how old its last change was when it was published, and the rows merged since the cut before it."""
 
     at: datetime
@@ -44,7 +44,7 @@ class History(BaseModel):
 
     since: datetime
     until: datetime
-    points: list[Point]
+    points: list[CutPoint]
     bars: list[Bar]
     other: int
 
@@ -60,7 +60,8 @@ def show_history(source: ASource, folder: AFolder) -> History:
         since=now - DAY,
         until=now,
         points=[
-            Point(at=cut.at, lag_seconds=cut.lag_seconds, rows=rows) for cut, rows in zip(cuts, brought, strict=False)
+            CutPoint(at=cut.at, lag_seconds=cut.lag_seconds, rows=rows)
+            for cut, rows in zip(cuts, brought, strict=False)
         ],
         bars=bars,
         other=sum(tables.values()) - sum(bar.rows for bar in bars),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,17 +13,22 @@ from typing import Annotated, TypeVar
 from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends
 
+from cdc_airflow.connections import store_keys_of
 from cdc_airflow.factory import dag_id, sources_of_the_api_server
 from cdc_airflow.page.desk import Desk, Question
-from cdc_lib.config import SourceConfig, load_sources
+from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.ports import ObjectStore
 from cdc_lib.status.holdings import Holdings, HoldingsReader
-from cdc_lib.status.window_reader import WindowReader
+from cdc_lib.status.table_rows import TableRow, table_rows
+from cdc_lib.status.window_facts_reader import WindowFactsReader
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.objects.s3 import S3Store
+
+KEYS_FOR = 60.0
+"""Seconds after which the keys of connections are looked up again: somebody may have added or changed them."""
 
 T = TypeVar("T")
 Signature = tuple[tuple[str, int, int], ...]
@@ -44,12 +50,13 @@ class Listed:
     config: SourceConfig
     store: ObjectStore
     holdings: HoldingsReader = field(init=False)
-    windows: WindowReader = field(init=False)
+    windows: WindowFactsReader = field(init=False)
+    _rows: tuple[Holdings, list[TableRow]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         """Make the readers, which remember what cannot change."""
         self.holdings = HoldingsReader(self.store, ObjectCursorStore(self.store), self.config.source)
-        self.windows = WindowReader(self.store)
+        self.windows = WindowFactsReader(self.store)
 
     @property
     def name(self) -> str:
@@ -58,13 +65,25 @@ class Listed:
 
     def question(self, what: str, read: Callable[[], T]) -> Question[T]:
         """Return a question about this source for the desk; sources of one store share its being away."""
-        place = (self.config.store.endpoint_url, self.config.store.url)
-        return Question((self.name, what), place, read)
+        store = self.config.store
+        server = store.endpoint_url or store.scheme  # the scheme of a folder is FOLDER
+        return Question((self.name, what), (store.endpoint_url, store.url), server, read)
 
     @property
     def held(self) -> Question[Holdings]:
         """What the store holds of it: asked first of every source."""
-        return self.question("holdings", lambda: self.holdings.read(datetime.now(UTC)))
+        return self.question("holdings", self._read)
+
+    def _read(self) -> Holdings:
+        """Read the documents, and list the tables at once: of thousands, no request has to."""
+        held = self.holdings.read(datetime.now(UTC))
+        self._rows = held, table_rows(held)
+        return held
+
+    def rows(self, held: Holdings) -> list[TableRow]:
+        """Return the tables of what was read, by name."""
+        known = self._rows
+        return known[1] if known is not None and known[0] is held else table_rows(held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +104,7 @@ Sources = dict[str, Listed | Faulty]
 
 
 class Folder:
-    """The source files of a folder; one that did not change is not read again.
+    """The source files of a folder. They are read again when one has changed; after :data:`KEYS_FOR` if one names a connection.
 
     Args:
         path: the folder.
@@ -95,6 +114,7 @@ class Folder:
     def __init__(self, path: Path, desk: Desk) -> None:
         self.path, self.desk = path, desk
         self._read: tuple[Signature, Sources] = ((), {})
+        self._at, self._has_keys = 0.0, False
         self._stores: dict[Hashable, ObjectStore] = {}
 
     def sources(self) -> Sources:
@@ -104,32 +124,41 @@ class Folder:
             NoAnswer: the files are still being read.
             ConfigError: there is no such folder.
         """
-        return self.desk.ask(Question(str(self.path), str(self.path), self._load))
+        return self.desk.ask(Question(str(self.path), str(self.path), "the folder of sources", self._load))
 
     def _load(self) -> Sources:
-        signature = self._signature()
-        if not self._read[1] or self._read[0] != signature:
-            before = self._read[1]
-            found: Sources = {}
-            for loaded in load_sources(self.path):
-                known = before.get(dag_id(loaded.source))
-                if loaded.config is None:
-                    error = loaded.error or ConfigError(f"{loaded.path.name} was not loaded")
-                    found[dag_id(loaded.source)] = Faulty(loaded.source, error)
-                elif isinstance(known, Listed) and known.config == loaded.config:
-                    found[dag_id(loaded.source)] = known
-                else:
-                    found[dag_id(loaded.source)] = self._listed(loaded.config)
-            self._read = (signature, found)
+        signature, before = self._signature(), self._read[1]
+        if not before or self._read[0] != signature or self._has_old_keys:
+            files = load_sources(self.path)
+            found = {dag_id(loaded.source): self._listed(loaded, before) for loaded in files}
+            self._read, self._at = (signature, found), time.monotonic()
+            self._has_keys = any(one.config is not None and one.config.store.connection is not None for one in files)
+            used = {id(one.store) for one in found.values() if isinstance(one, Listed)}
+            self._stores = {key: store for key, store in self._stores.items() if id(store) in used}
         return self._read[1]
 
-    def _listed(self, config: SourceConfig) -> Listed | Faulty:
-        key = config.store.model_dump_json()
+    def _listed(self, loaded: Loaded, before: Sources) -> Listed | Faulty:
+        config, known = loaded.config, before.get(dag_id(loaded.source))
+        if config is None:
+            return Faulty(loaded.source, loaded.error or ConfigError(f"{loaded.path.name} was not loaded"))
         try:
-            store = self._stores[key] = self._stores.get(key) or _impatient(open_store(config.store))
+            store = self._store_of(config)
         except ConfigError as error:
             return Faulty(config.source, error)
-        return Listed(config, store)
+        is_same = isinstance(known, Listed) and known.config == config and known.store is store
+        return known if is_same and known is not None else Listed(config, store)
+
+    @property
+    def _has_old_keys(self) -> bool:
+        return self._has_keys and time.monotonic() - self._at > KEYS_FOR
+
+    def _store_of(self, config: SourceConfig) -> ObjectStore:
+        """Return the store of a source: one for all sources with the same settings and keys."""
+        keys = store_keys_of(config)
+        key = (config.store.model_dump_json(), keys)
+        if key not in self._stores:
+            self._stores[key] = _impatient(open_store(config.store, keys))
+        return self._stores[key]
 
     def _signature(self) -> Signature:
         if not self.path.is_dir():

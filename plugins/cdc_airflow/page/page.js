@@ -5,7 +5,7 @@
    anything. The addresses are relative to the document's base, because Airflow may live under a path of its own. */
 
 const { createElement: h, useCallback, useEffect, useId, useMemo, useRef, useState } = globalThis.React;
-const { Badge, Box, Button, Flex, Heading, Input, Link, NativeSelect, SimpleGrid, Table, Text } = globalThis.ChakraUI;
+const { Badge, Box, Button, Dialog, Flex, Heading, Input, Link, NativeSelect, Portal, SimpleGrid, Table, Text, Textarea } = globalThis.ChakraUI;
 const { useLocation, useNavigate } = globalThis.ReactRouterDOM;
 
 const API = "cdc/page/";
@@ -138,9 +138,24 @@ const Shown = ({ answer, children, empty, waiting = "Loading …" }) => {
     empty ? h(Quiet, { py: 4 }, empty) : children(answer.data));
 };
 
-const Section = ({ title, aside, children }) => {
-  const id = useId();
-  return h(Box, { as: "section", "aria-labelledby": id, mt: 6 },
+/* Scrolls to a part of the page that the address names, and again while the parts above it grow, until somebody scrolls. */
+const useAnchor = (part) => {
+  const place = useRef(null);
+  useEffect(() => {
+    if (!part || globalThis.location.hash !== `#${part}`) return undefined;
+    const go = () => place.current && place.current.scrollIntoView({ block: "start" });
+    const timers = [0, 300, 1000, 2500].map((after) => setTimeout(go, after));
+    const stop = () => timers.forEach(clearTimeout);
+    const signs = ["wheel", "keydown", "pointerdown"];
+    signs.forEach((sign) => globalThis.addEventListener(sign, stop));
+    return () => { stop(); signs.forEach((sign) => globalThis.removeEventListener(sign, stop)); };
+  }, [part]);
+  return place;
+};
+
+const Section = ({ title, part, aside, children }) => {
+  const id = useId(), place = useAnchor(part);
+  return h(Box, { as: "section", "aria-labelledby": id, id: part, ref: place, mt: 6 },
     h(Flex, { justify: "space-between", align: "baseline", wrap: "wrap", gap: 2, mb: 2 },
       h(Heading, { as: "h3", id, size: "md" }, title), aside), children);
 };
@@ -308,7 +323,7 @@ const Windows = ({ dagId }) => {
   const [offset, setOffset] = useState(0);
   const answer = useAnswer(address(sourcePath(dagId, "windows")));
   const empty = answer.data && !answer.data.total && "No window was planned yet. The first run plans one.";
-  return h(Section, { title: "Windows", aside: answer.data ? h(Flex, { gap: 2, wrap: "wrap" }, Object.entries(answer.data.states).map(([state, count]) =>
+  return h(Section, { title: "Windows", part: "windows", aside: answer.data ? h(Flex, { gap: 2, wrap: "wrap" }, Object.entries(answer.data.states).map(([state, count]) =>
     h(Flex, { key: state, gap: 1, align: "center" }, h(StateMark, { of: WINDOW_STATES, state }), h(Quiet, { as: "span" }, count)))) : null },
     h(Shown, { answer, empty }, (data) => {
       const line = [...data.windows].reverse();
@@ -347,7 +362,7 @@ const Verdict = ({ one }) => {
     wrong ? h(Quiet, { fontSize: "xs" }, wrong) : null);
 };
 
-const Tables = ({ dagId, backfill }) => {
+const Tables = ({ dagId, act }) => {
   const [text, setText] = useState("");
   const [state, setState] = useState("");
   const [offset, setOffset] = useState(0);
@@ -359,17 +374,18 @@ const Tables = ({ dagId, backfill }) => {
   const words = { ...Object.fromEntries(Object.entries(TABLE_STATES).map(([key, value]) => [key, value[1]])), equal: "verified equal", drift: "with drift", never: "never verified" };
   const options = [["", "All tables"], ...Object.keys(words).filter((key) => counts[key] || key === state).map((key) => [key, `${words[key]} (${number(counts[key] || 0)})`])];
   const empty = answer.data && !answer.data.total && (text || state ? "No table is like this." : "No table is in the lake yet. The first merge brings them.");
-  return h(Section, { title: "Tables", aside: h(Flex, { gap: 2, wrap: "wrap" }, h(Search, { label: "Search tables", set: search }), h(Choice, { label: "Table state", value: state, set: (value) => { setState(value); setOffset(0); }, options })) },
+  return h(Section, { title: "Tables", part: "tables", aside: h(Flex, { gap: 2, wrap: "wrap" }, h(Search, { label: "Search tables", set: search }), h(Choice, { label: "Table state", value: state, set: (value) => { setState(value); setOffset(0); }, options })) },
     h(Shown, { answer, empty }, (data) => h(Box, null,
       h(Grid, {
         label: "Tables", sort: { ...sort, by },
-        columns: [["Table", "table"], ["State"], ["Rows", "rows", true], ["Last change", "last_change"], ["Verified", "verified"], ["Mode"], ["Schemas", null, true], ["Lake table"], ...(backfill ? [["Do"]] : [])],
+        columns: [["Table", "table"], ["State"], ["Rows", "rows", true], ["Last change", "last_change"], ["Verified", "verified"], ["Mode"], ["Schemas", null, true], ["Lake table"], ...(act ? [["Do"]] : [])],
         rows: data.tables.map((one) => ({ key: `${one.table} ${one.lake_table}`, cells: [
           h(Mono, { fontSize: "sm" }, one.table),
           h(Box, { maxW: "28em", overflowWrap: "anywhere" }, h(StateMark, { of: TABLE_STATES, state: one.state }), one.note ? h(Quiet, { fontSize: "xs" }, one.note) : null, one.as_of ? h(Quiet, { fontSize: "xs" }, `as of ${one.as_of}`) : null),
           h("span", { title: "at the last comparison with the source" }, number(one.rows)),
           h(Time, { at: one.last_change, none: "–" }), h(Verdict, { one: one.verified }), one.mode || "–", number(one.schema_versions), h(Mono, null, one.lake_table || "–"),
-          ...(backfill ? [h(Button, { size: "xs", variant: "outline", "aria-label": `Backfill ${one.table}`, onClick: () => backfill(one.table) }, "Backfill")] : []),
+          ...(act ? [h(Flex, { gap: 1 }, TABLE_ACTIONS.filter((kind) => act.may(kind) && isFor(kind, one.state)).map((kind) =>
+            h(Button, { key: kind, size: "xs", variant: "outline", "aria-label": `${ACTIONS[kind][0]} ${one.table}`, onClick: () => act.on(kind, one.table) }, ACTIONS[kind][0])))] : []),
         ] })),
       }),
       h(Pages, { offset, total: data.total, size: PAGE, go: setOffset }))));
@@ -379,7 +395,7 @@ const Cuts = ({ dagId }) => {
   const [offset, setOffset] = useState(0);
   const answer = useAnswer(address(sourcePath(dagId, "cuts"), { offset, limit: 10 }));
   const empty = answer.data && !answer.data.total && "No cut was published yet. The first merge publishes one.";
-  return h(Section, { title: "Cuts" }, h(Shown, { answer, empty }, (data) => h(Box, null,
+  return h(Section, { title: "Cuts", part: "cuts" }, h(Shown, { answer, empty }, (data) => h(Box, null,
     h(Grid, {
       label: "Cuts, latest first",
       columns: [["Position"], ["Epoch", null, true], ["Last commit"], ["Published"], ["Tables", null, true], ["Changes", null, true], ["Notes"]],
@@ -421,62 +437,181 @@ const trigger = (dagId, conf) =>
 const ACTIONS = {
   run: ["Run now", "Plan, drain and merge what is there."],
   verify: ["Verify", "Compare the tables that verify.tables names with the source."],
-  backfill: ["Backfill", "Merge archived batches once more."],
+  snapshot: ["Snapshot", "Read tables, or rows of one, again from the source."],
+  backfill: ["Backfill", "Merge stored batches again."],
+  resume: ["Resume", "Follow a quarantined table again."],
+  rewind: ["Rewind", "Find a place in the binlog, and let the drain continue there."],
 };
+const HEAD_ACTIONS = ["run", "verify", "snapshot", "backfill", "rewind"];
+const TABLE_ACTIONS = ["snapshot", "backfill", "resume"];
 
-const Field = ({ label, ...rest }) => {
+/* Of a quarantined table no snapshot can be asked for: resuming it asks for one. */
+const isFor = (kind, state) => (kind === "resume") === (state === "quarantined") && state !== "dropped";
+
+const Labelled = ({ label, children }) => {
   const id = useId();
-  return h(Box, null, h("label", { htmlFor: id }, h(Quiet, { as: "span" }, label)), h(Input, { id, size: "sm", ...rest }));
+  return h(Box, null, h("label", { htmlFor: id }, h(Quiet, { as: "span" }, label)), children(id));
 };
 
-const BackfillForm = ({ tables, send, close }) => {
-  const [values, setValues] = useState({ tables, from: "", to: "", into: "live" });
-  const first = useRef(null);
-  useEffect(() => { if (first.current) first.current.focus(); }, []);
-  const set = (name) => (event) => setValues((before) => ({ ...before, [name]: event.target.value }));
-  const utc = (text) => (text ? `${text.length === 16 ? `${text}:00` : text}Z` : null);
-  const submit = (event) => {
+const Field = ({ label, of = Input, ...rest }) => h(Labelled, { label }, (id) => h(of, { id, size: "sm", autoComplete: "off", ...rest }));
+
+const Pick = ({ label, value, set, options }) =>
+  h(Labelled, { label }, (id) => h(NativeSelect.Root, { size: "sm" },
+    h(NativeSelect.Field, { id, value, onChange: (event) => set(event.target.value) }, options.map(([key, word]) => h("option", { key, value: key }, word))),
+    h(NativeSelect.Indicator)));
+
+/* What is asked for in words, with its fields, and a button that does it. The keyboard stays inside until it is done or cancelled; a
+   click beside it does not throw away what was typed. */
+const Confirm = ({ title, name, words, submit, danger, wrong, conf, asked, children }) => {
+  const start = useRef(null);
+  const onSubmit = (event) => {
     event.preventDefault();
-    send({ tables: values.tables.split(/\n/).map((one) => one.trim()).filter(Boolean), from: utc(values.from), to: utc(values.to), into: values.into });
+    if (!wrong && !asked.busy) asked.send(conf());
   };
-  return h(Box, { as: "form", "aria-label": "Backfill", onSubmit: submit, onKeyDown: (event) => { if (event.key === "Escape") close(); }, borderWidth: "1px", borderRadius: "md", p: 3, my: 3, maxW: "40em" },
-    h(Text, { mb: 2 }, "Merges the stored batches of a time once more. The source is not asked, and no cursor moves."),
-    h(Flex, { direction: "column", gap: 2 },
-      h(Field, { ref: first, label: "Tables (database.table or a pattern; empty for all)", value: values.tables, onChange: set("tables") }),
-      h(Field, { label: "From (UTC; empty for the beginning)", type: "datetime-local", value: values.from, onChange: set("from") }),
-      h(Field, { label: "To (UTC; empty for the end)", type: "datetime-local", value: values.to, onChange: set("to") }),
-      h(Choice, { label: "Into", value: values.into, set: (into) => setValues((before) => ({ ...before, into })), options: [["live", "into the lake tables"], ["copy", "into tables beside them"]] }),
-      h(Flex, { gap: 2 }, h(Button, { type: "submit", size: "sm" }, "Start the backfill"), h(Button, { size: "sm", variant: "outline", onClick: close }, "Cancel"))));
+  return h(Dialog.Root, {
+      open: true, role: danger ? "alertdialog" : "dialog", size: { mdDown: "full", md: "lg" }, closeOnInteractOutside: false,
+      initialFocusEl: () => start.current.querySelector("input, select, textarea") || start.current.querySelector("button"),
+      onOpenChange: ({ open }) => { if (!open) asked.close(); },
+    },
+    h(Portal, null, h(Dialog.Backdrop), h(Dialog.Positioner, null, h(Dialog.Content, { ref: start },
+      h("form", { "aria-label": name, onSubmit },
+        h(Dialog.Header, null, h(Dialog.Title, { overflowWrap: "anywhere" }, title)),
+        h(Dialog.Body, null,
+          h(Dialog.Description, { mb: 3 }, words),
+          h(Flex, { direction: "column", gap: 3 }, children),
+          asked.paused ? h(Notice, { color: "orange", title: `The DAG ${asked.dagId} is paused.`, hint: "Its run waits until somebody unpauses it." }) : null,
+          asked.error ? h(Notice, { title: asked.error.message, hint: asked.error.hint }) : null),
+        h(Dialog.Footer, { flexWrap: "wrap" },
+          wrong ? h(Quiet, { role: "status", flex: "1" }, wrong) : null,
+          h(Button, { size: "sm", variant: "outline", onClick: asked.close }, "Cancel"),
+          h(Button, { type: "submit", size: "sm", colorPalette: danger ? "red" : undefined, disabled: Boolean(wrong), loading: asked.busy }, submit)))))));
 };
 
-const useActions = (dagId) => {
+const useValues = (first) => {
+  const [values, setValues] = useState(first);
+  const put = (name, value) => setValues((before) => ({ ...before, [name]: value }));
+  return [values, put, (name) => ({ value: values[name], onChange: (event) => put(name, event.target.value) })];
+};
+
+const linesOf = (text) => text.split(/\n/).map((one) => one.trim()).filter(Boolean);
+const utc = (text) => (text ? `${text.length === 16 ? `${text}:00` : text}Z` : null);
+
+/* Of a table of the list the name is taken as it is, whatever it holds; what is typed is a list of names and patterns. */
+const namesOf = (table, typed) => (table === null ? linesOf(typed) : [table]);
+
+const BackfillForm = ({ table, asked }) => {
+  const [values, put, field] = useValues({ tables: "", from: "", to: "", into: "live" });
+  const conf = () => ({ tables: namesOf(table, values.tables), from: utc(values.from), to: utc(values.to), into: values.into });
+  return h(Confirm, {
+      title: table === null ? "Backfill" : `Backfill ${table}`, name: "Backfill", submit: "Start the backfill", conf, asked,
+      words: "Merges the stored batches of a time again. The source is not asked, and no cursor moves.",
+    },
+    table === null ? h(Field, { of: Textarea, rows: 3, label: "Tables, one on a line (database.table or a pattern; empty for all)", ...field("tables") }) : null,
+    h(Field, { label: "From (UTC; empty for the beginning)", type: "datetime-local", ...field("from") }),
+    h(Field, { label: "To (UTC; empty for the end)", type: "datetime-local", ...field("to") }),
+    h(Pick, { label: "Into", value: values.into, set: (into) => put("into", into), options: [["live", "into the lake tables"], ["copy", "into tables beside them"]] }));
+};
+
+const SnapshotForm = ({ table, asked }) => {
+  const [values, put, field] = useValues({ tables: "", rows: "all", keyFrom: "", keyTo: "", where: "", why: "" });
+  const tables = namesOf(table, values.tables);
+  const part = { keys: values.keyFrom.trim() || values.keyTo.trim(), where: values.where.trim() }[values.rows];
+  const wrong = !tables.length ? "Name a table." : values.rows === "all" ? "" : tables.length > 1 ? "Rows are read of one table at a time." : part ? "" : "Say which rows.";
+  const conf = () => ({
+    tables, why: values.why.trim(),
+    key_from: values.rows === "keys" ? values.keyFrom.trim() : "",
+    key_to: values.rows === "keys" ? values.keyTo.trim() : "",
+    where: values.rows === "where" ? values.where.trim() : "",
+  });
+  return h(Confirm, {
+      title: table === null ? "Snapshot tables" : `Snapshot ${table}`, name: "Snapshot", submit: "Ask for the snapshot", wrong, conf, asked,
+      words: values.rows === "all"
+        ? "The next runs read all rows by SELECT and merge them. Until then the lake table stays as it is."
+        : "The next runs read these rows by SELECT and merge them. Merging of the table continues meanwhile.",
+    },
+    table === null ? h(Field, { of: Textarea, rows: 3, label: "Tables, one on a line (database.table or a pattern)", ...field("tables") }) : null,
+    h(Pick, { label: "Rows", value: values.rows, set: (rows) => put("rows", rows), options: [["all", "all rows"], ["keys", "a range of keys"], ["where", "rows that match a condition"]] }),
+    values.rows === "keys" ? h(Field, { label: "From key (empty for the least; [1, 5] for two columns)", ...field("keyFrom") }) : null,
+    values.rows === "keys" ? h(Field, { label: "To key, which is read too (empty for the greatest)", ...field("keyTo") }) : null,
+    values.rows === "where" ? h(Field, { label: "Condition, as created >= '2026-01-01'", ...field("where") }) : null,
+    h(Field, { label: "Reason (kept in the cursor)", ...field("why") }));
+};
+
+const ResumeForm = ({ table, asked }) =>
+  h(Confirm, {
+    title: `Resume ${table}`, name: "Resume", submit: "Resume the table", asked, conf: () => ({ table }),
+    words: "Ends the quarantine: the next runs read the table whole, merge it, and follow it from here on. Correct first what it was quarantined for, or the next run quarantines it again.",
+  });
+
+const PLACES = {
+  time: ["a time", "Time (UTC): what was committed then or later is read again"],
+  position: ["a position", "Position, as binlog.000012:1079"],
+  gtid: ["a set of GTIDs", "GTIDs: every transaction that is not among them is read again"],
+  undo: ["before the last move", ""],
+};
+
+const RewindForm = ({ source, asked }) => {
+  const [values, put, field] = useValues({ kind: "time", time: "", position: "", gtid: "", move: false, sure: false, why: "" });
+  const { kind } = values, move = values.move || kind === "undo";
+  const given = kind === "undo" ? "undo" : values[kind].trim();
+  const wrong = !given ? "Say where to." : move && !values.why.trim() ? "A move needs a reason." : move && !values.sure ? "Confirm the move." : "";
+  const conf = () => ({
+    time: kind === "time" ? utc(given) : null, position: kind === "position" ? given : "", gtid: kind === "gtid" ? given : "",
+    undo: kind === "undo", move, why: values.why.trim(),
+  });
+  return h(Confirm, {
+      title: `Rewind ${source}`, name: "Rewind", submit: move ? "Move the cursor" : "Find the place", danger: true, wrong, conf, asked,
+      words: move
+        ? "The drain cursor moves to the place, in a new epoch. What follows is read again and merged over what the lake has. A place after the cursor leaves changes out for ever."
+        : "Nothing moves: the log of the task says where the place is.",
+    },
+    h(Pick, { label: "To", value: kind, set: (one) => put("kind", one), options: Object.entries(PLACES).map(([key, [word]]) => [key, word]) }),
+    kind === "undo" ? null : h(Field, { key: kind, label: PLACES[kind][1], type: kind === "time" ? "datetime-local" : "text", step: kind === "time" ? 1 : undefined, ...field(kind) }),
+    kind === "undo" ? null : h(Pick, { label: "Do", value: move ? "move" : "find", set: (what) => put("move", what === "move"), options: [["find", "find the place only"], ["move", "move the drain cursor there"]] }),
+    move ? h(Field, { label: "Reason (kept in the cursor)", ...field("why") }) : null,
+    move ? h("label", null, h("input", { type: "checkbox", checked: values.sure, onChange: (event) => put("sure", event.target.checked), style: { marginInlineEnd: 8 } }), `Move the drain cursor of ${source}`) : null);
+};
+
+const FORMS = { backfill: BackfillForm, snapshot: SnapshotForm, resume: ResumeForm, rewind: RewindForm };
+
+const useActions = (dagId, source) => {
   const answer = useAnswer(address(sourcePath(dagId, "actions")), 60_000);
   const [form, setForm] = useState(null);
   const [done, setDone] = useState(null);
   const [busy, setBusy] = useState(false);
   const found = answer.data ? answer.data.actions : [];
+  const of = (kind) => found.find((one) => one.kind === kind);
   const send = async (action, conf) => {
     setBusy(true);
     setDone(null);
     try {
       const run = await trigger(action.dag_id, conf);
-      setDone({ dagId: action.dag_id, runId: run.dag_run_id });
+      setDone({ action, runId: run.dag_run_id });
       setForm(null);
     } catch (error) {
       setDone({ error });
     }
     setBusy(false);
   };
-  const act = (action) => (action.kind === "backfill" ? setForm({ tables: "" }) : send(action, {}));
-  const backfill = found.find((one) => one.kind === "backfill" && one.allowed);
-  const buttons = h(Flex, { gap: 2, wrap: "wrap", role: "group", "aria-label": "Actions" }, found.map((one) =>
-    h(Button, { key: one.kind, size: "sm", variant: "outline", disabled: !one.allowed || busy, title: one.allowed ? ACTIONS[one.kind][1] : "You may not start runs of this DAG.", onClick: () => act(one) }, ACTIONS[one.kind][0])));
+  const on = (kind, table = null) => {
+    setDone(null);
+    if (FORMS[kind]) setForm({ kind, table });
+    else send(of(kind), {});
+  };
+  const head = HEAD_ACTIONS.filter(of);
+  const buttons = head.length
+    ? h(Flex, { gap: 2, wrap: "wrap", role: "group", "aria-label": "Actions" }, head.map((kind) =>
+        h(Button, { key: kind, size: "sm", variant: "outline", disabled: busy, title: ACTIONS[kind][1], onClick: () => on(kind) }, ACTIONS[kind][0])))
+    : null;
+  const action = form && of(form.kind);
+  const asked = action && { dagId: action.dag_id, paused: action.paused, busy, error: done && done.error, send: (conf) => send(action, conf), close: () => setForm(null) };
   const below = h(Box, { "aria-live": "polite" },
-    form && backfill ? h(BackfillForm, { key: form.tables, tables: form.tables, send: (conf) => send(backfill, conf), close: () => setForm(null) }) : null,
-    done && done.error ? h(Notice, { title: done.error.message, hint: done.error.hint }) : null,
+    asked ? h(FORMS[form.kind], { key: `${form.kind} ${form.table}`, table: form.table, source, asked }) : null,
+    done && done.error && !form ? h(Notice, { title: done.error.message, hint: done.error.hint }) : null,
     done && done.runId ? h(Box, { borderLeftWidth: "4px", borderColor: "green.solid", bg: "green.subtle", p: 3, my: 2 },
-      h(Text, { as: "span" }, "Started: "), h(Link, { href: address(`dags/${encodeURIComponent(done.dagId)}/runs/${encodeURIComponent(done.runId)}`), overflowWrap: "anywhere" }, done.runId)) : null);
-  return { buttons, below, backfill: backfill ? (table) => { setForm({ tables: table }); setDone(null); } : null };
+      h(Text, { as: "span" }, `${ACTIONS[done.action.kind][0]} started: `), h(Link, { href: address(`dags/${encodeURIComponent(done.action.dag_id)}/runs/${encodeURIComponent(done.runId)}`), overflowWrap: "anywhere" }, done.runId),
+      done.action.paused ? h(Quiet, null, `The DAG ${done.action.dag_id} is paused: the run waits until somebody unpauses it.`) : null) : null);
+  return { buttons, below, act: TABLE_ACTIONS.some(of) ? { may: of, on } : null };
 };
 
 const Findings = ({ data }) => (data.findings_total
@@ -491,7 +626,7 @@ const Epochs = ({ epochs }) => (epochs.length
 
 const Source = ({ dagId, back }) => {
   const answer = useAnswer(address(sourcePath(dagId)));
-  const { buttons, below, backfill } = useActions(dagId);
+  const { buttons, below, act } = useActions(dagId, answer.data ? answer.data.source : "");
   if (answer.error && answer.error.status === 404) return h(Quiet, { py: 4 }, "This DAG is not that of a CDC source.");
   return h(Box, null,
     back ? h(Link, { href: address("plugin/cdc"), onClick: back, mb: 2, display: "inline-block" }, "← All sources") : null,
@@ -512,14 +647,14 @@ const Source = ({ dagId, back }) => {
         h(Fact, { name: "Merged to" }, data.lake ? h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.lake.position) : "not started"),
         h(Fact, { name: "Epoch" }, data.drain ? data.drain.epoch : "–"),
         h(Fact, { name: "Server" }, h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.drain ? data.drain.server : data.server))),
-      h(Pictures, { dagId }), h(Windows, { dagId }), h(Tables, { dagId, backfill }), h(Cuts, { dagId }), h(Moves, { dagId }), h(Epochs, { epochs: data.epochs }),
+      h(Pictures, { dagId }), h(Windows, { dagId }), h(Tables, { dagId, act }), h(Cuts, { dagId }), h(Moves, { dagId }), h(Epochs, { epochs: data.epochs }),
       h(Quiet, { mt: 6, fontSize: "xs" }, "Read from the store ", h(Time, { at: data.read_at }), ". The source database is not asked."))));
 };
 
 /* --- the component ---------------------------------------------------------------------------------------------------- */
 
-/* Only the main DAG of a source is named like it; those for verify and backfill have a dot. */
-const sourceDag = (dagId) => dagId.replace(/\.(verify|backfill)$/, "");
+/* Only the main DAG of a source is named like it; the others of the source have a dot, which no name of a source has. */
+const sourceDag = (dagId) => dagId.replace(/\.[^.]+$/, "");
 
 const named = (part) => {
   try {

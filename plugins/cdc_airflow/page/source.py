@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from cdc_airflow.page.listed import MAY_READ, AFolder, ASource
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.finding import Level
-from cdc_lib.status.overview import unmerged
+from cdc_lib.model.waiting import unmerged
 from cdc_lib.status.source_state import SourceState, rows_per_second, state_of
-from cdc_lib.status.table_rows import counts_of, table_rows
+from cdc_lib.status.table_rows import counts_of
 
 SHOWN_FINDINGS = 20
 
@@ -96,7 +96,7 @@ def show_source(source: ASource, folder: AFolder) -> SourceDetail:
         cut_at=held.cut.at if held.cut is not None else None,
         windows_in_flight=len(drain.in_flight) if drain is not None else 0,
         snapshots=len(unmerged(drain, lake)) if drain is not None and lake is not None else 0,
-        table_counts=counts_of(table_rows(held)),
+        table_counts=counts_of(source.rows(held)),
         findings=[
             FindingLine(level=one.level, what=one.what, hint=one.hint) for one in islice(findings, SHOWN_FINDINGS)
         ],

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from cdc_airflow.page.listed import MAY_READ, AFolder, ASource, Listed
 from cdc_lib.model.table_mode import Mode
-from cdc_lib.status.table_rows import Order, TableRow, TableState, counts_of, select, table_rows
+from cdc_lib.status.table_rows import Order, TableRow, TableState, counts_of, select
 from cdc_lib.store import layout
 
 PAGE = 50
@@ -70,7 +70,7 @@ def list_tables(
 ) -> TableList:
     """Return tables by name, or as the reader asked."""
     held = folder.desk.ask(source.held)
-    rows = table_rows(held)
+    rows = source.rows(held)
     found = select(rows, text=text, state=state, order=order, descending=descending)
     shown = found[offset : offset + limit]
     epoch = held.drain.epoch if held.drain is not None else 1

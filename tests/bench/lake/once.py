@@ -128,7 +128,7 @@ def _columns(spark: SparkSession, lake: Lake, plan: MergePlan) -> list[str]:
     """Make the changes a view and return the table's columns."""
     [batch] = load_plan(lake.store, plan)
     files = [lake.store.url(layout.beside(batch.key, file.path)) for file in batch.manifest.files]
-    spark.read.parquet(*files).withColumnRenamed("_file", "_binlog").createOrReplaceTempView("changes")
+    spark.read.parquet(*files).createOrReplaceTempView("changes")
     return [column.name for column in lake.state(TABLE).columns]
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from cdc_lib.model.lake_table import LAKE_FILE
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.schema import SourceType, TableSchema
-from spark_jobs.sql import quoted
 from tests.harness.batches import BIGINT, INT, TEXT, BatchWriter, table
 from tests.harness.lake import Lake
 
@@ -55,7 +54,7 @@ _COLUMNS = {
     "code": "hex(hash(id, 7))",
     "_op": "'r'",
     "_epoch": "1",
-    LAKE_FILE: "1",
+    "_binlog": "1",
     "_offset": "CAST(100 AS BIGINT)",
     "_row": "id",
     "_ts": "TIMESTAMP '2026-01-01 00:00:00'",
@@ -124,7 +123,7 @@ def _changes(keys: np.ndarray, ops: np.ndarray, start: int) -> pa.Table:
         {
             "_op": pa.array(ops.tolist()),
             "_epoch": same + 1,
-            "_file": same + 1,
+            "_binlog": same + 1,
             "_offset": np.arange(start, start + count, dtype=np.int64),
             "_row": same,
             "_ts": when,

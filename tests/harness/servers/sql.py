@@ -8,6 +8,7 @@ import secrets
 import shutil
 import socket
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ SMALL_AND_FAST: Settings = {
     "performance-schema": "OFF",
     "max-connections": 100,
 }
+_PURGE_SECONDS = 60
 NEW_WORDS_SINCE = (8, 4)
 OLD_WORDS = {
     "RESET BINARY LOGS AND GTIDS": "RESET MASTER",
@@ -166,6 +168,17 @@ class SqlServer(ABC):
         with self.connect(database=database) as connection, connection.cursor() as cursor:
             cursor.execute(sql, arguments)
             return list(cursor.fetchall())
+
+    def purge_binlogs(self) -> None:
+        """Remove all binlog files but the newest. A server keeps a file while a stream that was closed a moment ago still reads it."""
+        deadline = time.monotonic() + _PURGE_SECONDS
+        newest = self.execute("SHOW BINARY LOGS")[-1][0]
+        while True:
+            self.execute(f"PURGE BINARY LOGS TO '{newest}'")
+            if self.execute("SHOW BINARY LOGS")[0][0] == newest:
+                return
+            assert time.monotonic() < deadline, "the server keeps binlog files"
+            time.sleep(0.2)
 
     def variable(self, name: str) -> str | None:
         """Return a global variable's value as the server prints it."""

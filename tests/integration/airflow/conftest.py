@@ -16,21 +16,29 @@ METRICS_TOKEN = secrets.token_hex(32)
 
 @pytest.fixture(scope="session")
 def station(mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowStandalone]:
-    """An Airflow with this project's DAGs and an empty folder of sources, which `make_source` fills; all tests share it."""
+    """An Airflow with this project's DAGs and an empty folder of sources, which `make_source` fills; all tests share it.
+
+    A test may put a DAG of its own beside those of the project.
+    """
     home = tmp_path_factory.mktemp("airflow")
     (home / "sources").mkdir()
+    dags = home / "dags"
+    dags.mkdir()
+    for file in (ROOT / "dags").glob("*.py"):
+        (dags / file.name).symlink_to(file)
     env = {
         "CDC_SOURCES": str(home / "sources"),
         **log_ins(mysql_server),
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",  # an interval of 1 s takes a fifth of a core
         "AIRFLOW__CDC__METRICS_TOKEN": METRICS_TOKEN,
+        "AIRFLOW__CDC__WATCH_INTERVAL": "2",
         "PYTHONPATH": metadata_path(home / "metadata"),
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",  # the Test button is off unless somebody switches it on
         # A killed worker is detected after a minute instead of five.
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     }
-    with AirflowStandalone(home, ROOT / "dags", ROOT / "plugins", env) as air:
+    with AirflowStandalone(home, dags, ROOT / "plugins", env) as air:
         yield air
 
 

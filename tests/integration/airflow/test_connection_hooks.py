@@ -10,9 +10,12 @@ import yaml
 
 from cdc_airflow.connections import SourceConnectionHook, StoreConnectionHook
 from cdc_airflow.hooks import CdcHook
+from cdc_airflow.metrics_app import Readings
+from cdc_airflow.page.desk import Desk
+from cdc_airflow.page.listed import Faulty, Folder, Listed
 from cdc_lib.config import load_source
 from cdc_lib.config.credentials import store_keys_from_environment
-from cdc_lib.errors import ConfigError
+from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.store.objects.open import open_store
 from tests.harness.servers import MySqlServer
 
@@ -135,6 +138,29 @@ def test_the_keys_of_a_store_come_from_its_connection_and_go_to_the_jobs(on_s3: 
     assert open_store(config.store, keys).get("shop/here") is not None
     with pytest.raises(ConfigError, match=r"only Airflow knows the keys.*access_key_env"):
         open_store(config.store)
+
+
+def test_the_page_and_the_metrics_read_a_store_with_the_keys_of_its_connection(
+    on_s3: Path, s3_server, connect, monkeypatch
+):
+    """Without the connection the source is at fault, and it is looked for again; other keys open the store again."""
+    config = load_source(on_s3)
+    sources = Folder(on_s3.parent, Desk())
+    (fault,) = sources._load().values()
+    assert isinstance(fault, Faulty)
+    assert "there is no Airflow connection tested" in str(fault.error)
+    assert Readings().of({"shop": config}) == {"shop": None}
+    monkeypatch.setattr("cdc_airflow.page.listed.KEYS_FOR", 0)
+    connect("cdc_store", login=s3_server.access_key, password="wrong")
+    (refused,) = sources._load().values()
+    assert isinstance(refused, Listed)
+    with pytest.raises(CdcError):
+        refused.held.read()
+    connect("cdc_store", login=s3_server.access_key, password=s3_server.secret_key)
+    (shop,) = sources._load().values()
+    assert isinstance(shop, Listed)
+    assert shop.held.read().drain is None
+    assert Readings().of({"shop": config})["shop"] is not None
 
 
 def test_the_test_of_a_store_writes_and_removes_a_probe(s3_server, bucket: str, connect):

@@ -90,7 +90,7 @@ def test_raw_events_decode_to_the_bytes_that_were_drained(any_server, database, 
         results = []
         count = again.from_archive(EVER, report=results.append)
         assert count == len(results) == len(manifests(shop.capture.store))
-        assert contents(again.place) == contents(shop.capture.store)
+        assert contents(again.target) == contents(shop.capture.store)
         assert again.from_archive(EVER, report=results.append) == count
         assert len(results) == count
         assert standing(shop.capture.store) == before
@@ -112,7 +112,7 @@ def test_a_window_drained_twice_has_the_same_raw_events(any_server, database, tm
     assert not [key for key in plain.visible() if "/raw/" in key]
 
 
-def test_damaged_or_missing_raw_events_are_told(any_server, database, tmp_path):
+def test_damaged_or_missing_raw_events_are_reported(any_server, database, tmp_path):
     """Nothing is decoded from them."""
     shop = Shop(any_server, database, tmp_path, raw_archive=True)
     shop.round(*STATEMENTS[0])
@@ -127,7 +127,7 @@ def test_damaged_or_missing_raw_events_are_told(any_server, database, tmp_path):
         plain.redraining("again").from_archive(EVER, report=print)
 
 
-def test_the_binlog_of_a_time_is_drained_again_into_another_place(any_server, database, tmp_path, monkeypatch):
+def test_a_period_of_the_binlog_is_drained_again_into_another_store(any_server, database, tmp_path, monkeypatch):
     """Ended in the middle it continues there; windows whose batches are still stored have their bounds, and no cursor moves."""
     shop = Shop(any_server, database, tmp_path)
     time.sleep(2)  # the server may have begun its first file just now, and its times are whole seconds
@@ -149,8 +149,8 @@ def test_the_binlog_of_a_time_is_drained_again_into_another_place(any_server, da
     cursor = again.from_server(Period(began), by="test", report=results.append)
     assert cursor.position == shop.pipeline.cursors.load(SOURCE, "drain").position
     kept = {key: digest for key, digest in wanted.items() if not key.startswith(gone)}
-    assert kept.items() <= contents(again.place).items()
-    assert len(manifests(again.place)) >= len(STATEMENTS)
+    assert kept.items() <= contents(again.target).items()
+    assert len(manifests(again.target)) >= len(STATEMENTS)
     assert standing(shop.capture.store) == before
     assert again.from_server(Period(began), by="test", report=killed).position == cursor.position
     with pytest.raises(ConfigError, match="--since is missing"):
@@ -169,5 +169,4 @@ def _compressed(server, database, statement):
 
 def _purge(server):
     server.execute("FLUSH BINARY LOGS")
-    newest = server.execute("SHOW BINARY LOGS")[-1][0]
-    server.execute(f"PURGE BINARY LOGS TO '{newest}'")
+    server.purge_binlogs()

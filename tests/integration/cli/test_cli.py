@@ -221,7 +221,7 @@ def test_a_table_is_read_again_only_after_confirmation(cdc, mysql_database):
     table = f"{mysql_database}.orders"
     asked = cdc("snapshot", "orders", table)
     assert f"{table}: the rows that the lake holds are replaced" in asked
-    assert "the snapshot that is going on is given up" in asked
+    assert "the snapshot in progress is cancelled" in asked
     assert "nothing was changed" in asked
     assert cursors(cdc)["drain"]["quarantine"] == []
     assert f"{table} is read again after" in cdc("snapshot", "orders", table, "--why", "rows are missing", "--yes")
@@ -233,14 +233,14 @@ def test_a_table_is_read_again_only_after_confirmation(cdc, mysql_database):
     assert "rows are missing" in status
     assert "quarantined" not in status
     assert "to be read again from" in cdc("cursor", "show", "orders")
-    assert "given up" in cdc("cursor", "show", "orders")
+    assert "cancelled" in cdc("cursor", "show", "orders")
     assert table not in cdc("doctor", "--json")
     wrong = cdc("snapshot", "orders", table, "shop.nothing", "--yes", code=2)
     assert "not captured: shop.nothing" in wrong
     assert f"Captured of orders: {table}." in wrong
 
 
-def test_a_part_of_a_table_is_read_again_and_given_up(cdc, mysql_server, mysql_database):
+def test_a_partial_snapshot_is_requested_and_cancelled(cdc, mysql_server, mysql_database):
     """It says what will become of rows; who asked is in the status; what is not clear is refused."""
     cdc("step", "plan", "orders")
     table = f"{mysql_database}.orders"
@@ -271,7 +271,7 @@ def test_parts_are_asked_for_of_a_table_that_is_followed(cdc, sources, mysql_dat
     assert "2 rows" in cdc("step", "drain", "orders")
     cdc("step", "ack", "drain", "orders")
     assert "read, to be merged" in cdc("status", "orders")
-    assert "is given up" in cdc("snapshot", "orders", "--cancel", table)
+    assert "is cancelled" in cdc("snapshot", "orders", "--cancel", table)
     assert "read again" not in cdc("status", "orders")
     assert cursors(cdc)["drain"]["snapshots"][0]["selection"]["lower"] == ["2"]
 

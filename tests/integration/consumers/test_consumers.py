@@ -109,7 +109,7 @@ def test_two_consumers_with_filters_of_their_own_see_what_select_shows(capture):
         assert len(ids) >= 3
         for table, found in rows.items():
             assert fold(found) == shown(capture, table)
-            places = [(row["_file"], row["_offset"], row["_row"]) for row in found]
+            places = [(row["_binlog"], row["_offset"], row["_row"]) for row in found]
             assert places == sorted(places)
         (xa_row,) = [row for row in rows["a"] if row["id"] == 4]
         assert xa_row["_offset"] > max(row["_offset"] for row in rows["a"] if row["id"] == 3)
@@ -149,7 +149,7 @@ def test_a_consumer_that_is_killed_is_followed_by_another_after_its_lease(captur
         assert taken.cursor.position == capture.pipeline.cursors.load(SOURCE, "drain").position
 
 
-def test_one_who_comes_back_after_his_lease_cannot_acknowledge(capture):
+def test_a_holder_whose_lease_expired_cannot_acknowledge(capture):
     """Another took over meanwhile; the cursor is where that one put it."""
     history(capture)
     slow = open_subscription(capture, "audit", holder=Holder(lease=timedelta(seconds=0.2)))
@@ -162,7 +162,7 @@ def test_one_who_comes_back_after_his_lease_cannot_acknowledge(capture):
         assert capture.pipeline.cursors.load(SOURCE, "audit") == quick.cursor
 
 
-def test_garbage_goes_and_what_is_unread_or_prepared_stays(capture):
+def test_collection_removes_garbage_and_keeps_unread_and_prepared_batches(capture):
     """The batch with the rows of the XA transaction outlives those around it until the commit is collected too."""
     history(capture)
     for info in capture.store.list(SOURCE):
@@ -263,7 +263,7 @@ def test_the_tail_prints_what_select_shows_and_the_statements_in_between(capture
         assert [{n: row.get(n) for n in names} for row in found] == sorted(expected, key=lambda row: row["id"])
 
 
-def test_a_consumer_goes_over_a_commit_that_is_read_again_after_its_rows_were_collected(capture):
+def test_a_consumer_skips_a_replayed_commit_whose_rows_were_collected(capture):
     """It had them with the first commit; a consumer that begins after the rewind did not, and gets an error."""
     xa.prepare(capture.server, capture.database, "'x1'", "INSERT INTO a VALUES (4, 'xa', 4)")
     drain(capture)

@@ -8,6 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
+from cdc_lib.doctor import visit
+from tests.harness.replication import server_of
+from tests.harness.servers.process import free_port
+from tests.harness.servers.skew import can_be_wrong
 
 SOURCE = """
 server: {{host: {server.host}, port: {server.port}, user: {user}, password_env: DOCTOR_TEST_PASSWORD}}
@@ -47,6 +51,8 @@ def doctor(tmp_path, server, database, monkeypatch):
 
     def _doctor(tables="*", more="", user=server.cdc_user, password=server.cdc_password, **changed):
         monkeypatch.setenv("DOCTOR_TEST_PASSWORD", password)
+        for name in ("PATIENCE", "ALTOGETHER"):
+            monkeypatch.setattr(visit, name, 60.0)  # the machine may be busy
         folder = tmp_path / "sources"
         folder.mkdir(exist_ok=True)
         named = ", ".join(f'"{database}.{one}"' for one in tables.split())
@@ -63,7 +69,7 @@ def doctor(tmp_path, server, database, monkeypatch):
     return _doctor
 
 
-LEVELS = ("ok", "warning", "error")
+LEVELS = ("ok", "info", "warning", "error")
 
 
 def text(findings):
@@ -162,6 +168,108 @@ def test_a_filter_on_a_column_that_is_there_is_fine(doctor, database):
 def test_a_start_that_the_server_does_not_have_is_reported_before_the_first_run(doctor, start):
     """With what can be written instead."""
     assert "the source cannot begin at" in text(doctor(more=f"start: {start}")["error"])
+
+
+def test_a_wrong_predicate_of_a_route_is_reported_like_that_of_a_filter(doctor, database):
+    """With the columns that the route's lake table has."""
+
+    def route(where):
+        return f'routes: [{{tables: "{database}.orders", into: "{database}.a", where: "{where}"}}]'
+
+    for where, says in (
+        ("what = 'x' and and id", "an operand is missing"),
+        ("whta = 'x'", "there is no column whta; there are id, what"),
+    ):
+        found = doctor(more=route(where))
+        assert says in text(found["error"])
+        assert f"{database}.orders: the predicate" in text(found["error"])
+    assert doctor(more=route("id > 1"))["error"] == []
+
+
+def executed(server):
+    """The GTIDs that a server has."""
+    variable = "gtid_binlog_pos" if server.flavor == "mariadb" else "gtid_executed"
+    return server.execute(f"SELECT @@GLOBAL.{variable}")[0][0].replace("\n", "")
+
+
+def test_a_start_by_gtid_that_the_server_has_is_fine(doctor, server):
+    """It is where the source begins."""
+    found = doctor(more=f"start: {{gtid: '{executed(server)}'}}")
+    assert found["error"] == []
+    assert "the source begins at" in text(found["ok"])
+
+
+def test_a_start_by_gtid_that_the_server_never_had_or_purged_is_reported(doctor, server, database):
+    """A wrong text is reported as well; each finding says why."""
+    never = "7-99-12345" if server.flavor == "mariadb" else "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
+    before = executed(server)
+    for number in range(3):
+        server.execute(f"INSERT INTO orders VALUES ({number}, 'x')", database=database)
+        server.execute("FLUSH BINARY LOGS")
+    server.purge_binlogs()
+    for gtid, says in (
+        (never, "the server does not have transactions of the set"),
+        (before, "transactions after the set are no longer in any binlog file"),
+        ("nonsense", "nonsense"),
+    ):
+        found = text(doctor(more=f"start: {{gtid: '{gtid}'}}")["error"])
+        assert "the source cannot begin at gtid" in found
+        assert says in found
+
+
+@pytest.mark.skipif(not can_be_wrong(), reason="there is no C compiler")
+def test_the_clock_of_a_standby_is_compared_as_well(doctor, server):
+    """After a failover, times are by its clock; a standby that cannot be reached is a warning."""
+    kind = "mariadb" if server.flavor == "mariadb" else "mysql with GTIDs"
+    closed = free_port()
+    with server_of(kind, 7, server.cdc_password, skew=300) as standby:
+        more = f"standbys: [{{host: 127.0.0.1, port: {standby.port}}}, {{host: 127.0.0.1, port: {closed}}}]"
+        found = doctor(more=more)
+    assert found["error"] == []
+    (clock,) = (what for what, _ in found["warning"] if "clock" in what)
+    assert f"the standby 127.0.0.1:{standby.port}'s clock is" in clock
+    assert "seconds ahead of this machine's" in clock
+    assert "the server's clock and this machine's agree" in text(found["ok"])
+    assert f"the standby 127.0.0.1:{closed} could not take over now" in text(found["warning"])
+
+
+@pytest.fixture
+def s3_keys(s3_server, monkeypatch):
+    monkeypatch.setenv("DOCTOR_TEST_KEY", s3_server.access_key)
+    monkeypatch.setenv("DOCTOR_TEST_SECRET", s3_server.secret_key)
+
+
+@pytest.mark.usefixtures("s3_keys")
+def test_a_warehouse_in_s3_is_written_to(doctor, tmp_path, s3_server, bucket):
+    """With the store's settings and keys; a missing bucket and wrong keys are errors, and nothing is left over."""
+    keys = "access_key_env: DOCTOR_TEST_KEY, secret_key_env: DOCTOR_TEST_SECRET"
+    store = {
+        f'url: "file://{tmp_path}/store"': f'url: "s3://{bucket}/store", endpoint_url: "{s3_server.endpoint}", region: us-east-1, {keys}'
+    }
+    here = f'warehouse: "file://{tmp_path}/lake"'
+    good = doctor(**store, **{here: f'warehouse: "s3://{bucket}/some/lake"'})
+    assert "warehouse" not in text(good["error"])
+    assert f"the warehouse s3://{bucket}/some/lake can be written to" in text(good["ok"])
+    left = [one["Key"] for one in s3_server.client().list_objects_v2(Bucket=bucket).get("Contents", [])]
+    assert [key for key in left if "lake" in key] == []
+    missing = doctor(**store, **{here: 'warehouse: "s3://not-there/lake"'})
+    assert "the warehouse s3://not-there/lake cannot be written to" in text(missing["error"])
+    assert "NoSuchBucket" in text(missing["error"])
+    other = 'properties: {s3.access-key-id: nobody, s3.secret-access-key: "hunter3"}'
+    wrong = doctor(**store, **{here: f'warehouse: "s3://{bucket}/lake", {other}'})
+    assert f"the warehouse s3://{bucket}/lake cannot be written to" in text(wrong["error"])
+    assert "hunter3" not in str(wrong)
+
+
+def test_the_settings_of_a_lake_in_s3_may_be_its_own(doctor, tmp_path, s3_server, bucket):
+    """The store is a folder."""
+    own = (
+        f"properties: {{s3.endpoint: '{s3_server.endpoint}', client.region: us-east-1, s3.path-style-access: 'true', "
+        f"s3.access-key-id: '{s3_server.access_key}', s3.secret-access-key: '{s3_server.secret_key}'}}"
+    )
+    found = doctor(**{f'warehouse: "file://{tmp_path}/lake"': f'warehouse: "s3://{bucket}/lake", {own}'})
+    assert "warehouse" not in text(found["error"])
+    assert f"the warehouse s3://{bucket}/lake can be written to" in text(found["ok"])
 
 
 def test_a_catalog_and_a_store_that_cannot_be_written_are_reported(doctor, tmp_path):

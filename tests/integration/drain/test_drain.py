@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 import time
 from dataclasses import replace
@@ -12,7 +13,9 @@ import pytest
 
 from cdc_lib.binlog.framing.receiver import Receiver
 from cdc_lib.errors import PositionPurged, ServerChanged
+from cdc_lib.model import pace
 from cdc_lib.model.position import Position
+from cdc_lib.model.window import Window
 from cdc_lib.mysql.binlog_stream import ServerStream
 from cdc_lib.store import layout
 from cdc_lib.store.objects.local import LocalStore
@@ -141,6 +144,26 @@ def test_small_receive_buffers_give_the_same_rows(any_server, database, tmp_path
     assert Capture(any_server, database, tmp_path / "second").drain(window).files == once.files
 
 
+def test_a_long_window_and_a_long_snapshot_log_their_progress(capture, monkeypatch, caplog):
+    """How much of it is done, with every portion once the time for a line has come; short work logs nothing."""
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(10))")
+    start = capture.head()
+    capture.execute("INSERT INTO a VALUES (1, 'x'), (2, 'y')")
+    caplog.set_level("INFO", "cdc_lib")
+    window = capture.window_from(start)
+    capture.drain(Window(window.source, 2, window.start, window.stop))
+    capture.run_snapshot("a")
+    assert caplog.messages == []
+    monkeypatch.setattr(pace, "EVERY", 0.0)
+    capture.drain(window)
+    lines = [line for line in caplog.messages if line.startswith(f"window {window.id}: ")]
+    assert lines
+    assert all(re.search(r": [\d,]+ bytes of about [\d,]+ in \d+ s, ", line) for line in lines)
+    caplog.clear()
+    capture.reader.read(replace(capture.task("a"), snapshot_id="000002-test"), capture.facts().identity)
+    assert [line.partition(" in ")[0] for line in caplog.messages] == [f"snapshot of {capture.database}.a: 2 rows"]
+
+
 def test_draining_a_unit_again_writes_nothing(capture):
     """The manifest that is counts."""
     window = busy(capture)
@@ -261,7 +284,7 @@ def test_a_window_over_several_files_is_read_in_one(any_server, database, tmp_pa
     manifest = capture.drain(capture.window_from(start))
     rows = capture.rows(manifest, "a")
     assert [row["id"] for row in rows] == [0, 1, 2]
-    assert [row["_file"] for row in rows] == [start.file_number + turn for turn in range(3)]
+    assert [row["_binlog"] for row in rows] == [start.file_number + turn for turn in range(3)]
 
 
 def purge(capture, file):

@@ -13,7 +13,7 @@ from cdc_lib.mysql.binlog_stream import ServerStream
 from cdc_lib.mysql.preflight import judge
 from tests.harness.capture import Capture
 
-ORDER = ("_epoch", "_file", "_offset", "_row")
+ORDER = ("_epoch", "_binlog", "_offset", "_row")
 
 
 @pytest.fixture(params=["NONE", "CRC32"])

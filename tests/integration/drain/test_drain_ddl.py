@@ -95,7 +95,7 @@ def test_names_are_read_as_the_server_reads_them(capture, name):
     plain = name.strip("`").replace("``", "`")
     assert [(one.kind, one.table.table) for one in manifest.statements] == [
         ("create", plain),
-        ("fill", plain),
+        ("add_default", plain),
         ("truncate", plain),
     ]
     assert manifest.statements[1].added_defaults == (AddedDefault("v", "1.5"),)
@@ -135,7 +135,7 @@ def test_a_table_that_gets_the_rows_of_another_is_resnapshotted_automatically(ca
     assert (snapshot.snapshot_id, snapshot.complete) == (record.snapshot_id, True)
 
 
-def test_a_name_that_comes_back_in_one_statement_changes_nothing(capture):
+def test_a_statement_that_renames_a_table_and_back_changes_nothing(capture):
     """Neither is the table gone, nor are its rows others."""
     manifest, found = drained_statements(capture, "RENAME TABLE a TO x, x TO a", "INSERT INTO a VALUES (2, 'y')")
     assert (found, manifest.quarantined) == ([], ())
@@ -163,7 +163,7 @@ def test_a_statement_with_settings_of_its_own_counts_as_what_it_is(mariadb):
         "INSERT INTO a (id) VALUES (4)",
         "SET STATEMENT max_statement_time=1000 FOR DROP TABLE a",
     )
-    assert found == [("truncate", "a"), ("fill", "a"), ("drop", "a")]
+    assert found == [("truncate", "a"), ("add_default", "a"), ("drop", "a")]
     assert [(row["id"], row.get("w")) for row in mariadb.rows(manifest, "a")][2:] == [(3, None), (4, 7)]
 
 
@@ -189,7 +189,7 @@ def test_an_alter_that_is_logged_in_two_parts_counts_once_and_not_when_it_fails(
         sql.execute("ALTER TABLE a ADD COLUMN x INT DEFAULT 9")
         sql.execute("INSERT INTO a (id) VALUES (5)")
     manifest, found = drained_statements(mariadb, "INSERT INTO a (id) VALUES (6)")
-    assert found == [("rename_columns", "a"), ("fill", "a")]
+    assert found == [("rename_columns", "a"), ("add_default", "a")]
     assert len(manifest.ddl) == 2
     rows = mariadb.rows(manifest, "a")
     assert [(row["id"], row.get("v"), row.get("w"), row.get("x")) for row in rows] == [

@@ -155,4 +155,4 @@ def test_a_server_that_restarts_within_and_after_a_window(any_server, capture, t
     following = capture.window_from(window.stop)
     rows = capture.rows(capture.drain(following), "a")
     assert [row["v"] for row in rows] == ["after"]
-    assert rows[0]["_file"] > window.stop.file_number
+    assert rows[0]["_binlog"] > window.stop.file_number

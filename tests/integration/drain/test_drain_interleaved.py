@@ -51,7 +51,7 @@ def test_many_tables_in_turn_give_the_same_files_in_any_portions(any_server, dat
     for file in once.files[:: max(1, tables // 20)]:
         name = file.table.partition(".")[2]
         changes = capture.rows(once, name)
-        order = [(row["_epoch"], row["_file"], row["_offset"], row["_row"]) for row in changes]
+        order = [(row["_epoch"], row["_binlog"], row["_offset"], row["_row"]) for row in changes]
         assert order == sorted(set(order))
         last = {row["id"]: (row["v"], row["n"]) for row in changes}
         assert last == {row[0]: row[1:] for row in capture.execute(f"SELECT id, v, n FROM {name}")}

@@ -34,7 +34,7 @@ def xids(manifest):
 X1, X2 = "X'7831',X'',1", "X'7832',X'6271',7"
 
 
-def test_a_transaction_prepared_and_committed_in_one_window_lies_apart(capture):
+def test_a_transaction_prepared_and_committed_in_one_window_is_stored_apart(capture):
     """Its rows bear the place where it began, and the decision names the place where they count."""
     start = capture.head()
     prepare(capture, "'x1'", "INSERT INTO a VALUES (3, 'p'), (4, 'p')", "UPDATE a SET v = 'q' WHERE id = 3")
@@ -54,7 +54,7 @@ def test_a_transaction_prepared_and_committed_in_one_window_lies_apart(capture):
     rows = capture.prepared_rows(manifest, "a")
     assert [(row["_op"], row["id"], row["v"]) for row in rows] == [("c", 3, "p"), ("c", 4, "p"), ("u", 3, "q")]
     assert len({row["_row"] for row in rows}) == len(rows)
-    assert {(row["_file"], row["_offset"]) for row in rows} == {(prepared.start.file_number, prepared.start.offset)}
+    assert {(row["_binlog"], row["_offset"]) for row in rows} == {(prepared.start.file_number, prepared.start.offset)}
 
 
 def test_a_format_of_more_than_32_bits_is_prepared_and_committed_as_one_transaction(capture):

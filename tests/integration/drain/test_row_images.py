@@ -165,7 +165,7 @@ def test_snapshot_and_binlog_agree_on_the_key_of_a_table_without_a_primary_key(c
         assert [schema.id for schema in window.schemas.values() if schema.table == name] == list(chunk.schemas)
 
 
-def test_a_session_may_switch_in_mid_stream(capture, tmp_path):
+def test_a_session_may_change_its_row_image_in_mid_stream(capture, tmp_path):
     """Whole rows and others lie in files of their own; the same window drained twice gives the same bytes."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT, n INT)")
     start = capture.head()

@@ -62,7 +62,7 @@ def test_tables_are_named_in_the_character_set_of_the_session(capture, charset, 
     run(capture, *(statement.encode(codec) for statement in statements), charset=charset)
     manifest, found = drained(capture)
     assert found == [
-        ("create", name), ("fill", name), ("truncate", name), ("create", other), ("drop", other), ("drop", name)
+        ("create", name), ("add_default", name), ("truncate", name), ("create", other), ("drop", other), ("drop", name)
     ]  # fmt: skip
     assert [one.table.table for one in manifest.quarantined] == ["new"]  # it has the rows of another
     assert manifest.statements[1].added_defaults == (AddedDefault("v", name),)

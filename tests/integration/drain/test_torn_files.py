@@ -1,16 +1,17 @@
-"""A closed binlog file that was cut off between two transactions stops the source; one that a crash left does not."""
+"""A closed binlog file from which transactions are missing stops the source; one that a crash left does not."""
 
 from __future__ import annotations
 
 import struct
 import time
+import zlib
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from cdc_lib.config.start import StartAt
-from cdc_lib.errors import BinlogIncomplete, SourceError, SourceUnavailable
+from cdc_lib.errors import BinlogIncomplete, DecodeError, SourceError, SourceUnavailable
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import Position
@@ -20,6 +21,7 @@ from tests.harness.capture import SOURCE, Capture
 from tests.harness.merging import Lake, drain_all
 from tests.harness.old_binlogs import v1_rows_without_checksums
 from tests.harness.replication import KINDS, server_of
+from tests.harness.torn_files import cut, restore_of
 
 
 @pytest.fixture(params=KINDS)
@@ -44,21 +46,25 @@ def selected(server):
     return {key: {"id": key, "v": v} for key, v in server.execute("SELECT id, v FROM shop.t")}
 
 
-def cut(server, position):
-    """Stop the server, take off what a file has after a position, and start again; returns what puts it back."""
+def cut_out(server, start, stop, *, moved=False):
+    """Stop the server, take off what a file has between two positions, and start again; returns what puts it back.
+
+    ``moved`` writes the new positions into the events after it, as a program that copies events does.
+    """
     server._end(kill=False)
-    path = Path(server.data_dir) / position.file
+    path = Path(server.data_dir) / start.file
     whole = path.read_bytes()
-    assert len(whole) > position.offset
-    path.write_bytes(whole[: position.offset])
+    data = bytearray(whole[: start.offset] + whole[stop.offset :])
+    at = start.offset
+    while moved and at < len(data):
+        length, place = struct.unpack_from("<II", data, at + 9)
+        if place:
+            struct.pack_into("<I", data, at + 13, at + length)
+            struct.pack_into("<I", data, at + length - 4, zlib.crc32(data[at : at + length - 4]))
+        at += length
+    path.write_bytes(data)
     server.start()
-
-    def restore():
-        server._end(kill=False)
-        path.write_bytes(whole)
-        server.start()
-
-    return restore
+    return restore_of(server, path, whole)
 
 
 def refused(capture):
@@ -101,6 +107,101 @@ def test_a_closed_file_that_lost_its_last_transactions_stops_the_source_until_it
     drain_all(whole)
     lake.merge_all(whole)
     assert lake.rows == selected(server)
+
+
+def test_a_transaction_cut_out_of_a_closed_file_leaves_events_that_are_not_where_they_say(server, tmp_path):
+    """Each event has the position of its end, with and without GTIDs: nothing after the cut is read."""
+    capture = capture_of(server, tmp_path)
+    drain_all(capture)
+    write(server, [1])
+    start = capture.head()
+    write(server, [2])
+    stop = capture.head()
+    write(server, [3])
+    server.execute("FLUSH BINARY LOGS")
+    write(server, [4])
+    cut_out(server, start, stop)
+    with pytest.raises(DecodeError, match="a length or a position is wrong") as caught:
+        drain_all(capture_of(server, tmp_path))
+    assert (caught.value.context["file"], caught.value.context["offset"]) == (start.file, start.offset)
+
+
+@pytest.mark.parametrize("server", ["mysql with GTIDs", "mariadb"], indirect=True)
+@pytest.mark.parametrize("read_before", [0, 3])
+def test_gtids_show_a_missing_transaction_also_where_all_positions_fit(server, read_before, tmp_path):
+    """The file ends in a ROTATE; the next one names what it lacks. Whole again, it is read to its end."""
+    capture, lake = capture_of(server, tmp_path), Lake("t")
+    drain_all(capture)
+    write(server, range(1, read_before + 1))
+    drain_all(capture)
+    begin = capture.head()
+    write(server, [11])
+    # Numbers of MariaDB may have gaps: there the last one of a file is known alone.
+    start = capture.head()
+    write(server, [12])
+    stop, lost = capture.head(), capture.facts().gtid_set
+    if server.kind == "mysql with GTIDs":
+        write(server, [13])
+    server.execute("FLUSH BINARY LOGS")
+    write(server, [21])
+    restore = cut_out(server, start, stop, moved=True)
+    errors = [refused(capture_of(server, tmp_path)) for _ in range(2)]
+    follower = f"{start.file[:-6]}{start.file_number + 1:06d}"
+    for error in errors:
+        assert error.message.startswith(f"transactions are missing from {start.file} that {follower} names before it")
+        assert lost.rpartition("-")[2] in error.message
+        assert error.context["file"] == start.file
+        assert f"cdc cursor rewind shop --position {follower}:4" in error.hint
+    assert capture.pipeline.cursors.load(SOURCE, DRAIN).position <= begin
+    # A window of this file alone, as those of a backlog that are drained at the same time.
+    with pytest.raises(BinlogIncomplete, match="are missing from"):
+        capture_of(server, tmp_path).drain(Window(SOURCE, 1, Position(start.file, 4), Position(follower, 4)))
+    restore()
+    whole = capture_of(server, tmp_path)
+    drain_all(whole)
+    lake.merge_all(whole)
+    assert lake.rows == selected(server)
+
+
+def test_gtids_that_are_in_no_file_are_not_missing(server, tmp_path):
+    """Purged ones that were set, anonymous transactions in between, other domains and servers, and numbers that go back."""
+    capture, lake = capture_of(server, tmp_path), Lake("t")
+    drain_all(capture)
+
+    def goes_on(*ids):
+        write(server, ids)
+        drain_all(capture_of(server, tmp_path))
+        server.execute("FLUSH BINARY LOGS")
+
+    goes_on(1)
+    if server.kind == "mysql with GTIDs":
+        server.execute("SET GLOBAL gtid_purged = '+3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5'")
+        goes_on(2)
+        server.execute("SET GLOBAL gtid_mode = 'ON_PERMISSIVE'")
+        server.execute("SET GLOBAL gtid_mode = 'OFF_PERMISSIVE'")
+        goes_on(3)
+        server.execute("SET GLOBAL gtid_mode = 'ON_PERMISSIVE'")
+    elif server.kind == "mariadb":
+        server.execute("SET GLOBAL gtid_strict_mode = OFF")
+        for number, setting in enumerate(
+            ("gtid_domain_id = 7", "server_id = 99", "gtid_seq_no = 1000", "gtid_seq_no = 5"), 2
+        ):
+            server.execute(f"SET STATEMENT {setting} FOR INSERT INTO shop.t VALUES ({number}, 1)")
+            goes_on()
+    goes_on(10)
+    server.restart()
+    if server.kind == "mysql with GTIDs":
+        server.execute("SET GLOBAL gtid_mode = 'ON_PERMISSIVE'")  # with ON it sends no anonymous transactions
+    write(server, [11, 12])
+    for number in range(13, 16):
+        goes_on(number)
+        server.execute("FLUSH BINARY LOGS")
+    drain_all(capture)
+    lake.merge_all(capture)
+    assert lake.rows == selected(server)
+    first = server.execute("SHOW BINARY LOGS")[0][0]
+    again = Capture(server, "shop", tmp_path / "again", start={"position": f"{first}:4"}, drain={"max_window_bytes": 1})
+    drain_all(again)
 
 
 def test_a_search_over_such_a_file_stops_too(server, tmp_path):
@@ -187,7 +288,7 @@ def test_a_file_of_mysql_5_5_on_a_current_server_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("server", ["mysql with GTIDs", "mariadb"], indirect=True)
-def test_a_file_that_the_server_lists_and_does_not_have_is_named_with_the_way_out(server, tmp_path):
+def test_a_file_that_the_server_lists_and_does_not_have_is_named_with_a_hint(server, tmp_path):
     """A purge that came in between passes; a file that is missing on the disk is purged by hand."""
     capture = capture_of(server, tmp_path)
     drain_all(capture)

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from cdc_lib.config import Credentials
-from cdc_lib.errors import SourceUnavailable, TableUnreadable
+from cdc_lib.errors import SourceUnavailable, TableUnreadable, UnknownSchema
 from cdc_lib.mysql import connection as connecting
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.store import layout
 from tests.harness.capture import Capture, row_metadata
 from tests.harness.quarantine import cursor
 
@@ -92,14 +93,21 @@ def test_a_database_that_was_dropped_since_is_no_error_of_the_server(any_server,
         capture.execute("INSERT INTO good VALUES (3, 3)")
         capture.store.delete([key for key in capture.visible() if "/schemas/" in key])
         any_server.execute(f"DROP DATABASE {database}_gone")
-        for unit in capture.pipeline.plan(by="test"):
-            if on_error == "quarantine":
-                found = capture.pipeline.drain(unit)
-                assert {one.table for one in found.quarantined} <= {f"{database}_gone.bad"}
-                continue
-            with pytest.raises(Exception, match=f"{database}_gone") as caught:
-                capture.pipeline.drain(unit)
+        (window,) = capture.pipeline.plan(by="test")
+        if on_error == "stop":
+            with pytest.raises(UnknownSchema, match="it does not exist any more") as caught:
+                capture.pipeline.drain(window)
+            assert caught.value.context["table"] == f"{database}_gone.bad"
             assert "reached" not in str(caught.value)
+            return
+        (left_out,) = capture.pipeline.drain(window).quarantined
+        assert (left_out.table, left_out.fault.code) == (f"{database}_gone.bad", UnknownSchema.code)
+        manifest = capture.manifest(layout.manifest_key(window))
+        assert {file.table for file in manifest.files} == {f"{database}.good"}
+        assert capture.ops(manifest, "good") == [("c", 3)]
+        acknowledged = capture.pipeline.ack_drain(by="test").quarantined
+        assert [one.table for one in acknowledged] == [f"{database}_gone.bad"]
+        assert cursor(capture).position == window.stop
 
 
 def test_a_table_that_the_user_may_not_read_is_named(any_server, database, tmp_path):

@@ -87,7 +87,7 @@ def test_nobody_reads_anything_without_logging_in(server: ApiServer, shop: PageS
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs", "/redoc"])
-def test_the_page_describes_itself_to_nobody(server: ApiServer, path: str):
+def test_the_page_serves_no_openapi_document(server: ApiServer, path: str):
     with server.anonymous() as client:
         assert client.get(f"/cdc/page{path}").status_code == 404
 
@@ -136,24 +136,60 @@ def test_a_viewer_sees_windows_tables_cuts_moves_and_pictures(viewer: httpx.Clie
     assert sum(one["rows"] for one in history["bars"]) == sum(one["rows"] or 0 for one in history["points"])
 
 
+CONF: dict[str, dict[str, Any]] = {
+    "run": {},
+    "verify": {},
+    "backfill": {"tables": ["shop.orders"]},
+    "snapshot": {"tables": ["shop.orders"], "where": "name <> 'it''s' -- <b>", "why": "a test"},
+    "resume": {"table": "shop.`a``b<script>`"},
+    "rewind": {"position": "binlog.000001:4", "move": False},
+}
+"""What the page asks for with each kind of run."""
+
+
 def test_who_may_run_the_dags_may_act_and_nobody_else(server: ApiServer, viewer: httpx.Client, shop: PageSource):
-    """What the page says of each user is what Airflow then does."""
-    actions = ask(viewer, "/sources/cdc_shop/actions")["actions"]
-    assert [(one["kind"], one["allowed"]) for one in actions] == [
-        ("run", False),
-        ("verify", False),
-        ("backfill", False),
-    ]
-    body = {"logical_date": None, "conf": {}}
-    for one in actions:
-        assert viewer.post(f"/api/v2/dags/{one['dag_id']}/dagRuns", json=body).status_code == 403
-    with server.as_user("op") as client:
+    """What the page says of each user is what Airflow then does, with what was asked for, and its audit log has the user."""
+    assert ask(viewer, "/sources/cdc_shop/actions") == {"actions": []}
+    with server.as_user("op") as client, server.anonymous() as nobody:
         actions = ask(client, "/sources/cdc_shop/actions")["actions"]
-        assert all(one["allowed"] for one in actions)
+        assert [one["kind"] for one in actions] == list(CONF)
         for one in actions:
-            assert client.post(f"/api/v2/dags/{one['dag_id']}/dagRuns", json=body).status_code == 200
-    log = server.get("/eventLogs?dag_id=cdc_shop&limit=50")["event_logs"]
-    assert ("trigger_dag_run", "op") in {(one["event"], one["owner"]) for one in log}
+            path, body = f"/api/v2/dags/{one['dag_id']}/dagRuns", {"logical_date": None, "conf": CONF[one["kind"]]}
+            assert nobody.post(path, json=body).status_code == 401
+            assert viewer.post(path, json=body).status_code == 403
+            assert client.post(path, json=body).status_code == 200
+            (run,) = server.dag_runs(one["dag_id"])
+            assert (run["triggering_user_name"], run["conf"].items() >= CONF[one["kind"]].items()) == ("op", True)
+            log = server.get(f"/eventLogs?dag_id={one['dag_id']}&limit=50")["event_logs"]
+            assert ("trigger_dag_run", "op") in {(event["event"], event["owner"]) for event in log}
+
+
+def test_a_run_that_its_form_refuses_is_not_made(server: ApiServer, shop: PageSource):
+    """By Airflow, which says which field is wrong."""
+    wrong = {
+        "snapshot": ({"tables": []}, "tables"),
+        "resume": ({"table": ""}, "table"),
+        "rewind": ({"move": "yes"}, "move"),
+    }
+    with server.as_user("op") as client:
+        for kind, (conf, field) in wrong.items():
+            before = server.dag_runs(f"cdc_shop.{kind}")
+            answer = client.post(f"/api/v2/dags/cdc_shop.{kind}/dagRuns", json={"logical_date": None, "conf": conf})
+            assert (answer.status_code, field in answer.json()["detail"]) == (400, True)
+            assert server.dag_runs(f"cdc_shop.{kind}") == before
+
+
+def test_the_page_knows_which_dags_are_paused(server: ApiServer, shop: PageSource):
+    """A run of one waits; a new DAG is paused."""
+    with server.as_user("op") as client:
+
+        def paused() -> set[str]:
+            return {one["kind"] for one in ask(client, "/sources/cdc_shop/actions")["actions"] if one["paused"]}
+
+        assert paused() == set(CONF)
+        server.unpause("cdc_shop.rewind")
+        assert paused() == set(CONF) - {"rewind"}
+        server.pause("cdc_shop.rewind")
 
 
 def test_another_site_cannot_act_with_a_users_cookie(server: ApiServer, shop: PageSource):
@@ -238,7 +274,7 @@ def away(source: PageSource, endpoint: str) -> PageSource:
     return source
 
 
-def test_a_store_that_refuses_says_so_and_keeps_no_other_source_back(viewer: httpx.Client, make: Make):
+def test_a_refusing_store_is_reported_and_delays_no_other_source(viewer: httpx.Client, make: Make):
     """Its own page too."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

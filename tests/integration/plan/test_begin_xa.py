@@ -102,7 +102,7 @@ def test_a_commit_whose_rows_are_in_no_batch_stops_the_merge(begin, monkeypatch)
         capture.pipeline.plan_merge(by="test")
 
 
-def test_a_rollback_of_what_no_batch_holds_is_passed_over(begin, monkeypatch):
+def test_a_rollback_of_an_unknown_transaction_is_skipped(begin, monkeypatch):
     """There is nothing to miss."""
     monkeypatch.setattr(steps, "facts_without_prepared", lambda _server, _credentials, facts: facts)
     capture = begin("latest")

@@ -169,8 +169,8 @@ def test_a_snapshot_that_was_read_further_than_the_former_binlog_is_taken_again(
     cursor = after.pipeline.cursors.load(SOURCE, DRAIN)
     assert cursor.epoch == 2
     assert cursor.quarantine_record("shop.early") is None
-    assert "after the place where the former server was left" in cursor.quarantine_record("shop.t").why
-    (again,) = [task for task in cursor.snapshots if task.name == "shop.t" and not task.given_up]
+    assert "after the position at which the former server was left" in cursor.quarantine_record("shop.t").why
+    (again,) = [task for task in cursor.snapshots if task.name == "shop.t" and not task.cancelled]
     (chunk,) = after.chunks(again)
     assert [row["id"] for row in after.rows(chunk, "t")] == [1]
 
@@ -197,7 +197,7 @@ def test_batches_of_an_old_epoch_after_its_end_are_never_merged(pair, tmp_path):
 
 
 @pytest.mark.parametrize("pair", ["mysql with GTIDs"], indirect=True)
-def test_a_standby_takes_over_after_the_configured_tries_and_no_run_goes_back_automatically(pair, tmp_path):
+def test_a_standby_takes_over_after_the_configured_tries_and_no_run_fails_back_automatically(pair, tmp_path):
     """By itself when the server is gone, once; and by hand."""
     standbys = [{"host": pair.standby.host, "port": pair.standby.port}]
     rules = {"fallback_interval": "1s", "attempts": 2, "retry_delay": "0s"}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.plan.locate import BinlogSearch
 from tests.harness.capture import SOURCE, Capture
+from tests.harness.long_statement import long_statement
 from tests.harness.merging import Lake, drain_all
 from tests.harness.replication import KINDS, replicated
 from tests.harness.servers.skew import can_be_wrong
@@ -48,24 +47,6 @@ def write(server, ids, text):
         server.execute(f"INSERT INTO shop.t VALUES ({number}, {number}, '{text}')")
 
 
-@contextmanager
-def long_statement(server):
-    """Run the long statement; it ends when the block does."""
-    with server.connect() as session, session.cursor() as holder:
-        holder.execute("SELECT GET_LOCK('until', 0)")
-        running = threading.Thread(target=server.execute, args=(LONG,))
-        running.start()
-        deadline = time.monotonic() + 60
-        while not any(row[6] == "User lock" for row in server.execute("SHOW PROCESSLIST")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        try:
-            yield
-        finally:
-            holder.execute("SELECT RELEASE_LOCK('until')")
-            running.join()
-
-
 def taken_over(pair, folder, lake, **failover):
     """Continue at the standby, to its end; returns the switch."""
     pair.promote()
@@ -82,7 +63,7 @@ def test_changes_during_a_statement_that_outlasts_the_fallback_are_read_after_a_
     """Its commit rotates the file, whose first event then bears the time at which the statement began."""
     with replicated(kind, settings={"max-binlog-size": 4096}) as pair:
         before, lake = prepared(pair, tmp_path), Lake("t")
-        with long_statement(pair.primary):
+        with long_statement(pair.primary, LONG):
             time.sleep(3)  # more than the fallback
             write(pair.primary, [1], "read")
             drain_all(before)
@@ -140,7 +121,7 @@ def test_a_time_during_a_long_statement_lies_before_its_transaction(tmp_path):
     for kind in ("mysql with GTIDs", "mariadb"):
         with replicated(kind, settings={"max-binlog-size": 4096}) as pair:
             source = prepared(pair, tmp_path / kind)
-            with long_statement(pair.primary):
+            with long_statement(pair.primary, LONG):
                 time.sleep(2)
                 clock = source.facts().clock
             for _ in range(3):

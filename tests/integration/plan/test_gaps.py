@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -11,19 +12,20 @@ from cdc_lib.backfill.refill import BatchRefill
 from cdc_lib.config.start import StartAt
 from cdc_lib.consumers.missing_batches import drain_of_lake, lake_of_cut
 from cdc_lib.consumers.restore import restore
-from cdc_lib.errors import BatchesMissing, CursorMissing, PositionPurged
+from cdc_lib.errors import BatchesMissing, CursorMissing, PositionPurged, SourceUnavailable
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.store import layout
 from cdc_lib.store.windows import stored_windows
 from tests.harness.capture import SOURCE, Capture
 from tests.harness.merging import Lake, drain_all
+from tests.harness.servers.process import free_port
 
 
 class World:
     """A source that was merged once and has three windows more, which wait for the lake."""
 
-    def __init__(self, server, database, folder):
-        self.capture = Capture(server, database, folder)
+    def __init__(self, server, database, folder, **settings):
+        self.capture = Capture(server, database, folder, **settings)
         self.capture.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
         self.capture.execute("INSERT INTO t VALUES (1, 0), (2, 0)")
         self.lake = Lake("t")
@@ -42,7 +44,7 @@ class World:
     def windows(self):
         lake = self.cursor(LAKE)
         found = stored_windows(self.capture.store, SOURCE, lake.epoch)
-        return [one for one in found if (one.start.file, one.start.offset) >= _place(lake.position)]
+        return [one for one in found if (one.start.file, one.start.offset) >= _position(lake.position)]
 
     def cursor(self, consumer):
         return self.pipeline.cursors.load(SOURCE, consumer)
@@ -73,7 +75,7 @@ class World:
         assert self.lake.rows == rows
 
 
-def _place(position):
+def _position(position):
     return position.file_number, position.offset
 
 
@@ -96,7 +98,7 @@ def test_a_manifest_that_is_deleted_after_its_ack_is_a_gap_that_is_named_and_ref
     assert caught.value.message in world.pipeline.status().missing[0]
     refilled = []
     assert world.refilling().refill(report=refilled.append) == 1
-    assert refilled[0].unit_id == window.key.split("/")[-2]
+    assert refilled[0].result.unit_id == window.key.split("/")[-2]
     world.settle()
     world.assert_equal()
     assert world.errors() == []
@@ -116,7 +118,7 @@ def test_manifests_of_several_windows_and_a_part_come_back_together(world):
     world.assert_equal()
 
 
-def test_a_part_that_is_missing_in_the_merge_in_flight_comes_back_with_the_same_window(world):
+def test_a_missing_batch_of_the_merge_in_flight_is_refilled_with_the_same_window(world):
     """The plan stays as it is: its batches have the same ids."""
     plan = world.pipeline.plan_merge(by="test")
     key = world.windows()[1].key
@@ -148,6 +150,112 @@ def test_what_the_server_no_longer_has_is_replaced_by_new_snapshots(world):
     world.settle()
     world.assert_equal()
     assert world.errors() == []
+
+
+@pytest.fixture
+def archived(any_server, database, tmp_path):
+    """A world with the raw events of each window."""
+    return World(any_server, database, tmp_path, raw_archive=True)
+
+
+@pytest.mark.parametrize("lost", [(0,), (1,), (0, 1, 2)])
+def test_windows_that_the_server_purged_are_decoded_from_their_raw_events(archived, lost):
+    """Each has its manifest, bounds and bytes again, and the lake ends equal."""
+    keys = [archived.windows()[which].key for which in lost]
+    before = [archived.capture.manifest(key) for key in keys]
+    archived.capture.store.delete(keys)
+    archived.purge()
+    refilled = []
+    assert archived.refilling().refill(report=refilled.append) == len(lost)
+    assert [one.from_archive for one in refilled] == [True] * len(lost)
+    assert [archived.capture.manifest(key) for key in keys] == before
+    assert archived.refilling().missing() == []
+    archived.settle()
+    archived.assert_equal()
+    assert archived.errors() == []
+
+
+def test_a_lost_file_of_a_purged_window_is_decoded_from_the_raw_events(archived):
+    """The manifest is there and names them; it stays as it was."""
+    key = archived.windows()[1].key
+    before = archived.capture.manifest(key)
+    archived.capture.store.delete([layout.beside(key, before.files[0].path)])
+    archived.purge()
+    refilled = []
+    archived.refilling().refill(report=refilled.append)
+    assert [one.from_archive for one in refilled] == [True]
+    assert archived.capture.manifest(key) == before
+    archived.settle()
+    archived.assert_equal()
+
+
+def test_the_server_is_preferred_to_the_raw_events(archived):
+    """It is asked for the windows as they were cut, although their manifests are lost."""
+    keys = [one.key for one in archived.windows()]
+    before = [archived.capture.manifest(key) for key in keys]
+    archived.capture.store.delete(keys)
+    refilled = []
+    assert archived.refilling().refill(report=refilled.append) == len(keys)
+    assert [one.from_archive for one in refilled] == [False] * len(keys)
+    assert [archived.capture.manifest(key) for key in keys] == before
+
+
+def test_raw_events_replace_a_server_that_cannot_be_reached(archived):
+    """Without them the refill ends with the server's error, and says what to do if it is lost for good."""
+    first, second, _ = archived.windows()
+    archived.capture.store.delete([first.key])
+    config = archived.capture.config
+    down = config.model_copy(update={"server": config.server.model_copy(update={"port": free_port()})})
+    refilling = replace(archived.refilling(), config=down)
+    refilled = []
+    assert refilling.refill(report=refilled.append) == 1
+    assert refilled[0].from_archive
+    _lose_with_archive(archived, second)
+    with pytest.raises(SourceUnavailable, match="raw events of the window are not stored") as caught:
+        refilling.refill(report=refilled.append)
+    assert "--over" in caught.value.hint
+    archived.refilling().refill(report=refilled.append)
+    archived.settle()
+    archived.assert_equal()
+
+
+def test_windows_of_a_server_that_failed_over_are_decoded_from_their_raw_events(archived):
+    """The drain cursor is on another server since: it does not have the positions of the epoch before."""
+    keys = [one.key for one in archived.windows()]
+    before = [archived.capture.manifest(key) for key in keys]
+    drain = archived.cursor(DRAIN)
+    other = replace(drain, identity=replace(drain.identity, server_uuid="another", server_id=99))
+    archived.pipeline.cursors.swap(drain, other)
+    archived.capture.store.delete(keys)
+    refilled = []
+    assert archived.refilling().refill(report=refilled.append) == len(keys)
+    assert all(one.from_archive for one in refilled)
+    assert [archived.capture.manifest(key) for key in keys] == before
+
+
+def test_a_purged_window_whose_raw_events_are_lost_or_damaged_needs_new_snapshots(archived):
+    """Windows before it are refilled; the message says what is wrong with its raw events."""
+    first, second, third = archived.windows()
+    archived.capture.store.delete([first.key, second.key])
+    _lose_with_archive(archived, third)
+    archived.purge()
+    refilled = []
+    with pytest.raises(PositionPurged, match=r"raw events of the window are not stored.*--over"):
+        archived.refilling().refill(report=refilled.append)
+    assert [one.result.unit_id for one in refilled] == [one.key.split("/")[-2] for one in (first, second)]
+    archived.capture.store.delete([first.key])
+    events = layout.beside(first.key, layout.raw_events_path())
+    whole = archived.capture.store.get(events).data
+    for damaged in (whole[:-3], whole[:-1] + bytes([whole[-1] ^ 1])):
+        archived.capture.store.put(events, damaged)
+        with pytest.raises(PositionPurged, match=r"the raw archive of a window cannot be read.*--over"):
+            archived.refilling().refill(report=refilled.append)
+    assert archived.capture.manifest(first.key) is None
+
+
+def _lose_with_archive(world, window):
+    folder = window.key.removesuffix(layout.MANIFEST)
+    world.capture.store.delete([info.key for info in world.capture.store.list(folder)])
 
 
 def test_a_lost_drain_cursor_is_an_error_and_is_made_again_from_the_lake(world):

@@ -34,9 +34,9 @@ def ids_from(capture, position):
     return [row["id"] for row in capture.rows(capture.drain(capture.window_from(position)), "a")]
 
 
-def begins_with(capture, place, expected):
+def begins_with(capture, checkpoint, expected):
     """Whether a place found by time has these rows after it; without commit times it may lie an hour earlier."""
-    rows = ids_from(capture, place.position)
+    rows = ids_from(capture, checkpoint.position)
     return rows[-len(expected) :] == expected if capture.server.flavor == "mariadb" else rows == expected
 
 
@@ -68,11 +68,11 @@ def test_a_time_is_found_over_several_files(capture):
     between = capture.facts().clock
     time.sleep(1.1)
     written(capture, range(4, 7), new_file=True)
-    place = seeker(capture).by_time(between)
-    assert begins_with(capture, place, [4, 5, 6])
-    assert place.time is not None
-    assert place.time < between
-    assert place.file_time is not None
+    checkpoint = seeker(capture).by_time(between)
+    assert begins_with(capture, checkpoint, [4, 5, 6])
+    assert checkpoint.time is not None
+    assert checkpoint.time < between
+    assert checkpoint.file_time is not None
 
 
 def test_a_time_after_the_last_event_is_the_end(capture):
@@ -105,14 +105,14 @@ def test_a_time_is_found_where_the_oldest_file_has_no_transaction(capture):
 
 
 def test_a_time_on_the_exact_second_of_a_commit_lies_before_it(capture):
-    """Strictly before: a transaction of that very moment is after the place."""
+    """Strictly before: a transaction of that very moment is after the checkpoint."""
     written(capture, [1])
     time.sleep(1.2)
     (start, _) = written(capture, [2])
     manifest = capture.drain(capture.window_from(start))
     assert manifest.last_time is not None
-    place = seeker(capture).by_time(manifest.last_time)
-    assert begins_with(capture, place, [2])
+    checkpoint = seeker(capture).by_time(manifest.last_time)
+    assert begins_with(capture, checkpoint, [2])
 
 
 def test_a_position_inside_a_transaction_is_moved_to_its_beginning(capture):
@@ -149,16 +149,16 @@ def test_a_position_between_events_of_no_server_is_refused(capture):
         seeker(capture).at(Position(head.file, 4))
 
 
-def test_the_gtids_of_a_place_are_exactly_those_before_it(capture):
+def test_the_gtids_of_a_position_are_exactly_those_before_it(capture):
     """Found by position, and found again by them, in every file."""
     heads = written(capture, range(6), new_file=True)
     found = seeker(capture)
     for number, head in enumerate(heads):
-        place = found.at(head)
-        assert place.gtids_known
-        again = found.by_gtid(GtidSet.parse(capture.server.flavor, place.gtid_set))
+        checkpoint = found.at(head)
+        assert checkpoint.gtids_known
+        again = found.by_gtid(GtidSet.parse(capture.server.flavor, checkpoint.gtid_set))
         assert ids_from(capture, again.position) == list(range(number, 6))
-        assert again.gtid_set == place.gtid_set
+        assert again.gtid_set == checkpoint.gtid_set
     (whole,) = {found.at(found.end).gtid_set}
     executed = GtidSet.parse(capture.server.flavor, found.facts.gtid_set)
     assert GtidSet.parse(capture.server.flavor, whole) == executed
@@ -181,10 +181,10 @@ def test_gtids_are_found_after_another_server_took_over(capture):
     capture.execute("FLUSH BINARY LOGS")
     write(9001, 6)
     found = seeker(capture)
-    place = found.at(read)
-    again = found.by_gtid(GtidSet.parse("mariadb", place.gtid_set))
+    checkpoint = found.at(read)
+    again = found.by_gtid(GtidSet.parse("mariadb", checkpoint.gtid_set))
     assert ids_from(capture, again.position) == [4, 5, 6]
-    assert again.gtid_set == place.gtid_set
+    assert again.gtid_set == checkpoint.gtid_set
 
 
 @pytest.mark.parametrize("any_server", ["mysql"], indirect=True)
@@ -222,7 +222,7 @@ def test_gtids_that_the_server_lacks_or_purged_are_refused(capture):
 
 
 @pytest.mark.needs("tagged GTIDs")
-def test_tagged_gtids_are_read_at_the_head_of_files_too(mysql_server, mysql_database, tmp_path):
+def test_tagged_gtids_are_read_from_file_headers_too(mysql_server, mysql_database, tmp_path):
     """PREVIOUS_GTIDS is written another way when a source has a tag."""
     capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(100))")
@@ -232,9 +232,9 @@ def test_tagged_gtids_are_read_at_the_head_of_files_too(mysql_server, mysql_data
     capture.execute("FLUSH BINARY LOGS")
     capture.execute("INSERT INTO a VALUES (2, 'x')")
     found = seeker(capture)
-    place = found.at(found.end)
-    assert ":blue:1" in place.gtid_set
-    assert GtidSet.parse("mysql", place.gtid_set) == GtidSet.parse("mysql", found.facts.gtid_set)
+    checkpoint = found.at(found.end)
+    assert ":blue:1" in checkpoint.gtid_set
+    assert GtidSet.parse("mysql", checkpoint.gtid_set) == GtidSet.parse("mysql", found.facts.gtid_set)
 
 
 def test_xa_ddl_and_tables_without_transactions_have_boundaries(capture):
@@ -259,8 +259,8 @@ def test_xa_ddl_and_tables_without_transactions_have_boundaries(capture):
     assert found.at(Position(heads[0].file, FIRST_EVENT_OFFSET)).position == Position(heads[0].file, 4)
 
 
-def test_two_searches_from_one_place_do_not_end_each_other(capture):
-    """A plan that was given up still runs beside its retry: both read the same file to its end."""
+def test_two_searches_from_one_position_do_not_end_each_other(capture):
+    """A plan that was abandoned still runs beside its retry: both read the same file to its end."""
     capture.execute("CREATE TABLE large (v LONGBLOB)")
     for _ in range(12):
         capture.execute("INSERT INTO large VALUES (REPEAT('x', 4 * 1024 * 1024))")

@@ -54,7 +54,7 @@ def test_a_source_begins_at_a_time_a_position_or_a_set_of_gtids(writer, tmp_path
         assert cursor(capture).moves[0].why.startswith("start: ")
 
 
-def test_the_beginning_of_the_oldest_file_is_a_place_to_go_on_from(writer, tmp_path):
+def test_a_cursor_can_resume_at_the_beginning_of_the_oldest_file(writer, tmp_path):
     """Its own first events tell when it was made and what came before."""
     writer.execute("INSERT INTO a VALUES (1, 1)")
     writer.execute("FLUSH BINARY LOGS")
@@ -88,10 +88,10 @@ def test_the_gtids_of_a_cursor_stay_exact_from_ack_to_ack(writer, tmp_path):
         drain_all(capture)
         here = cursor(capture)
         assert here.gtids_known
-        place = capture.pipeline.locate(_at(here.position)).checkpoint
+        checkpoint = capture.pipeline.locate(_at(here.position)).checkpoint
         flavor = here.identity.flavor
-        assert GtidSet.parse(flavor, here.gtid_set) == GtidSet.parse(flavor, place.gtid_set)
-        assert here.file_times[here.position.file] == place.file_time
+        assert GtidSet.parse(flavor, here.gtid_set) == GtidSet.parse(flavor, checkpoint.gtid_set)
+        assert here.file_times[here.position.file] == checkpoint.file_time
 
 
 def _at(position):
@@ -100,7 +100,7 @@ def _at(position):
     return StartAt(position=str(position))
 
 
-def test_a_rewind_is_a_new_epoch_that_the_lake_follows_and_that_can_be_undone(writer, tmp_path):
+def test_a_rewind_is_a_new_epoch_that_the_lake_follows_and_that_can_be_reverted(writer, tmp_path):
     """What was merged is merged again, in order, and the table ends as the source."""
     capture, lake = Capture(writer.server, writer.database, tmp_path, start="latest"), Lake("a")
     capture.pipeline.plan(by="test")
@@ -126,7 +126,7 @@ def test_a_rewind_is_a_new_epoch_that_the_lake_follows_and_that_can_be_undone(wr
     assert cursor(capture).epoch == 3
 
 
-def test_a_rewind_is_undone_before_its_changes_are_read_and_not_halfway(writer, tmp_path):
+def test_a_rewind_can_be_reverted_only_before_its_changes_are_read(writer, tmp_path):
     """Half of what is read again would leave a row as it was in between, for ever."""
     settings = {"start": "latest", "drain": {"max_window_bytes": 1}}
     capture, lake = Capture(writer.server, writer.database, tmp_path, **settings), Lake("a")
@@ -157,7 +157,7 @@ def test_a_rewind_is_undone_before_its_changes_are_read_and_not_halfway(writer, 
     assert left <= cursor(capture).position  # MariaDB notes the end of a file a little later
 
 
-def test_a_purged_cursor_is_refused_with_two_ways_out(writer, tmp_path):
+def test_a_purged_cursor_is_refused_with_two_remedies(writer, tmp_path):
     """And continues when somebody says so, leaving out what is gone."""
     capture = Capture(writer.server, writer.database, tmp_path, start="latest")
     capture.pipeline.plan(by="test")

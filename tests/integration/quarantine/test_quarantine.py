@@ -30,7 +30,7 @@ def capture(any_server, database, tmp_path):
     return capturing(any_server, database, tmp_path)
 
 
-def test_a_table_at_fault_is_set_aside_and_the_other_goes_on(capture):
+def test_a_faulty_table_is_quarantined_and_the_other_continues(capture):
     """The manifest names it, its place and why; the cursor remembers it, and both move on."""
     change(capture, BAD_TEXT, LOSSY)
     window = planned(capture)
@@ -106,7 +106,7 @@ def test_a_later_window_does_not_decode_the_table(capture):
     assert len(cursor(capture).quarantine) == 1
 
 
-def test_all_tables_at_fault_in_a_window_are_set_aside(capture):
+def test_all_faulty_tables_of_a_window_are_quarantined(capture):
     """Each by its own fault, and one by a statement that names two."""
     capture.execute("CREATE TABLE c (id INT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (9))")
     capture.execute("CREATE TABLE d (id INT PRIMARY KEY)")
@@ -143,7 +143,7 @@ def test_a_compressed_transaction_is_taken_apart(any_server, database, tmp_path)
     assert capture.tables(manifest, "bad") == []
 
 
-def test_a_table_whose_history_does_not_fit_is_set_aside(any_server, database, tmp_path):
+def test_a_table_whose_schema_history_does_not_fit_is_quarantined(any_server, database, tmp_path):
     """And read again from the server when it is released."""
     with row_metadata(any_server, "MINIMAL"):
         capture = capturing(any_server, database, tmp_path)
@@ -181,7 +181,7 @@ def test_nothing_is_stored_of_a_table_with_masks(any_server, database, tmp_path)
     assert not [word for word in (b"before", b"secret") if word in documents.dump(manifest)]
 
 
-def test_no_reason_tells_a_value(capture):
+def test_no_quarantine_reason_shows_a_value(capture):
     """Neither of a statement that changed rows itself."""
     as_statement(capture, STATEMENT_LOGGED.format("bad"))
     window = planned(capture)
@@ -236,7 +236,7 @@ def test_a_wrong_checksum_stops_all_the_same(capture, monkeypatch):
     assert issubclass(ChecksumMismatch, DecodeError)
 
 
-def test_a_first_snapshot_at_fault_is_set_aside(any_server, database, tmp_path):
+def test_a_table_whose_first_snapshot_fails_is_quarantined(any_server, database, tmp_path):
     """Nothing of it is merged, and the other table's snapshot is."""
     capture = Capture(any_server, database, tmp_path, on_error="quarantine")
     capture.execute("CREATE TABLE bad (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp1250)")

@@ -209,7 +209,7 @@ def test_rows_bear_a_watermark_before_which_they_hold_everything(capture):
     assert isinstance(found, Reread)
     assert found.reach.low >= Point.at(1, head)
     assert found.reach.high >= found.reach.low
-    places = {(row["_epoch"], row["_file"], row["_offset"], row["_row"]) for row in rows_of(capture, found)}
+    places = {(row["_epoch"], row["_binlog"], row["_offset"], row["_row"]) for row in rows_of(capture, found)}
     assert places == {(*found.reach.low, SNAPSHOT_ROW)}
 
 
@@ -330,6 +330,6 @@ def test_rows_under_writes_are_never_older_than_their_watermark(capture):
     for read in reads:
         assert isinstance(read, Reread)
         [row] = rows_of(capture, read)
-        places = [(Point(c["_epoch"], c["_file"], c["_offset"]), c["v"]) for c in changes]
+        places = [(Point(c["_epoch"], c["_binlog"], c["_offset"]), c["v"]) for c in changes]
         assert row["v"] >= max((v for at, v in places if at < read.reach.low), default=0)
         assert row["v"] <= max((v for at, v in places if at < read.reach.high), default=0)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lib.binlog.ddl.history import window as history
+from cdc_lib.binlog.ddl.history.window import touched
 from cdc_lib.errors import UnknownSchema
 from cdc_lib.model.cursor import DRAIN, Move
 from cdc_lib.model.schema_version import SchemaVersion
+from cdc_lib.mysql.binlog_stream import binlog_dump
+from cdc_lib.schema_history import versions
 from cdc_lib.store import documents, layout
 from cdc_lib.store.schemas import SchemaVersions
 from tests.harness.capture import SOURCE, Capture, row_metadata
@@ -321,6 +326,68 @@ def test_tables_of_a_backlog_are_known_from_their_last_change_on(unnamed, databa
     (manifest,) = [capture.manifest(layout.manifest_key(unit)) for unit in units]
     assert capture.ops(manifest, "seen") == [("c", 1)]
     assert [row["s"] for row in capture.rows(manifest, "read_only")] == ["q"]
+
+
+def test_a_table_that_is_made_in_a_backlog_is_known_to_windows_that_are_drained_before_its_own(
+    unnamed, database, tmp_path
+):
+    """No version of it is stored yet: the statements before such a window make it."""
+    capture = Capture(unnamed, database, tmp_path, start="latest", drain={"max_window_bytes": 1})
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
+    assert not capture.pipeline.plan(by="test")
+    capture.execute("CREATE TABLE late (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET latin1)")
+    for number in range(3):
+        capture.execute("FLUSH BINARY LOGS")
+        capture.execute(f"ALTER TABLE late ADD COLUMN c{number} INT DEFAULT {number}")
+        capture.execute(f"INSERT INTO late (id, v) VALUES ({number}, 'é')")
+    windows = capture.pipeline.plan(by="test")
+    for window in reversed(windows):
+        capture.pipeline.drain(window)
+    rows = [row for one in windows for row in capture.rows(capture.manifest(layout.manifest_key(one)), "late")]
+    assert [(row["id"], row["v"], row[f"c{row['id']}"]) for row in rows] == [(n, "é", n) for n in range(3)]
+
+
+def test_each_statement_of_a_backlog_is_parsed_once_and_not_once_for_each_table(
+    unnamed, database, tmp_path, monkeypatch
+):
+    """By the plan, which reads the tables' definitions, and by each window of the backlog, which follows the statements before it too."""
+    parsed, requested = Counter(), Counter()
+
+    def counted(statement, *, fold):
+        parsed[statement.text] += 1
+        return touched(statement, fold=fold)
+
+    def dumped(*arguments):
+        requested["dump"] += 1
+        return binlog_dump(*arguments)
+
+    for module in (versions, history):
+        monkeypatch.setattr(module, "touched", counted)
+    monkeypatch.setattr(versions, "binlog_dump", dumped)
+    tables, rounds = [f"t{n}" for n in range(12)], 3
+    capture = Capture(unnamed, database, tmp_path, start="latest", drain={"max_window_bytes": 1})
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
+    assert not capture.pipeline.plan(by="test")
+    for table in tables:
+        capture.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    for number in range(rounds):
+        capture.execute("FLUSH BINARY LOGS")
+        for table in tables:
+            capture.execute(f"ALTER TABLE {table} ADD COLUMN c{number} INT")
+            capture.execute(f"INSERT INTO {table} (id) VALUES ({number})")
+    parsed.clear()
+    windows = capture.pipeline.plan(by="test")
+    mine = [one for one in parsed if "TABLE t" in one]
+    assert len(mine) == len(tables) * (1 + rounds)
+    assert {parsed[one] for one in mine} == {1}
+    assert requested["dump"] == 1
+    assert len(windows) == rounds + 1
+    for window in reversed(windows):  # each has those before it to follow as well
+        parsed.clear()
+        capture.pipeline.drain(window)
+        # Once to follow what it names, and once more for the versions that the window itself makes.
+        assert max(parsed.values()) <= 2
+    assert sum(capture.manifest(layout.manifest_key(window)).rows for window in windows) == len(tables) * rounds
 
 
 def test_a_version_is_written_once(capture):

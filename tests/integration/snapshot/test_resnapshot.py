@@ -1,4 +1,4 @@
-"""A new snapshot of a captured table while the binlog is followed: what it asks for, what it gives up, and what it refuses."""
+"""A new snapshot of a captured table while the binlog is followed: what it asks for, what it cancels, and what it refuses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_several_tables_are_asked_for_at_once(capture):
 
 
 def test_a_snapshot_that_is_asked_for_again_is_taken_from_then_on(capture):
-    """The one before is given up: neither read on nor merged; batches do not stay for it."""
+    """The one before is cancelled: neither read on nor merged; batches do not stay for it."""
     capture.execute("INSERT INTO good VALUES (1, 'before')")
     (first,) = anew(capture, "good")
     (old,) = capture.pipeline.plan(by="test")[:1]
@@ -166,7 +166,7 @@ def test_shards_whose_rows_cannot_be_distinguished_are_refused(any_server, datab
     assert anew(told_apart, "one")
 
 
-def test_a_wanted_snapshot_without_a_place_is_asked_for_by_the_next_plan(capture):
+def test_the_next_plan_requests_a_wanted_snapshot_that_has_no_position(capture):
     """Who records that a table was replaced need not speak to the server; a table that is gone has its record closed."""
     change(capture)
     rounds(capture)
@@ -188,7 +188,7 @@ def test_a_wanted_snapshot_without_a_place_is_asked_for_by_the_next_plan(capture
     assert cursor(capture).tables_to_resnapshot == ()
 
 
-def test_status_and_doctor_tell_a_new_snapshot_from_a_fault(capture):
+def test_status_and_doctor_distinguish_a_new_snapshot_from_a_fault(capture):
     """Until it is in the lake, status lists it; the doctor finds nothing wrong."""
     (record,) = anew(capture, "good")
     (one,) = capture.pipeline.status().lagging
@@ -225,7 +225,7 @@ def test_a_table_whose_columns_are_renamed_between_two_chunks_is_resnapshotted(a
     record = cursor(capture).quarantine_record(f"{capture.database}.t")
     assert record.why == "its columns were renamed while it was read"
     old, new = cursor(capture).snapshots
-    assert (old.given_up, new.complete) == (True, True)
+    assert (old.cancelled, new.complete) == (True, True)
     # A rename before a whole snapshot, or after it, leaves it as it is.
     rounds(capture)
     capture.execute("ALTER TABLE t RENAME COLUMN a TO c")

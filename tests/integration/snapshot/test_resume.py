@@ -60,7 +60,7 @@ def test_a_snapshot_is_merged_only_after_the_windows_that_it_needs(capture):
 
 
 def test_a_table_that_is_at_fault_again_keeps_its_position(capture):
-    """The snapshot of its release needs the rows that are left out now: it is given up, and the next release has its own."""
+    """The snapshot of its release needs the rows that are left out now: it is cancelled, and the next release has its own."""
     change(capture, BAD_TEXT)
     rounds(capture)
     capture.execute("DELETE FROM bad WHERE id = 2")

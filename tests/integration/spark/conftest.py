@@ -18,6 +18,7 @@ ON_BOTH_KINDS = {
     "test_failover.py",
     "test_operations_clocks.py",
     "test_operations_retention.py",
+    "test_sakila.py",
     "test_short_years.py",
 }
 """Modules about what the two flavors do differently: each test runs on both. Any other test runs on one of them, alternating."""

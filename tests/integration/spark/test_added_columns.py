@@ -67,7 +67,7 @@ def test_a_default_of_a_dropped_column_does_not_fill_a_new_one_with_its_name(sou
     source.assert_equal("t")
 
 
-def test_what_a_statement_does_not_tell_is_read(source):
+def test_what_a_statement_does_not_say_is_read_from_the_server(source):
     """An expression; a column that is computed."""
     source.run(
         "ALTER TABLE t ADD COLUMN at DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3)", "UPDATE t SET v = 'x' WHERE id = 1"

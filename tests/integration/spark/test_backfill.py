@@ -67,8 +67,7 @@ class Shop:
     def purge(self):
         self.server.execute("FLUSH BINARY LOGS")
         self.round()
-        newest = self.server.execute("SHOW BINARY LOGS")[-1][0]
-        self.server.execute(f"PURGE BINARY LOGS TO '{newest}'")
+        self.server.purge_binlogs()
 
     def backfill(self, period=None, *tables, into="live"):
         return backfill(

@@ -78,7 +78,7 @@ class Rekeyed:
         self.lake.spark.sql(statement.format(t=f"lake.{self.table}"))
 
 
-def place(row):
+def order_key(row):
     return tuple(row[name] for name in ORDER[:3])
 
 
@@ -110,12 +110,35 @@ def test_windows_of_the_former_key_are_left_out_where_a_snapshot_replaced_the_ta
     rekeyed.sql("DROP TABLE {t} PURGE")
     assert rekeyed.backfill()
     built = rekeyed.rows()
-    begin = min(place(row) for row in built)
-    assert built == [row for row in before if place(row) >= begin]
+    begin = min(order_key(row) for row in built)
+    assert built == [row for row in before if order_key(row) >= begin]
     assert {row["v"] for row in built} >= {"b", "new key", "d"}
     assert lake.state(rekeyed.table).primary_key == ("id",)
     if mode == "mirror":
         rekeyed.source.assert_equal("t")
+
+
+@pytest.mark.parametrize("end", ["DROP TABLE t", "RENAME TABLE t TO u"])
+def test_a_table_that_the_source_dropped_is_left_as_it_is(mysql_server, mysql_database, tmp_path, lake, end):
+    """Its last rows had another key. No snapshot can replace them, and the other tables of the backfill are repaired."""
+    source = Followed(mysql_server, mysql_database, tmp_path, lake, reselect={"mode": "never"})
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "CREATE TABLE other (id INT PRIMARY KEY)")
+    source.run("INSERT INTO t VALUES (1, 1)", "INSERT INTO other VALUES (1)")
+    source.round()
+    source.run(
+        "DROP TABLE t", "CREATE TABLE t (id INT, v INT, PRIMARY KEY (id, v))", "INSERT INTO t VALUES (1, 1)", end
+    )
+    source.round(twice=True)
+    table, other = f"lake.{mysql_database}.t", f"lake.{mysql_database}.other"
+    before = lake.spark.sql(f"SELECT * FROM {table}").collect()
+    lake.spark.sql(f"DELETE FROM {other}")
+    capture, said = source.capture, []
+    archive = BackfillArchive(capture.config, capture.store, capture.pipeline.cursors)
+    assert preview(archive, BackfillRequest(Period(), (), "live")).refused == ()
+    backfill(lake.spark, capture.config, capture.pipeline, BackfillRequest(Period(), (), "live"), said.append)
+    assert [line for line in said if "because the source dropped the table" in line and f"{mysql_database}.t:" in line]
+    assert lake.spark.sql(f"SELECT * FROM {table}").collect() == before != []
+    source.assert_equal("other")
 
 
 @pytest.mark.parametrize("mode", ["mirror", "append", "scd2"])
@@ -128,7 +151,7 @@ def test_a_copy_is_built_from_the_snapshot_with_the_new_key_on(mysql_server, mys
     said_before = rekeyed.previewed(into="copy")
     assert rekeyed.backfill(into="copy") == said_before != []
     whole = rekeyed.rows(COPY_SUFFIX)
-    assert whole == [row for row in rekeyed.rows() if place(row) >= min(map(place, whole))]
+    assert whole == [row for row in rekeyed.rows() if order_key(row) >= min(map(order_key, whole))]
     rekeyed.sql("DROP TABLE {t}" + COPY_SUFFIX)
     assert rekeyed.previewed(Period(None, rekeyed.rekeyed_at), into="copy") == []
     assert rekeyed.backfill(Period(None, rekeyed.rekeyed_at), into="copy") == []
@@ -145,6 +168,6 @@ def test_a_copy_is_built_from_the_snapshot_with_the_new_key_on(mysql_server, mys
         rekeyed.sql("DROP TABLE {t}" + COPY_SUFFIX)
     rekeyed.backfill(period, into="copy")
     built = rekeyed.rows(COPY_SUFFIX)
-    assert [row for row in built if place(row) >= min(map(place, whole))] == whole
+    assert [row for row in built if order_key(row) >= min(map(order_key, whole))] == whole
     assert mode == "append" or built == whole
     assert lake.state(rekeyed.table + COPY_SUFFIX).primary_key == ("id",)

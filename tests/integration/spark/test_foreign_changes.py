@@ -147,7 +147,7 @@ IN_PLACE = [dropped, rolled_back, rolled_back_and_expired, column_dropped, colum
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_table_that_somebody_else_changed_stops_and_the_others_go_on(begun, fault):
+def test_a_lake_table_that_another_writer_changed_stops_and_the_others_continue(begun, fault):
     """The error says what was found and the command that leads out, which the doctor repeats."""
     found = fault(begun)
     begun.change(3)
@@ -330,7 +330,7 @@ def lose_the_store(shop, folder):
     (folder / "store").mkdir()
 
 
-def test_tables_of_another_life_of_the_source_stop(begun, tmp_path):
+def test_tables_of_another_incarnation_of_the_source_stop(begun, tmp_path):
     """The store was lost and the lake stays: rows that were deleted meanwhile would stay for ever."""
     begun.execute("CREATE TABLE log (id INT)")
     begun.execute("INSERT INTO log VALUES (1), (2)")
@@ -367,7 +367,7 @@ def test_a_source_file_that_was_copied_to_another_name_stops_at_the_tables_of_th
     begun.assert_equal()
 
 
-def test_a_table_of_that_name_that_somebody_else_made_is_left_alone(any_server, database, tmp_path, lake):
+def test_a_lake_table_of_another_writer_is_not_touched(any_server, database, tmp_path, lake):
     """It never held anything of the source."""
     shop = Shop(any_server, database, tmp_path, lake)
     lake.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {shop.name.rpartition('.')[0]}")

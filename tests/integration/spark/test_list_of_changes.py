@@ -85,7 +85,7 @@ def test_an_append_table_adds_up_to_the_source_after_each_statement(listed, tabl
     assert listed.ops(table).startswith("rrr")
 
 
-def test_a_list_adds_up_to_the_source_when_all_comes_at_once(listed):
+def test_an_append_table_adds_up_to_the_source_when_all_comes_at_once(listed):
     """In one window and one merge, which is merged again."""
     listed.round()
     for statements in _of("list"):

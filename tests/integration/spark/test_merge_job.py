@@ -84,7 +84,7 @@ def first_and_second(writer):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_lake_and_batches_lie_on_s3_and_no_command_line_holds_the_secret(s3_server, bucket, tmp_path):
+def test_lake_and_batches_are_on_s3_and_no_command_line_has_the_secret(s3_server, bucket, tmp_path):
     """Both are reached by the store's settings alone, and another reader finds the same rows."""
     config = lake_config(
         tmp_path,

@@ -73,7 +73,7 @@ def test_a_snapshot_row_does_not_overwrite_a_newer_change_and_an_older_change_no
     assert lake.rows(orders.name, "id", "state") == [(1, "u50"), (2, "r150"), (3, "u140")]
 
 
-def test_a_row_deleted_after_the_low_watermark_does_not_come_back_with_a_late_chunk(lake, orders, three):
+def test_a_late_chunk_does_not_restore_a_row_deleted_after_its_low_watermark(lake, orders, three):
     """The windows after the watermark are merged with the chunk once more."""
     rows = [Row("d", 110, {"id": 1, "state": "new"}), Row("d", 120, {"id": 9, "state": "new"})]
     lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows})))
@@ -140,7 +140,7 @@ def test_a_commit_of_maintenance_does_not_lose_the_marker(lake, orders, three):
     assert lake.state(orders.name).snapshot_id == after.snapshot_id
 
 
-def test_a_commit_by_somebody_else_in_the_middle_is_a_conflict_and_the_merge_begins_again(
+def test_a_commit_of_another_writer_during_a_merge_is_a_conflict_and_the_merge_retries(
     lake, orders, three, monkeypatch
 ):
     """Neither commit is lost."""

@@ -1,4 +1,4 @@
-"""A merge that was given up but still runs, together with its replacement: each row is added once."""
+"""A merge that was abandoned but still runs, together with its replacement: each row is added once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_an_overtaken_merge_adds_no_row_twice(lake, orders, monkeypatch):
     assert ids(lake, orders) == [11, 12, 13, 111, 112, 113]
 
 
-def test_an_overtaken_merge_of_deletes_does_not_move_the_marker_back(lake, monkeypatch):
+def test_an_overtaken_merge_of_deletes_does_not_move_the_marker_backward(lake, monkeypatch):
     """Not even if the next merge has ended too."""
     orders = table(f"{lake.database}.orders", {"id": BIGINT, "state": TEXT})
     lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)})))

@@ -39,7 +39,7 @@ def _of(more):
     return {name: more[name] for name in ("epoch", "file") if name in more}
 
 
-def test_a_deleted_row_stays_marked_with_its_place_and_lives_again_when_it_is_inserted(lake, orders):
+def test_soft_delete_keeps_a_deleted_row_with_its_position_and_an_insert_unmarks_it(lake, orders):
     """Also one that a TRUNCATE took, in the window of its insert or in a later one."""
     keeping(lake, orders, "soft_delete")
     window(lake, orders, 4, 100, ("c", 10, 1, "a"), ("c", 20, 2, "b"), ("c", 30, 3, "c"))

@@ -10,9 +10,10 @@ import pytest
 
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.lake.catalog import open_catalog
+from cdc_lib.model.lexer import quoted
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables, maintain
-from spark_jobs.sql import full_name, quoted
+from spark_jobs.sql import full_name
 from tests.harness.verify import Compared
 
 NAMES = (

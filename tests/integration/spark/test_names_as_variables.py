@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.table_name import TableName
-from spark_jobs.sql import quoted
 from tests.harness.verify import Compared
 
 LOOKS = ("${HOME}", "${env:HOME}", "${env.HOME}", "${user.name}", "${system:user.name}", "${spark.app.id}", "$HOME")

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cdc_lib.store.windows import stored_windows
-from tests.harness.shop import PAGE, ROWS, Shop, on_the_page, over_the_running_spark, purge
+from tests.harness.shop import PAGE, ROWS, Shop, on_the_page, over_the_running_spark
 
 pytestmark = pytest.mark.timeout(600)
 KEPT = "binlog_expire_logs_seconds"
@@ -59,7 +59,7 @@ def purged_undrained(shop):
     """Purge files that were not drained; ``cdc status`` reports it, and the next run fails."""
     shop.change(2)
     shop.execute("FLUSH BINARY LOGS")
-    purge(shop)
+    shop.server.purge_binlogs()
     assert "the server no longer has " in warning_of(shop)
     assert "Plan: its error names the ways out." in warning_of(shop)
     assert "no longer has the cursor's binlog file" in " ".join(shop.cdc("cdc run shop", code=1).split())
@@ -128,3 +128,41 @@ def test_cleaning_up_store_and_lake_changes_no_row(shop):
     )
     assert len(stored_windows(shop.store, "shop")) < stored
     ends_equal(shop)
+
+
+def test_the_lag_of_the_lake_is_unknown_until_its_first_cut_and_counts_what_is_drained(
+    any_server, database, tmp_path, lake, monkeypatch
+):
+    """``cdc status`` at each step of the first run, and of a drain without a merge."""
+    monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
+    over_the_running_spark(monkeypatch, lake)
+    shop = Shop(any_server, database, tmp_path, lake)
+
+    def lag():
+        (status,) = json.loads(shop.cdc("cdc status shop --json"))
+        return status["lag_seconds"]
+
+    def shown():
+        return " ".join(shop.cdc("cdc status shop").split())
+
+    assert lag() is None
+    for _ in range(2):
+        shop.drain()
+        shop.change(len(stored_windows(shop.store, "shop")) + 2)
+    shop.drain()
+    assert stored_windows(shop.store, "shop")
+    assert lag() is None
+    assert "2 snapshots" in shown()
+    shop.runs(1)
+    shop.runs(1)
+    assert lag() == 0
+    shop.assert_equal()
+    shop.change(8)
+    shop.drain()
+    assert lag() > 0
+    waiting = shop.waiting()
+    assert len(waiting) == 1
+    shop.runs(1)
+    assert lag() == 0
+    assert shop.waiting() == []
+    shop.assert_equal()

@@ -99,7 +99,7 @@ def test_repeated_renames_are_applied_once(source):
 
 
 def test_rows_computed_before_columns_exchanged_their_names_are_not_published(lake):
-    """By a merge that was given up but still runs: another merge has renamed the columns."""
+    """By a merge that was abandoned but still runs: another merge has renamed the columns."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "a": INT, "b": INT})
     lake.merge(lake.batches.plan(104, lake.batches.window(4, 104, {schema: [Row("c", 5, {"id": 1, "a": 1, "b": 2})]})))
     late = lake.target(schema.name)

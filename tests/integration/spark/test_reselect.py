@@ -136,7 +136,7 @@ def test_a_thousand_updates_of_a_row_are_one_look_up(capture, lake):
     assert lake.state(table_of(capture)).marker.reselected is None
 
 
-def test_an_older_change_does_not_go_over_a_row_that_was_read_back(capture, lake):
+def test_an_older_change_does_not_overwrite_a_reselected_row(capture, lake):
     """A key that the source has no more may come back by its older insert, and goes with its delete."""
     reselecting(lake, mode="always")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
@@ -214,7 +214,7 @@ def test_whole_rows_come_from_the_log_when_the_source_cannot_be_asked(capture, l
 
 
 @pytest.mark.parametrize("statement", ["DROP TABLE r", "ALTER TABLE r DROP COLUMN w"])
-def test_a_table_that_is_another_one_by_now_goes_by_the_log(capture, lake, statement):
+def test_a_replaced_table_is_not_reselected_but_merged_from_the_binlog(capture, lake, statement):
     """Whole rows do; rows that are not whole stop the table and say why they were not read back."""
     reselecting(lake, mode="always")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT, w INT DEFAULT 3)")
@@ -234,7 +234,7 @@ def test_rows_that_are_not_whole_of_a_table_that_was_altered_stop_it_and_say_why
         one_round(capture, lake, lambda: capture.execute("ALTER TABLE r ADD COLUMN z INT AFTER id"))
 
 
-def test_columns_that_were_added_meanwhile_come_with_the_rows_that_are_read_back(capture, lake):
+def test_columns_added_meanwhile_come_with_reselected_rows(capture, lake):
     """The windows that add them, and change them, find these rows newer; rows that were not read get the default from them."""
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT, w INT DEFAULT 3)")
     capture.execute("INSERT INTO r VALUES (9, 9, 9)")
@@ -342,7 +342,7 @@ def test_the_merge_job_reselects_with_the_log_in_that_it_gets(capture, tmp_path)
     assert capture.credentials.password not in said
 
 
-def test_a_column_that_was_added_and_renamed_meanwhile_keeps_what_was_read_back(capture, lake):
+def test_a_column_added_and_renamed_meanwhile_keeps_reselected_values(capture, lake):
     """The windows that tell of both come later. A name that another column has by then stops the table."""
     reselecting(lake, mode="always")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, a INT, b INT)")

@@ -300,7 +300,7 @@ def test_a_rolled_back_merge_that_still_runs_is_harmless(from_now_on):
         shop.pipeline.rollback(by="test", why="")
 
 
-def test_a_snapshot_that_was_given_up_in_flight_brings_no_row_back(shop):
+def test_a_snapshot_cancelled_in_flight_restores_no_deleted_row(shop):
     """Its merge ends after the one that brought the newer snapshot, and rows were deleted in between."""
     shop.round()
     shop.anew("one")
@@ -318,7 +318,7 @@ def test_a_snapshot_that_was_given_up_in_flight_brings_no_row_back(shop):
     shop.assert_equal()
 
 
-def test_a_source_whose_binlog_was_purged_goes_on_in_the_lake_that_it_has(shop):
+def test_a_source_whose_binlog_was_purged_continues_with_new_snapshots_in_its_lake(shop):
     """A rewind to what the server has, and all tables again: the lake follows into the new epoch and equals the source."""
     shop.round()
     shop.execute("UPDATE one SET v = 'merged' WHERE id = 1")

@@ -88,7 +88,7 @@ def test_shards_with_disjoint_keys_share_a_table_without_more_columns(routed):
     assert (found[one.name].merged_to, found[two.name].merged_to) == (Point(1, 1, 300), Point(1, 1, 200))
 
 
-def test_a_shard_whose_snapshot_comes_later_joins_and_an_old_row_does_not_come_back(routed):
+def test_a_shard_joins_with_a_late_snapshot_that_restores_no_old_row(routed):
     """Its late chunk is merged with the windows after its watermark, the other shard's rows untouched."""
     lake = routed([BY_SCHEMA])
     one, two = shard(lake, 1), shard(lake, 2)
@@ -245,7 +245,7 @@ def test_a_predicate_that_cannot_be_used_is_refused_by_its_text(routed, where):
     assert lake.state(orders.name).snapshot_id is None
 
 
-def test_keyless_shards_need_columns_that_tell_them_apart_when_a_snapshot_comes_late(routed):
+def test_keyless_shards_need_source_columns_when_a_snapshot_comes_late(routed):
     """The rows that it supersedes are its own table's alone; without such columns nobody could tell."""
     for keys, number in (([], 1), (["schema"], 2)):
         into = f"{{db}}.log{number}"

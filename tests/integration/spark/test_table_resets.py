@@ -64,7 +64,7 @@ def test_a_merge_that_dies_in_the_middle_empties_at_its_retry(lake, orders, monk
     assert (rows(lake, orders), lake.snapshots(orders.name)) == ([(2, "again")], snapshots)
 
 
-def test_a_late_chunk_brings_no_row_that_was_taken(lake, orders):
+def test_a_late_chunk_restores_no_row_that_a_reset_removed(lake, orders):
     """It was read before the TRUNCATE, and is merged after it: the windows since tell, also what came later."""
     first(lake, orders, 1)
     lake.merge(emptied_at(lake, orders, 150, row("c", 160, 5, "after")))
@@ -124,7 +124,7 @@ def test_without_such_a_key_nothing_is_taken(sharded):
 def filled_at(lake, key, table_name, offset, column, value):
     """Put a statement that fills a column into a manifest."""
     (batch,) = load_batches(lake.store, [key])
-    one = TableStatement("fill", table_name, at(offset), (AddedDefault(column, value),))
+    one = TableStatement("add_default", table_name, at(offset), (AddedDefault(column, value),))
     changed: Manifest = replace(batch.manifest, statements=(one,))
     lake.store.put(key, documents.dump(changed))
     return key

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.config.routes import RouteRule
 from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.lake.routing import lake_merges
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.backfill import BackfillRequest, Period
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.lake_table import Reselected
@@ -32,18 +33,18 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.verify.lake import RepairRequest
 from spark_jobs.backfill import backfill
-from spark_jobs.iceberg import lake_table
+from spark_jobs.iceberg import lake_table, upkeep
 from spark_jobs.maintain import maintain
 from spark_jobs.merging.repair import SparkRepairer
-from tests.chaos.labelled_merge import CHORES, COMMITS
+from tests.chaos.labelled_merge import CHORES, COMMITS, TIDYING
 from tests.harness.batches import BIGINT, IDENTITY, INT, START_TIME, Row, at, table
 from tests.harness.lake import Lake
 
 LOAD = {"the first look at the table": (lake_table.IcebergTable, "load")}
-POINTS = {
-    **LOAD,
-    **{name: where for name, where in COMMITS.items() if "columns" not in name and "creation" not in name},
-}
+CREATION, COLUMNS = "the creation of a table", "the change of a table's columns"
+CONTROL_EVENT = ("the renaming of columns", "the change of a table's key")
+"""Points that no writer of these tests comes to."""
+POINTS = {**LOAD, **{name: where for name, where in COMMITS.items() if name not in CONTROL_EVENT}}
 FILES = (
     ("all_data_files", "file_path"),
     ("all_delete_files", "file_path"),
@@ -71,11 +72,12 @@ class Reader:
 class Writers:
     """A lake table, what its source did, and everything that writes it.
 
-    The first window is merged. The second one is what the merge brings; the third waits for the end.
+    The first window is merged, unless the lake table is still to be created. The second one is what the merge brings; the third
+    waits for the end. From the second window on, the table may have one more column.
     """
 
-    def __init__(self, lake, mode):
-        self.mode = mode
+    def __init__(self, lake, mode, point=""):
+        self.mode, self.created, self.wider = mode, point != CREATION, point == COLUMNS
         routes = (RouteRule(tables=f"{lake.database}*.orders", into=f"{lake.database}.orders"),)
         self.lake = self._lake(lake, "shop", routes)
         self.other = self._lake(lake, "second", routes)
@@ -90,21 +92,26 @@ class Writers:
         ]
         third = [self._update(210, 1, 3), self._delete(211, 4), Row("c", 212, {"id": 8, "v": 3})]
         self.changes = [first, second, third]
+        narrow = self.orders
+        if self.wider:
+            self.orders = table(narrow.name, {"id": BIGINT, "v": INT, "w": INT}, MODES[mode])
+            second, third = ([replace(row, values=self._wide(row.values)) for row in rows] for rows in (second, third))
         self.windows = [
-            self.lake.batches.window(start, start + 100 if start > 4 else 100, {self.orders: rows})
-            for start, rows in zip((4, 100, 200), self.changes, strict=True)
+            self.lake.batches.window(start, start + 100 if start > 4 else 100, {schema: rows})
+            for start, schema, rows in ((4, narrow, first), (100, self.orders, second), (200, self.orders, third))
         ]
         # Plans are made by hand here; only the backfill asks where the source is.
         self.cursors = ObjectCursorStore(LocalStore(lake.store.root.parent / "cursors"))
         for name, stop in ((DRAIN, 300), (LAKE, 100)):
             moves = (Move(START_TIME, "start", None, at(4)),)
             self.cursors.swap(None, Cursor("shop", name, 0, 1, IDENTITY, at(stop), moves=moves))
-        self.lake.merge(self.lake.batches.plan(100, self.windows[0]))
+        if self.created:
+            self.lake.merge(self.lake.batches.plan(100, self.windows[0]))
         self.chunks = 0
 
     def _lake(self, lake, source, routes):
         config = lake.config.model_copy(
-            update={"source": source, "routes": routes, "start": "earliest", "modes": lake.config.modes}
+            update={"source": source, "routes": routes, "start": "earliest", "maintenance": EARLY}
         )
         if self.mode not in ("mirror", "append"):
             plain = {**config.model_dump(mode="json"), "modes": [{"tables": "*.*", "mode": self.mode}]}
@@ -112,6 +119,10 @@ class Writers:
         made = Lake(lake.spark, config, lake.store)
         made.database, made.batches.source = lake.database, source
         return made
+
+    def _wide(self, values):
+        """Add the column that the table has from the second window on."""
+        return {**values, "w": values["v"]} if self.wider else values
 
     @staticmethod
     def _update(offset, key, value):
@@ -124,8 +135,8 @@ class Writers:
     # --- the writers
 
     def merge(self):
-        """Bring the second window; the same plan however often it is asked for."""
-        self.lake.merge(self.lake.batches.plan(200, self.windows[1]))
+        """Bring the second window, and the first one to a table that is not created; the same however often it is asked for."""
+        self.lake.merge(self.lake.batches.plan(200, *self.windows[int(self.created) : 2]))
 
     def backfill(self):
         """Bring what the lake cursor has after it once more."""
@@ -143,14 +154,14 @@ class Writers:
 
     def _reread(self):
         self.chunks += 1
-        values = [{"id": key, "v": value} for key, value in ((1, 3), (6, 1))]
+        values = [self._wide({"id": key, "v": value}) for key, value in ((1, 3), (6, 1))]
         key = self.lake.batches.chunk(self.orders, 300, values, snapshot=f"read-{self.chunks}")
-        batch = Batch(key, documents.load(Manifest, self.lake.store.get(key).data, key))
+        batch = StoredBatch(key, documents.load(Manifest, self.lake.store.get(key).data, key))
         return Reread(batch, 2, 0, Reselected(Point(1, 1, 300), Point(1, 1, 300)))
 
     def snapshot(self):
         """Take the table again, as of the place after the third window."""
-        values = [{"id": key, "v": value} for key, value in sorted(self.source().items())]
+        values = [self._wide({"id": key, "v": value}) for key, value in sorted(self.source().items())]
         chunk = self.lake.batches.chunk(self.orders, 300, values, snapshot="s-again")
         self.lake.merge(self.lake.batches.plan(100, chunk))
 
@@ -194,7 +205,7 @@ class Writers:
 
     def check(self, *ran):
         """Merge everything once more, and compare."""
-        self.lake.merge(self.lake.batches.plan(200, self.windows[1]))
+        self.merge()
         self.lake.merge(self.lake.batches.plan(300, self.windows[2]))
         expected = sorted(self.source().items())
         if "other_source" in ran:
@@ -213,6 +224,10 @@ class Writers:
         if self.mode == "scd2":
             versions = self.lake.rows(self.orders.name, "id", "_epoch", "_binlog", "_offset", "_row")
             assert len(versions) == len(set(versions))
+        if self.wider:
+            rows = set(self.lake.rows(self.orders.name, "id", "v", "w"))
+            assert (8, 3, 3) in rows
+            assert all(w in (None, v) for _, v, w in rows)
         main = self.lake.target(self.orders.name)._java()
         assert [str(name) for name in main.refs().keySet()] == ["main"]
 
@@ -227,8 +242,10 @@ def overlapped(lake, monkeypatch):
     """Run one writer, and at a point of it another; return what was compared with."""
 
     def run(mode, first, second, when, deed):
-        writers, passed = Writers(lake, mode), []
-        owner, name = {**POINTS, **CHORES}[deed]
+        writers, passed = Writers(lake, mode, deed), []
+        owner, name = {**POINTS, **CHORES, **TIDYING}[deed]
+        if deed in TIDYING:
+            monkeypatch.setattr(upkeep, "SMALL_FILES", 1)
         real = getattr(owner, name)
 
         def around(*arguments, **named):
@@ -307,8 +324,18 @@ ALL = (*MERGES, "maintain")
 
 
 def _never(first, deed):
-    """Return whether a writer never comes to a point: who has but rows of new keys deletes nothing."""
-    return deed in CHORES if first != "maintain" else deed not in CHORES
+    """Whether a writer never comes to a point."""
+    if deed in CHORES:
+        return first != "maintain"
+    if first == "maintain":
+        return True
+    # A backfill does no maintenance, and like a repair it needs a table.
+    return first in ("backfill", "repair") and (deed in TIDYING or deed == CREATION)
+
+
+def _needs_a_table(second, deed):
+    """Whether a writer cannot run before the table is created."""
+    return deed == CREATION and second in ("repair", "foreign_delete")
 
 
 EVERY_PAIR = [
@@ -316,9 +343,10 @@ EVERY_PAIR = [
     for mode in MODES
     for first in ALL
     for second in (*ALL, "foreign_delete")
-    for deed in (*POINTS, *CHORES)
+    for deed in (*POINTS, *CHORES, *TIDYING)
     for when in ("before", "after")
     if not _never(first, deed)
+    and not _needs_a_table(second, deed)
     and not (mode == "append" and ("repair" in (first, second) or deed == "the commit of the deletes"))
     and not (mode == "scd2" and deed == "the commit of the deletes")
 ]
@@ -335,6 +363,14 @@ ESSENTIAL = [
     ("scd2", "backfill", "merge", "before", "the commit of the rows"),
     ("append", "merge", "merge", "after", "the first look at the table"),
     ("append", "backfill", "merge", "before", "the commit of the rows"),
+    ("mirror", "snapshot", "merge", "after", "the commit of the deletes"),
+    ("mirror", "maintain", "backfill", "before", "the rewriting of files"),
+    ("mirror", "backfill", "repair", "after", "the first look at the table"),
+    ("mirror", "other_source", "merge", "before", CREATION),
+    ("mirror", "merge", "other_source", "after", COLUMNS),
+    ("mirror", "merge", "backfill", "before", "the tidying of a table"),
+    ("soft_delete", "backfill", "repair", "before", "the publication of a branch"),
+    ("scd2", "snapshot", "merge", "before", "the commit of the rows"),
 ]
 
 

@@ -13,7 +13,7 @@ from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators import AckDrainOperator, AckLakeOperator, DrainOperator, PlanOperator
 from cdc_lib.config import Credentials
 from cdc_lib.merge.cut import make_cut
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.table_name import TableName
@@ -61,7 +61,7 @@ class Ti:
 def merge_all(capture, *, ack=True):
     """Publish a cut over all that waits, as a merge does, with both tables in it."""
     plan = capture.pipeline.plan_merge(by="test")
-    batches = [Batch(key, capture.manifest(key)) for key in plan.batches]
+    batches = [StoredBatch(key, capture.manifest(key)) for key in plan.batches]
     names = (TableName(capture.database, "t"), TableName(capture.database, ODD))
     tables = [TableCut(name, f"lake.{name}", 1, 1) for name in names]
     publish(capture.store, make_cut(plan, batches, tables, last_cut(capture.store, SOURCE), datetime.now(UTC), 2.5))
@@ -140,7 +140,7 @@ def test_the_store_alone_says_what_the_last_plan_saw(capture):
     assert figures(unreachable, ask=True)["cdc_lag_bytes",] == 0
 
 
-def test_a_quarantined_table_is_late_by_itself(capture):
+def test_the_lag_of_a_quarantined_table_is_its_own(capture):
     """Its own lag grows from the change that is missing; the other table has the source's."""
     capture.config = capture.config.model_copy(update={"on_error": "quarantine", "zero_dates": "error"})
     capture.pipeline = Pipeline(capture.config, capture.credentials, capture.store, capture.pipeline.cursors)

@@ -8,7 +8,7 @@ from tests.harness.capture import Capture
 from tests.harness.merging import Lake, drain_all
 
 
-def test_windows_of_earlier_epochs_are_counted_beside_the_bytes_of_this_one(any_server, database, tmp_path):
+def test_windows_of_earlier_epochs_are_counted_apart_from_the_bytes_of_the_current_one(any_server, database, tmp_path):
     """Until the lake has them and follows; then the bytes alone tell what it lacks."""
     capture, lake = Capture(any_server, database, tmp_path, start="latest"), Lake("t")
     capture.execute("CREATE TABLE t (id INT PRIMARY KEY)")

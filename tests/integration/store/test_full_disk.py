@@ -37,7 +37,7 @@ def one_round(capture):
 
 
 @pytest.mark.parametrize("room", [1_000, 700_000, 2_000_000])
-def test_a_full_disk_stops_a_window_and_room_lets_it_go_on(mysql_server, mysql_database, small_disk, room):
+def test_a_full_disk_stops_a_window_which_continues_when_there_is_space(mysql_server, mysql_database, small_disk, room):
     """Whichever file of the batch does not fit: no file of it stays, and the cursor is; the next attempt is whole."""
     capture = Capture(mysql_server, mysql_database, small_disk, drain={"row_group_rows": 100})
     for name in TABLES:

@@ -7,6 +7,7 @@ import zlib
 import pytest
 
 from cdc_lib.errors import SourceError, SourceUnavailable
+from cdc_lib.model import pace
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.projection import whole
 from cdc_lib.model.route import Target
@@ -82,6 +83,22 @@ def test_every_row_is_counted_once(capture, kind):
                 assert {name: one.copies for name, one in seen.items()} == {row.name: row.copies for row in listed}
 
 
+def test_a_long_comparison_logs_its_progress(capture, monkeypatch, caplog):
+    """The rows that are counted so far, with each chunk once the time for a line has come; a short one logs nothing."""
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
+    capture.execute(f"INSERT INTO a VALUES {', '.join(f'({n})' for n in range(30))}")
+    caplog.set_level("INFO", "cdc_lib")
+    with reading(capture.config.server, capture.credentials) as connection:
+        sums_of(connection, capture.database, 10).sums()
+        assert caplog.messages == []
+        monkeypatch.setattr(pace, "EVERY", 0.0)
+        sums_of(connection, capture.database, 10).sums()
+    lines = [line.split(" rows")[0] for line in caplog.messages]
+    assert [one for one in lines if not one.endswith(": 0")][:3] == [
+        f"comparing {capture.database}.a: {n}" for n in (10, 20, 30)
+    ]
+
+
 def test_the_text_of_a_row_is_what_the_lake_makes_of_it(capture):
     """Cells between separators, lengths of the texts, and a sign for each NULL."""
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY, a VARCHAR(9), b TEXT, d DATE, n INT)")
@@ -102,7 +119,7 @@ def test_rows_that_differ_only_in_where_a_separator_is_differ(capture):
     assert len(found) == 8
 
 
-def test_dates_that_are_none_are_null(capture):
+def test_invalid_dates_are_null(capture):
     """As the lake has them with zero_dates: null; the row by row comparison knows partial zeros too."""
     modes = "SET sql_mode = 'ALLOW_INVALID_DATES'"
     with capture.server.connect(database=capture.database, init_command=modes) as session:

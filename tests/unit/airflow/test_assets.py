@@ -55,7 +55,7 @@ def test_only_tables_that_changed_are_announced():
     }
 
 
-def test_an_event_tells_what_is_known_of_its_table():
+def test_an_asset_event_has_what_is_known_of_its_table():
     """Rows by kind, GTIDs, lag, the last comparison without drift, and as of where a quarantined table is."""
     table, at = TableName("shop", "orders"), Position("binlog.000007", 400)
     rows = RowCounts(inserts=2, updates=1, deletes=0, reads=9)

@@ -24,7 +24,7 @@ def test_each_source_has_a_dag_for_backfills(sources: Path):
     assert set(dag.params) == set(PARAMS)
 
 
-def test_the_scheduler_makes_no_run_by_itself_and_a_backfill_one_for_each_day():
+def test_the_scheduler_creates_no_run_and_a_backfill_creates_one_for_each_day():
     """The first asks without catchup, as the DAG has it."""
     days = DaysOnRequest.deserialize(DaysOnRequest().serialize())
     asked = TimeRestriction(DAY, datetime(2026, 11, 30, tzinfo=UTC), catchup=False)
@@ -44,7 +44,7 @@ def test_the_scheduler_makes_no_run_by_itself_and_a_backfill_one_for_each_day():
         ({"since": "2026-11-01T06:00:00Z"}, DAY, ["--since", "2026-11-01T06:00:00Z"]),
     ],
 )
-def test_a_run_merges_its_own_date_or_what_it_was_told(
+def test_a_run_merges_its_logical_date_or_the_given_period(
     sources: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], start: datetime, times: list[str]
 ):
     """A run by hand has no date, and takes all that is stored."""

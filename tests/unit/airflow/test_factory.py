@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -10,18 +11,19 @@ from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk import TriggerRule
+from airflow.sdk import DAG, TriggerRule
 
 from cdc_airflow import factory
 from cdc_airflow.factory import make_dags, refuse_wrong_sources, sources_folder
+from cdc_airflow.triggers import BinlogTrigger
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "pandas", "pyarrow", "pymysql", "pymysqlreplication", "pyspark")
-KINDS = ("", ".backfill", ".rewind", ".snapshot", ".verify")
+KINDS = ("", ".backfill", ".resume", ".rewind", ".snapshot", ".verify")
 BOTH = [f"cdc_{source}{kind}" for source in ("shop", "stock") for kind in KINDS]
-CHAIN = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake"]
+CHAIN = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake", "seal_days"]
 
 
 def test_each_source_file_makes_a_dag_whose_tasks_follow_one_another(sources: Path):
@@ -73,7 +75,7 @@ def test_a_source_of_which_airflow_makes_no_dag_takes_none_from_the_others(sourc
     assert "hunter2" not in "".join(traceback.format_exception(error.value))
 
 
-def test_all_wrong_sources_are_told_at_once(sources: Path):
+def test_all_wrong_sources_are_reported_at_once(sources: Path):
     """Mending one file after another, each after a wait for the DAG processor, would take all day."""
     for name in ("one", "two"):
         (sources / f"{name}.yaml").write_text("nonsense: 1\n")
@@ -104,16 +106,17 @@ def test_a_source_without_a_schedule_runs_by_hand_only(sources: Path):
 def test_acks_run_when_there_was_nothing_to_drain_or_merge_and_never_after_a_failure(sources: Path):
     """A skipped task lets the next ones take up what waits; a failed one stops them."""
     dag = make_dags(sources)["cdc_shop"]
-    for name in ("ack_drain", "ack_lake"):
+    for name in ("ack_drain", "ack_lake", "seal_days"):
         assert dag.get_task(name).trigger_rule == TriggerRule.NONE_FAILED
     for name in ("plan", "plan_merge", "merge"):
         assert dag.get_task(name).trigger_rule == TriggerRule.ALL_SUCCESS
 
 
-def test_the_last_task_is_an_ack_so_that_a_run_is_green_only_when_all_went_well(sources: Path):
-    """A leaf after it that runs in any case would make failed runs green."""
+def test_the_last_task_never_runs_after_a_failure_so_that_a_run_is_green_only_when_all_went_well(sources: Path):
+    """A leaf that runs in any case would make failed runs green."""
     dag = make_dags(sources)["cdc_shop"]
-    assert [task.task_id for task in dag.leaves] == ["ack_lake"]
+    assert [task.task_id for task in dag.leaves] == ["seal_days"]
+    assert dag.get_task("seal_days").trigger_rule == TriggerRule.NONE_FAILED
     assert not any(task.is_teardown for task in dag.tasks)
 
 
@@ -147,7 +150,7 @@ def test_a_worker_builds_only_the_dag_of_its_task(sources: Path, monkeypatch: py
     assert list(make_dags(sources)) == ["cdc_stock"]
 
 
-def test_the_sources_lie_beside_the_dag_file_unless_the_environment_says_otherwise(
+def test_source_files_are_beside_the_dag_file_unless_the_environment_says_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """``CDC_SOURCES`` is the same variable that the command takes."""
@@ -204,3 +207,25 @@ def test_the_file_that_shows_wrong_sources_owns_no_dag(sources: Path, monkeypatc
         assert bag.import_errors == {}
         found[name] = sorted(bag.dags)
     assert found == {"cdc_wrong_sources.py": [], "cdc_sources.py": BOTH}
+
+
+def test_a_source_that_is_watched_waits_for_its_binlog(sources: Path):
+    """One look serves all sources of a server; nothing of it is secret, and reading the file again makes the same trigger."""
+    for name in ("shop", "stock"):
+        file = sources / f"{name}.yaml"
+        file.write_text(file.read_text().replace('"*/7 * * * *"', "on_change"))
+    triggers = {name: watched_by(make_dags(sources)[f"cdc_{name}"]) for name in ("shop", "stock")}
+    assert triggers["shop"].shared_stream_key() == triggers["stock"].shared_stream_key()
+    path, own = triggers["shop"].serialize()
+    assert path == "cdc_airflow.triggers.BinlogTrigger"
+    assert own["source_file"] == str(sources / "shop.yaml")
+    assert json.loads(json.dumps(own)) == own
+    assert own == watched_by(make_dags(sources)["cdc_shop"]).serialize()[1]
+    assert triggers["stock"].serialize()[1] != own
+
+
+def watched_by(dag: DAG) -> BinlogTrigger:
+    """Return the trigger of the one asset that starts a DAG."""
+    (watcher,) = (one for asset in dag.timetable.asset_condition.objects for one in asset.watchers)
+    assert isinstance(watcher.trigger, BinlogTrigger)
+    return watcher.trigger

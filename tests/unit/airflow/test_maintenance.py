@@ -59,7 +59,7 @@ def test_the_task_removes_what_all_have_read_as_long_as_the_source_file_says(sou
     assert task.execute({})["removed"] == 0
 
 
-def test_a_new_source_file_is_picked_up_a_changed_one_reloaded_and_a_removed_one_gone(sources: Path):
+def test_source_files_that_are_added_changed_or_removed_are_noticed(sources: Path):
     """Each parsing looks at the folder again; what a source left in its store stays."""
     (sources / "orders.yaml").write_text((sources / "shop.yaml").read_text())
     assert [name for name in sorted(make_dags(sources)) if "." not in name] == ["cdc_orders", "cdc_shop", "cdc_stock"]

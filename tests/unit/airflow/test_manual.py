@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,6 +48,21 @@ def test_what_is_typed_arrives_as_it_is(sources: Path):
     assert (task.where, task.why) == (where, "a & b")
 
 
+def test_a_table_is_resumed_by_its_name_which_is_no_pattern_and_arrives_as_it_is(
+    sources: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """An empty field is refused by the form; what is no name before a server is asked."""
+    params = make_dags(sources)["cdc_shop.resume"].params
+    with pytest.raises(ParamValidationError):
+        params["table"] = ""
+    task = rendered(sources, "cdc_shop.resume", table="shop.`{{a}}<b>*`")
+    assert task.table == "shop.`{{a}}<b>*`"
+    monkeypatch.setenv("CDC_TEST_PASSWORD", "secret")
+    task.table = "orders"
+    with pytest.raises(ConfigError, match=r"'orders' is not database\.table"):
+        task.execute({"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t", try_number=1)})
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -62,7 +78,7 @@ def test_a_snapshot_of_something_unclear_is_refused(sources: Path, given: dict[s
         task.execute({})
 
 
-def test_a_list_of_tables_that_is_none_is_refused():
+def test_an_invalid_list_of_tables_is_refused():
     """A DAG that is written by hand may give one text."""
     for wrong in ("shop.orders", "{}", "[1]"):
         with pytest.raises(ConfigError, match="is not a list of tables"):
@@ -75,16 +91,16 @@ def test_a_list_of_tables_that_is_none_is_refused():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, r"name exactly one place.*given=nothing"),
-        ({"time": "2026-11-21T06:00:00Z", "gtid": "a:1"}, r"name exactly one place.*given=time, gtid"),
-        ({"undo": True, "position": "binlog.000001:4"}, r"name exactly one place.*given=position, undo"),
+        ({}, r"name exactly one position.*given=nothing"),
+        ({"time": "2026-11-21T06:00:00Z", "gtid": "a:1"}, r"name exactly one position.*given=time, gtid"),
+        ({"undo": True, "position": "binlog.000001:4"}, r"name exactly one position.*given=position, undo"),
         ({"time": "yesterday"}, r"timestamp is not a time.*Correct time"),
         ({"position": "binlog"}, r"position is not file:offset.*Correct position"),
         ({"position": "binlog.000001:4", "move": True}, r"needs a reason"),
         ({"undo": True}, r"undo without move"),
     ],
 )
-def test_a_rewind_to_no_clear_place_is_refused(
+def test_a_rewind_without_exactly_one_position_is_refused(
     sources: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], message: str
 ):
     """Before the server is asked; the error names the field."""
@@ -94,7 +110,7 @@ def test_a_rewind_to_no_clear_place_is_refused(
         task.execute({})
 
 
-def test_the_form_of_a_rewind_moves_nothing_unless_it_is_told(sources: Path):
+def test_the_form_of_a_rewind_moves_nothing_without_move(sources: Path):
     """And is not tried again: a try that ended after the move would be followed by another move."""
     dag = make_dags(sources)["cdc_shop.rewind"]
     values = dag.params.validate()

@@ -12,7 +12,7 @@ from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from fastapi.testclient import TestClient
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from cdc_airflow.metrics_app import Reader, make_app
+from cdc_airflow.metrics_app import MetricsClient, make_app
 from cdc_lib.config import load_sources
 from cdc_lib.merge.cut import make_cut
 from cdc_lib.model.merge_plan import MergePlan, TableCut
@@ -98,7 +98,7 @@ def test_a_user_sees_the_sources_whose_dags_the_user_may_read(
     client: TestClient, folder: Path, role: str | None, seen: list[str]
 ):
     """As Airflow's auth manager says. Tokens of users are asked for at a whole Airflow, in the integration tests."""
-    found = Reader(SimpleAuthManagerUser(username="somebody", role=role)).may_read(list(load_sources(folder)))
+    found = MetricsClient(SimpleAuthManagerUser(username="somebody", role=role)).may_read(list(load_sources(folder)))
     assert [one.source for one in found] == seen
 
 

@@ -39,7 +39,7 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     server.server_close()
 
 
-def test_a_failed_task_is_told_of_with_its_error_and_what_to_do(posted: list[str]):
+def test_a_failed_task_is_notified_with_its_error_and_hint(posted: list[str]):
     """The lines are those of the log."""
     WebhookNotifier(conn_id="alerts").notify(FAILED)
     (text,) = posted

@@ -54,7 +54,7 @@ def test_the_classes_of_the_connection_types_are_there():
 def test_the_modules_that_the_provider_names_are_there():
     """A wrong name would be seen by whoever looks at the list of providers only."""
     info = get_provider_info()
-    for kind in ("hooks", "operators"):
+    for kind in ("hooks", "operators", "triggers"):
         for module in info[kind][0]["python-modules"]:
             assert (ROOT / "plugins" / f"{module.replace('.', '/')}.py").is_file()
 

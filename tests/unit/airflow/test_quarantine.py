@@ -14,7 +14,7 @@ from cdc_lib.model.table_name import TableName
 START, STOP = Position("binlog.000007", 4), Position("binlog.000007", 99)
 
 
-def test_an_ack_that_sets_a_table_aside_warns_of_it(capsys):
+def test_an_ack_that_quarantines_a_table_warns(capsys):
     """By name, place and reason, with the way back; what it returns is fit for an XCom."""
     fault = Fault(Position("binlog.000007", 50), "unknown_event", "a statement whose effect is not shown")
     record = QuarantineRecord(

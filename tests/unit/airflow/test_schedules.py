@@ -22,6 +22,6 @@ def test_many_sources_do_not_begin_in_one_minute():
 @pytest.mark.parametrize(
     "expression", [None, "* * * * *", "*/1 * * * *", "0 4 * * *", "0,30 * * * *", "0 */2 * * *", "@daily"]
 )
-def test_a_time_that_somebody_named_stays(expression):
+def test_a_schedule_with_fixed_times_is_not_spread(expression):
     """Only a frequency of minutes leaves open when it begins."""
     assert {spread(expression, source) for source in SOURCES} == {expression}

@@ -53,7 +53,7 @@ def test_the_job_gets_none_of_airflows_keys(monkeypatch: pytest.MonkeyPatch):
     assert (Path(environment["PYTHONPATH"].split(os.pathsep)[0]) / "spark_jobs" / "merge.py").is_file()
 
 
-def test_the_job_gets_the_log_in_of_a_connection_to_read_rows_back(sources: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_job_gets_the_login_of_a_connection_to_reselect_rows(sources: Path, monkeypatch: pytest.MonkeyPatch):
     """In variables that it takes out of its environment before anything else is started; what a variable holds already is not handed."""
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", '{"conn_type": "mysql", "login": "reader", "password": "lion-8"}')
     path = sources / "shop.yaml"

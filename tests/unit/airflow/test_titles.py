@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from cdc_airflow.operators import title_of
+from cdc_airflow.units import title_of
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Position
 from cdc_lib.model.row_selection import RowSelection

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from cdc_airflow.factory import make_dags
 from cdc_airflow.spark_job import SparkJobOperator
@@ -63,3 +64,49 @@ def test_drift_fails_the_task_and_names_the_table(sources: Path, monkeypatch: py
         found = task.execute({})
         assert found["shop.orders"]["rows"] == 9
         assert found["shop.empty"] == {"not compared": "it is quarantined"}
+
+
+@pytest.mark.parametrize(("wrong", "asks"), [(0, False), (5, False), (6, True)])
+def test_a_repair_of_many_rows_waits_for_a_person(
+    sources: Path, monkeypatch: pytest.MonkeyPatch, wrong: int, asks: bool
+):
+    """The first comparison counts; only after the answer is anything repaired."""
+    position = Position("binlog.000001", 4)
+    jobs: list[bool] = []
+    questions: list[str] = []
+
+    def run_job(_self, _module, _option, file, *arguments, **_more):
+        jobs.append("--repair" in arguments)
+        missing = 0 if jobs[-1] else wrong
+        one = TableReport(
+            "shop.orders", "lake.shop.orders", missing=missing, repaired=wrong - missing, position=position
+        )
+        Path(file).write_bytes(documents.dump(Report("shop", 1, position, "", AT, AT, (one,))))
+        return 3 if missing else 0
+
+    monkeypatch.setattr(SparkJobOperator, "run_job", run_job)
+    monkeypatch.setattr("cdc_airflow.approvals.upsert_hitl_detail", lambda **given: questions.append(given["subject"]))
+    monkeypatch.setenv("CDC_TEST_PASSWORD", "secret")
+    file = sources / "shop.yaml"
+    file.write_text(f"{file.read_text()}approvals: {{repair_rows: 5, timeout: 2h}}\n")
+    context = {"ti": SimpleNamespace(id=1, try_number=1)}
+
+    def task() -> VerifyOperator:
+        return VerifyOperator(task_id="verify", source_file=str(file), repair=True)
+
+    if not asks:
+        assert task().execute(context)["shop.orders"]["missing"] == 0
+        assert (jobs, questions) == ([False, True] if wrong else [False], [])
+        return
+    with pytest.raises(TaskAwaitingInput) as waiting:
+        task().execute(context)
+    assert (jobs, questions) == ([False], ["Repair 6 rows of shop?"])
+    assert (waiting.value.method_name, waiting.value.timeout) == ("approved", timedelta(hours=2))
+    answer = {"chosen_options": ["Reject"], "responded_by_user": {"id": "7", "name": "Ada"}}
+    with pytest.raises(AirflowFailException, match="Ada rejected it"):
+        task().approved(context, answer)
+    with pytest.raises(AirflowFailException, match="nobody approved in time"):
+        task().approved(context, {"error": "no response", "error_type": "timeout"})
+    assert jobs == [False]
+    assert task().approved(context, {**answer, "chosen_options": ["Approve"]})["shop.orders"]["missing"] == 0
+    assert jobs == [False, True]

@@ -12,6 +12,8 @@ from cdc_lib.errors import BatchesMissing, ConfigError, CursorMoved
 from cdc_lib.model.backfill import BackfillRequest, Period
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.position import Point
+from cdc_lib.model.quarantine import Fault, QuarantineRecord
+from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.layered import LayeredStore
@@ -65,7 +67,7 @@ def test_rows_of_a_transaction_prepared_before_the_period_are_included(source):
 
 
 def test_removed_rows_of_a_prepared_transaction_are_reported(source, writer):
-    """Unless every snapshot was read after the commit, also one requested later."""
+    """Unless the newest snapshot of every table was read after the commit, also one requested later."""
     first = next(one.key for one in writer.store.list("shop/") if one.key.endswith("manifest.json"))
     writer.store.delete([first])
     found = source.found(Period(seconds(250)))
@@ -76,6 +78,32 @@ def test_removed_rows_of_a_prepared_transaction_are_reported(source, writer):
     drain = source.cursors.load("shop", DRAIN)
     task = SnapshotTask("shop", 1, "000001-000001.000000000260-000004", "shop", "orders", 1, complete=True)
     source.cursors.swap(drain, replace(drain, snapshots=(task,)))
+    assert source.plan(found, found.begin, found.end).prepared == ()
+    one_more = replace(task, snapshot_id="000001-000001.000000000010-000004", table="lines")
+    drain = source.cursors.load("shop", DRAIN)
+    source.cursors.swap(drain, replace(drain, snapshots=(task, one_more)))
+    with pytest.raises(BatchesMissing, match="the XA transaction x is committed in this time"):
+        source.plan(found, found.begin, found.end)
+
+
+@pytest.mark.parametrize("requested", [240, 260])
+def test_the_newest_snapshot_of_a_table_decides_whether_rows_of_a_prepared_transaction_are_missing(
+    source, writer, requested
+):
+    """By when it was read; not an older one of the table, a partial one, or one of a table that is quarantined."""
+    first = next(one.key for one in writer.store.list("shop/") if one.key.endswith("manifest.json"))
+    writer.store.delete([first])
+    found = source.found(Period(seconds(250)))
+    newest, old, older = (f"000001-000001.{offset:012d}-000004" for offset in (requested, 20, 10))
+    writer.chunk(ORDERS, 260, [{"id": 1}], snapshot=newest)
+    task = SnapshotTask("shop", 1, newest, "shop", "orders", 1, complete=True)
+    part = replace(task, snapshot_id=old, table="lines", selection=RowSelection(("id",), ("1",)))
+    bad = replace(task, snapshot_id=old, table="bad")
+    fault = Fault(at(300), "UnsupportedValue", "bad text")
+    quarantined = QuarantineRecord(bad.name, 1, at(300), at(300), at(300), fault, None, START_TIME, "test")
+    tasks = (task, replace(task, snapshot_id=old), replace(task, snapshot_id=older), part, bad)
+    drain = source.cursors.load("shop", DRAIN)
+    source.cursors.swap(drain, replace(drain, snapshots=tasks, quarantine=(quarantined,)))
     assert source.plan(found, found.begin, found.end).prepared == ()
 
 

@@ -88,7 +88,7 @@ def test_a_position_is_moved_back_to_the_beginning_of_its_transaction(data):
 
 
 @given(st.data())
-def test_broken_bytes_end_in_an_error_or_at_a_place_of_the_file(data):
+def test_broken_bytes_give_an_error_or_a_position_in_the_file(data):
     """Never in anything else."""
     binlog, _ = written((1, 1), (2, 2))
     wire = bytearray(binlog.wire)
@@ -101,7 +101,7 @@ def test_broken_bytes_end_in_an_error_or_at_a_place_of_the_file(data):
 
 
 @given(st.binary(max_size=60))
-def test_heads_of_files_refuse_what_does_not_follow_the_format(body):
+def test_malformed_file_headers_are_refused(body):
     """With an error of the tree."""
     for read in (previous_gtids, gtid_list):
         with suppress(DecodeError):

@@ -65,7 +65,7 @@ def transaction(change):
         pytest.param(transaction(lambda b: b.event(165, bytes(3))), id="short"),
     ],
 )
-def test_a_compressed_event_that_lies_stops_the_window(binlog):
+def test_a_corrupt_compressed_event_stops_the_window(binlog):
     """At the place of the event."""
     start = binlog.starts[-1]
     with pytest.raises(DecodeError) as caught:

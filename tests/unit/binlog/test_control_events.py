@@ -17,7 +17,7 @@ def around(kind: int, body: bytes, *, flags: int = 0) -> Binlog:
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
 @pytest.mark.parametrize("kind", event_types.PASSED_OVER)
 @pytest.mark.parametrize("body", [b"", b"\xff" * 40])
-def test_events_that_tell_nothing_of_rows_are_passed_over(flavor, kind, body):
+def test_events_without_rows_are_skipped(flavor, kind, body):
     """Whatever they hold; those that stand in the file move the position."""
     binlog = around(
         kind, body, flags=event_types.ARTIFICIAL if kind in (event_types.HEARTBEAT, event_types.HEARTBEAT_V2) else 0
@@ -34,7 +34,7 @@ def test_events_that_tell_nothing_of_rows_are_passed_over(flavor, kind, body):
 
 
 @pytest.mark.parametrize("kind", [43, 77, 127, 159, 172, 255])
-def test_an_unknown_event_is_passed_over_only_when_it_says_that_it_may_be(kind):
+def test_an_unknown_event_is_skipped_only_if_its_ignorable_flag_is_set(kind):
     """The flag in its header does."""
     rows, _ = read(around(kind, b"new in some later version", flags=event_types.IGNORABLE))
     assert [row["id"] for row in rows] == [1, 2]
@@ -77,7 +77,7 @@ def test_load_data_into_a_captured_table_stops_the_window(into):
     assert caught.value.context["table"] == "db.a"
 
 
-def test_load_data_into_another_table_is_passed_over():
+def test_load_data_into_another_table_is_skipped():
     """Nothing of it belongs in the lake."""
     binlog = Binlog().gtid(1).query(b"BEGIN").event(17, b"\1\0\0\0file")
     binlog.load_data(b"LOAD DATA INFILE '/tmp/x' INTO TABLE other.b (a, b)").xid().transaction(2, (2, b"y"))
@@ -93,7 +93,7 @@ def test_a_short_load_data_stops_the_window(size):
         read(Binlog().gtid(1).query(b"BEGIN").event(18, b"\xff" * size).xid())
 
 
-def test_a_statement_on_another_table_is_passed_over():
+def test_a_statement_on_another_table_is_skipped():
     """With the numbers and variables before it that it was run with."""
     binlog = Binlog().gtid(1).query(b"BEGIN").event(5, bytes(9)).event(13, bytes(16)).event(14, bytes(20))
     binlog.query(b"INSERT INTO other.b VALUES (RAND(), LAST_INSERT_ID(), @x)").query(b"COMMIT")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.binlog.ddl.ddl import bare, meaning
+from cdc_lib.binlog.ddl.ddl import meaning, without_set_statement
 from cdc_lib.binlog.ddl.dml import written_tables
 from cdc_lib.model.lexer import Quoting
 from cdc_lib.model.table_name import EVERY_TABLE
@@ -199,7 +199,7 @@ def test_transactions_and_savepoints_are_distinguished():
 )
 def test_a_statement_after_its_settings_is_recognized(statement, meant):
     """Strings, comments, names and brackets hide a FOR."""
-    assert bare(statement) == meant
+    assert without_set_statement(statement) == meant
 
 
 def test_quotes_are_read_in_the_mode_of_the_session():
@@ -210,7 +210,7 @@ def test_quotes_are_read_in_the_mode_of_the_session():
     assert meaning(r'RENAME TABLE "a\" TO "b\"', "db", ansi).renamed == ((("db", "a\\"), ("db", "b\\")),)
     assert meaning(r"""ALTER TABLE t COMMENT "a\"b", RENAME TO u""", "db").effect == "rename"
     assert written_tables(r"INSERT INTO t VALUES ('C:\', writes())", "db", no_escapes) is None
-    assert bare(r"SET STATEMENT lc_messages='\' FOR TRUNCATE t", no_escapes) == "TRUNCATE t"
+    assert without_set_statement(r"SET STATEMENT lc_messages='\' FOR TRUNCATE t", no_escapes) == "TRUNCATE t"
 
 
 def test_a_table_made_from_a_query_opens_a_transaction():

@@ -12,7 +12,7 @@ import pytest
 
 from cdc_lib.binlog.bytes.crc32 import TABLES, crc32, crc32_by_tables
 from cdc_lib.binlog.framing import packets as frame
-from cdc_lib.errors import CdcError, ChecksumMismatch, DecodeError, SourceError, SourceUnavailable
+from cdc_lib.errors import CdcError, ChecksumMismatch, DecodeError, SourceError, SourceUnavailable, UnknownSchema
 from tests.harness.binlog import FILE, Binlog, read
 
 
@@ -158,6 +158,13 @@ def test_changed_bytes_never_crash_the_reader(seed):
         wire[chosen.randrange(len(wire))] = chosen.choice([0, 1, 127, 128, 250, 252, 253, 254, 255])
     with contextlib.suppress(CdcError):
         read(binlog, data=bytes(wire))
+
+
+def test_rows_without_a_table_map_before_them_stop_the_window():
+    """As at a position inside a transaction."""
+    binlog = Binlog().gtid(1).query(b"BEGIN").insert((1, b"xyz")).xid()
+    with pytest.raises(UnknownSchema, match="rows without a table map event before them"):
+        read(binlog)
 
 
 def test_a_table_may_have_the_number_that_closes_statements():

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from cdc_lib.binlog.framing import packets
+from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.binlog.framing.tagged_gtid import read_integer
 from cdc_lib.errors import DecodeError
+from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.position import Position
+from cdc_lib.model.window import Window
 from tests.harness.binlog import SID, Binlog, integer, message, read
 
 UUID = "00010203-0405-0607-0809-0a0b0c0d0e0f"
@@ -82,7 +86,45 @@ def test_fields_after_the_known_ones_are_ignored():
         pytest.param(b"", id="empty"),
     ],
 )
-def test_a_tagged_gtid_that_lies_stops_the_window(body):
+def test_a_corrupt_tagged_gtid_stops_the_window(body):
     """Nothing is taken for its source or number."""
     with pytest.raises(DecodeError):
         read(Binlog().event(42, body).query(b"BEGIN").xid())
+
+
+@pytest.mark.parametrize(("kind", "flavor"), [(35, "mysql"), (163, "mariadb"), (35, "mariadb"), (163, "mysql")])
+@pytest.mark.parametrize("body", [b"", b"\xff" * 40])
+def test_a_list_of_gtids_says_nothing_outside_of_a_files_header(kind, flavor, body):
+    """Whatever it holds: only the one after the format description names the GTIDs before the file."""
+    binlog = Binlog().transaction(1, (1, b"x")).event(kind, body).transaction(2, (2, b"y"))
+    rows, summary = read(binlog, flavor=flavor)
+    assert [row["id"] for row in rows] == [1, 2]
+    assert summary.gtids_read is None
+
+
+def mariadb_files(*named, domains=("0-1", "0-2", "7-1")):
+    """Read three files of MariaDB with one transaction of each source; returns the gaps by follower."""
+    progress = ScanProgress(
+        Window("shop", 1, Position("bin.000001", 4), Position("bin.000009", 4)), "mariadb", checksum=False
+    )
+    progress.take_earlier_gtids(GtidSet.parse("mariadb", named[0]))
+    for number, text in enumerate(named[1:], 2):
+        for row, source in enumerate(domains):
+            domain, server = map(int, source.split("-"))
+            progress.sids[row, :8] = np.frombuffer(struct.pack("<II", domain, server), np.uint8)
+            packets.note_gtid(progress.state, packets.RUNS, row, 10 * number + row)
+        progress.state[packets.SID_COUNT] = len(domains)
+        progress.closed = True
+        progress.enter_file(f"bin.{number:06d}", 4)
+        progress.take_earlier_gtids(GtidSet.parse("mariadb", text))
+    return {gap.follower: str(gap.missing) for gap in progress.summarize().gtid_gaps}
+
+
+def test_each_source_of_mariadb_counts_with_its_last_number():
+    """Also one whose domain another server wrote later; a list may name fewer domains, and lower numbers."""
+    first, second = "0-1-20,0-2-21,7-1-22", "0-1-30,0-2-31,7-1-32"
+    assert mariadb_files("0-1-5", first, second) == {}
+    assert mariadb_files("0-1-5", "0-2-21", second) == {}
+    assert mariadb_files("0-1-5", "0-1-20,0-2-22", second) == {"bin.000002": "0-2-22"}
+    assert mariadb_files("0-1-5", first, "0-1-31,0-2-31,7-1-32") == {"bin.000003": "0-1-31"}
+    assert mariadb_files("0-1-5,3-3-3", f"{first},3-3-3", f"{second},4-4-4") == {"bin.000003": "4-4-4"}

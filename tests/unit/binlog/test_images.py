@@ -109,7 +109,7 @@ def test_differences_belong_to_the_document_before():
         ((39, b"\5\4", b"\0" + number(1) + document(DOCUMENT) + b"\1\1\0" + b"\xff\0\0\0"), "leaves the event"),
     ],
 )
-def test_an_image_that_lies_stops_the_window_with_its_place(event, fault):
+def test_a_corrupt_row_image_stops_the_window_with_its_position(event, fault):
     """No byte after the event is taken for its own."""
     binlog = updates((31, b"\1\2", b"\0" + number(1) + b"\1"), event)
     with pytest.raises(DecodeError, match=fault) as caught:

@@ -30,7 +30,7 @@ def cell(operation: int, path: bytes, value: bytes | None = None) -> bytes:
         (REMOVE, ("bb", 'k"y'), None, '{"a": [1.50, "x"], "bb": {}}'),
     ],
 )
-def test_a_difference_changes_its_place_and_nothing_else(operation, path, value, after):
+def test_a_json_difference_changes_only_the_node_at_its_path(operation, path, value, after):
     """Numbers keep their texts; members stand by length, then by bytes."""
     assert apply(DOCUMENT, [(Diff(operation, path, 0, 0), value)]) == after
 

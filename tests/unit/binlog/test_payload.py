@@ -26,7 +26,7 @@ def compressed(**options) -> Binlog:
 
 
 def order(row):
-    return row["_epoch"], row["_file"], row["_offset"], row["_row"]
+    return row["_epoch"], row["_binlog"], row["_offset"], row["_row"]
 
 
 @pytest.mark.parametrize("compress", [True, False])
@@ -130,7 +130,7 @@ SIZE = len(zstandard.compress(INNER))
         pytest.param(Binlog().gtid(1).event(40, b"\2\1\0\1\1\0\3\1\5\0"), id="no frame"),
     ],
 )
-def test_a_payload_that_lies_stops_the_window(binlog):
+def test_a_corrupt_transaction_payload_stops_the_window(binlog):
     """With the place of the event in the file, and no row of it counts."""
     with pytest.raises(DecodeError) as caught:
         read(binlog.transaction(9, (1, b"x")))
@@ -170,7 +170,7 @@ def test_an_inner_event_longer_than_cells_can_be_found_in_stops_the_window(monke
     assert caught.value.context["inside"] == 0
 
 
-def test_a_side_buffer_grows_to_its_limit_and_no_further():
+def test_an_inflate_buffer_grows_to_its_limit_and_no_further():
     """Events after one that made it grow lie below the limit too."""
     side = InflateBuffer(40, most=100)
     assert side.room(0) == 40

@@ -126,7 +126,7 @@ def test_compressed_values_are_unpacked():
         b"\x84\xff\xff\xff\xff" + zlib.compress(b"four"), b"\x81\x04four",
     ],
 )  # fmt: skip
-def test_compressed_values_that_lie_are_a_fault(cell):
+def test_corrupt_compressed_values_are_a_fault(cell):
     """Of their head, their length or their stream; no more than was declared is unpacked."""
     with pytest.raises(ValueFault):
         decode(SourceType("bytes", form="compressed"), b"\0fine", cell)
@@ -139,7 +139,7 @@ def test_a_small_value_that_unpacks_to_much_is_cut_at_its_declared_length():
         unpacked(b"\x81\x10" + bomb)
 
 
-def test_a_value_that_says_it_is_larger_than_any_column_is_not_unpacked():
+def test_a_compressed_value_larger_than_any_column_is_not_unpacked():
     """A column of a row group holds 2 GiB."""
     with pytest.raises(ValueError, match="which no column of the lake can"):
         unpacked(b"\x84\x80\0\0\0" + zlib.compress(b"four"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_lib.binlog.ddl.reader import read_statements
+from cdc_lib.binlog.statement_reader import read_statements
 from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window

@@ -33,10 +33,10 @@ def of(text, captured="t", *, shaped=False, kept="rows", stored=dict, shares=Fal
 
 def test_a_column_with_a_default_value_is_returned():
     """Of the table itself, and of the shadow that a tool makes of it."""
-    assert of("ALTER TABLE t ADD x INT DEFAULT 5") == [("fill", "db.t", [("x", "5")], False)]
-    assert of("ALTER TABLE _t_gho ADD x INT DEFAULT 5") == [("shadow_fill", "db.t", [("x", "5")], False)]
+    assert of("ALTER TABLE t ADD x INT DEFAULT 5") == [("add_default", "db.t", [("x", "5")], False)]
+    assert of("ALTER TABLE _t_gho ADD x INT DEFAULT 5") == [("shadow_add_default", "db.t", [("x", "5")], False)]
     assert of("CREATE TABLE _t_new LIKE t") == [("shadow", "db.t", [], False)]
-    assert of("ALTER TABLE t ADD x INT, ADD INDEX (x)") == [("fill", "db.t", [("x", None)], False)]
+    assert of("ALTER TABLE t ADD x INT, ADD INDEX (x)") == [("add_default", "db.t", [("x", None)], False)]
     assert of("ALTER TABLE other ADD x INT DEFAULT 5") == []
     assert of("CREATE INDEX added ON t (x)") == []
 
@@ -51,14 +51,14 @@ def test_an_unknown_value_needs_a_new_snapshot_of_the_table(text):
         of(text)
     assert caught.value.context["table"] == "db.t"
     assert "1 + 1" not in str(caught.value)
-    assert of(text.replace(" t ", " _t_gho ")) == [("shadow_fill", "db.t", [], True)]
+    assert of(text.replace(" t ", " _t_gho ")) == [("shadow_add_default", "db.t", [], True)]
 
 
 def test_a_value_is_not_kept_where_columns_are_not():
     """It might be one of those that are masked or left out."""
     with pytest.raises(TableReplaced, match="masked"):
         of("ALTER TABLE t ADD x INT DEFAULT 5", shaped=True)
-    assert of("ALTER TABLE _t_gho ADD x INT DEFAULT 5", shaped=True) == [("shadow_fill", "db.t", [], True)]
+    assert of("ALTER TABLE _t_gho ADD x INT DEFAULT 5", shaped=True) == [("shadow_add_default", "db.t", [], True)]
 
 
 def test_where_no_snapshot_can_be_taken_a_new_column_stays_null():
@@ -73,10 +73,10 @@ def test_renamed_columns_are_returned():
     swap = "ALTER TABLE t RENAME COLUMN v TO w, CHANGE w v INT, ADD x INT DEFAULT 5"
     assert of(swap, kept="asked") == [
         ("rename_columns", "db.t", [("v", "w"), ("w", "v")], False),
-        ("fill", "db.t", [("x", "5")], False),
+        ("add_default", "db.t", [("x", "5")], False),
     ]
     assert of("ALTER TABLE t RENAME COLUMN v TO V") == []
-    assert of("ALTER TABLE _t_gho RENAME COLUMN v TO w") == [("shadow_fill", "db.t", [], True)]
+    assert of("ALTER TABLE _t_gho RENAME COLUMN v TO w") == [("shadow_add_default", "db.t", [], True)]
     statement = "ALTER TABLE t RENAME COLUMN v TO w, ADD x INT DEFAULT (1 + 1)"
     with pytest.raises(TableReplaced):
         of(statement)

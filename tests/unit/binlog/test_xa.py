@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cdc_lib.binlog.framing import packets
-from cdc_lib.binlog.framing.progress import Progress
+from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.binlog.rows.xa import XaTransactions
 from cdc_lib.errors import DecodeError, UnknownEvent
 from cdc_lib.model.position import Position
@@ -19,7 +19,7 @@ XID = "X'672778',X'62',7"
 
 @pytest.fixture
 def walk():
-    progress = Progress(Window("shop", 1, Position(FILE, 4), Position(FILE, 10_000)), "mysql", checksum=True)
+    progress = ScanProgress(Window("shop", 1, Position(FILE, 4), Position(FILE, 10_000)), "mysql", checksum=True)
     progress.state[packets.IN_TRANSACTION] = 1
     return progress, XaTransactions(progress)
 

@@ -112,7 +112,7 @@ def test_the_tail_of_a_consumer_goes_on_where_it_ended(cdc, batches, store):
     assert json.loads(line)["header"]["logfileOffset"] == 310
 
 
-def test_a_closed_pipe_ends_the_tail_quietly_and_what_was_not_taken_comes_again(sources, batches, store):
+def test_a_closed_pipe_ends_the_tail_without_an_error_and_unread_batches_come_again(sources, batches, store):
     """As with `cdc tail ... | head`."""
     many = [Row("c", 400 + n, {"id": n, "v": "x" * 200}) for n in range(5000)]
     batches.window(300, 9000, {A: many})
@@ -153,7 +153,7 @@ def test_consumers_are_listed_with_what_they_hold_back(cdc, batches, store):
         assert "shop: 1 old batches stay for audit" in cdc(*command, "shop").stdout
 
 
-def test_a_dropped_consumer_holds_nothing_back_and_can_be_taken_back(cdc, batches, store):
+def test_a_dropped_consumer_holds_no_batches_and_can_be_restored(cdc, batches, store):
     """The cursors of the pipeline cannot be dropped."""
     read(store, "audit")
     output = cdc("consumers", "drop", "shop", "audit", "--yes").stdout

@@ -18,6 +18,11 @@ HEAVY = (
     "pyiceberg", "pymysql", "pymysqlreplication", "pyspark", "sqlglot", "yaml",
 )  # fmt: skip
 
+OF_TYPER = {
+    "annotated_doc", "attr", "linkify_it", "markdown_it", "mdurl", "pygments", "rich", "shellingham", "typer",
+}  # fmt: skip
+"""The packages of others that the list of commands may import: typer, what it prints with, and their dependencies."""
+
 
 def leaves(entries=registry.COMMANDS, path=()):
     """The paths of all commands and their entries."""
@@ -48,6 +53,20 @@ def test_what_needs_no_source_imports_nothing_heavy(arguments):
     assert set(json.loads(done.stderr.splitlines()[-1])).isdisjoint(set(HEAVY) - by_typer)
 
 
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_the_list_of_commands_imports_nothing_but_typer_and_what_it_needs(argument):
+    """Any other import makes each call of cdc slower: it belongs into the command that uses it."""
+    code = (
+        "import json, sys\nat_start = set(sys.modules)\nfrom cdc_lib.cli.main import app\n"
+        f"try:\n    app(['{argument}'])\nfinally:\n    print(json.dumps(sorted(set(sys.modules) - at_start)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout
+    imported = {name.partition(".")[0] for name in json.loads(done.stderr.splitlines()[-1])}
+    assert "typer" in imported
+    assert imported - sys.stdlib_module_names - {"cdc_lib"} <= OF_TYPER
+
+
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
 def test_the_line_about_a_command_is_that_of_its_own_help(path):
     """It is in the list without the command being imported."""
@@ -57,7 +76,7 @@ def test_the_line_about_a_command_is_that_of_its_own_help(path):
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
-def test_a_command_lives_in_the_module_of_its_name_and_has_an_example(path):
+def test_a_command_is_in_the_module_of_its_name_and_has_an_example(path):
     """The example is a call of that command, with options that it has."""
     command = registry.load(*path)
     assert command.callback.__module__ == ".".join(("cdc_lib.cli", *path[:2]))

@@ -16,7 +16,7 @@ def python(code):
     return [sys.executable, "-c", code]
 
 
-def test_a_job_that_ends_well_is_nothing_to_tell():
+def test_a_job_that_succeeds_raises_no_error():
     """No output of ours, no error."""
     spark.run(python("pass"))
 

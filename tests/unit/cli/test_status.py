@@ -74,7 +74,7 @@ def test_status_shows_partial_snapshots_and_dropped_tables(cdc, cursors, tmp_pat
     assert "read again" not in cdc("status", "shop").stdout
 
 
-def test_the_status_is_shown_again_until_somebody_interrupts(cdc, cursors, monkeypatch):
+def test_the_status_is_shown_again_until_an_interrupt(cdc, cursors, monkeypatch):
     """One answer for each look: the source may have moved, and its file may be another one."""
     looks = []
 
@@ -113,7 +113,7 @@ def test_one_source_that_cannot_be_asked_does_not_hide_the_others(cdc, sources):
     assert "shop" in table.stdout
 
 
-def test_a_server_that_does_not_answer_leaves_only_the_head_open(cdc, cursors):
+def test_without_an_answer_of_the_server_only_the_end_of_the_binlog_is_unknown(cdc, cursors):
     """Cursors are shown while the server is down, which is when users look."""
     result = cdc("status", "shop", "--json")
     (shop,) = json.loads(result.stdout)

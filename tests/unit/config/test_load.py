@@ -63,7 +63,7 @@ def test_a_config_cannot_be_changed_and_travels_between_processes(write):
     assert pickle.loads(pickle.dumps(config)) == config  # noqa: S301 - our own bytes
 
 
-def test_defaults_lie_under_every_source_key_by_key(write):
+def test_defaults_are_merged_into_every_source_key_by_key(write):
     """A source's own keys win; the others of the same section stay."""
     write("drain: {max_windows: 3, parallelism: 5}\ntables: {exclude: ['shop.tmp_*']}\n", "_defaults.yaml")
     config = load_source(write(GOOD + "drain: {parallelism: 7}\n"), {})
@@ -109,7 +109,7 @@ def test_a_password_in_a_file_is_refused_and_not_repeated(write, key):
         ("password_env: SHOP_PASSWORD", "password_env: hunter/2"),
     ],
 )
-def test_a_secret_in_the_wrong_place_is_not_repeated(write, old, new):
+def test_a_secret_under_a_wrong_key_is_not_repeated(write, old, new):
     """Somebody who puts a secret where its variable's name belongs does not find it in a log."""
     text = refused(write(GOOD.replace(old, new)))
     assert "a value that is not shown" in text
@@ -165,6 +165,13 @@ def test_a_wrong_value_names_its_key(write, line, key):
 def test_cron_expressions_of_five_fields_are_schedules(write, cron):
     """Names of days and months included."""
     assert load_source(write(GOOD + f"schedule: '{cron}'\n"), {}).schedule == cron
+
+
+def test_a_source_may_be_watched_instead_of_scheduled(write):
+    """The word is no cron expression; one that is nearly the word is refused."""
+    assert load_source(write(GOOD + "schedule: on_change\n"), {}).schedule == "on_change"
+    with pytest.raises(ConfigError, match="schedule"):
+        load_source(write(GOOD + "schedule: on_changes\n"), {})
 
 
 def test_no_schedule_means_runs_by_hand(write):
@@ -337,7 +344,7 @@ def test_a_missing_folder_is_reported(tmp_path):
         ("earliest", "earliest"),
     ],
 )
-def test_a_start_is_a_word_or_a_place(write, text, expected):
+def test_start_is_a_word_or_a_position(write, text, expected):
     """As it is in the cursor's record afterwards."""
     assert str(load_source(write(GOOD + f"start: {text}\n")).start) == expected
 
@@ -481,7 +488,7 @@ def test_no_message_repeats_what_may_be_a_secret(write, wrong):
         ("lake: {type: hadoop, warehouse: 'file:///lake', namespace: '../{database}'}", "names with dots between"),
     ],
 )
-def test_no_place_leads_up(write, section, message):
+def test_no_setting_may_point_to_a_parent_folder(write, section, message):
     """One error that says which setting; where a name of the source leads is not for the file to allow."""
     name = section.partition(":")[0]
     plain = {**yaml.safe_load(GOOD), **yaml.safe_load(section)}

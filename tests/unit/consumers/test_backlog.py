@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cdc_lib.consumers.backlog import earliest, following
 from cdc_lib.errors import BatchesMissing
 from cdc_lib.model.position import Point
-from cdc_lib.store.windows import StoredWindow
+from cdc_lib.model.stored_window import StoredWindow
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BOUNDS = st.sets(st.integers(1, 40), min_size=2, max_size=12).map(sorted)
@@ -81,7 +81,7 @@ def test_the_next_epoch_begins_where_the_last_one_has_no_more_windows():
         read([*tiles([450, 500]), *tiles([4, 10], epoch=2)], Point(1, 1, 400), Point(2, 1, 10))
 
 
-def test_the_earliest_place_is_in_the_oldest_epoch_that_is_stored():
+def test_the_earliest_position_is_in_the_oldest_stored_epoch():
     """And after the newest gap."""
     windows = [*tiles([400, 500]), *tiles([4, 10, 20], epoch=2)]
     assert earliest(windows, up_to(Point(2, 1, 20))) == Point(1, 1, 400)

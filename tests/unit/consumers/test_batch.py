@@ -63,7 +63,7 @@ def test_types_that_cannot_be_united_are_reported_and_versions_can_be_read_separ
     assert sum(one.rows.num_rows for one in batch.changes()) == 2
 
 
-def test_rows_before_the_place_where_a_consumer_began_are_left_out(writer):
+def test_rows_before_the_start_of_a_consumer_are_left_out(writer):
     """Where a rewound drain cut the stream again, so that a window goes over that place."""
     first = [Row("c", 10, {"id": 1}), Row("c", 60, {"id": 2})]
     writer.window(4, 50, {OLD: first[:1]})

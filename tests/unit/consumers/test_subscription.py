@@ -94,6 +94,17 @@ def test_windows_without_a_row_of_interest_do_not_hold_the_cursor(store):
         assert subscription.cursor.position == at(304)
 
 
+def test_batches_are_acknowledged_in_the_order_in_which_they_were_got(store):
+    """A later one is refused, and both succeed in order."""
+    with take(store) as subscription:
+        first, second = subscription.get(1), subscription.get(1)
+        with pytest.raises(AckError, match=f"batch {second.id} is not the oldest in flight"):
+            second.ack()
+        first.ack()
+        second.ack()
+        assert subscription.cursor.position == at(204)
+
+
 def test_iterating_gives_batch_after_batch_and_waits_for_more(store):
     """Until whoever iterates has enough."""
     found = []
@@ -131,7 +142,7 @@ def test_of_sixteen_that_subscribe_at_once_one_holds(store):
     assert ObjectCursorStore(store).load("shop", "audit") == holder.cursor
 
 
-def test_a_holder_that_goes_on_getting_keeps_its_lease(store):
+def test_a_holder_that_continues_to_get_keeps_its_lease(store):
     """Without an ack in between; one that is silent loses it."""
     clock = SetClock()
     subscription = take(store, holder=Holder(clock=clock, lease=timedelta(seconds=60)))

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from cdc_lib.config import load_source
-from demo import places, server
-from demo.places import DemoError, State
+from demo import paths, server
+from demo.paths import DemoError, State
 from demo.progress import Figures
 from demo.shop.seed import FIRST_CROSSING_ORDER, Sizes
 from demo.shop.values import Values
@@ -36,12 +36,12 @@ def test_an_invalid_address_is_refused_with_an_example(url: str) -> None:
 
 def test_the_demos_environment_makes_the_shipped_source_file_whole() -> None:
     """Every variable that it needs is there, and all data lies below the demo's own folder."""
-    config = load_source(places.SOURCE_FILE, places.source_environment("127.0.0.1", 4711, "cdc", "secret"))
+    config = load_source(paths.SOURCE_FILE, paths.source_environment("127.0.0.1", 4711, "cdc", "secret"))
     assert (config.server.host, config.server.port, config.server.user) == ("127.0.0.1", 4711, "cdc")
-    assert str(places.HOME) in config.store.url
+    assert str(paths.HOME) in config.store.url
     assert config.lake.uri is not None
-    assert str(places.HOME) in config.lake.uri
-    assert config.lake.warehouse == f"file://{places.LAKE}"
+    assert str(paths.HOME) in config.lake.uri
+    assert config.lake.warehouse == f"file://{paths.LAKE}"
     assert config.schedule == "* * * * *"
 
 
@@ -50,7 +50,7 @@ def test_what_holds_a_password_is_for_its_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "env"
     file.write_text("")
     file.chmod(0o644)
-    places.write_private(file, "secret")
+    paths.write_private(file, "secret")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert State().password not in repr(State())
 

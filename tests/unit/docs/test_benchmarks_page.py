@@ -103,7 +103,7 @@ def test_each_section_of_the_page_says_how_it_was_measured():
     assert {heading: labels[: len(LABELS)] for heading, labels in found.items()} == dict.fromkeys(found, LABELS)
 
 
-def test_each_reader_of_the_drain_stands_beside_it_in_the_table(tmp_path):
+def test_each_reader_that_the_drain_is_compared_with_is_in_the_table(tmp_path):
     """The ratio in a peer's row is the drain's rows per CPU second as a multiple of the peer's."""
     text = page.page(results(tmp_path))
     cells = [

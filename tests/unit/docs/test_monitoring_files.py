@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from cdc_lib.model.merge_plan import MergeTotals
 from cdc_lib.model.row_counts import RowCounts
 from cdc_lib.model.table_name import TableName
 from cdc_lib.status.prometheus import FAMILIES, UP, Exposition
-from tests.harness.promql import labels_of, metrics_in, shown_in, unknown_in
+from tests.harness.promql import NotEvaluated, labels_of, metrics_in, selected, shown_in, unknown_in
 
 DOCS = Path(__file__).parents[3] / "docs"
 ALERTS = yaml.safe_load((DOCS / "monitoring/alerts.yaml").read_text())
@@ -65,7 +66,108 @@ def test_a_wrong_name_or_label_is_found(known):
     assert unknown_in('sum by (source) (cdc_bytes_merged_total{lake_table=~"a|b"})', known) == []
 
 
-def test_there_is_a_rule_for_each_thing_that_must_wake_somebody():
+HEALTHY = SourceFigures(
+    "shop", lag_seconds=20.0, lag_bytes=1, epoch=1, windows_in_flight=0, windows_pending=0, snapshots_pending=0,
+    retention_left_seconds=7 * 86400.0, server_seen_seconds=30.0, quarantined=0, stopped=0, cut_age_seconds=60.0,
+    merge_seconds=9.0, merged=MergeTotals(1, 1, 1, 1.0), drain_seconds=2.0, verify_interval_seconds=86400.0,
+    tables=(TableFigures(TABLE, 20.0, quarantined=False),),
+    lake_tables=(LakeTableFigures(TABLE, "lake.shop.orders", RowCounts(1, 1, 1, 1), 1, 3600.0, 0),),
+)  # fmt: skip
+OTHER = replace(HEALTHY, source="other")
+
+
+def with_table(**changed):
+    return Exposition([replace(HEALTHY, tables=(replace(HEALTHY.tables[0], **changed),)), OTHER])
+
+
+def with_lake_table(**changed):
+    return Exposition([replace(HEALTHY, lake_tables=(replace(HEALTHY.lake_tables[0], **changed),)), OTHER])
+
+
+def with_source(**changed):
+    return Exposition([replace(HEALTHY, **changed), OTHER])
+
+
+ILL = {
+    "CdcSourceDown": Exposition([OTHER], ["shop"]),
+    "CdcMetricsMissing": Exposition([]),
+    "CdcSourceStuck": with_source(lag_seconds=3600.0),
+    "CdcLagUnknown": with_source(lag_seconds=None),
+    "CdcServerNotSeen": with_source(server_seen_seconds=7200.0),
+    "CdcBinlogRetentionShort": with_source(retention_left_seconds=3600.0),
+    "CdcTableQuarantined": with_table(quarantined=True),
+    "CdcLakeTableStopped": with_source(stopped=1),
+    "CdcVerifyOverdue": with_lake_table(verified_age_seconds=3 * 86400.0),
+    "CdcNeverVerified": with_lake_table(verified_age_seconds=None),
+    "CdcVerifyFoundDrift": with_lake_table(drift_rows=3),
+    "CdcCutOld": with_source(cut_age_seconds=2000.0, lag_seconds=1000.0),
+}
+"""For each rule, a scrape in which the source ``shop`` is in the state that it is about, and ``other`` is healthy."""
+
+
+def scraped(exposition):
+    found = {}
+    for family in text_string_to_metric_families(exposition.text()):
+        for one in family.samples:
+            found.setdefault(one.name, []).append((one.labels, one.value))
+    return found
+
+
+def firing(exposition):
+    """Return the alerts of a scrape, and the sources that they name."""
+    fired = {name: selected(rule["expr"], scraped(exposition)) for name, rule in RULES.items()}
+    return {name: {labels.get("source") for labels in found} for name, found in fired.items() if found}
+
+
+def test_every_rule_has_a_scrape_that_it_fires_on():
+    assert ILL.keys() == RULES.keys()
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_fires_on_the_source_that_it_is_about_and_on_no_healthy_one(name):
+    """Its expression gives a sample; how long it must do so is in the rule."""
+    fired = firing(ILL[name])
+    assert fired[name] == {None if name == "CdcMetricsMissing" else "shop"}
+    assert set.union(*fired.values()) <= {None, "shop"}
+
+
+def test_healthy_sources_fire_nothing():
+    """Neither does one without changes, whose last cut is old, nor one whose tables are never compared."""
+    quiet = replace(HEALTHY, source="quiet", cut_age_seconds=90_000.0)
+    unscheduled = replace(HEALTHY, source="unscheduled", verify_interval_seconds=None)
+    never = replace(unscheduled, lake_tables=(replace(HEALTHY.lake_tables[0], verified_age_seconds=None),))
+    assert firing(Exposition([HEALTHY, OTHER, quiet])) == {}
+    assert firing(Exposition([unscheduled, OTHER])) == {}
+    assert firing(Exposition([never, OTHER])) == {}
+
+
+def test_a_source_that_has_not_run_for_hours_fires_whether_its_lag_is_known_or_not():
+    """Its DAG is off, or its server does not answer."""
+    dead = {"server_seen_seconds": 9000.0, "cut_age_seconds": 9000.0}
+    seen = {"CdcServerNotSeen": {"shop"}, "CdcCutOld": {"shop"}}
+    assert firing(with_source(lag_seconds=9000.0, **dead)) == {**seen, "CdcSourceStuck": {"shop"}}
+    assert firing(with_source(lag_seconds=None, **dead)) == {**seen, "CdcLagUnknown": {"shop"}}
+
+
+@pytest.mark.parametrize(
+    "expression", ["rate(cdc_merges_total[5m])", "cdc_lag_seconds or cdc_epoch", "cdc_epoch ==", "1 > 0"]
+)
+def test_what_is_not_evaluated_is_an_error(expression):
+    """So a new rule cannot pass without being looked at."""
+    with pytest.raises(NotEvaluated):
+        selected(expression, scraped(Exposition([HEALTHY])))
+
+
+def test_a_comparison_that_prometheus_refuses_is_an_error():
+    """Several tables match one interval, which must be said by group_left."""
+    two = replace(HEALTHY, lake_tables=(HEALTHY.lake_tables[0], replace(HEALTHY.lake_tables[0], lake_table="b")))
+    rule = RULES["CdcVerifyOverdue"]["expr"]
+    assert selected(rule, scraped(Exposition([two]))) == []
+    with pytest.raises(NotEvaluated, match="several samples"):
+        selected(rule.replace("group_left ()", ""), scraped(Exposition([two])))
+
+
+def test_every_condition_that_needs_a_person_has_an_alert_rule():
     """Dead or stuck with the lag unknown too, retention, quarantine, comparison, cut."""
     wanted = {
         UP, "cdc_lag_seconds", "cdc_binlog_retention_left_seconds", "cdc_table_quarantined", "cdc_verified_age_seconds",

@@ -70,7 +70,7 @@ def test_every_error_that_is_named_exists():
 
 
 @pytest.mark.parametrize("message", MESSAGES)
-def test_a_message_stands_in_the_code(message):
+def test_a_message_of_the_page_is_in_the_code(message):
     """All of its fixed parts; a reworded message is found."""
     parts = [part.strip(" :()") for part in re.split("…|; ", message)]
     assert any(len(part) > 5 for part in parts)
@@ -96,6 +96,27 @@ def test_a_procedure_is_run_by_a_test(heading):
     assert run_where(heading) != []
 
 
+SECTIONS = sorted(
+    {
+        call.args[0].value
+        for text in WAYS.values()
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Way"
+    }
+)
+"""Headings and messages that the tests of the ways out begin with."""
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_section_that_a_test_runs_is_on_the_page(section):
+    """A heading or sentence that was reworded is found here, before the slow test."""
+    assert section in TEXT
+
+
+def test_there_are_sections_to_look_at():
+    assert len(SECTIONS) > 20
+
+
 def test_a_procedure_without_a_test_is_found():
     assert run_where("Turn the server off and on") == []
     assert len(HEADINGS) > 20
@@ -105,28 +126,21 @@ def shape_of(command):
     """Return a command's words up to its arguments, and its options; why it is done is no matter."""
     words, at = shlex.split(command)[1:], get_command(app)
     path = []
+    general = [words.pop(0) for word in tuple(words) if words[0] == word and word.startswith("--")]
     while words and hasattr(at, "get_command") and not words[0].startswith("-"):
         at = at.get_command(at.make_context("cdc", [], resilient_parsing=True), words[0])
         path.append(words.pop(0))
-    return tuple(path), frozenset(word for word in words if word.startswith("--")) - {"--why"}
+    return tuple(path), frozenset(word for word in (*general, *words) if word.startswith("--")) - {"--why"}
 
 
-IN_PROCEDURES = sorted(
-    {
-        re.split("[#|>]", line)[0].strip()
-        for block in re.findall(r"^```sh\n(.*?)^```", PROCEDURES, flags=re.MULTILINE | re.DOTALL)
-        for line in block.splitlines()
-        if line.startswith("cdc ")
-    }
-)
 RUN_BY_TESTS = {
     shape_of(command.strip()) for text in WAYS.values() for command in RUN.findall(text) if command.count("'") % 2 == 0
 }
 
 
-@pytest.mark.parametrize("command", IN_PROCEDURES)
-def test_a_command_of_a_procedure_is_run_by_a_test(command):
-    """With all of its options."""
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_page_is_run_by_a_test_of_the_page(command):
+    """Of a procedure or of what a message's row says to do, with all of its options."""
     path, options = shape_of(command)
     assert any(path == other and options <= more for other, more in RUN_BY_TESTS)
 
@@ -190,7 +204,7 @@ def test_a_key_may_stand_in_a_source_file(key):
     assert is_key(key)
 
 
-def test_a_key_that_is_none_is_told_from_one_that_is():
+def test_text_that_is_no_configuration_key_is_recognized():
     """Also one level down, and after a list."""
     assert is_key("failover.on_missing_transactions")
     assert is_key("routes.keys")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sqlite3
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from cdc_lib.config import LakeConfig, StoreConfig, TablesConfig
-from cdc_lib.doctor.examine import side_by_side
+from cdc_lib.doctor.examine import shared, side_by_side
 from cdc_lib.doctor.java_check import check_java, java_of, version_in
 from cdc_lib.doctor.lake_check import check_lake
 from cdc_lib.doctor.store_check import check_store
@@ -87,9 +91,15 @@ def lake(folder, **given):
     return LakeConfig(**{**settings, **given})
 
 
+def looked_at(config):
+    """The findings of a lake beside a local store."""
+    store = StoreConfig(url="file:///nowhere/store")
+    return list(check_lake(config, store, open_store(store)))
+
+
 def test_the_folder_of_a_catalog_may_be_missing(tmp_path):
     """The first merge makes it."""
-    assert levels(check_lake(lake(tmp_path))) == ["ok", "ok"]
+    assert levels(looked_at(lake(tmp_path))) == ["ok", "ok"]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,7 +107,7 @@ def test_a_catalog_that_cannot_be_made_is_an_error_with_the_command(tmp_path):
     """A file is where its folder should be."""
     (tmp_path / "cat").write_text("")
     (tmp_path / "wh").write_text("")
-    for finding in check_lake(lake(tmp_path)):
+    for finding in looked_at(lake(tmp_path)):
         assert finding.level == "error"
         assert "is not a folder" in finding.what
         assert "mkdir -p" in finding.hint
@@ -107,24 +117,121 @@ def test_a_catalog_that_is_no_database_is_an_error(tmp_path):
     """SQLite says what is wrong with it."""
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "lake.db").write_bytes(b"nonsense" * 1000)
-    assert levels(check_lake(lake(tmp_path))) == ["error", "ok"]
+    assert levels(looked_at(lake(tmp_path))) == ["error", "ok"]
     (tmp_path / "cat" / "lake.db").unlink()
     with closing(sqlite3.connect(tmp_path / "cat" / "lake.db")) as made:
         made.execute("CREATE TABLE t (a)")
-    assert levels(check_lake(lake(tmp_path))) == ["ok", "ok"]
+    assert levels(looked_at(lake(tmp_path))) == ["ok", "ok"]
 
 
 def test_a_catalog_that_does_not_answer_is_an_error_without_its_log_in(tmp_path):
     """Its address may hold a password."""
     uri = f"jdbc:postgresql://127.0.0.1:{free_port()}/lake?user=x&password=hunter2"
-    (refused, _) = check_lake(lake(tmp_path, uri=uri))
-    assert refused.level == "error"
-    assert "cannot be reached" in refused.what
-    assert "hunter2" not in str(refused)
+    rest = f"http://x:hunter2@127.0.0.1:{free_port()}/iceberg?token=hunter2"
+    for given in ({"uri": uri}, {"type": "rest", "uri": rest}):
+        (refused, _) = looked_at(lake(tmp_path, **given))
+        assert refused.level == "error"
+        assert "cannot be reached" in refused.what
+        assert "hunter2" not in str(refused)
+
+
+def test_of_a_network_catalog_only_its_address_is_checked_and_the_finding_says_so(tmp_path):
+    """The log-in and the database may still be wrong."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        port = server.getsockname()[1]
-        (answers, _) = check_lake(lake(tmp_path, type="rest", uri=f"http://127.0.0.1:{port}/iceberg"))
-    assert answers.level == "ok"
+        uri = f"jdbc:postgresql://127.0.0.1:{server.getsockname()[1]}/lake?user=x&password=hunter2"
+        (answers, _) = looked_at(lake(tmp_path, uri=uri))
+    assert answers.level == "info"
+    assert "neither the log-in nor the database was checked" in answers.what
+    assert "hunter2" not in str(answers)
+
+
+def test_a_glue_catalog_is_not_checked_and_the_finding_says_so(tmp_path):
+    """No finding looks like a good one."""
+    glue, warehouse = looked_at(lake(tmp_path, type="glue", uri=None))
+    assert (glue.level, warehouse.level) == ("info", "ok")
+    assert "was not checked" in glue.what
+
+
+class RestCatalog(BaseHTTPRequestHandler):
+    """A catalog with one warehouse, which wants a token."""
+
+    def answer(self, status, document):
+        data = document if isinstance(document, bytes) else json.dumps(document).encode()
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def refuse(self, status, kind, message):
+        self.answer(status, {"error": {"message": message, "type": kind, "code": status}})
+
+    def do_GET(self):
+        parts = urlsplit(self.path)
+        asked = parse_qs(parts.query).get("warehouse")
+        if parts.path != "/iceberg/v1/config":
+            self.answer(200, b"<html>hello</html>")
+        elif self.headers["Authorization"] != "Bearer the-token" or self.headers["X-Tenant"] != "one":
+            self.refuse(401, "NotAuthorizedException", f"no such token: {self.headers['Authorization']}")
+        elif asked != ["main"]:
+            self.refuse(404, "NoSuchWarehouseException", f"there is no warehouse {asked}")
+        else:
+            self.answer(200, {"defaults": {}, "overrides": {"prefix": "main"}})
+
+    def do_POST(self):
+        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        if (form["client_id"], form["client_secret"], form["scope"]) == (["me"], ["s3cret"], ["catalog"]):
+            self.answer(200, {"access_token": "the-token", "token_type": "bearer"})
+        else:
+            self.answer(400, {"error": "invalid_client", "error_description": "unknown"})
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def rest():
+    """Start a REST catalog; returns its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), RestCatalog) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/iceberg"
+        server.shutdown()
+        thread.join()
+
+
+TENANT = {"header.X-Tenant": "one"}
+
+
+@pytest.mark.parametrize(
+    ("given", "level", "says"),
+    [
+        ({"properties": {"token": "the-token"}}, "ok", "has the warehouse main"),
+        ({"properties": {"credential": "me:s3cret"}}, "ok", "has the warehouse main"),
+        ({"properties": {"token": "wr0ng"}}, "error", "refuses the log-in: 401: NotAuthorizedException"),
+        ({"properties": {"credential": "me:wr0ng"}}, "error", "refuses the log-in: 400: invalid_client"),
+        (
+            {"properties": {"token": "the-token"}, "warehouse": "mian"},
+            "error",
+            "refuses the warehouse mian: 404: NoSuch",
+        ),
+        ({"properties": {"token": "the-token"}, "warehouse": None}, "error", "does not give its configuration: 404"),
+        ({"uri": "OTHER"}, "error", "something else than an Iceberg REST catalog answers"),
+        ({"properties": {"rest.sigv4-enabled": "true"}}, "info", "was not checked"),
+    ],
+)
+def test_a_rest_catalog_is_asked_for_its_configuration_with_log_in_and_warehouse(rest, tmp_path, given, level, says):
+    """As every client asks first; its error is in the finding, and no secret."""
+    given = {"uri": rest, "warehouse": "main", **given, "properties": {**TENANT, **given.get("properties", {})}}
+    given["uri"] = given["uri"].replace("OTHER", rest.replace("/iceberg", "/elsewhere"))
+    (found,) = looked_at(lake(tmp_path, type="rest", **given))
+    assert (found.level, says in found.what) == (level, True), found
+    for secret in ("the-token", "wr0ng", "s3cret"):
+        assert secret not in str(found)
+
+
+def test_a_warehouse_without_a_client_is_not_checked_and_the_finding_says_so(tmp_path):
+    """HDFS and others."""
+    _, warehouse = looked_at(lake(tmp_path, warehouse="hdfs://names/lake"))
+    assert (warehouse.level, "was not checked" in warehouse.what) == ("info", True)
 
 
 def test_a_store_that_cannot_be_written_to_is_an_error_with_the_command(tmp_path):
@@ -155,6 +262,15 @@ def test_tables_without_a_key_are_reported_unless_their_mode_is_append():
     assert "s.a" in finding.what
     assert "s.b" not in finding.what
     assert not list(key_findings(["s.b"], ["s.b"]))
+
+
+def test_a_check_that_many_share_runs_once():
+    """Java is the same for all sources."""
+    ran = []
+    check = shared(lambda: [Finding("ok", str(ran.append(1)))])
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: list(check()), range(8)))
+    assert (len(ran), len({id(one[0]) for one in found})) == (1, 1)
 
 
 def test_a_check_that_does_not_end_or_fails_hides_no_other():

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from cdc_lib.backfill.decide import BackfillDecision
-from cdc_lib.backfill.other_key import OneKey, left_out_line, left_out_windows, refusal
-from cdc_lib.errors import MergeConflict, MergeError
-from cdc_lib.merge.plan import Batch
+from cdc_lib.backfill.other_key import OneKey, left_out_line, left_out_windows, refusal, refuse_kept_key
+from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.backfill import BackfillRequest, Period
-from cdc_lib.model.lake_table import Marker, SnapshotMark
+from cdc_lib.model.lake_table import LakeTable, Marker, SnapshotMark
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.row_selection import RowSelection
@@ -154,7 +154,9 @@ def test_a_partial_snapshot_is_not_a_complete_one(writer):
 
 def test_the_end_of_an_online_schema_change_is_not_merged_again_without_its_beginning(writer):
     """The values of its added columns are known at its beginning."""
-    begun = writer.window(50, 100, {}, statements=[("shadow", "shop.orders", 60), ("shadow_fill", "shop.orders", 70)])
+    begun = writer.window(
+        50, 100, {}, statements=[("shadow", "shop.orders", 60), ("shadow_add_default", "shop.orders", 70)]
+    )
     keys = windows(writer, ORDERS, statements=[("swap", "shop.orders", 150)])[:1]
     with pytest.raises(MergeError, match="began before it"):
         work(writer, ORDERS, keys, Marker(END))
@@ -243,7 +245,18 @@ def test_a_refusal_names_a_possible_time():
     assert "--until" not in refusal(name, found, "shop", request, until).hint
     plain = refusal(name, found, "shop", BackfillRequest(Period(None, None)), None)
     assert plain.hint.endswith("cdc snapshot shop 'shop.`or ders`'")
-    one = replace(found, others=frozenset(), windows=(Batch("w", None),), former=frozenset({()}))
+    one = replace(found, others=frozenset(), windows=(StoredBatch("w", None),), former=frozenset({()}))
     assert left_out_line(left_out_windows(name, one)).startswith(
         "shop.`or ders`: 1 window of rows with no primary key left out: "
     )
+
+
+def test_a_copy_that_keeps_old_rows_under_another_key_is_refused():
+    """Another mode gets the new key; the same key is none."""
+    copy = LakeTable((), ("id",), "soft_delete", Marker(), 1, records=1)
+    with pytest.raises(
+        IncompatibleSchema, match=r"the table beside the lake table keeps rows by .*, and the rows of this time have"
+    ):
+        refuse_kept_key(TableName("shop", "orders"), copy, ("k", "id"))
+    refuse_kept_key(TableName("shop", "orders"), copy, ("id",))
+    refuse_kept_key(TableName("shop", "orders"), replace(copy, mode="mirror"), ("k", "id"))

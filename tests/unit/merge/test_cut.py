@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from cdc_lib.merge.cut import make_cut
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.manifest import DataFile
 from cdc_lib.model.merge_plan import MergePlan, MergeTotals, TableCut
 from cdc_lib.model.row_counts import NO_ROWS, RowCounts
@@ -22,11 +22,11 @@ MINE = TableCut(TABLE, "lake.db.t", 7, 3)
 OTHER = TableCut(TableName("db", "idle"), "lake.db.idle", 7, 0)
 
 
-def batch(*counts: RowCounts | None) -> Batch:
+def batch(*counts: RowCounts | None) -> StoredBatch:
     """A window with a file of each count."""
     made = manifest(window=Window("shop", 1, at(4), at(100)))
     files = tuple(DataFile("part", TABLE, SCHEMA.id, 3, 50, "0", counts=one) for one in counts)
-    return Batch("window", replace(made, files=files))
+    return StoredBatch("window", replace(made, files=files))
 
 
 def test_rows_are_counted_by_kind_and_added_to_those_of_earlier_merges():
@@ -40,7 +40,7 @@ def test_rows_are_counted_by_kind_and_added_to_those_of_earlier_merges():
     assert second.totals == MergeTotals(merges=2, windows=3, chunks=0, seconds=3.5)
 
 
-def test_rows_that_nobody_counted_are_unknown_and_never_zero():
+def test_rows_that_were_not_counted_are_unknown_and_never_zero():
     """Batches of an earlier release have no counts."""
     (mine,) = make_cut(PLAN, [batch(RowCounts(2), None)], [MINE], None, NOW).tables
     assert mine.rows is None

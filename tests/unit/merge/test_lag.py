@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cdc_lib.config.reselect import ReselectConfig
-from cdc_lib.merge.plan import Batch
+from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.window import Window
 from cdc_lib.reselect.policy import lag_of, reads_all
@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 def batch(seconds, *, window=True):
     last = None if seconds is None else NOW - timedelta(seconds=seconds)
     bounds = Window("shop", 1, at(4), at(100)) if window else None
-    return Batch("k", Manifest("shop", 1, IDENTITY, bounds, None, "", "", None, last, 0, 0, (), {}))
+    return StoredBatch("k", Manifest("shop", 1, IDENTITY, bounds, None, "", "", None, last, 0, 0, (), {}))
 
 
 def test_lag_is_that_of_the_newest_transaction():

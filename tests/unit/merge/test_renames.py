@@ -22,7 +22,7 @@ SWAP = ColumnRename("db.t", Point(1, 1, 100), (("a", "b"), ("b", "a")), f"{UUID}
 AWAY = ColumnRename("db.t", Point(1, 1, 200), (("a", "c"),), f"{UUID}:9", 2000)
 
 
-def place(offset, epoch=1):
+def names_at(offset, epoch=1):
     return at_point(Point(epoch, 1, offset))
 
 
@@ -45,13 +45,13 @@ def left(seconds, gtid_set="", flavor="mysql"):
 def test_later_renames_apply_to_rows():
     """In order, and none of the earlier ones."""
     renames = (SWAP, AWAY)
-    assert [current_name("a", renames_after(place(there), renames)) for there in (50, 100, 150, 250)] == [
+    assert [current_name("a", renames_after(names_at(there), renames)) for there in (50, 100, 150, 250)] == [
         "b",
         "b",
         "c",
         "a",
     ]
-    assert [current_name("b", renames_after(place(there), renames)) for there in (50, 150, 250)] == ["c", "b", "b"]
+    assert [current_name("b", renames_after(names_at(there), renames)) for there in (50, 150, 250)] == ["c", "b", "b"]
 
 
 def test_a_rename_replayed_in_a_later_epoch_applies_once():
@@ -59,13 +59,14 @@ def test_a_rename_replayed_in_a_later_epoch_applies_once():
     again = replace(SWAP, at=Point(2, 3, 40))
     renames = (SWAP, again)
     names = [
-        current_name("a", renames_after(place(there, epoch), renames)) for there, epoch in ((50, 1), (150, 1), (50, 3))
+        current_name("a", renames_after(names_at(there, epoch), renames))
+        for there, epoch in ((50, 1), (150, 1), (50, 3))
     ]
     assert names == ["b", "a", "a"]
     replayed = [current_name("a", renames_after(at_point(Point(2, 3, there)), renames)) for there in (30, 50)]
     assert replayed == ["b", "a"]
-    assert current_name("a", renames_after(place(50), (again,))) == "b"
-    assert not renames_after(place(50, 3), (again,))
+    assert current_name("a", renames_after(names_at(50), (again,))) == "b"
+    assert not renames_after(names_at(50, 3), (again,))
 
 
 def test_a_replayed_statement_has_the_same_gtid_or_original_time():

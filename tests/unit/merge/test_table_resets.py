@@ -154,13 +154,13 @@ def test_defaults_of_a_shadow_apply_from_its_swap_on(writer):
     """Not those of an abandoned shadow; the marker carries them from window to window."""
     first = following_all(
         writer, Marker(),
-        statement("shadow", 10), statement("shadow_fill", 20, ("given_up", "1")), statement("shadow", 30),
-        statement("shadow_fill", 40, ("x", "5")),
+        statement("shadow", 10), statement("shadow_add_default", 20, ("given_up", "1")), statement("shadow", 30),
+        statement("shadow_add_default", 40, ("x", "5")),
     )  # fmt: skip
     assert (first.added_defaults, first.shadow) == ((), Shadow((AddedDefault("x", "5"),)))
     kept = Marker(shadow=first.shadow)
     assert Marker.from_json(kept.to_json(), "t") == kept
-    swapped = following_all(writer, kept, statement("fill", 50, ("y", "6")), statement("swap", 60))
+    swapped = following_all(writer, kept, statement("add_default", 50, ("y", "6")), statement("swap", 60))
     assert swapped.added_defaults == (
         PlacedDefault(point(50), AddedDefault("y", "6")),
         PlacedDefault(point(60), AddedDefault("x", "5")),
@@ -171,7 +171,7 @@ def test_defaults_of_a_shadow_apply_from_its_swap_on(writer):
 def test_a_swap_with_unclear_values_stops_its_table(writer):
     """With a hint how to continue."""
     found = following_all(
-        writer, Marker(), statement("shadow_fill", 20, unclear="an expression"), statement("swap", 60)
+        writer, Marker(), statement("shadow_add_default", 20, unclear="an expression"), statement("swap", 60)
     )
     with pytest.raises(MergeError, match="an expression") as caught:
         refuse_unclear(ORDERS.name, found.unclear)

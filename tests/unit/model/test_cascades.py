@@ -18,7 +18,7 @@ def test_all_levels_are_reached_and_a_circle_has_an_end():
     assert Cascades(logged=False, keys=keys).below(A, "delete") == {A, B, C, D}
 
 
-def test_a_key_acts_as_it_says():
+def test_a_foreign_key_acts_as_its_definition_says():
     """On deletes, on updates, or on both."""
     found = Cascades(logged=False, keys=(key(B, A, updates=False), key(C, A, deletes=False)))
     assert (found.below(A, "delete"), found.below(A, "update")) == ({B}, {C})

@@ -1,4 +1,4 @@
-"""One entry for each column type: whoever decides by types knows all of them, and ARCHITECTURE.md names whoever decides."""
+"""One entry for each column type: whoever decides by types knows all of them, and the page of extensions names whoever decides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from cdc_lib.binlog.ddl.history.types import spelled
-from cdc_lib.binlog.ddl.history.words import Reader, words
+from cdc_lib.binlog.ddl.history.words import WordReader, words
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.binlog.rows import table_map
 from cdc_lib.binlog.types.registry import codec_for, unreadable
@@ -24,7 +24,7 @@ from cdc_lib.mysql.information_schema import source_type
 from cdc_lib.snapshot.bounds import _ALLOWED as BOUNDS
 from cdc_lib.verify.canonical_text import cell_of
 from spark_jobs.merging.repair import _ARROW as REPAIRED
-from tests.harness.type_places import ELSEWHERE, ROOT, kinds_in, names_types, type_places
+from tests.harness.type_modules import ELSEWHERE, ROOT, kinds_in, names_types, type_modules
 
 READ = [one for one in COLUMN_TYPES if one.kind != "unsupported"]
 KINDS = set(FAMILIES) - {"unsupported"}
@@ -105,7 +105,7 @@ def test_a_type_is_known_by_its_name(one):
 def test_a_type_is_known_by_each_word_of_ddl(word, one):
     """And becomes the same type as by its name."""
     more = {"enum": "('a','b')", "set": "('a','b')", "char": "(10)", "varchar": "(10)", "varbinary": "(10)"}
-    read = Reader(words(Statement(word + more.get(one.name, ""), "shop")))
+    read = WordReader(words(Statement(word + more.get(one.name, ""), "shop")))
     found = spelled(read, mariadb=False, sql_mode=0).resolve("utf8mb4", source_type)
     assert not read.more
     assert (found.kind, found.form, found.text.partition("(")[0].partition(" ")[0]) == (one.kind, one.form, one.name)
@@ -179,14 +179,15 @@ def test_the_page_of_types_names_each(one):
     assert re.search(rf"\b{one.name.upper()}\b", (ROOT / "docs/reference/data-types.md").read_text())
 
 
-def test_the_architecture_page_names_every_file_that_decides_by_types():
+def test_the_page_of_extensions_names_every_file_that_decides_by_types():
     """Who adds a type finds all places; the folder of the codecs is one."""
-    (paragraph,) = re.findall(
-        r"^\*\*A column type\.\*\*.*?\n\n(?=\*\*)", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE | re.DOTALL
-    )
+    page = (ROOT / "docs" / "internals" / "extending.md").read_text()
+    (paragraph,) = re.findall(r"^## A column type\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)
     listed = set(re.findall(r"`([\w/.]+)`", paragraph)) - {str(Path(__file__).relative_to(ROOT))}
     folder = re.compile(r"(?<=/binlog/types/)\w+\.py$")
-    assert {folder.sub("", path) for path in listed} == {folder.sub("", path) for path in type_places()} | BESIDE.keys()
+    assert {folder.sub("", path) for path in listed} == {
+        folder.sub("", path) for path in type_modules()
+    } | BESIDE.keys()
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ LAKE = "file:///lake"
         ("hadoop", LAKE, ("shop",), "2.0", None),
     ],
 )
-def test_a_table_lies_two_folders_below_the_warehouse(catalog, warehouse, namespace, name, location):
+def test_a_table_is_two_folders_below_the_warehouse(catalog, warehouse, namespace, name, location):
     """Or where a catalog puts it that takes no location."""
     lake = LakeName("lake", namespace, name)
     assert table_location(catalog, warehouse, lake) == location

@@ -88,7 +88,7 @@ def test_each_construct_is_one_token(text, kind):
         ("a<=-1", [("word", "a"), ("sign", "<="), ("sign", "-"), ("number", "1")]),
     ],
 )
-def test_neighbours_are_told_apart(text, found):
+def test_neighbours_are_distinguished(text, found):
     assert kinds(text) == found
 
 

@@ -23,7 +23,7 @@ def test_an_error_about_a_table_names_it_and_no_other_try_helps(number):
 
 
 @pytest.mark.parametrize("number", [1205, 1213, 1412, 3572, 3024, 1969])
-def test_a_lock_or_a_change_that_goes_on_passes(number):
+def test_refusals_by_a_lock_or_a_running_change_are_retryable(number):
     """The table is named, and the task is tried again."""
     found = refused_for("shop.orders", number, "wait")
     assert isinstance(found, SourceUnavailable)

@@ -55,7 +55,7 @@ def test_a_privilege_on_something_else_does_not_count(line):
     assert missing(REPLICATION, *line.splitlines()) == [f"GRANT SELECT ON `shop`.`orders` TO {ME};"]
 
 
-def test_mariadb_calls_the_right_to_look_at_the_binlog_otherwise():
+def test_mariadb_has_another_name_for_the_binlog_privilege():
     """REPLICATION CLIENT is its older name."""
     select = (
         "GRANT SELECT, REPLICATION SLAVE ON *.* TO `cdc`@`%` IDENTIFIED BY PASSWORD '*94BDCEBE19083CE2A1F959FD02F964C7'"

@@ -24,7 +24,7 @@ def findings(**variables):
     return list(judge(facts))
 
 
-def test_a_good_server_needs_nothing_mended():
+def test_preflight_finds_nothing_wrong_with_a_good_server():
     """All is ok."""
     assert {finding.level for finding in findings()} == {"ok"}
 

@@ -49,7 +49,7 @@ def test_one_long_pause_within_a_backlog_does_not_count_as_slowness():
     ],
     ids=["none", "one", "was at the head", "came to the head", "one ack", "no acks", "no time between"],
 )
-def test_moves_that_do_not_tell_a_rate_give_none(run):
+def test_moves_without_a_measurable_rate_give_none(run):
     """A drain that waits for changes, or for its schedule, is not slow."""
     assert drain_rate(run, FILES) is None
 

@@ -38,7 +38,7 @@ def faulty(cursor, *, lake, needed=True):
     return found, found.quarantine[-1]
 
 
-def test_a_table_whose_snapshot_is_given_up_is_left_out_from_the_lake_cursor_on(cursor):
+def test_a_table_whose_snapshot_is_cancelled_is_left_out_from_the_lake_cursor_on(cursor):
     """In the lake's epoch, for any file names; windows that are already planned are read as before."""
     found, record = faulty(cursor, lake=(1, at(7, 200)))
     assert (record.epoch, record.start, record.as_of) == (1, at(7, 200), at(7, 200))
@@ -62,4 +62,4 @@ def test_a_continued_record_begins_at_the_end_of_the_previous_one(cursor):
     before = resume(before, TABLE, at(3, 4), TASK, at=NOW, by="test")
     found, record = faulty(replace(before, epoch=2), lake=(1, at(1, 300)))
     assert (record.epoch, record.start, record.as_of) == (1, at(3, 4), at(1, 700))
-    assert all(one.given_up for one in found.snapshots)
+    assert all(one.cancelled for one in found.snapshots)

@@ -26,7 +26,7 @@ def bounds(windows):
     return [(str(window.start), str(window.stop)) for window in windows]
 
 
-def test_a_short_backlog_is_one_window_up_to_the_head():
+def test_a_short_backlog_is_one_window_up_to_the_end_of_the_binlog():
     """Over as many files as it has."""
     windows = plan_windows(cursor(offset=100), FILES, HEAD, Limits(10_000, 16))
     assert bounds(windows) == [("binlog.000009:100", "binlog.000011:700")]
@@ -47,7 +47,7 @@ def test_no_more_windows_than_allowed_are_planned():
     ]
 
 
-def test_a_cursor_at_the_head_plans_nothing():
+def test_a_cursor_at_the_end_of_the_binlog_plans_nothing():
     """Also one that is at the end of a file whose follower is empty yet."""
     assert plan_windows(cursor("binlog.000011", 700), FILES, HEAD, Limits(1, 9)) == ()
     assert plan_windows(cursor("binlog.000010", 500), FILES, Position("binlog.000010", 500), Limits(1, 9)) == ()
@@ -113,7 +113,7 @@ def test_a_table_without_a_key_is_one_chunk():
         (("xmltype", "xmltype", None, None, None, None, None), "unsupported", "binary"),
     ],
 )
-def test_declared_types_find_their_place_in_the_lake(row, kind, lake):
+def test_declared_types_map_to_lake_types(row, kind, lake):
     """As information_schema spells them."""
     found = source_type(*row)
     assert (found.kind, found.lake_type) == (kind, lake)

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from spark_jobs.runtime.gateway import without_variables
 from spark_jobs.runtime.session import (
     DEFAULTS,
     JAVA_OPTIONS,
     LOG_SETTINGS,
     catalog_settings,
     hadoop_settings,
+    hidden_from_java,
     spark_settings,
 )
 from tests.harness.lake import lake_config
@@ -40,6 +44,18 @@ def test_the_command_line_of_java_has_no_secret(tmp_path):
     }
     settings = spark_settings(lake_config(tmp_path, store=S3, lake=lake))
     assert not any(secret in f"{settings}" for secret in ("the secret key", "the access key", "pass", "T0K"))
+
+
+def test_java_gets_no_secret_by_its_environment(tmp_path, monkeypatch):
+    """Neither those that Airflow handed over nor those that the file names; this process keeps them."""
+    monkeypatch.setenv("CDC_HANDED_PASSWORD", "handed")
+    config = lake_config(tmp_path, store={**S3, "access_key_env": "AWS_ACCESS_KEY_ID"})
+    hidden = hidden_from_java(config)
+    assert {"STORE_SECRET", "CDC_HANDED_PASSWORD", "CDC_HANDED_SECRET_KEY", config.server.password_env} <= hidden
+    assert "AWS_ACCESS_KEY_ID" not in hidden  # clients of AWS look for it
+    with without_variables(hidden):
+        assert [name for name in hidden if name in os.environ] == []
+    assert (os.environ["STORE_SECRET"], os.environ["CDC_HANDED_PASSWORD"]) == ("the secret key", "handed")
 
 
 def test_jars_depend_on_the_store_and_the_catalog(tmp_path):

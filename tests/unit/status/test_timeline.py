@@ -16,7 +16,7 @@ from cdc_lib.status.holdings import Holdings, HoldingsReader
 from cdc_lib.status.source_state import rows_per_second, state_of
 from cdc_lib.status.table_rows import counts_of, select, table_rows
 from cdc_lib.status.timeline import timeline, windows_of
-from cdc_lib.status.window_reader import WindowReader
+from cdc_lib.status.window_facts_reader import WindowFactsReader
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cuts
 from cdc_lib.store.objects.local import LocalStore
@@ -48,7 +48,7 @@ def test_each_window_shows_what_became_of_it(store: LocalStore, tmp_path: Path):
     """Two are merged, one is acked, one has a batch, one has none yet."""
     found = held(store, tmp_path, windows=3, merged=2, in_flight=2, drained=1)
     drain, lake = cursors(store)
-    facts = WindowReader(store).read([window for window, _ in windows_of(drain)])
+    facts = WindowFactsReader(store).read([window for window, _ in windows_of(drain)])
     rows = timeline(drain, lake, facts, found.stopped, found.recent)
     assert [row.state for row in rows] == ["planned", "drained", "acked", "merged", "merged"]
     assert [row.facts is None for row in rows] == [True, False, False, False, False]
@@ -62,7 +62,7 @@ def test_a_merge_in_flight_is_merging_until_a_table_stops_in_it(store: LocalStor
     drain, lake = cursors(store)
     waiting = windows_of(drain)[-1][0]
     lake = lake.with_windows((waiting,))
-    facts = WindowReader(store).read([window for window, _ in windows_of(drain)])
+    facts = WindowFactsReader(store).read([window for window, _ in windows_of(drain)])
     assert timeline(drain, lake, facts)[0].state == "merging"
     other = LocalStore(tmp_path / "other")
     failed = held(other, tmp_path, windows=3, merged=2, stopped=[ORDERS])
@@ -75,7 +75,7 @@ def test_an_acked_window_without_a_batch_has_failed(store: LocalStore, tmp_path:
     drain, lake = cursors(store)
     last = stored_windows(store, "shop")[-1]
     store.delete([last.key])
-    facts = WindowReader(store).read([window for window, _ in windows_of(drain)])
+    facts = WindowFactsReader(store).read([window for window, _ in windows_of(drain)])
     assert timeline(drain, lake, facts)[0].state == "failed"
     found = HoldingsReader(store, ObjectCursorStore(store), "shop").read(NOW)
     assert state_of(found) == "failed"
@@ -87,7 +87,7 @@ def test_moves_before_a_failover_belong_to_the_epoch_before(store: LocalStore, t
     held(store, tmp_path, windows=3, merged=3, failover=True)
     drain, lake = cursors(store)
     assert [window.epoch for window, _ in windows_of(drain)] == [1, 1, 2]
-    facts = WindowReader(store).read([window for window, _ in windows_of(drain)])
+    facts = WindowFactsReader(store).read([window for window, _ in windows_of(drain)])
     assert len(facts) == 3
     assert [row.state for row in timeline(drain, lake, facts)] == ["merged"] * 3
 
@@ -160,9 +160,12 @@ def test_what_did_not_change_is_not_read_again(store: LocalStore, tmp_path: Path
     held(store, tmp_path, tables=[ORDERS, ITEMS], compared=2)
     reader = HoldingsReader(store, ObjectCursorStore(store), "shop")
     first = reader.read(NOW)
+    oldest, *_, latest = reader.listed_cuts()
+    whole = reader.whole_cut(oldest)
     for info in store.list("shop/cuts/"):
         store.put(info.key, b"no document")
     second = reader.read(NOW)
+    assert (reader.whole_cut(oldest), reader.whole_cut(latest)) == (whole, first.cut)
     assert second.cut is first.cut
     assert second.recent == first.recent
     PageSource(tmp_path / "sources", store, "shop", tables=[ORDERS, ITEMS], compared=2, drift=[ITEMS])._put_verified(

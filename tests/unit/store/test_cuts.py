@@ -56,7 +56,7 @@ def test_of_cuts_at_one_position_the_last_one_has_the_most_tables(store):
     assert last_cut(store, "shop") == last
 
 
-def test_a_lake_that_goes_back_is_compared_with_the_cut_of_that_time(store):
+def test_a_lake_that_was_rewound_is_compared_with_the_cut_of_that_time(store):
     """At a position or before it, in this epoch or an earlier one."""
     first = published(store, 100, "a", 1, ["orders"])
     fewer = published(store, 200, "b", 3, ["orders"])
@@ -72,7 +72,7 @@ def test_a_lake_that_goes_back_is_compared_with_the_cut_of_that_time(store):
     assert [found(2, 50), found(3, 4)] == [later, later]
 
 
-def test_a_cut_says_up_to_where_rows_that_were_read_back_are_ahead(store):
+def test_a_cut_records_up_to_where_reselected_rows_are_ahead(store):
     """Cuts of before do without."""
     ahead = Point(1, 9, 777)
     table = TableCut("shop.a", "lake.shop.a", 1, 0, ahead_until=ahead)

@@ -51,7 +51,7 @@ def test_no_temporary_file_remains(store):
     assert [name for name in files(store) if not name.startswith(".locks/")] == ["d/a"]
 
 
-def test_an_empty_folder_goes_with_its_last_object(store):
+def test_an_empty_folder_is_removed_with_its_last_object(store):
     """So that a store whose batches are collected does not fill with folders."""
     store.put("s/batches/1/x", b"")
     store.put("s/cursors/drain.json", b"")
@@ -111,7 +111,7 @@ def test_a_full_disk_is_reported_while_a_stream_is_written(store, files_end_at_a
     assert list(store.list("")) == []
 
 
-def test_a_file_system_that_may_come_back_is_retried(store, monkeypatch):
+def test_a_file_system_error_that_may_pass_is_retryable(store, monkeypatch):
     """Such as a network mount that was made again."""
 
     def stale(_):

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 
 from cdc_lib.binlog.ddl.history.column import ColumnReader
-from cdc_lib.binlog.ddl.history.keys import is_key, tells_nothing
+from cdc_lib.binlog.ddl.history.keys import is_key, is_secondary_key_or_check
 from cdc_lib.binlog.ddl.history.types import Spelled, spelled
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, clauses, parted, words
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, parted, words
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.column_types import INTEGERS
 from cdc_lib.model.ddl_effect import AddedDefault
@@ -36,14 +36,19 @@ def added_defaults(statement: Statement, *, mariadb: bool) -> tuple[AddedDefault
     Raises:
         CannotFollow: a column gets values that the statement does not show.
     """
-    found = (_fill(Reader(part), statement, mariadb=mariadb) for part in _added(Reader(words(statement))))
+    found = (_fill(WordReader(part), statement, mariadb=mariadb) for part in _added(WordReader(words(statement))))
     return tuple(fill for fill in found if fill is not None)
 
 
-def _added(read: Reader) -> Iterator[list[Word]]:
+def _added(read: WordReader) -> Iterator[list[Word]]:
     """Yield the words of each column that is added."""
     for clause in clauses(read):
-        if not clause.accept("ADD") or clause.key() == "PARTITION" or is_key(clause) or tells_nothing(clause):
+        if (
+            not clause.accept("ADD")
+            or clause.key() == "PARTITION"
+            or is_key(clause)
+            or is_secondary_key_or_check(clause)
+        ):
             continue
         if (clause.key(), clause.key(1)) in (("PERIOD", "FOR"), ("SYSTEM", "VERSIONING")):
             continue  # their columns are not shown
@@ -51,12 +56,12 @@ def _added(read: Reader) -> Iterator[list[Word]]:
         some = clause.accept("IF", "NOT", "EXISTS")
         columns = parted(clause.inner()) if clause.key() == "(" else [clause.rest()]
         for column in columns:
-            if column and not is_key(Reader(column)) and not tells_nothing(Reader(column)):
+            if column and not is_key(WordReader(column)) and not is_secondary_key_or_check(WordReader(column)):
                 # A column that was there keeps what it has: what a new one has instead must be NULL.
                 yield [*column, Word("", "sign", "IF NOT EXISTS")] if some else column
 
 
-def _fill(read: Reader, statement: Statement, *, mariadb: bool) -> AddedDefault | None:
+def _fill(read: WordReader, statement: Statement, *, mariadb: bool) -> AddedDefault | None:
     name = read.name()
     kind = spelled(read, mariadb=mariadb, sql_mode=statement.sql_mode)
     column = ColumnReader(kind, "")

@@ -15,7 +15,7 @@ from cdc_lib.binlog.ddl.history.column import Rules
 from cdc_lib.binlog.ddl.history.create import created
 from cdc_lib.binlog.ddl.history.draft import Draft
 from cdc_lib.binlog.ddl.history.keys import key_of
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, words
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, words
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.schema_version import Definition
@@ -40,7 +40,7 @@ def advance(entity: Entity, statement: Statement, before: Before, rules: Rules) 
     Raises:
         CannotFollow: what the statement does to it is not certain.
     """
-    read = Reader(words(statement))
+    read = WordReader(words(statement))
     rules = replace(rules, sql_mode=statement.sql_mode)
     if rules.fold:
         before = _folded(before)
@@ -80,7 +80,7 @@ def _known(entity: Entity, before: Before) -> Definition:
     return definition
 
 
-def _database(entity: Entity, verb: str, read: Reader, statement: Statement, before: Before) -> Definition | None:
+def _database(entity: Entity, verb: str, read: WordReader, statement: Statement, before: Before) -> Definition | None:
     if verb == "DROP" or entity[1]:  # of the statements on a database, those that drop it touch its tables
         return None
     database = entity[0]
@@ -101,7 +101,7 @@ def _database(entity: Entity, verb: str, read: Reader, statement: Statement, bef
     return Definition(TableSchema(database, "", ()), charset)
 
 
-def _renamed(entity: Entity, read: Reader, database: str, before: Before, *, fold: bool) -> Definition | None:
+def _renamed(entity: Entity, read: WordReader, database: str, before: Before, *, fold: bool) -> Definition | None:
     """Follow the pairs of RENAME TABLE from the left to the right."""
     read.accept_any("TABLE", "TABLES")
     read.accept("IF", "EXISTS")
@@ -130,7 +130,7 @@ def _named(definition: Definition, entity: Entity) -> Definition:
     return replace(definition, schema=replace(definition.schema, database=entity[0], table=entity[1]))
 
 
-def _index(entity: Entity, verb: str, read: Reader, statement: Statement, before: Before) -> Definition:
+def _index(entity: Entity, verb: str, read: WordReader, statement: Statement, before: Before) -> Definition:
     """Follow CREATE [UNIQUE] INDEX and DROP INDEX."""
     unique = "UNIQUE" in {word.key for word in words(statement)[:5]}
     read.accept("INDEX")
@@ -148,29 +148,29 @@ def _index(entity: Entity, verb: str, read: Reader, statement: Statement, before
     return draft.definition()
 
 
-def _altered(entity: Entity, read: Reader, database: str, before: Before, rules: Rules) -> Definition | None:
+def _altered(entity: Entity, read: WordReader, database: str, before: Before, rules: Rules) -> Definition | None:
     read.accept("IF", "EXISTS")
     named = read.table(database)
     if read.accept("WAIT"):
         read.take()
     read.accept("NOWAIT")
     draft = Draft.of(_known(named, before))
-    place = (draft.database, draft.table)
+    name = (draft.database, draft.table)
     Alter(draft, rules).apply(read.rest())
     after = draft.definition()
-    if (draft.database, draft.table) == place:
+    if (draft.database, draft.table) == name:
         return after
     renamed = (draft.database.lower(), draft.table.lower()) if rules.fold else (draft.database, draft.table)
     return _named(after, entity) if renamed == entity else None
 
 
 def _created(
-    entity: Entity, read: Reader, statement: Statement, before: Before, rules: Rules, *, replaces: bool
+    entity: Entity, read: WordReader, statement: Statement, before: Before, rules: Rules, *, replaces: bool
 ) -> Definition:
     if not replaces and read.accept("IF", "NOT", "EXISTS") and (there := before(entity)) is not None:
         return there
     read.table(statement.database)
-    inside = Reader(read.inner()) if read.key() == "(" and read.key(1) == "LIKE" else read
+    inside = WordReader(read.inner()) if read.key() == "(" and read.key(1) == "LIKE" else read
     if inside.accept("LIKE"):
         return _named(_known(inside.table(statement.database), before), entity)
     default = statement.database_charset if entity[0] == statement.database else ""

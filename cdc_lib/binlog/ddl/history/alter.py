@@ -2,7 +2,7 @@
 
 Both servers work in three steps (MySQL ``mysql_prepare_alter_table`` in ``sql/sql_table.cc``): drops and changes in place
 first, then columns that are added or moved in the order of their clauses, then keys. A default character set counts for all
-of the statement, wherever it stands.
+of the statement, wherever it is.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from cdc_lib.binlog.ddl.history.charsets import accept_charset, longest
 from cdc_lib.binlog.ddl.history.column import NewColumn, Rules, new_column
 from cdc_lib.binlog.ddl.history.draft import Draft
-from cdc_lib.binlog.ddl.history.keys import accept_key, is_key, tells_nothing
+from cdc_lib.binlog.ddl.history.keys import accept_key, is_key, is_secondary_key_or_check
 from cdc_lib.binlog.ddl.history.types import Spelled
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, parted
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, parted
 from cdc_lib.model.column_types import LONG_TEXTS
 from cdc_lib.model.lexer import Word
 from cdc_lib.model.schema import Column
@@ -52,7 +52,7 @@ class Alter:
         self._placed: list[tuple[NewColumn, bool]] = []
         self._names: dict[str, str] = {}
         self._dropped_keys: list[str] = []
-        self._keys: list[Reader] = []
+        self._keys: list[WordReader] = []
         self._key_names: list[tuple[str, str]] = []
         self._converted = ""
 
@@ -62,16 +62,16 @@ class Alter:
         Raises:
             CannotFollow: a clause is not known, or does not fit the table.
         """
-        clauses = [Reader(part) for part in parted(words) if part]
+        clauses = [WordReader(part) for part in parted(words) if part]
         last = (i for i, one in enumerate(clauses) if one.key() in _OF_PARTITIONS and one.key(1) == "PARTITION")
         clauses = clauses[: next(last, len(clauses))]
-        for clause in [Reader(part) for part in parted(words) if part]:
+        for clause in [WordReader(part) for part in parted(words) if part]:
             self._defaults(clause)
         for clause in clauses:
             self._take(clause)
         self._work()
 
-    def _defaults(self, clause: Reader) -> None:
+    def _defaults(self, clause: WordReader) -> None:
         """Find the table's new default character set."""
         if clause.accept("CONVERT", "TO"):
             charset = accept_charset(clause, "")
@@ -91,7 +91,7 @@ class Alter:
             else:
                 clause.take()
 
-    def _take(self, clause: Reader) -> None:
+    def _take(self, clause: WordReader) -> None:
         key = clause.key()
         if key in _CHARSET or key in ("DEFAULT", "CONVERT"):
             return
@@ -107,8 +107,8 @@ class Alter:
         elif key not in _WITHOUT_EFFECT:
             raise CannotFollow(f"the clause {key or '?'} is not known here")
 
-    def _add(self, clause: Reader, _: str) -> None:
-        if clause.key() == "PARTITION" or tells_nothing(clause):
+    def _add(self, clause: WordReader, _: str) -> None:
+        if clause.key() == "PARTITION" or is_secondary_key_or_check(clause):
             return
         if (clause.key(), clause.key(1)) in (("PERIOD", "FOR"), ("SYSTEM", "VERSIONING")):
             raise CannotFollow("it adds columns that are not seen")
@@ -119,8 +119,8 @@ class Alter:
         if_not_there = clause.accept("IF", "NOT", "EXISTS")
         parts = parted(clause.inner()) if clause.key() == "(" else [clause.rest()]
         for part in parts:
-            read = Reader(part)
-            if tells_nothing(read):
+            read = WordReader(part)
+            if is_secondary_key_or_check(read):
                 continue
             if is_key(read):
                 self._keys.append(read)
@@ -129,7 +129,7 @@ class Alter:
             if not (if_not_there and self._draft.has(new.column.name)):
                 self._placed.append((new, False))
 
-    def _drop(self, clause: Reader, _: str) -> None:
+    def _drop(self, clause: WordReader, _: str) -> None:
         if clause.accept("PRIMARY", "KEY"):
             self._dropped_keys.append(PRIMARY)
         elif clause.accept_any("INDEX", "KEY", "CONSTRAINT"):
@@ -146,19 +146,19 @@ class Alter:
             if not if_there or self._draft.has(name):
                 self._drops.append(name)
 
-    def _change(self, clause: Reader, key: str) -> None:
+    def _change(self, clause: WordReader, key: str) -> None:
         clause.accept("COLUMN")
         if_there = clause.accept("IF", "EXISTS")
         words = clause.rest()
-        read = Reader(words)
+        read = WordReader(words)
         old = read.name()
-        new = new_column(read if key == "CHANGE" else Reader(words), self._draft.charset, self._rules)
+        new = new_column(read if key == "CHANGE" else WordReader(words), self._draft.charset, self._rules)
         if not if_there or self._draft.has(old):
             self._changes.append((old, new))
-            if new.place:
+            if new.order:
                 self._placed.append((new, True))
 
-    def _alter(self, clause: Reader, _: str) -> None:
+    def _alter(self, clause: WordReader, _: str) -> None:
         if clause.accept_any("INDEX", "KEY", "CHECK", "CONSTRAINT"):
             return
         clause.accept("COLUMN")
@@ -167,7 +167,7 @@ class Alter:
         if clause.key() not in ("SET", "DROP"):
             raise CannotFollow("the clause ALTER is not known here")
 
-    def _rename(self, clause: Reader, _: str) -> None:
+    def _rename(self, clause: WordReader, _: str) -> None:
         if clause.accept("COLUMN"):
             clause.accept("IF", "EXISTS")
             old = clause.name()

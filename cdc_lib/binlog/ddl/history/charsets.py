@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader
 from cdc_lib.model.charset import charset_name, charset_of_collation
 
 LONGEST = {
@@ -28,8 +28,8 @@ def longest(charset: str) -> int:
     return LONGEST[charset]
 
 
-def accept_charset(read: Reader, inherited: str) -> str | None:
-    """Step over ``CHARACTER SET x`` or ``COLLATE x``; returns the character set, or None if neither stands there.
+def accept_charset(read: WordReader, inherited: str) -> str | None:
+    """Step over ``CHARACTER SET x`` or ``COLLATE x``; returns the character set, or None if neither is there.
 
     Args:
         read: the words.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cdc_lib.binlog.ddl.history.charsets import accept_charset
 from cdc_lib.binlog.ddl.history.types import Spelled, TypeOf, spelled
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader
 from cdc_lib.model.lexer import Word
 from cdc_lib.model.schema import Column
 
@@ -34,14 +34,14 @@ class NewColumn:
 
     Args:
         column: as it is from now on.
-        place: ``FIRST``, ``AFTER`` or empty.
+        order: ``FIRST``, ``AFTER`` or empty.
         after: with ``AFTER``: the column that it follows.
         primary: whether it is the primary key.
         unique: whether it has a unique key of its own.
     """
 
     column: Column
-    place: str = ""
+    order: str = ""
     after: str = ""
     primary: bool = False
     unique: bool = False
@@ -52,7 +52,7 @@ _FOLLOWED_BY_VALUE = {"COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE
 _ALONE = {"VISIBLE", "INVISIBLE", "VIRTUAL", "STORED", "PERSISTENT", "ENFORCED"}
 
 
-def new_column(read: Reader, charset: str, rules: Rules) -> NewColumn:
+def new_column(read: WordReader, charset: str, rules: Rules) -> NewColumn:
     """Read a column's name, type and attributes to their end.
 
     Args:
@@ -71,7 +71,7 @@ def new_column(read: Reader, charset: str, rules: Rules) -> NewColumn:
     nullable = not (attributes.not_null or attributes.primary)
     return NewColumn(
         Column(name, kind.resolve(attributes.charset, rules.typed), nullable),
-        attributes.place,
+        attributes.order,
         attributes.after,
         attributes.primary,
         attributes.unique,
@@ -96,10 +96,10 @@ class ColumnReader:
         self.not_null = kind.not_null
         self.unique = kind.own_key
         self.primary = False
-        self.place = self.after = ""
+        self.order = self.after = ""
         self._explicit = False
 
-    def take(self, read: Reader) -> None:
+    def take(self, read: WordReader) -> None:
         """Step over one attribute."""
         if (charset := self._charset(read)) is not None:
             # COLLATE after CHARACTER SET says nothing new, and one that fits several sets leaves it.
@@ -124,13 +124,13 @@ class ColumnReader:
             case "AUTO_INCREMENT":
                 self.not_null = self.computed = True
             case "FIRST":
-                self.place = key
+                self.order = key
             case "AFTER":
-                self.place, self.after = key, read.name()
+                self.order, self.after = key, read.name()
             case _:
                 self._rest(key, read)
 
-    def _charset(self, read: Reader) -> str | None:
+    def _charset(self, read: WordReader) -> str | None:
         if read.accept("ASCII"):
             return "latin1"
         if read.accept("UNICODE"):
@@ -139,7 +139,7 @@ class ColumnReader:
             return self.charset
         return accept_charset(read, self.charset if self._explicit else self._inherited)
 
-    def _key(self, read: Reader) -> bool:
+    def _key(self, read: WordReader) -> bool:
         if read.accept("PRIMARY", "KEY") or read.accept("PRIMARY") or read.accept("KEY"):
             self.primary = True
         elif read.accept("UNIQUE"):
@@ -149,7 +149,7 @@ class ColumnReader:
             return False
         return True
 
-    def _rest(self, key: str, read: Reader) -> None:
+    def _rest(self, key: str, read: WordReader) -> None:
         if key in _ALONE:
             return
         if key in _FOLLOWED_BY_WORD or key in _FOLLOWED_BY_VALUE:
@@ -176,7 +176,7 @@ class ColumnReader:
             raise CannotFollow(f"the word {key or '?'} in a column's definition is not known here")
 
 
-def _value(read: Reader) -> None:
+def _value(read: WordReader) -> None:
     """Step over a default: a literal, an expression in parentheses, or a function with its arguments."""
     if read.key() == "(":
         read.inner()
@@ -190,7 +190,7 @@ def _value(read: Reader) -> None:
         read.inner()
 
 
-def _reference(read: Reader) -> None:
+def _reference(read: WordReader) -> None:
     read.table("")
     if read.key() == "(":
         read.inner()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from cdc_lib.binlog.ddl.history.charsets import accept_charset
 from cdc_lib.binlog.ddl.history.column import Rules, new_column
 from cdc_lib.binlog.ddl.history.draft import Draft
-from cdc_lib.binlog.ddl.history.keys import accept_key, is_key, tells_nothing
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, parted
+from cdc_lib.binlog.ddl.history.keys import accept_key, is_key, is_secondary_key_or_check
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, parted
 from cdc_lib.model.schema_version import Definition
 
 _SELECTS = {"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE"}
 
 
-def created(database: str, table: str, read: Reader, default: str, rules: Rules) -> Definition:
+def created(database: str, table: str, read: WordReader, default: str, rules: Rules) -> Definition:
     """Return the definition of a new table.
 
     Args:
@@ -27,9 +27,9 @@ def created(database: str, table: str, read: Reader, default: str, rules: Rules)
     """
     elements = parted(read.inner())
     draft = Draft(database, table, _options(read, default))
-    keys: list[Reader] = []
+    keys: list[WordReader] = []
     for element in elements:
-        one = Reader(element)
+        one = WordReader(element)
         if one.key() == "PERIOD" and one.key(1) == "FOR":
             raise CannotFollow("it has columns that are not seen")
         if is_key(one):
@@ -37,7 +37,7 @@ def created(database: str, table: str, read: Reader, default: str, rules: Rules)
         else:
             draft.insert(new_column(one, draft.charset, rules))
     for one in keys:
-        if tells_nothing(one):
+        if is_secondary_key_or_check(one):
             continue
         key = accept_key(one, draft.keys)
         if key is None:
@@ -46,7 +46,7 @@ def created(database: str, table: str, read: Reader, default: str, rules: Rules)
     return draft.definition()
 
 
-def _options(read: Reader, default: str) -> str:
+def _options(read: WordReader, default: str) -> str:
     """Return the table's character set; what is after the columns decides nothing else."""
     charset = default
     named = False

@@ -55,7 +55,7 @@ class Draft:
         return Definition(schema, self.charset, keys)
 
     def index(self, name: str) -> int:
-        """Return where a column stands."""
+        """Return where a column is."""
         for index, column in enumerate(self.columns):
             if column.name.lower() == name.lower():
                 return index
@@ -88,8 +88,8 @@ class Draft:
         if not moved and self.has(new.column.name):
             raise CannotFollow(f"the table has a column {new.column.name} already")
         at = len(self.columns)
-        if new.place:
-            at = 0 if new.place == "FIRST" else self.index(new.after) + 1
+        if new.order:
+            at = 0 if new.order == "FIRST" else self.index(new.after) + 1
         self.columns.insert(at, new.column)
         if not moved:
             self._own_keys(new)

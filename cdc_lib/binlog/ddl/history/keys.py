@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, parted
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, parted
 from cdc_lib.model.lexer import Word
 from cdc_lib.model.schema_version import PRIMARY, Key
 
 _OTHERS = {"INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
 
 
-def tells_nothing(read: Reader) -> bool:
+def is_secondary_key_or_check(read: WordReader) -> bool:
     """Whether a non-unique key or a constraint is next."""
     if read.key() == "CONSTRAINT":
         return bool({read.key(1), read.key(2)} & {"CHECK", "FOREIGN"})
     return read.key() in _OTHERS or (read.key() == "VECTOR" and read.key(1) in ("INDEX", "KEY"))
 
 
-def is_key(read: Reader) -> bool:
+def is_key(read: WordReader) -> bool:
     """Whether a key or a constraint is next, not a column."""
-    return read.key() in ("PRIMARY", "UNIQUE", "CONSTRAINT") or tells_nothing(read)
+    return read.key() in ("PRIMARY", "UNIQUE", "CONSTRAINT") or is_secondary_key_or_check(read)
 
 
-def accept_key(read: Reader, taken: Sequence[Key]) -> Key | None:
+def accept_key(read: WordReader, taken: Sequence[Key]) -> Key | None:
     """Read ``[CONSTRAINT [name]] PRIMARY KEY | UNIQUE ...``; None, and nothing read, for anything else.
 
     Args:
@@ -47,7 +47,7 @@ def accept_key(read: Reader, taken: Sequence[Key]) -> Key | None:
     return _key(read, constraint, taken, stops=("(", "USING", "TYPE"))
 
 
-def _key(read: Reader, name: str, taken: Sequence[Key], stops: tuple[str, ...]) -> Key:
+def _key(read: WordReader, name: str, taken: Sequence[Key], stops: tuple[str, ...]) -> Key:
     if read.key() not in stops:
         own = read.name()
         name = name if name == PRIMARY else own
@@ -61,7 +61,7 @@ def key_of(name: str, parts: list[Word], taken: Sequence[Key]) -> Key:
     columns: list[str] = []
     whole = True
     for part in parted(parts):
-        read = Reader(part)
+        read = WordReader(part)
         if read.key() == "(":
             columns.append("")
             whole = False

@@ -5,7 +5,7 @@ In both servers, old names are those before the statement: ``RENAME COLUMN a TO 
 
 from __future__ import annotations
 
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, clauses, words
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, words
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.ddl_effect import Names
 
@@ -20,7 +20,7 @@ def renames(statement: Statement) -> Names:
         CannotFollow: the renamed columns are not certain from the statement.
     """
     found = []
-    for clause in clauses(Reader(words(statement))):
+    for clause in clauses(WordReader(words(statement))):
         if clause.accept("RENAME", "COLUMN"):
             found.append(_renamed(clause))
         elif clause.accept("CHANGE"):
@@ -30,7 +30,7 @@ def renames(statement: Statement) -> Names:
     return tuple((old, new) for old, new in found if old.lower() != new.lower())
 
 
-def _renamed(clause: Reader) -> tuple[str, str]:
+def _renamed(clause: WordReader) -> tuple[str, str]:
     _refuse_if(clause)
     old = clause.name()
     if not clause.accept("TO"):
@@ -38,6 +38,6 @@ def _renamed(clause: Reader) -> tuple[str, str]:
     return old, clause.name()
 
 
-def _refuse_if(clause: Reader) -> None:
+def _refuse_if(clause: WordReader) -> None:
     if clause.accept("IF", "EXISTS"):
         raise CannotFollow("a column is renamed only if it is there")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from cdc_lib.binlog.ddl.history.charsets import longest
 from cdc_lib.binlog.ddl.history.column import ColumnReader
 from cdc_lib.binlog.ddl.history.types import Spelled, spelled
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader, clauses, words
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, words
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.column_types import INTEGERS
 from cdc_lib.model.schema import Column, SourceType, TableSchema
@@ -53,9 +53,9 @@ def respelled(statement: Statement, known: TableSchema | None, *, mariadb: bool,
     return ""
 
 
-def _changed(statement: Statement) -> Iterator[tuple[str, Reader]]:
+def _changed(statement: Statement) -> Iterator[tuple[str, WordReader]]:
     """Yield the columns that are declared again, by their names before the statement, and the words from the type on."""
-    for clause in clauses(Reader(words(statement))):
+    for clause in clauses(WordReader(words(statement))):
         if key := clause.accept_any("MODIFY", "CHANGE"):
             clause.accept("COLUMN")
             clause.accept("IF", "EXISTS")

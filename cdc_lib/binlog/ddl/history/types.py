@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cdc_lib.binlog.ddl.history.charsets import longest
-from cdc_lib.binlog.ddl.history.words import CannotFollow, Reader
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader
 from cdc_lib.binlog.ddl.statement import REAL_AS_FLOAT
 from cdc_lib.model.column_types import BY_WORD, LONG_BYTES, LONG_TEXTS, ColumnType
 from cdc_lib.model.schema import SourceType
@@ -80,7 +80,7 @@ class Spelled:
         return typed(name, name, None, None, None, charset, (1 << 8 * size) - 1)
 
 
-def spelled(read: Reader, *, mariadb: bool, sql_mode: int) -> Spelled:
+def spelled(read: WordReader, *, mariadb: bool, sql_mode: int) -> Spelled:
     """Step over a type and the words that belong to it.
 
     Raises:
@@ -121,7 +121,7 @@ def spelled(read: Reader, *, mariadb: bool, sql_mode: int) -> Spelled:
     return Spelled(known.name, length=length or 0)
 
 
-def _text_or_bytes(known: ColumnType, key: str, read: Reader, charset: str, *, varying: bool) -> Spelled | None:
+def _text_or_bytes(known: ColumnType, key: str, read: WordReader, charset: str, *, varying: bool) -> Spelled | None:
     """Step over the rest of a type of texts or bytes; None for others. NATIONAL may stand before VARCHAR."""
     if known.name in ("char", "varchar"):
         varying = known.name == "varchar" or read.accept("VARYING") or (varying and read.accept("VARCHAR"))
@@ -150,7 +150,7 @@ def _text_or_bytes(known: ColumnType, key: str, read: Reader, charset: str, *, v
     return None
 
 
-def _floating(key: str, read: Reader, sql_mode: int) -> Spelled:
+def _floating(key: str, read: WordReader, sql_mode: int) -> Spelled:
     read.accept("PRECISION")
     precision, scale = _pair(read)
     single = key in ("FLOAT", "FLOAT4") and not (scale is None and (precision or 0) > 24)  # digits of a FLOAT
@@ -159,34 +159,34 @@ def _floating(key: str, read: Reader, sql_mode: int) -> Spelled:
     return Spelled("float" if single else "double")
 
 
-def _length(read: Reader) -> int | None:
+def _length(read: WordReader) -> int | None:
     if read.key() != "(":
         return None
-    inner = Reader(read.inner())
+    inner = WordReader(read.inner())
     length = inner.number()
     if inner.more:
         raise CannotFollow("a type has more than a length")
     return length
 
 
-def _pair(read: Reader) -> tuple[int | None, int | None]:
+def _pair(read: WordReader) -> tuple[int | None, int | None]:
     if read.key() != "(":
         return None, None
-    inner = Reader(read.inner())
+    inner = WordReader(read.inner())
     precision = inner.number()
     scale = inner.number() if inner.accept(",") else None
     return precision, scale
 
 
-def _unsigned(read: Reader) -> bool:
+def _unsigned(read: WordReader) -> bool:
     unsigned = False
     while word := read.accept_any("UNSIGNED", "SIGNED", "ZEROFILL"):
         unsigned = unsigned or word != "SIGNED"
     return unsigned
 
 
-def _members(read: Reader) -> tuple[str, ...]:
-    inner = Reader(read.inner())
+def _members(read: WordReader) -> tuple[str, ...]:
+    inner = WordReader(read.inner())
     members = [inner.string().rstrip(" ")]
     while inner.accept(","):
         members.append(inner.string().rstrip(" "))

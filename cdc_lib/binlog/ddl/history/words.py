@@ -43,7 +43,7 @@ def words(statement: Statement) -> list[Word]:
     return found
 
 
-class Reader:
+class WordReader:
     """Words from the left to the right.
 
     Args:
@@ -60,9 +60,9 @@ class Reader:
         """Whether there is another word."""
         return self._at < len(self._words)
 
-    def key(self, ahead: int = 0) -> str:
+    def key(self, offset: int = 0) -> str:
         """Return the keyword that is next, or so many words ahead; empty for none."""
-        at = self._at + ahead
+        at = self._at + offset
         return self._words[at].key if at < len(self._words) else ""
 
     def take(self) -> Word:
@@ -87,7 +87,7 @@ class Reader:
         """Return the next word as a name."""
         word = self.take()
         if word.kind not in ("name", "word", "number"):
-            raise CannotFollow(f"a name is expected where {word.text!r} stands")
+            raise CannotFollow(f"a name is expected at {word.text!r}")
         return word.text
 
     def table(self, database: str) -> tuple[str, str]:
@@ -99,14 +99,14 @@ class Reader:
         """Return the next word as a string."""
         word = self.take()
         if word.kind != "string":
-            raise CannotFollow(f"a string is expected where {word.text!r} stands")
+            raise CannotFollow(f"a string is expected at {word.text!r}")
         return word.text
 
     def number(self) -> int:
         """Return the next word as a number without a sign."""
         word = self.take()
         if not word.text.isdecimal():
-            raise CannotFollow(f"a number is expected where {word.text!r} stands")
+            raise CannotFollow(f"a number is expected at {word.text!r}")
         return int(word.text)
 
     def inner(self) -> list[Word]:
@@ -142,7 +142,7 @@ def parted(found: list[Word]) -> list[list[Word]]:
     return parts
 
 
-def clauses(read: Reader) -> list[Reader]:
+def clauses(read: WordReader) -> list[WordReader]:
     """Return the clauses of an ALTER TABLE, from its first word on."""
     while read.more and not read.accept_any("TABLE", "TABLES"):
         read.take()
@@ -151,4 +151,4 @@ def clauses(read: Reader) -> list[Reader]:
     if read.accept("WAIT"):
         read.take()
     read.accept("NOWAIT")
-    return [Reader(part) for part in parted(read.rest()) if part]
+    return [WordReader(part) for part in parted(read.rest()) if part]

@@ -52,7 +52,7 @@ CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)"
         ("ENGINE = InnoDB ROW_FORMAT=DYNAMIC COMMENT 'ADD z INT, DROP a'", "id a b"),
     ],
 )
-def test_columns_are_at_the_place_that_the_clauses_name(clause, columns):
+def test_columns_are_where_first_and_after_put_them(clause, columns):
     """Changes in place first, then additions and moves in their order."""
     assert names(follow(CREATE, f"ALTER TABLE t {clause}")) == columns.split()
 

@@ -20,7 +20,7 @@ TABLE = advance(("db", "t"), Statement("CREATE TABLE t (id INT)", "db"), {("db",
 START = at = Position("binlog.000002", 1000)
 
 
-def place(offset):
+def position(offset):
     return Position("binlog.000002", offset)
 
 
@@ -46,17 +46,17 @@ class Known:
         return self.server
 
     def took(self, offset, text):
-        self.history.took(place(offset), Statement(text, "db"))
+        self.history.took(position(offset), Statement(text, "db"))
 
     def names(self, table="t"):
         return [column.name for column in self.history.schema("db", table).columns]
 
 
 def known(**more):
-    return Known({("db", "t"): (place(500), TABLE), ("db", ""): (place(4), DATABASE)}, **more)
+    return Known({("db", "t"): (position(500), TABLE), ("db", ""): (position(4), DATABASE)}, **more)
 
 
-def test_statements_count_from_their_place_on():
+def test_statements_count_from_their_position_on():
     """Rows before one have the columns before it."""
     one = known()
     assert one.names() == ["id"]
@@ -69,9 +69,9 @@ def test_statements_count_from_their_place_on():
 def test_statements_between_the_version_and_the_window_count():
     """Those that the version has in it already do not."""
     gap = [
-        (place(400), Statement("ALTER TABLE t ADD before_it INT", "db")),
-        (place(500), Statement("ALTER TABLE t ADD made_it INT", "db")),
-        (place(600), Statement("ALTER TABLE t ADD behind_it INT", "db")),
+        (position(400), Statement("ALTER TABLE t ADD before_it INT", "db")),
+        (position(500), Statement("ALTER TABLE t ADD made_it INT", "db")),
+        (position(600), Statement("ALTER TABLE t ADD behind_it INT", "db")),
     ]
     assert known(gap=gap).names() == ["id", "behind_it"]
 
@@ -84,7 +84,7 @@ def test_a_lost_definition_is_read_when_rows_need_it_and_not_before():
     assert one.names() == ["id"]
     assert one.names() == ["id"]
     (lost,) = [asked for asked in one.asked if isinstance(asked, UnknownDefinition)]
-    assert (lost.position, lost.statement) == (place(1100), "ALTER TABLE t FROBNICATE")
+    assert (lost.position, lost.statement) == (position(1100), "ALTER TABLE t FROBNICATE")
     one.took(1300, "ALTER TABLE t ADD z INT")
     assert one.names() == ["id", "z"]
 
@@ -96,7 +96,7 @@ def test_a_statement_on_a_lost_definition_moves_the_loss():
     one.took(1200, "ALTER TABLE t ADD a INT")
     one.names()
     (lost,) = [asked for asked in one.asked if isinstance(asked, UnknownDefinition)]
-    assert lost.position == place(1200)
+    assert lost.position == position(1200)
     assert "FROBNICATE" in lost.why
 
 

@@ -25,8 +25,8 @@ print(json.dumps(sorted({d.py_func.__name__ for d in gc.get_objects() if isinsta
 def test_the_kernels_of_a_usual_window_and_snapshot_are_compiled_at_install():
     """The walk, the rows of an event, the order of changes, and the answer to a SELECT."""
     done = subprocess.run(
-        [sys.executable, "-c", _COMPILED], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        [sys.executable, "-c", _COMPILED], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
     compiled = set(json.loads(done.stdout))
     assert {"scan", "locate", "_order", "_gtids", "locate_text", "utf8", "copy_ranges", "convert"} <= compiled

@@ -11,7 +11,7 @@ from cdc_lib.model.subscription import Interest
 from cdc_lib.ports import CursorStore, ObjectStore
 
 
-class Watch:
+class EphemeralSubscription:
     """A read position in the batches of a source, in memory only.
 
     Args:
@@ -33,8 +33,8 @@ class Watch:
         self._cursors = cursors
         self._source = source
         self._interest = checked(interest)
-        place = first_position(store, drain_cursor(cursors, source), start)
-        at = Point.at(place.epoch, place.position)
+        first = first_position(store, drain_cursor(cursors, source), start)
+        at = Point.at(first.epoch, first.position)
         self._end = Collected(at, at, ())
 
     def get(self, batch_size: int) -> Batch:

@@ -6,7 +6,7 @@ from cdc_lib.binlog.control_events import ControlEvents
 from cdc_lib.binlog.ddl.ddl import meaning
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.binlog.framing import event_types, packets
-from cdc_lib.binlog.framing.progress import Progress
+from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.binlog.reader import WindowReader
 from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.mapped_tables import KnownTables
@@ -73,7 +73,7 @@ class _ControlStatements(ControlEvents):
     """Keeps statements instead of acting on them."""
 
     def __init__(
-        self, progress: Progress, tables: KnownTables, xa: XaTransactions, facts: StreamFacts, found: list[Dated]
+        self, progress: ScanProgress, tables: KnownTables, xa: XaTransactions, facts: StreamFacts, found: list[Dated]
     ) -> None:
         super().__init__(progress, tables, xa, facts)
         self._found = found

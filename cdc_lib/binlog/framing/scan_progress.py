@@ -14,8 +14,9 @@ from cdc_lib.errors import PositionNotFound
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.ddl_effect import TableStatement
 from cdc_lib.model.gtid import GtidSet, Interval
+from cdc_lib.model.gtid_gap import GtidGap, GtidsRead
 from cdc_lib.model.manifest import Ddl
-from cdc_lib.model.position import Position, file_number
+from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position, file_number
 from cdc_lib.model.server_identity import Flavor
 from cdc_lib.model.unclosed import Unclosed
 from cdc_lib.model.window import Window
@@ -23,7 +24,7 @@ from cdc_lib.model.xa import Decision, Prepared
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-Place = dict[str, str | int]
+ErrorContext = dict[str, str | int]
 """Context of an error: source, file and offset."""
 
 
@@ -31,7 +32,8 @@ Place = dict[str, str | int]
 class WindowSummary:
     """The summary of a window: without transactions, GTIDs are empty and times None.
 
-    ``unclosed`` are the files that end without a ROTATE or STOP.
+    ``unclosed`` are the files that end without a ROTATE or STOP. ``gtid_gaps`` are the GTIDs that a file names and that were not read
+    before it. ``gtids_read`` is what a file that begins at the window's end must name at most; None if that is not known.
     """
 
     events: int = 0
@@ -45,22 +47,25 @@ class WindowSummary:
     gtid_set: str = ""
     file_times: dict[str, datetime] = field(default_factory=dict)
     unclosed: tuple[Unclosed, ...] = ()
+    gtid_gaps: tuple[GtidGap, ...] = ()
+    gtids_read: GtidsRead | None = None
     ddl: list[Ddl] = field(default_factory=list)
     statements: tuple[TableStatement, ...] = ()
     prepared: tuple[Prepared, ...] = ()
     xa_decisions: tuple[Decision, ...] = ()
 
 
-class Progress:
+class ScanProgress:
     """The state of the scan kernels, with named accessors for Python.
 
     Args:
         window: what is read.
         flavor: MySQL or MariaDB.
         checksum: whether events end in a CRC32 when the stream begins.
+        before: GTIDs of all transactions before the window; None if unknown. At a file's start its header says it.
     """
 
-    def __init__(self, window: Window, flavor: Flavor, *, checksum: bool) -> None:
+    def __init__(self, window: Window, flavor: Flavor, *, checksum: bool, before: GtidSet | None = None) -> None:
         """Start at the window's start."""
         self.window = window
         self.flavor = flavor
@@ -74,6 +79,9 @@ class Progress:
         self.summary = WindowSummary()
         self.closed = False
         self.unclosed: tuple[Unclosed, ...] = ()
+        self._before = None if window.start.offset == FIRST_EVENT_OFFSET else before
+        self._former = ""  # the file before this one
+        self._gtid_gaps: tuple[GtidGap, ...] = ()
         self.enter_file(window.start.file, window.start.offset)
 
     @property
@@ -97,7 +105,7 @@ class Progress:
         """GTID of the current transaction; empty without one."""
         return self._gtid(int(self.state[packets.SID]), int(self.state[packets.GNO]))
 
-    def place(self, offset: int | None = None) -> Place:
+    def error_context(self, offset: int | None = None) -> ErrorContext:
         """Return the context of an error here, or at another offset of the file."""
         at = int(self.state[packets.OFFSET]) if offset is None else offset
         return {"source": self.window.source, "file": self.file, "offset": at}
@@ -115,10 +123,12 @@ class Progress:
                 hint="The server's file is shorter than when the window was planned. Put the whole file back at the server from a "
                 "backup and restart it; or cdc cursor failover to a standby. If nobody has it: "
                 f"cdc cursor rewind {self.window.source} --position {file}:4, then cdc snapshot {self.window.source} '*.*'.",
-                **self.place(),
+                **self.error_context(),
             )
         if file != self.file and not self.closed:
             self.unclosed += (Unclosed(self.position, file),)
+        if file != self.file:
+            self._former = self.file
         self.file, self.closed = file, False
         self.state[packets.FILE_NUMBER] = file_number(file)
         self.state[packets.OFFSET] = offset
@@ -134,7 +144,7 @@ class Progress:
             raise PositionNotFound(
                 f"the window's end {self.window.stop} is not a transaction boundary",
                 hint="Rewind the cursor to a position that SHOW BINARY LOG STATUS has shown.",
-                **self.place(),
+                **self.error_context(),
             )
 
     def step_over(self, length: int) -> None:
@@ -160,6 +170,19 @@ class Progress:
         found: list[tuple[str, Interval]] = [(sources[sid], (first, last)) for sid, first, last in runs.tolist()]
         return self._noted.union(GtidSet.of(self.flavor, found)) if found else self._noted
 
+    def take_earlier_gtids(self, named: GtidSet) -> None:
+        """Compare the GTIDs that the file names before it with those that were read."""
+        read = self._gtids_read
+        if read is None:
+            self._before = named
+        elif (gap := read.gap(self.file, named)) is not None:
+            self._gtid_gaps += (gap,)
+            self._before = read.gtids.union(named)
+
+    @property
+    def _gtids_read(self) -> GtidsRead | None:
+        return GtidsRead(self._former, self._before.union(self.gtids)) if self._before is not None else None
+
     def gtid_prefixes(self) -> list[bytes]:
         """Return the prefix before the number in the GTIDs of each source seen."""
         between = ":" if self.flavor == "mysql" else "-"
@@ -173,6 +196,7 @@ class Progress:
         summary.transactions = int(state[packets.TRANSACTIONS])
         summary.file_times = self.file_times
         summary.unclosed = self.unclosed
+        summary.gtid_gaps, summary.gtids_read = self._gtid_gaps, self._gtids_read
         if summary.transactions:
             summary.first_time = _EPOCH + timedelta(microseconds=int(state[packets.FIRST_TIME]))
             summary.last_time = _EPOCH + timedelta(microseconds=int(state[packets.LAST_TIME]))

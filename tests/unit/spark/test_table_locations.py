@@ -7,7 +7,7 @@ import pytest
 from spark_jobs.iceberg.locations import TableLocation, TableLocations
 
 
-def place(name, location):
+def located(name, location):
     return TableLocation(f"lake.{name}", name, location)
 
 
@@ -26,16 +26,16 @@ def place(name, location):
 )
 def test_overlapping_folders_are_found(others, named):
     """For both tables, and not for a separate one."""
-    mine, beside = place("a", "file:///l/n/a"), place("beside", "file:///else/where")
-    all_of_them = TableLocations([mine, beside, *(place(*one) for one in others.items())])
+    mine, beside = located("a", "file:///l/n/a"), located("beside", "file:///else/where")
+    all_of_them = TableLocations([mine, beside, *(located(*one) for one in others.items())])
     assert (all_of_them.in_the_way(mine) or "").endswith(f"lake.{named}" if named else "")
     assert (all_of_them.in_the_way(mine) is None) is (named is None)
     for name, location in others.items():
-        assert (all_of_them.in_the_way(place(name, location)) is None) is (named is None)
+        assert (all_of_them.in_the_way(located(name, location)) is None) is (named is None)
     assert all_of_them.in_the_way(beside) is None
 
 
 def test_a_table_with_unknown_location_may_be_anywhere():
     """Then no orphan file is removed."""
-    mine = place("a", "file:///l/n/a")
+    mine = located("a", "file:///l/n/a")
     assert "lake.n.x" in TableLocations([mine], ["lake.n.x"]).in_the_way(mine)

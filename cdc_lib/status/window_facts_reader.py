@@ -13,18 +13,18 @@ from cdc_lib.store.manifests import find_manifest
 
 
 @dataclass
-class WindowReader:
+class WindowFactsReader:
     """Reads what is shown of windows; a manifest never changes, so that one that was read is not read again.
 
     Args:
-        store: where they lie.
+        store: where they are.
     """
 
     store: ObjectStore
     _known: dict[str, WindowFacts] = field(default_factory=dict)
 
     def read(self, windows: Sequence[Window]) -> dict[str, WindowFacts]:
-        """Return what the manifests of windows tell, by window id; a window without a manifest is left out.
+        """Return what the manifests of windows say, by window id; a window without a manifest is left out.
 
         Raises:
             StoreUnavailable: the store gives no answer.

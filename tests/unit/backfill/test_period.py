@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cdc_lib.backfill.period import TimedWindow, chosen, refuse_gaps, refuse_gone
+from cdc_lib.backfill.period import TimedWindow, chosen, refuse_gaps, refuse_removed
 from cdc_lib.errors import BatchesMissing
 from cdc_lib.model.backfill import ArchivedWindow, Period
 from cdc_lib.model.position import Point
@@ -42,15 +42,15 @@ def test_windows_in_between_are_included_with_any_times():
 
 def test_a_period_that_begins_before_the_oldest_batch_is_refused():
     """Unless no batch was removed, or the period has no start."""
-    refuse_gone(Period(NOON), NOON, from_the_start=False, source="shop")
-    refuse_gone(Period(NOON - HOUR), NOON, from_the_start=True, source="shop")
-    refuse_gone(Period(), NOON, from_the_start=False, source="shop")
+    refuse_removed(Period(NOON), NOON, from_the_start=False, source="shop")
+    refuse_removed(Period(NOON - HOUR), NOON, from_the_start=True, source="shop")
+    refuse_removed(Period(), NOON, from_the_start=False, source="shop")
     with pytest.raises(
         BatchesMissing, match=r"11:00:00 to now is no longer stored: the oldest batch begins at .* 12:00:00"
     ):
-        refuse_gone(Period(NOON - HOUR), NOON, from_the_start=False, source="shop")
+        refuse_removed(Period(NOON - HOUR), NOON, from_the_start=False, source="shop")
     with pytest.raises(BatchesMissing, match="there is no batch"):
-        refuse_gone(Period(NOON - HOUR), None, from_the_start=False, source="shop")
+        refuse_removed(Period(NOON - HOUR), None, from_the_start=False, source="shop")
 
 
 def test_windows_with_a_gap_are_refused():

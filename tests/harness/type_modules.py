@@ -50,12 +50,12 @@ ELSEWHERE = {
 """Files that name types but need no change for a new type, and why."""
 
 
-def type_places() -> set[str]:
+def type_modules() -> set[str]:
     """Return the files that decide by a type, from the root of the repository."""
-    places = {
+    modules = {
         str(path.relative_to(ROOT)) for room in ROOMS for path in (ROOT / room).rglob("*.py") if names_types(path)
     }
-    return places - ELSEWHERE.keys()
+    return modules - ELSEWHERE.keys()
 
 
 def names_types(path: Path) -> bool:

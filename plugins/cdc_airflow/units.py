@@ -1,0 +1,77 @@
+"""What a mapped drain task works on: a window, one snapshot, or a share of many snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cdc_lib.model.cursor import Cursor
+    from cdc_lib.model.manifest import Manifest
+    from cdc_lib.model.window import DrainUnit, SnapshotTask
+
+FEWEST_SHARES = 32
+"""Up to so many snapshots have a mapped task each. More are shared out: a task instance costs a process, an XCom and a row of the UI."""
+
+SHARE = "snapshot_share"
+
+
+def mapped(units: Sequence[DrainUnit], parallelism: int) -> list[dict[str, Any]]:
+    """Return the plain forms over which `drain` is mapped, in the order of the units; shares of snapshots come last.
+
+    A share names its snapshots by id alone, so that an XCom of a thousand tables is small. Neighbours go to different shares,
+    because the tables of one database are often alike in size.
+
+    Args:
+        units: in flight.
+        parallelism: mapped tasks that run at the same time; there are at least four shares for each.
+    """
+    from cdc_lib.model.window import Window
+    from cdc_lib.store.documents import to_plain
+
+    snapshots = [unit for unit in units if not isinstance(unit, Window)]
+    shares = max(FEWEST_SHARES, 4 * parallelism)
+    if len(snapshots) <= shares:
+        return [to_plain(unit) for unit in units]
+    windows = [to_plain(unit) for unit in units if isinstance(unit, Window)]
+    ids = [[task.id for task in snapshots[number::shares]] for number in range(shares)]
+    return [*windows, *({"kind": SHARE, "ids": share} for share in ids)]
+
+
+def snapshots_of(share: dict[str, Any], drain: Cursor | None) -> list[SnapshotTask]:
+    """Return the snapshots of a share. Those that are complete, or not in flight any more, are no work.
+
+    Args:
+        share: what the task was mapped over, of the kind :data:`SHARE`.
+        drain: the drain cursor.
+    """
+    in_flight = {task.id: task for task in drain.open_snapshots} if drain is not None else {}
+    return [in_flight[one] for one in share["ids"] if one in in_flight]
+
+
+def title_of(unit: DrainUnit, manifest: Manifest | None = None) -> str:
+    """Name a unit for people: the table of a snapshot; the bounds of a window, and its commit times when they are known.
+
+    Args:
+        unit: a window or snapshot task.
+        manifest: of the window's batch; None before it is drained.
+    """
+    from cdc_lib.model.window import Window
+
+    if not isinstance(unit, Window):
+        return f"snapshot of {unit.name}" if unit.selection is None else f"snapshot of {unit.selection.text}"
+    same_file = unit.start.file == unit.stop.file
+    bounds = f"{unit.start} to {unit.stop.offset if same_file else unit.stop}"
+    if manifest is None or manifest.first_time is None or manifest.last_time is None:
+        return bounds
+    first, last = (time.astimezone(UTC) for time in (manifest.first_time, manifest.last_time))
+    until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
+    return f"{first:%Y-%m-%d %H:%M:%S} to {until} UTC, {bounds}"
+
+
+def title_of_share(tasks: Sequence[SnapshotTask]) -> str:
+    """Name a share for people by the number of its tables, its first and its last."""
+    if len(tasks) < 2:
+        return title_of(tasks[0]) if tasks else "snapshots that are complete"
+    return f"snapshots of {len(tasks)} tables, {tasks[0].name} to {tasks[-1].name}"

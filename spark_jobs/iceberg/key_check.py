@@ -1,0 +1,71 @@
+"""Checks that a merge left exactly one row of each of its keys, before the merge is published.
+
+The number of rows after a merge must be the number before, minus the rows that it deletes, plus those that it inserts. Snapshot
+summaries tell how many rows a statement deleted and appended. How many it had to delete is certain if it found all keys, or all
+that the plan does not insert. Otherwise the rows of these keys are counted, in the files that the deletes read.
+"""
+
+from __future__ import annotations
+
+from cdc_lib.model.lake_table import ORDER, LakeTable
+from spark_jobs.iceberg.key_filter import BROADCAST_ROWS, KEPT, KeyRange, same_key
+from spark_jobs.sql import struct
+
+COUNTED_KEYS = BROADCAST_ROWS
+"""Most keys whose rows are counted. For more, the join would sort the keys and the table once more, as long as the deletes take.
+Such a merge has only the bounds of each statement."""
+
+
+PLAIN = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
+"""Settings of the count of few keys: to compile code for it would cost more than to read the keys."""
+
+
+def settled(keys: KeyRange, deleted: int | None) -> bool:
+    """Whether the number of deleted rows alone shows that no replaced row is left.
+
+    Args:
+        keys: of the plan; each had at most one row.
+        deleted: number of rows of these keys that were deleted; None if unknown.
+    """
+    return deleted in (keys.rows, keys.rows - keys.inserts)
+
+
+def count_sql(lake: str, keys: KeyRange) -> str:
+    """Return the SELECT of two numbers like those of :func:`counts_sql`, for few keys of which the plan has the newest changes.
+
+    All rows of these keys must then be the plan's, so no order is compared and nothing is joined.
+    """
+    return f"SELECT count(*), 0 FROM {lake} WHERE {keys.named}"
+
+
+def counts_sql(lake: str, table: LakeTable, keys: KeyRange) -> str:
+    """Return the SELECT of two numbers: rows of keys that are not deleted, and rows that the merge should have replaced.
+
+    Args:
+        lake: SQL name of the table's branch.
+        table: the lake table.
+        keys: of the plan.
+    """
+    kept = "true" if table.mode == "soft_delete" else f"s.{KEPT}"
+    of_lake, of_plan = struct(ORDER, "t"), struct(ORDER, "s")
+    return (
+        f"SELECT count_if({kept}), count_if({of_lake} < {of_plan} OR ({of_lake} = {of_plan} AND NOT {kept}))"
+        f" FROM {lake} AS t JOIN {keys.relation} AS s ON {same_key(table.primary_key)}{keys.within('t')}"
+    )
+
+
+def fault(keys: KeyRange, to_append: int, found: int, old: int, *, one_each: bool) -> str:
+    """Return what is wrong with the counted rows; empty for nothing.
+
+    Args:
+        keys: of the plan.
+        to_append: number of keys that must have a row.
+        found: number of rows that these keys have.
+        old: number of rows that should have been replaced.
+        one_each: whether each key must have exactly one row; not if newer rows were there twice because another key was in force.
+    """
+    if old:
+        return f"{old} replaced rows of {keys.rows} changed keys are still there"
+    if one_each and found != to_append:
+        return f"{to_append} changed keys have {found} rows"
+    return ""

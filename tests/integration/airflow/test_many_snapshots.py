@@ -1,0 +1,99 @@
+"""The first run of a source of many tables has few mapped tasks, and reads every table through them."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from cdc_airflow.hooks import CdcHook
+from cdc_airflow.operators import AckDrainOperator, DrainOperator, PlanOperator
+from cdc_airflow.units import FEWEST_SHARES, SHARE
+from cdc_lib.errors import TableUnreadable
+from cdc_lib.model.cursor import DRAIN
+from tests.harness.capture import SOURCE, Capture
+
+TABLES = 3 * FEWEST_SHARES
+PARALLELISM = 9
+"""Four shares for each are more than the fewest."""
+
+SOURCE_FILE = """
+server: {{host: {server.host}, port: {server.port}, user: {server.cdc_user}, password_env: SHARES_TEST_PASSWORD}}
+tables: ["{database}.*"]
+store: {{url: "file://{folder}/store"}}
+lake: {{type: jdbc, uri: "jdbc:sqlite:{folder}/cat.db", warehouse: "file://{folder}/lake"}}
+drain: {{parallelism: {parallelism}}}
+"""
+
+
+@pytest.fixture
+def capture(mysql_server, mysql_database, tmp_path, monkeypatch):
+    monkeypatch.setenv("SHARES_TEST_PASSWORD", mysql_server.cdc_password)
+    capture = Capture(mysql_server, mysql_database, tmp_path)
+    for number in range(TABLES):
+        capture.execute(f"CREATE TABLE t{number:03d} (id INT PRIMARY KEY, v INT)")
+        capture.execute(f"INSERT INTO t{number:03d} VALUES (1, {number})")
+    return capture
+
+
+@pytest.fixture
+def work(capture, tmp_path):
+    """Run one task of the source's DAG, without Airflow's processes."""
+    file = tmp_path / f"{SOURCE}.yaml"
+    file.write_text(
+        SOURCE_FILE.format(server=capture.server, database=capture.database, folder=tmp_path, parallelism=PARALLELISM)
+    )
+    ti = SimpleNamespace(dag_id="cdc_shop", run_id="manual", task_id="x", try_number=1)
+
+    def _work(kind, **arguments):
+        context = {"ti": ti}
+        result = kind(task_id="x", source_file=str(file), **arguments).work(CdcHook(str(file)), context)
+        return result, context
+
+    return _work
+
+
+def complete(capture):
+    cursor = capture.pipeline.cursors.load(SOURCE, DRAIN)
+    return {task.table for task in cursor.snapshots if task.complete}
+
+
+def test_many_snapshots_are_shared_out_and_every_table_is_read(capture, work):
+    """A task that is done again after the ack writes nothing, and what it is mapped over is small."""
+    mapped, _ = work(PlanOperator)
+    assert len(mapped) == 4 * PARALLELISM
+    assert {one["kind"] for one in mapped} == {SHARE}
+    assert len(json.dumps(mapped)) < 100 * TABLES
+    rows = 0
+    for unit in mapped:
+        result, context = work(DrainOperator, unit=unit)
+        rows += result["rows"]
+        assert context["unit_title"].startswith(f"snapshots of {len(unit['ids'])} tables, {capture.database}.t0")
+    assert rows == TABLES
+    again, _ = work(DrainOperator, unit=mapped[0])
+    assert again["batches"] == 0
+    work(AckDrainOperator)
+    assert len(complete(capture)) == TABLES
+    done, context = work(DrainOperator, unit=mapped[0])
+    assert done["snapshots"] == 0
+    assert context["unit_title"] == "snapshots that are complete"
+    capture.execute("INSERT INTO t000 VALUES (2, 2)")
+    (window,), _ = work(PlanOperator)
+    assert window["kind"] == "window"
+
+
+def test_a_table_that_cannot_be_read_keeps_no_other_of_its_share_from_being_read(capture, work):
+    """The task fails with the table's own error, after the others; all of them are durable."""
+    bad = "t000"  # the first of its share
+    capture.execute(f"ALTER TABLE {bad} DISCARD TABLESPACE")
+    mapped, _ = work(PlanOperator)
+    for unit in mapped:
+        if any(one.endswith(bad) for one in unit["ids"]):
+            with pytest.raises(TableUnreadable) as caught:
+                work(DrainOperator, unit=unit)
+            assert caught.value.context["table"] == f"{capture.database}.{bad}"
+        else:
+            work(DrainOperator, unit=unit)
+    work(AckDrainOperator)
+    assert len(complete(capture)) == TABLES - 1

@@ -1,0 +1,48 @@
+"""What `drain` is mapped over."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from cdc_airflow.units import FEWEST_SHARES, mapped, snapshots_of
+from cdc_lib.model.cursor import DRAIN, Cursor
+from cdc_lib.model.position import Position
+from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.store.documents import unit_from_plain
+
+WINDOW = Window("shop", 1, Position("binlog.000007", 154), Position("binlog.000007", 98765))
+
+
+def snapshots(number):
+    return [SnapshotTask("shop", 1, "000001-000007.000000000154", "shop", f"t{n:04d}") for n in range(number)]
+
+
+def cursor_of(tasks):
+    return Cursor("shop", DRAIN, 1, 1, ServerIdentity("mysql", "uuid", 1), WINDOW.start, snapshots=tuple(tasks))
+
+
+def test_few_units_have_a_task_each():
+    units = [WINDOW, *snapshots(FEWEST_SHARES)]
+    assert [unit_from_plain(one) for one in mapped(units, 1)] == units
+
+
+def test_each_of_many_snapshots_is_in_one_share():
+    """Windows come first, one each; a share is found again in the cursor."""
+    tasks = snapshots(1000)
+    plain = json.loads(json.dumps(mapped([WINDOW, *tasks], 4)))
+    assert unit_from_plain(plain[0]) == WINDOW
+    assert len(plain) == 1 + FEWEST_SHARES
+    cursor = cursor_of(tasks)
+    shared = [unit for one in plain[1:] for unit in snapshots_of(one, cursor)]
+    assert sorted(shared, key=lambda task: task.id) == tasks
+
+
+def test_a_complete_snapshot_of_a_share_is_no_work():
+    """Nor is one that the cursor does not know any more."""
+    tasks = snapshots(1000)
+    share = mapped(tasks, 4)[0]
+    cursor = cursor_of([replace(tasks[0], chunks=1, complete=True), tasks[32]])
+    assert snapshots_of(share, cursor) == [tasks[32]]
+    assert snapshots_of(share, None) == []

@@ -1,0 +1,95 @@
+"""`cdc doctor` over many sources: one deadline for all of them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from contextlib import closing
+
+import pytest
+from typer.testing import CliRunner
+
+from cdc_lib.cli import doctor as command
+from cdc_lib.cli.main import app
+from cdc_lib.doctor import visit
+from cdc_lib.model.finding import Finding
+from tests.harness.servers.process import free_port
+
+SOURCE = """
+server: {{host: 127.0.0.1, port: {port}, user: cdc, password_env: DOCTOR_TEST_PASSWORD, server_id: {number}}}
+tables: ["shop.*"]
+store: {{url: "file://{folder}/store{number}"}}
+lake: {{type: jdbc, uri: "jdbc:sqlite:{folder}/cat.db", warehouse: "file://{folder}/lake"}}
+"""
+
+
+@pytest.fixture
+def mute():
+    """Port of a server that takes connections and never answers."""
+    with closing(socket.create_server(("127.0.0.1", 0), backlog=2000)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def doctor(tmp_path, monkeypatch):
+    """Call the doctor over sources at these ports; returns its lines by source."""
+    monkeypatch.setenv("DOCTOR_TEST_PASSWORD", "x")
+    (tmp_path / "sources").mkdir()
+
+    def _doctor(*ports, only=()):
+        for number, port in enumerate(ports, 1):
+            text = SOURCE.format(port=port, number=number, folder=tmp_path)
+            (tmp_path / "sources" / f"s{number:02}.yaml").write_text(text)
+        result = CliRunner().invoke(app, ["--sources", str(tmp_path / "sources"), "doctor", *only, "--json"])
+        assert result.exit_code == 1, result.output
+        found = {}
+        for line in json.loads(result.stdout):
+            found.setdefault(line["source"], []).append(line)
+        return found
+
+    return _doctor
+
+
+def test_many_sources_that_do_not_answer_take_one_deadline(doctor, mute):
+    """In rounds they took one deadline each round; each source has its errors."""
+    began = time.monotonic()
+    found = doctor(*[mute] * 40)
+    assert time.monotonic() - began < visit.ALTOGETHER + 3  # reading forty files is not part of it
+    assert len(found) == 40
+    for lines in found.values():
+        said = [line["what"] for line in lines if line["level"] == "error"]
+        assert any("could not be looked at within" in what or "was not checked" in what for what in said)
+    waited = [lines for lines in found.values() if "was not checked: other sources did not answer" in lines[0]["what"]]
+    assert len(waited) == 40 - 8
+    assert waited[0][0]["hint"] == f"cdc doctor {waited[0][0]['source']} checks it alone."
+
+
+def test_sources_of_one_server_that_does_not_answer_leave_time_for_those_of_others(doctor, mute):
+    """The other server refuses at once, so its sources are checked; only one server keeps them waiting."""
+    refused = free_port()
+    found = doctor(*[mute] * 20, *[refused] * 20)
+    others = [lines for name, lines in found.items() if int(name[1:]) > 20]
+    assert len(others) == 20
+    for lines in others:
+        assert any("refused" in line["what"].lower() or "cannot" in line["what"] for line in lines)
+        assert not any("was not checked" in line["what"] for line in lines)
+
+
+def test_sources_that_answer_are_all_checked_however_long_they_take(doctor, monkeypatch):
+    """The deadline is for those that do not answer."""
+    monkeypatch.setattr(visit, "ALTOGETHER", 1.05)
+    monkeypatch.setattr(visit, "_AT_ONCE", 2)
+
+    def slow(*_):
+        time.sleep(0.6)
+        return [Finding("error", "looked at")]
+
+    monkeypatch.setattr(command, "examine", slow)
+    found = doctor(*[free_port()] * 10)
+    assert [[line["what"] for line in lines] for lines in found.values()] == [["looked at"]] * 10
+
+
+def test_one_source_is_checked_alone(doctor):
+    """Its name is the argument."""
+    assert list(doctor(free_port(), free_port(), only=("s02",))) == ["s02"]
