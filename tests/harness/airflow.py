@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import signal
 import sys
@@ -282,6 +283,15 @@ class AirflowStandalone:
     def mark(self, dag: str, run_id: str, task_id: str, state: str) -> None:
         """Mark a task success or failed, as the button does."""
         self.request("PATCH", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task_id}", {"new_state": state})
+
+    def wait_until_process_ended(self, run_id: str, seconds: float = 180) -> None:
+        """Wait until the scheduler knows that a task's process has ended.
+
+        A task waits for a person some moments before its process ends. If it is answered and started again in these
+        moments, the scheduler takes the end of the first process for the end of the second, and fails the task.
+        """
+        words = re.compile(rf"TaskInstance Finished: .*run_id={re.escape(run_id)},")
+        self.wait(f"a process of {run_id} has ended", lambda: words.search(self.log.read_text()), seconds)
 
     def task_log(self, dag: str, run_id: str, task_id: str, attempt: int = 1, map_index: int = -1) -> str:
         """Return the log of one attempt as text. A task may have ended before its log is written: its end is waited for a moment."""

@@ -29,6 +29,7 @@ def asked(air: AirflowStandalone, dag: str, position: str) -> tuple[str, dict[st
     settled = {"awaiting_input", "failed", "success"}
     air.wait("the task waits", lambda: air.tasks(dag, run_id)[0]["state"] in settled, RUN_SECONDS)
     assert air.tasks(dag, run_id)[0]["state"] == "awaiting_input", air.task_log(dag, run_id, "rewind")
+    air.wait_until_process_ended(run_id)
     return run_id, air.get(details(run_id, dag))
 
 
@@ -37,7 +38,11 @@ def answered(air: AirflowStandalone, dag: str, run_id: str, option: str, words: 
     air.request("PATCH", details(run_id, dag), {"chosen_options": [option]})
     state = air.wait_for_run(dag, run_id, RUN_SECONDS)["state"]
     # A task may have ended before its log is written.
-    air.wait(f"the log says {words!r}", lambda: words in air.task_log(dag, run_id, "rewind"))
+    try:
+        air.wait(f"the log says {words!r}", lambda: words in air.task_log(dag, run_id, "rewind"))
+    except TimeoutError as error:
+        error.add_note(f"the run ended as {state}; the log of its task is: {air.task_log(dag, run_id, 'rewind')}")
+        raise
     return str(state)
 
 
