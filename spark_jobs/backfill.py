@@ -23,6 +23,7 @@ from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, MergeConflict
 from cdc_lib.lake.routing import LakeMerge, lake_merges
+from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.model.backfill import COPY_SUFFIX, Backfill, BackfillRequest
 from cdc_lib.model.lake_table import LakeTable, Marker
@@ -32,7 +33,6 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.open import open_at
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.job import arguments_of, ended
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.errors import CdcError
 from cdc_lib.model.table_name import TableName
 
 
@@ -25,6 +26,11 @@ class StoppedTable:
     code: str
     what: str
     hint: str
+
+    @classmethod
+    def by(cls, error: CdcError, tables: tuple[TableName, ...], lake_table: str) -> StoppedTable:
+        """Return the table that an error stopped."""
+        return cls(tables, lake_table, error.code, error.message, error.hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
-from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CursorMoved, ForeignChange
+from cdc_lib.errors import ForeignChange
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.merge.foreign_changes import (
     LakeFault,
@@ -22,24 +21,12 @@ from cdc_lib.merge.foreign_changes import (
 )
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.table_resets import statement_effects
-from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.foreign import ForeignCommit, Past
 from cdc_lib.model.lake_table import LakeTable, Marker
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point
-from cdc_lib.model.quarantine import Fault
 from cdc_lib.model.table_name import TableName
-from cdc_lib.ports import MergeTarget, ObjectStore
-from cdc_lib.quarantine.records import FaultyTable
-from cdc_lib.quarantine.resnapshot import ResnapshotRequest
-from cdc_lib.quarantine.tables import Quarantine
-from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
-
-Refused = Mapping[str, tuple[tuple[TableName, ...], ForeignChange]]
-"""By lake table, the affected source tables and the error."""
-
-ATTEMPTS = 3
-"""Attempts to change the drain cursor when another task moves it."""
+from cdc_lib.ports import MergeTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,50 +162,3 @@ class ForeignChangeDetector:
 def is_foreign_to(marker: Marker, plan: MergePlan) -> bool:
     """Whether another incarnation of the source wrote a marker, so that it is not valid."""
     return not marker.is_blank and marker.source_uuid != plan.source_uuid
-
-
-def exclude_faulty(config: SourceConfig, store: ObjectStore, refused: Refused) -> str:
-    """Exclude the tables at fault from the merge if the source file says so; returns what was done with them.
-
-    With ``lake.foreign_changes: snapshot`` they get new snapshots; else with ``on_error: quarantine`` they are quarantined until
-    they are released. Both are recorded in the drain cursor, so the merge is planned again without them.
-
-    Returns:
-        A description for messages; empty if nothing was done.
-
-    Raises:
-        CursorMoved: other tasks moved the cursor in each attempt.
-    """
-    again = config.lake.foreign_changes == "snapshot"
-    if not again and config.on_error != "quarantine":
-        return ""
-    cursors = ObjectCursorStore(store)
-    record = _resnapshotted if again else _excluded
-    for attempt in range(ATTEMPTS):
-        drain, lake = required_cursor(cursors, config.source, DRAIN), required_cursor(cursors, config.source, LAKE)
-        moved = record(Quarantine(config, store), drain, lake, refused)
-        if moved == drain:
-            return ""
-        try:
-            cursors.swap(drain, moved)
-            break
-        except CursorMoved:
-            if attempt == ATTEMPTS - 1:
-                raise
-    return "read again" if again else "quarantined"
-
-
-def _resnapshotted(quarantine: Quarantine, drain: Cursor, lake: Cursor, refused: Refused) -> Cursor:
-    for tables, error in refused.values():
-        request = ResnapshotRequest(error.message, datetime.now(UTC), "merge")
-        drain = quarantine.with_new_snapshots(drain, lake, tables, request)
-    return drain
-
-
-def _excluded(quarantine: Quarantine, drain: Cursor, lake: Cursor, refused: Refused) -> Cursor:
-    for tables, error in refused.values():
-        fault = Fault(lake.position, error.code, error.message, error.hint)
-        for table in tables:
-            faulty = FaultyTable(table, fault, None, None)
-            drain = quarantine.excluded(drain, lake, faulty, at=datetime.now(UTC), by="merge")
-    return drain

@@ -14,23 +14,20 @@ from functools import lru_cache, partial
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CdcError, ForeignChange, MergeConflict
+from cdc_lib.errors import CdcError, ForeignChange
 from cdc_lib.lake.routing import LakeMerge, lake_merges
-from cdc_lib.merge.cut import make_cut
+from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
-from cdc_lib.merge.planner import refuse_withdrawn
+from cdc_lib.merge.publish import publish_cut
 from cdc_lib.model.failed_table import Stopped, StoppedTable
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
-from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.policy import lag_of
-from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.cuts import cut_of, last_cut, last_cut_by, named_snapshots, publish, thin_cuts
+from cdc_lib.store.cuts import last_cut, last_cut_by, named_snapshots
 from cdc_lib.store.failed_tables import keep_stopped
-from cdc_lib.store.foreign import note_commits
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.lake_format import LAKE_FORMAT
-from spark_jobs.merging.foreign_changes import ForeignChangeDetector, exclude_faulty
+from spark_jobs.merging.faulty_tables import exclude_faulty, keep_faults, plan_again_without, report_foreign_commits
+from spark_jobs.merging.foreign_changes import ForeignChangeDetector
 from spark_jobs.merging.reselect import Origin, Say
 from spark_jobs.merging.table_merge import Now, TableMerge, utc_now
 from spark_jobs.runtime.log_lines import say as say_line
@@ -61,8 +58,7 @@ def run(
     if not tables_of(batches):
         before = last_cut(store, config.source)
         tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
-        took = time.monotonic() - began
-        return _published(store, make_cut(plan, batches, tables, before, now(), took), plan, now())
+        return publish_cut(store, plan, batches, tables, before, now(), time.monotonic() - began)
     rows = sum(file.rows for batch in batches for file in batch.manifest.files)
     with spark_session(config, rows) as spark:
         return merge(spark, config, plan, store, batches=batches, origin=origin, now=now)
@@ -105,72 +101,18 @@ def merge(
     try:
         merged = merge_all(spark, job, lakes, say, stopped)
     except ForeignChange as error:
-        _plan_again_without(config, store, watch, error, {one.lake_table for one in stopped})
+        plan_again_without(config, store, watch, error, {one.lake_table for one in stopped})
         raise
     finally:
         keep_stopped(store, Stopped(config.source, plan.merge_id, datetime.now(UTC), tuple(stopped)))
-        _report(store, watch, say)
+        report_foreign_commits(store, watch, say)
     touched = {(cut.table, cut.lake_table) for cut in merged}
     untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
     current = job.unchanged(spark, untouched)
-    _keep_faults(store, plan, watch, say)
+    keep_faults(store, plan, watch, say)
     if done := exclude_faulty(config, store, watch.refused):
         say(f"tables that somebody else changed are {done}")
-    took = time.monotonic() - began
-    return _published(store, make_cut(plan, batches, (*merged, *current), before, now(), took), plan, now())
-
-
-def _report(store: ObjectStore, watch: ForeignChangeDetector, say: Say) -> None:
-    """Report the foreign commits that were found, and store them."""
-    for one in watch.noticed:
-        say(f"{one}. cdc verify {watch.source} finds rows that differ from the source.")
-    note_commits(store, watch.source, watch.noticed)
-
-
-def _plan_again_without(
-    config: SourceConfig, store: ObjectStore, watch: ForeignChangeDetector, error: CdcError, stopped: set[str]
-) -> None:
-    """Exclude tables that others changed, if the source file says so.
-
-    Raises:
-        MergeConflict: the merge can be planned again without them.
-    """
-    if not stopped <= set(watch.refused):
-        return  # other tables failed for other reasons
-    if done := exclude_faulty(config, store, watch.refused):
-        raise MergeConflict(
-            f"tables that somebody else changed are {done}: {error.message}",
-            hint="The next merge is planned without them.",
-            source=config.source,
-            tables=", ".join(table for tables, _ in watch.refused.values() for table in tables),
-        ) from error
-
-
-def _keep_faults(store: ObjectStore, plan: MergePlan, watch: ForeignChangeDetector, say: Say) -> None:
-    """Store and report the faults of tables that the merge did not change."""
-    _report(store, watch, lambda _: None)
-    for lake_table, (_, error) in watch.refused.items():
-        error.fill(source=watch.source, lake_table=lake_table)
-    found = [_stopped(tables, lake_table, error) for lake_table, (tables, error) in watch.refused.items()]
-    for one in found:
-        say(f"{', '.join(one.tables)}: {one.what}. {one.hint}")
-    if found:
-        keep_stopped(store, Stopped(watch.source, plan.merge_id, datetime.now(UTC), tuple(found)))
-
-
-def _stopped(tables: tuple[TableName, ...], lake_table: str, error: CdcError) -> StoppedTable:
-    return StoppedTable(tables, lake_table, error.code, error.message, error.hint)
-
-
-def _published(store: ObjectStore, cut: Cut, plan: MergePlan, now: datetime) -> Cut:
-    """Publish a cut, unless its plan was withdrawn; return the published one."""
-    existing = cut_of(store, plan.source, plan.merge_id)
-    if existing is not None:
-        return existing
-    refuse_withdrawn(ObjectCursorStore(store), plan)
-    published = publish(store, cut)
-    thin_cuts(store, plan.source, now)
-    return published
+    return publish_cut(store, plan, batches, (*merged, *current), before, now(), time.monotonic() - began)
 
 
 def merge_all(
@@ -200,7 +142,7 @@ def merge_all(
         except CdcError as error:
             error.fill(source=job.config.source, lake_table=full_name(lake.name))
             if stopped is not None and not error.retryable:
-                stopped.append(_stopped(tuple(lake.tables), str(lake.name), error))
+                stopped.append(StoppedTable.by(error, tuple(lake.tables), str(lake.name)))
             raise
         applied, took = sum(cut.changes for cut in cuts), time.monotonic() - began
         say(f"{', '.join(lake.tables)}: {applied} changes into {lake.name} in {took:.1f} s")

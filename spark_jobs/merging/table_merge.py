@@ -17,6 +17,7 @@ from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.evolve_table import evolved, is_indistinct, merge_mode, others_of, rekeyed
 from cdc_lib.merge.foreign_changes import AFTER_ALL_CHANGES
+from cdc_lib.merge.load import replayed_batches
 from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following, refuse_partial_swap, work_on
 from cdc_lib.merge.renames import (
     known,
@@ -43,7 +44,7 @@ from cdc_lib.ports import MergeTarget, ObjectStore
 from cdc_lib.store.cursors import ObjectCursorStore
 from spark_jobs.changes.added_defaults import column_of, filled_columns
 from spark_jobs.changes.filters import filtered
-from spark_jobs.changes.frames import RowMapping, changes, replayed_batches
+from spark_jobs.changes.frames import RowMapping, changes
 from spark_jobs.changes.table_resets import entries
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT

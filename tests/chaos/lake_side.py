@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from cdc_lib.lake.routing import lake_merges
+from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.backfill import BackfillRequest
 from cdc_lib.model.lake_table import ORDER
@@ -20,7 +21,6 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.verify.run import Verifier
 from spark_jobs.backfill import backfill
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.merging.checksums import SparkLakeSums
 from spark_jobs.merging.run import merge, run

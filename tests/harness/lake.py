@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.lake.routing import lake_merges
+from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.merge_plan import Cut, MergePlan
 from cdc_lib.ports import ObjectStore
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.merging.reselect import Origin
 from spark_jobs.merging.run import merge, run

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.merging.run import merge, run
 from tests.harness.capture import Capture
 from tests.harness.lake import Lake

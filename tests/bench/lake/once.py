@@ -20,10 +20,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from cdc_lib.merge.load import load_plan
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.store import layout
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.merging.run import merge
 from spark_jobs.runtime.session import spark_session
 from tests.bench.lake.orders import TABLE, Keys, make_table, write_changes

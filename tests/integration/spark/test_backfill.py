@@ -10,6 +10,8 @@ import pytest
 from cdc_lib.backfill.replay import BatchReplay
 from cdc_lib.config import Credentials
 from cdc_lib.lake.routing import lake_merges
+from cdc_lib.merge.load import load_plan
+from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.backfill import COPY_SUFFIX as SUFFIX
 from cdc_lib.model.backfill import BackfillRequest, Period
 from cdc_lib.store.objects.layered import LayeredStore
@@ -18,7 +20,6 @@ from demo.shop import seed
 from demo.shop.compare import compare_database, open_lake
 from demo.shop.workload import Workload
 from spark_jobs.backfill import backfill
-from spark_jobs.changes.frames import load_plan, tables_of
 from spark_jobs.merging.run import merge, run
 from spark_jobs.sql import full_name
 from tests.harness.capture import Capture

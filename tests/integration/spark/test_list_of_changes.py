@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.merging.run import merge
 from tests.harness.verify import Compared
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from cdc_lib.errors import MergeError
+from cdc_lib.merge.load import load_batches
 from cdc_lib.model.xa_settlement import settle
-from spark_jobs.changes.frames import load_batches
 from spark_jobs.iceberg import lake_table
 from tests.harness.batches import BIGINT, TEXT, Row, table
 

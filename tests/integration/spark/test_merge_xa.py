@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.cursor import LAKE
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.merging.run import merge, run
 from tests.harness import xa
 from tests.harness.capture import SOURCE, Capture

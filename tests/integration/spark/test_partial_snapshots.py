@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.snapshot.partial import PartialRequest
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.merging.run import merge, run
 from tests.harness.ddl_source import Followed
 

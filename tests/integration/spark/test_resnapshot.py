@@ -9,10 +9,10 @@ import pytest
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import ConfigError, MergeConflict, MergeError, PositionPurged
 from cdc_lib.lake.routing import lake_merges
+from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.store.cuts import cut_of
-from spark_jobs.changes.frames import load_plan
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.merging.run import merge, run
 from spark_jobs.sql import full_name

@@ -8,10 +8,11 @@ import pytest
 
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import MergeError
+from cdc_lib.merge.load import load_batches
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.table_commit import Changes, TableCommit
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.changes.frames import changes, load_batches
+from spark_jobs.changes.frames import changes
 from tests.harness.batches import BIGINT, Row, table
 from tests.harness.capture import Capture, first_chunk
 from tests.harness.lake import Lake

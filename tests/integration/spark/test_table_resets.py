@@ -8,11 +8,11 @@ import pytest
 
 from cdc_lib.config.routes import RouteRule
 from cdc_lib.errors import MergeError
+from cdc_lib.merge.load import load_batches
 from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.xa_settlement import settle
 from cdc_lib.store import documents
-from spark_jobs.changes.frames import load_batches
 from spark_jobs.iceberg import lake_table
 from tests.harness.batches import BIGINT, INT, TEXT, Row, at, table
 from tests.harness.lake import Lake

@@ -9,6 +9,7 @@ import pytest
 from cdc_lib.backfill.decide import BackfillDecision
 from cdc_lib.backfill.other_key import OneKey, left_out_line, left_out_windows, refusal, refuse_kept_key
 from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError
+from cdc_lib.merge.load import load_batches
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.backfill import BackfillRequest, Period
 from cdc_lib.model.lake_table import LakeTable, Marker, SnapshotMark
@@ -17,7 +18,6 @@ from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.changes.frames import load_batches
 from tests.harness.batches import BIGINT, START_TIME, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})

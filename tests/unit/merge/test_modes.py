@@ -8,10 +8,10 @@ from cdc_lib.errors import ConfigError, IncompatibleSchema, MergeError
 from cdc_lib.lake.evolution import lake_columns
 from cdc_lib.lake.modes import MODES, mode_change, mode_of, one_mode, refuse_change
 from cdc_lib.lake.routing import lake_merges
+from cdc_lib.merge.load import load_batches
 from cdc_lib.merge.plan import work_on
 from cdc_lib.model.lake_table import MODE_COLUMNS, Marker
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.changes.frames import load_batches
 from tests.harness.batches import BIGINT, INT, BatchWriter, table
 from tests.harness.lake import lake_config
 

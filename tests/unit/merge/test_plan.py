@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cdc_lib.errors import MergeError
+from cdc_lib.merge.load import load_batches, replayed_batches
 from cdc_lib.merge.plan import replayed_windows, work_on
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.cursor import DRAIN, Cursor
@@ -13,7 +14,6 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.changes.frames import load_batches, replayed_batches
 from tests.harness.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lib.errors import MergeError
+from cdc_lib.merge.load import load_batches, load_plan
 from cdc_lib.merge.plan import refuse_unclear, tables_of, work_on
 from cdc_lib.merge.table_resets import expand_database_statements, statement_effects
 from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
@@ -17,7 +18,6 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.changes.frames import load_batches, load_plan
 from tests.harness.batches import BIGINT, START_TIME, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})

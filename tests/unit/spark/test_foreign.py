@@ -10,7 +10,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.merging.foreign_changes import exclude_faulty
+from spark_jobs.merging.faulty_tables import exclude_faulty
 from tests.harness.lake import lake_config
 
 ERROR = ForeignChange("the lake table lake.shop.a was rolled back", hint="cdc snapshot shop shop.a")
