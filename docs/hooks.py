@@ -1,4 +1,4 @@
-"""Pages of the site that are made from the code when the site is built: configuration, command line and errors.
+"""Pages of the site that are made from the code when the site is built: configuration, command line, DAGs and errors.
 
 mkdocs calls :func:`on_files`. Because the pages do not exist as files, they cannot differ from the models and commands.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from cdc_airflow import docs as task_docs
 from cdc_lib import errors
 from cdc_lib.cli.errors import EXIT_STATUS
 from cdc_lib.cli.main import app
@@ -43,6 +44,7 @@ def pages() -> dict[str, str]:
         "reference/configuration.md": configuration(),
         "reference/cli.md": command_line(),
         "reference/errors.md": error_tree(),
+        "reference/dags.md": dags(),
     }
 
 
@@ -98,6 +100,35 @@ def _model_of(annotation: Any) -> type[BaseModel] | None:
     """Return the model in an annotation, through optional values and lists; None without one."""
     choices = get_args(annotation) if get_origin(annotation) in {Union, UnionType, tuple} else (annotation,)
     return next((one for one in choices if isinstance(one, type) and issubclass(one, BaseModel)), None)
+
+
+# --- DAGs
+
+
+def dags() -> str:
+    """Return the page of all DAGs and their tasks, each DAG with a picture."""
+    head = (
+        "# DAGs and tasks\n\n"
+        "What each task does, and what happens if it is retried, cleared or marked as success. Airflow shows the same texts beside "
+        "the tasks. [Airflow](../guides/airflow.md) says when the DAGs run.\n\n"
+        "This page is generated from the texts of the DAGs.\n"
+    )
+    of_source = (_dag(f"cdc_<source>{kind}", tasks, " ──▶ ") for kind, tasks in task_docs.OF_A_SOURCE.items())
+    return head + "".join([*of_source, _dag("cdc_maintenance", task_docs.OF_MAINTENANCE, "\n")])
+
+
+def _dag(name: str, tasks: Mapping[str, str], between: str) -> str:
+    """Return the section of one DAG.
+
+    Args:
+        name: id of the DAG.
+        tasks: texts of its tasks, by their ids.
+        between: what the picture has between two tasks.
+    """
+    names = [f"{task}_<source>" if name == "cdc_maintenance" else task for task in tasks]
+    boxes = [f"[ {one} ]" if one != "drain" else "[[ drain: one for each window or snapshot ]]" for one in names]
+    texts = "".join(f"\n### `{one}`\n{text}" for one, text in zip(names, tasks.values(), strict=True))
+    return f"\n## `{name}`\n\n```text\n{between.join(boxes)}\n```\n{texts}"
 
 
 # --- command line

@@ -1,100 +1,98 @@
-"""What the pages of Airflow say about a source's DAG and its tasks."""
+"""Texts of the DAGs and tasks: Airflow shows them, and the site's page of DAGs is made from them."""
 
 from __future__ import annotations
 
 from cdc_lib.config import SourceConfig
 
 PLAN = """
-Looks where the drain cursor is and fixes what is read next: stretches of the binlog (*windows*) and tables to be read
-whole (*snapshots*). Both are written into the cursor before anything is read. What is in flight already is taken up as it
-is, bounds and all.
+Decides what is read next, from the drain cursor to the end of the binlog: ranges of the binlog (*windows*), and tables that are read
+whole (*snapshots*). Both are stored in the cursor before anything is read. Windows that are in flight keep their bounds.
 
 * **Retry, clear**: finds the same windows again.
-* **Mark success**: nothing is lost. Without a plan this run goes no further; the next one takes up what is in flight.
-* **Nothing to do**: the tasks after it are skipped, and the run ends here.
+* **Mark success**: plans nothing. The next run continues with what is in flight.
+* **Nothing to do**: the other tasks are skipped, and the run ends.
 """
 
 DRAIN = """
-One task for each window or snapshot; many snapshots are divided among a few tasks. Reads it from the server and writes Parquet
-files and, last, the manifest that makes them a *batch*.
+One task for each window or snapshot; many snapshots are divided among a few tasks. A task reads from the server and writes Parquet
+files. It writes the manifest last, which makes the files a *batch*.
 
-* **Retry, clear**: a batch that is there is left alone; one that is not is written, with the same bytes.
-* **Mark success**: writes nothing, so that `ack_drain` does not count the window. The next run drains it.
+* **Retry, clear**: an existing batch is not changed; a missing one is written, with the same bytes.
+* **Mark success**: writes nothing, and `ack_drain` stops at this window. The next run drains it.
 """
 
 ACK_DRAIN = """
-Moves the drain cursor over the windows whose manifests lie in the store, one after another, and stops before the first
-that has none. Other tasks' results are not asked.
+Moves the drain cursor over the windows that have a manifest in the store, in order. Stops at the first window without one. Results
+of other tasks do not count.
 
-* **Retry, clear**: an ack that is done already moves nothing.
-* **Mark success**: the cursor stays; the next run's ack moves it.
+* **Retry, clear**: an ack that is already done moves nothing.
+* **Mark success**: the cursor does not move. The ack of the next run moves it.
 """
 
 PLAN_MERGE = """
-Fixes in the lake cursor which batches are merged next. A merge that is in flight is taken up as it is.
+Stores in the lake cursor which batches are merged next. A merge that is in flight is continued without a change.
 
 * **Retry, clear**: finds the same merge.
-* **Mark success**: `merge` looks automatically and finds what there is to do.
+* **Mark success**: `merge` plans the merge instead.
 """
 
 MERGE = """
-Runs Spark, which applies the batches to the lake tables and publishes a *cut*: the snapshots of all tables as of one
-position. Skipped when nothing waits. Spark's log is this task's log, and Spark ends with the task.
+Runs Spark, which merges the batches into the lake tables and publishes a *cut*: one snapshot of each table, all as of one position.
+Skipped if nothing waits. Spark's log is this task's log, and Spark ends with the task.
 
-* **Retry, clear**: tables that have the batches already are left alone; the others get them.
-* **Mark success**: publishes no cut, so that `ack_lake` does not move. The next run merges the same batches. A merge that
-  was running is ended.
+* **Retry, clear**: tables that have the batches already are not changed; the others get them.
+* **Mark success**: ends a running merge and publishes no cut, so `ack_lake` does not move. The next run merges the same batches.
 """
 
 ACK_LAKE = """
-Moves the lake cursor to the published cut, then announces each table that changed as an asset, so that DAGs which are
-scheduled on it start.
+Moves the lake cursor to the published cut. Then emits an asset event for each table that changed, which starts the DAGs that are
+scheduled on it.
 
-* **Retry, clear**: moves nothing that is moved; announces the same merge once more, with the same `merge_id`.
-* **Mark success**: the cursor stays and nothing is announced; the next run merges nothing twice and moves it.
+* **Retry, clear**: does not move the cursor twice; emits the events of the same merge again, with the same `merge_id`.
+* **Mark success**: the cursor does not move, and no event is emitted. The next run moves it and merges nothing twice.
 """
 
 SEAL_DAYS = """
-Announces each day that is complete in the lake as a partition of the asset `cdc://<source>/days`, so that DAGs of daily reports
-start. Skipped when no day has become complete. `sealed_days` of the source file has the time zone.
+Announces each day that is complete in the lake as a partition of the asset `cdc://<source>/days`, which starts DAGs of daily reports.
+Skipped if no day has become complete. `sealed_days` of the source file has the time zone.
 
-* **Retry, clear**: a day that is announced is not announced again.
-* **Mark success**: announces nothing; the next run announces the day.
+* **Retry, clear**: an announced day is not announced again.
+* **Mark success**: announces nothing. The next run announces the day.
 """
 
 COLLECT = """
-Removes the source's batches that the lake and every other consumer have acknowledged and that are older than
-`store.keep_batches_for`, and what no manifest names. The log says what stays, and for whom. `cdc batches gc` shows the same.
+Removes batches of the source that the lake and all other consumers have acknowledged and that are older than
+`store.keep_batches_for`, and files that no manifest names. The log says which batches are kept, and for which consumer.
+`cdc batches gc` does the same.
 
 * **Retry, clear**: removes the remaining batches; removed batches stay removed.
 * **Mark success**: removes nothing; the next day's run does.
 """
 
 MAINTAIN = """
-Runs Spark, which writes small files of the source's lake tables, and those with many deleted rows, again in key order, and
-removes snapshots older than `maintenance.keep_snapshots_for` and files that no snapshot names. Safe beside merges: what comes
-second begins again. `cdc lake maintain` does the same.
+Runs Spark. It rewrites small files of the source's lake tables, and files with many deleted rows, in key order. It removes snapshots
+older than `maintenance.keep_snapshots_for`, and files that no snapshot names. It may run beside merges: the second commit of two that
+conflict is repeated. `cdc lake maintain` does the same.
 
-* **Retry, clear**: does what is left to do.
-* **Mark success**: nothing is done; the next day's run does it. A job that was running is ended.
+* **Retry, clear**: does the rest of the work.
+* **Mark success**: ends a running job. The run of the next day does the work.
 """
 
 VERIFY = """
-Compares the tables that `verify.tables` of the source file names with the lake, row by row: checksums of key ranges first,
-then the rows of ranges that are not the same. A row that differs is looked at again once the lake has come so far, so that
-what is merely on its way is no drift. Reads only; what was found is in `cdc status`.
+Compares the tables of `verify.tables` with the lake: first checksums of key ranges, then the rows of ranges that differ. A row that
+differs is compared again when the lake has reached the source's position, so changes that are not merged yet do not count as
+differences. Reads only, unless *Repair* is on. `cdc status` shows the result.
 
 * **Retry, clear**: compares again.
-* **Mark success**: hides what was found until the next run finds it again.
+* **Mark success**: hides the result until the next run.
 """
 
 SNAPSHOT = """
-Writes into the drain cursor that tables, or rows of one table, are read again by SELECT. Reads nothing itself: the next runs of the
-source's DAG do, and merge what they read. Until then the lake of the source does not change; draining continues.
-`cdc snapshot` does the same.
+Requests in the drain cursor that tables, or rows of one table, are read again by SELECT. The next runs of the source's DAG read and
+merge them. Until then the lake tables of the source do not change; draining continues. `cdc snapshot` does the same.
 
-* **Retry, clear**: asks again; a table that waits for its snapshot already stays as it is.
-* **Mark success**: nothing is asked for.
+* **Retry, clear**: requests again. A table that already waits for its snapshot is not requested twice.
+* **Mark success**: requests nothing.
 """
 
 SNAPSHOT_DAG = """
@@ -104,11 +102,11 @@ SNAPSHOT_DAG = """
 """
 
 RESUME = """
-Ends the quarantine of a table: its changes count again from here on, and the next runs of the source's DAG read it whole. The
-source's own fault, for which the table was quarantined, must be corrected first. `cdc quarantine resume` does the same.
+Ends the quarantine of a table. Its changes are merged again from now on, and the next runs of the source's DAG read it whole. First
+correct the fault for which it was quarantined. `cdc quarantine resume` does the same.
 
-* **Retry, clear**: fails when the table is resumed already, and changes nothing.
-* **Mark success**: the table stays quarantined.
+* **Retry, clear**: fails if the table is already resumed, and changes nothing.
+* **Mark success**: the table remains quarantined.
 """
 
 RESUME_DAG = """
@@ -118,8 +116,8 @@ RESUME_DAG = """
 """
 
 REWIND = """
-Finds a position in the binlog. With `move` the drain cursor continues there, in a new epoch, and what follows is read again and merged
-over what the lake has; without, the log says what the position is. `cdc cursor rewind` does the same.
+Finds a position in the binlog, and writes it into the log. With `move`, the drain cursor continues there in a new epoch: the changes
+after it are read and merged again. `cdc cursor rewind` does the same.
 
 * **Clear**: moves to the same position once more.
 * **Mark success**: nothing moves.
@@ -134,72 +132,90 @@ REWIND_DAG = """
 VERIFY_DAG = """
 ### {source}: source and lake
 
-Runs by `verify.schedule` of the source file, and when somebody triggers it; a form takes tables and whether wrong rows are repaired.
+Runs by `verify.schedule` of the source file, and by hand: the form takes tables, and whether wrong rows are repaired.
 
-Fails when rows of the lake are wrong, and its log names the tables. `cdc verify {source} TABLE --html report.html` shows which
-rows and columns.
+Fails if rows of the lake are wrong; the log names the tables. `cdc verify {source} TABLE --html report.html` shows the rows and
+columns.
 """
 
 BACKFILL = """
-Runs Spark, which merges the batches of the run's date that the store still holds once more: into the lake tables, where it
-repairs rows and changes nothing else, or into tables beside them (`into: copy`). The source is not asked, and no cursor moves.
-`cdc backfill` does the same.
+Runs Spark, which merges the stored batches of the run's date again: into the lake tables, where it repairs rows and changes nothing
+else, or into copies of them (`into: copy`). The source is not queried, and no cursor moves. `cdc backfill` does the same.
 
-* **Retry, clear**: merges again; the tables are the same afterwards.
-* **Mark success**: nothing more is merged; a job that was running is ended, and each table has all of its commit or nothing.
+* **Retry, clear**: merges again, with the same result.
+* **Mark success**: ends a running job. Each table has its whole commit, or none of it.
 """
 
 BACKFILL_DAG = """
 ### {source}: backfill
 
-Runs that Airflow's backfill asks for, one for each date, merge the batches of that date again:
+Each run of Airflow's backfill merges the batches of one date again:
 
 ```
 airflow backfill create --dag-id cdc_{source}.backfill --from-date 2026-11-01 --to-date 2026-11-07
 ```
 
-A run by hand takes its times from `from` and `to`, and all that is stored without. Safe beside the runs of `cdc_{source}`. A date whose
-batches were removed fails and says so: `store.keep_batches_for` says how long they stay.
+A run by hand takes the times `from` and `to`; without them it merges all stored batches. It may run beside the runs of
+`cdc_{source}`. The run of a date fails if its batches were removed; `store.keep_batches_for` says how long they are kept.
 """
 
 MAINTENANCE = """
 ### Maintenance
 
-For each source one task removes batches that are no longer needed, and one keeps its lake tables small. A consumer that has not acknowledged for long is named
-in the task's log: it holds batches back until it continues, or until `cdc consumers drop SOURCE NAME`.
+For each source, one task removes batches that are no longer needed, and one compacts its lake tables. The log names a consumer that
+has not acknowledged for a long time: its batches are kept until it continues, or until `cdc consumers drop SOURCE NAME`.
 """
 
+OF_A_SOURCE = {
+    "": {
+        "plan": PLAN,
+        "drain": DRAIN,
+        "ack_drain": ACK_DRAIN,
+        "plan_merge": PLAN_MERGE,
+        "merge": MERGE,
+        "ack_lake": ACK_LAKE,
+        "seal_days": SEAL_DAYS,
+    },
+    ".snapshot": {"snapshot": SNAPSHOT},
+    ".verify": {"verify": VERIFY},
+    ".backfill": {"backfill": BACKFILL},
+    ".rewind": {"rewind": REWIND},
+    ".resume": {"resume": RESUME},
+}
+"""The tasks of each DAG of a source, in their order, by what follows ``cdc_<source>`` in its id."""
+
+OF_MAINTENANCE = {"collect": COLLECT, "maintain": MAINTAIN}
+"""The tasks of ``cdc_maintenance`` for each source; they do not depend on each other."""
+
 _ON_ERROR = {
-    "stop": "What is not understood of one table stops the source (`on_error: stop`).",
-    "quarantine": "A table of which something is not understood is quarantined, and the others continue (`on_error: quarantine`): "
-    "`drain` and `ack_drain` warn of it in their logs, `cdc status {source}` lists it, and `cdc quarantine resume {source} TABLE` brings "
-    "it back with a new snapshot.",
+    "stop": "An error in one table stops the source (`on_error: stop`).",
+    "quarantine": "A table with an error is quarantined, and the others continue (`on_error: quarantine`). The logs of `drain` and "
+    "`ack_drain` name it, and `cdc status {source}` lists it. `cdc quarantine resume {source} TABLE` ends the quarantine with a new "
+    "snapshot.",
 }
 
 _DAG = """
 ### {source}
 
-Carries the changes of **{server}** into the lake: tables {tables}. What is wrong with the source file is shown under
-*Dag import errors*.
+Copies the changes of **{server}** into the lake: tables {tables}. Errors in the source file are listed under *Dag import errors*.
 
 | task | does |
 |---|---|
-| `plan` | fixes which stretches of the binlog and which tables are read |
+| `plan` | decides which ranges of the binlog and which tables are read |
 | `drain` | reads each of them and writes a batch to the store, {parallelism} at once |
 | `ack_drain` | moves the drain cursor over what is durable |
-| `plan_merge` | fixes which batches are merged |
-| `merge` | applies them to the lake tables in Spark |
+| `plan_merge` | decides which batches are merged |
+| `merge` | merges them into the lake tables with Spark |
 | `ack_lake` | moves the lake cursor and announces the tables that changed |
 | `seal_days` | announces days that are complete |
 
-The state is kept in the store under `{source}/cursors/`, not in Airflow: **clearing, retrying or marking any task
-of any run loses nothing and doubles nothing**. The worst that marking success does is to leave work to the next run.
-Backfills are refused, because a run's date decides nothing: `cdc_{source}.backfill` is made for them. To begin again at another
-place use `cdc cursor locate` or `cdc cursor rewind`.
+The state is in the store under `{source}/cursors/`, not in Airflow. **You may clear, retry or mark any task of any run: no change is
+lost, and none is applied twice.** Marking success only leaves work to the next run. Backfills are refused, because the date of a run
+has no meaning here: use `cdc_{source}.backfill`. To continue at another position, use `cdc_{source}.rewind` or `cdc cursor rewind`.
 
 {on_error}
 
-A red task that Airflow does not try again needs a hand: its log ends with what happened, where, and what to do.
+If a task fails and Airflow does not retry it, its log begins with the error, its place, and what to do.
 """
 
 

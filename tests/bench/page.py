@@ -1,8 +1,12 @@
-"""Writes ``docs/benchmarks.md`` from the results of the benchmarks in ``build/bench``: ``./dev bench page``."""
+"""Writes ``docs/benchmarks.md`` from the results of the benchmarks: ``./dev bench page``.
+
+The results of earlier runs are kept in ``tests/bench/results``; those in ``build/bench`` replace them.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import textwrap
 from typing import Any
@@ -13,6 +17,7 @@ from tests.bench.stages import STAGES
 from tests.bench.workloads import WORKLOADS
 
 SAVED = ROOT / "build" / "bench"
+RESULTS = ROOT / "tests" / "bench" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
 
 WIDTH = 130
@@ -40,15 +45,22 @@ Document = dict[str, Any]
 
 
 def main() -> int:
-    """Write the page; a benchmark without a file of results is left out."""
-    documents = {path.stem: json.loads(path.read_text()) for path in sorted(SAVED.glob("*.json"))}
+    """Keep the new results, and write the page; a benchmark without a file of results is left out."""
+    RESULTS.mkdir(exist_ok=True)
+    for path in sorted(SAVED.glob("*.json")):
+        shutil.copy(path, RESULTS)
+    documents = results()
     if not documents:
-        print(f"bench: no results in {SAVED}; run ./dev bench drain first", file=sys.stderr)
+        print(f"bench: no results in {RESULTS} and {SAVED}; run ./dev bench drain first", file=sys.stderr)
         return 1
-    PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(documents))
     print(f"wrote {PAGE.relative_to(ROOT)}")
     return 0
+
+
+def results() -> dict[str, Document]:
+    """Return the kept results, by the stems of their files."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
 
 
 def page(documents: dict[str, Document]) -> str:

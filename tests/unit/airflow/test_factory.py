@@ -13,8 +13,8 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, TriggerRule
 
-from cdc_airflow import factory
-from cdc_airflow.factory import make_dags, refuse_wrong_sources, sources_folder
+from cdc_airflow import docs, factory
+from cdc_airflow.factory import make_dags, make_maintenance, refuse_wrong_sources, sources_folder
 from cdc_airflow.triggers import BinlogTrigger
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
@@ -34,6 +34,19 @@ def test_each_source_file_makes_a_dag_whose_tasks_follow_one_another(sources: Pa
     assert [task.task_id for task in dag.topological_sort()] == CHAIN
     for before, after in itertools.pairwise(CHAIN):
         assert dag.get_task(before).downstream_task_ids == {after}
+
+
+def test_the_page_of_dags_has_each_dag_with_its_tasks_in_order(sources: Path):
+    """Its pictures are made from ``docs.OF_A_SOURCE`` and ``docs.OF_MAINTENANCE``."""
+    dags = make_dags(sources)
+    made = {kind: [task.task_id for task in dags[f"cdc_shop{kind}"].topological_sort()] for kind in KINDS}
+    assert {kind: [*tasks] for kind, tasks in docs.OF_A_SOURCE.items()} == made
+    for kind, tasks in docs.OF_A_SOURCE.items():
+        assert {name: dags[f"cdc_shop{kind}"].get_task(name).doc_md for name in tasks} == tasks
+    maintenance = make_maintenance(sources)["cdc_maintenance"]
+    texts = {task.task_id: task.doc_md for task in maintenance.tasks if task.task_id.endswith("_shop")}
+    assert texts == {f"{name}_shop": text for name, text in docs.OF_MAINTENANCE.items()}
+    assert not any(task.upstream_task_ids or task.downstream_task_ids for task in maintenance.tasks)
 
 
 def test_a_wrong_source_is_an_error_of_its_own_and_hides_no_other(sources: Path):
