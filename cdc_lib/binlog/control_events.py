@@ -24,8 +24,8 @@ from cdc_lib.binlog.framing import event_types, packets
 from cdc_lib.binlog.framing.damaged_file import (
     continue_after,
     hint_of_damage,
+    hint_without_beginning,
     restore_or_continue,
-    rewind_to_beginning,
 )
 from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before
 from cdc_lib.binlog.framing.receiver import Bytes
@@ -148,7 +148,7 @@ class ControlEvents:
         elif kind in event_types.ROWS:
             context = self._progress.error_context()
             raise UnknownSchema(
-                "rows without a table map event before them", hint=rewind_to_beginning(context), **context
+                "rows without a table map event before them", hint=hint_without_beginning(context), **context
             )
         elif kind in event_types.NEVER_IGNORED or not flags & event_types.IGNORABLE:
             message = f": {body[3 : 3 + body[2]].decode('utf-8', 'replace')!r}" if kind == event_types.INCIDENT else ""

@@ -22,10 +22,9 @@ QUERY, END, INCIDENT = 2, 16, 26
 """Of single events: a statement, the end of a transaction (XID), and what a server writes when it lost events."""
 GTIDS = {33, 34, 162}
 """GTID and ANONYMOUS_GTID of MySQL, and the one of MariaDB: each begins a transaction."""
-XID, TABLE_MAP, XA_PREPARE = {END}, {19}, {38}
-UPDATES = {24, 31, 167}
+XID, TABLE_MAP = {END}, {19}
 INSERTS = {23, 30, 166}
-"""UPDATE_ROWS and WRITE_ROWS of both versions, and MariaDB's compressed ones."""
+"""WRITE_ROWS of both versions, and MariaDB's compressed one."""
 
 
 def event_of(kind: int, body: bytes, like: bytes) -> bytes:

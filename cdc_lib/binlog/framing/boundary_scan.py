@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cdc_lib.binlog.bytes.crc32 import TABLES
 from cdc_lib.binlog.framing import boundary_kernel as walk
-from cdc_lib.binlog.framing.damaged_file import hint_of_damage
+from cdc_lib.binlog.framing.damaged_file import EDITED_CURSOR, hint_of_damage
 from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before, time_of
 from cdc_lib.binlog.framing.packets import HEADER, SID_SIZE
 from cdc_lib.binlog.framing.receiver import HEADROOM, Bytes, Receiver, extended
@@ -292,7 +292,7 @@ class BoundaryScan:
     def _not_found(self) -> PositionNotFound:
         return PositionNotFound(
             f"{self._target} is not the beginning of an event",
-            hint="Use a position that SHOW BINLOG EVENTS or mysqlbinlog shows, or a time: cdc cursor locate, cdc cursor rewind.",
+            hint=f"Use a position that SHOW BINLOG EVENTS or mysqlbinlog shows, or seek by time: cdc cursor locate. {EDITED_CURSOR}",
             **self._error_context(),
         )
 

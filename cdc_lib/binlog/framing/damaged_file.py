@@ -10,6 +10,8 @@ _AGAIN = (
     "If it stops here each time, the file is damaged at the source: mysqlbinlog --verify-binlog-checksum checks it."
 )
 
+EDITED_CURSOR = "If somebody edited the cursor, put an exported one back: cdc cursor restore."
+
 
 def next_file(file: str) -> str:
     """Return the name of the file after a binlog file."""
@@ -48,14 +50,11 @@ def continue_after(context: Mapping[str, object]) -> str:
     )
 
 
-def rewind_to_beginning(context: Mapping[str, object]) -> str:
-    """Return the hint of an error at a position inside a transaction; ``context`` has its source, file and offset."""
-    return (
-        "The position lies inside a transaction. This moves the cursor to its beginning: "
-        f"cdc cursor rewind {context['source']} --position {context['file']}:{context['offset']}."
-    )
-
-
 def hint_of_damage(context: Mapping[str, object]) -> str:
     """Return the hint of an error at an event whose bytes are wrong; ``context`` as for :func:`continue_after`."""
     return f"{_AGAIN} {continue_after(context)}" if {"source", "file"} <= context.keys() else _AGAIN
+
+
+def hint_without_beginning(context: Mapping[str, object]) -> str:
+    """Return the hint of an error about a transaction whose beginning was not read; ``context`` as above."""
+    return f"{EDITED_CURSOR} {hint_of_damage(context)}"

@@ -83,7 +83,7 @@ class Payload:
         else:
             raise UnknownEvent(
                 f"a transaction with an unknown compression (type {compression})",
-                hint="This release does not know it; the window stays unread and nothing is lost.",
+                hint="This release does not know it: upgrade to one that does.",
                 **error_context(),
                 event_type=TRANSACTION_PAYLOAD,
             )

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from cdc_lib.binlog.framing import packets
-from cdc_lib.binlog.framing.damaged_file import continue_after, file_of_number, hint_of_damage, rewind_to_beginning
+from cdc_lib.binlog.framing.damaged_file import continue_after, file_of_number, hint_of_damage, hint_without_beginning
 from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.errors import DecodeError, UnknownEvent
 from cdc_lib.model.position import Position
@@ -103,7 +103,7 @@ class XaTransactions:
         if state[packets.XA] == 0:
             raise DecodeError(
                 f"an XA PREPARE of {xid} without the beginning of its transaction",
-                hint=rewind_to_beginning(context),
+                hint=hint_without_beginning(context),
                 **context,
             )
         if prepared != (*started[:2], started[2] & 0xFFFFFFFF):
