@@ -21,6 +21,12 @@ from cdc_lib.binlog.ddl.statement import Statement, statement_of
 from cdc_lib.binlog.ddl.statement_text import UNKNOWN
 from cdc_lib.binlog.ddl.table_changes import TableChanges
 from cdc_lib.binlog.framing import event_types, packets
+from cdc_lib.binlog.framing.damaged_file import (
+    continue_after,
+    hint_of_damage,
+    hint_without_beginning,
+    restore_or_continue,
+)
 from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before
 from cdc_lib.binlog.framing.receiver import Bytes
 from cdc_lib.binlog.framing.scan_progress import ScanProgress
@@ -97,10 +103,11 @@ class ControlEvents:
                 raise  # the bytes are right; the source file asks for what cannot be done to this table
             # Bytes that are no text, a column that does not exist, a file without a number: what Python finds where a
             # length lies.
+            context = self._progress.error_context()
             raise DecodeError(
                 f"a {event_types.name(int(data[event + 4]))} event does not follow the format: {error}",
-                hint=event_types.LOOK_AT_FILE,
-                **self._progress.error_context(),
+                hint=hint_of_damage(context),
+                **context,
             ) from error
         self._progress.step_over(0 if inside is not None else length)
 
@@ -139,17 +146,17 @@ class ControlEvents:
         elif kind in event_types.ROWS and self._is_passed(kind, body):
             pass
         elif kind in event_types.ROWS:
+            context = self._progress.error_context()
             raise UnknownSchema(
-                "rows without a table map event before them",
-                hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
-                **self._progress.error_context(),
+                "rows without a table map event before them", hint=hint_without_beginning(context), **context
             )
         elif kind in event_types.NEVER_IGNORED or not flags & event_types.IGNORABLE:
             message = f": {body[3 : 3 + body[2]].decode('utf-8', 'replace')!r}" if kind == event_types.INCIDENT else ""
+            context = self._progress.error_context()
             raise UnknownEvent(
                 f"an event type that is not supported: {event_types.name(kind)}{message}",
-                hint=event_types.hint(kind),
-                **self._progress.error_context(),
+                hint=f"{event_types.hint(kind)} {continue_after(context)}",
+                **context,
                 event_type=kind,
             )
         return length if in_file else 0
@@ -161,7 +168,8 @@ class ControlEvents:
         if progress.state[packets.IN_TRANSACTION]:
             raise DecodeError(
                 "a binlog file ends inside a transaction",
-                hint="The server crashed there; take a new snapshot of the tables.",
+                hint="The file before this one lost its end. "
+                + restore_or_continue(progress.window.source, progress.file),
                 **progress.error_context(),
             )
         progress.state[packets.CHECKSUM_BYTES] = checksum

@@ -267,7 +267,7 @@ class WindowReader:
             except BrokenRows as broken:
                 record, what = broken.args
                 table = self._tables.columns[int(found[record, packets.SLOT])].layout.schema.name
-                fault = inflate_fault(what, table, self._progress.error_context(int(found[record, packets.START])))
+                fault = inflate_fault(what, table, self._progress.error_context(found[record]))
                 if not isinstance(fault, DecodeError) or not self._skips(fault):
                     raise fault from broken
                 self._drop_skipped()

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cdc_lib.binlog.framing.boundary_scan import BoundaryScan
+from cdc_lib.binlog.framing.damaged_file import restore_or_continue
 from cdc_lib.binlog.framing.file_header import FileHeader, read_file_header
 from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.errors import BinlogIncomplete
@@ -56,7 +57,7 @@ def check_ends(
         if fault:
             raise BinlogIncomplete(
                 f"{file.end.file} ends without a ROTATE or STOP event, and {fault}",
-                hint=_hint(source, file.follower),
+                hint=restore_or_continue(source, file.follower),
                 source=source,
                 file=file.end.file,
                 offset=file.end.offset,
@@ -106,7 +107,7 @@ def check_gtids(
             shown = _shown(missing, gap.read)
             raise BinlogIncomplete(
                 f"transactions are missing from {gap.file} that {gap.follower} names before it: {shown}",
-                hint=_hint(window.source, gap.follower),
+                hint=restore_or_continue(window.source, gap.follower),
                 source=window.source,
                 file=gap.file,
             )
@@ -129,13 +130,6 @@ def _gtids_before(
     start = Position(before[-1], FIRST_EVENT_OFFSET)
     with binlog_dump(server, credentials, facts.identity, start, "gtids") as stream:
         return named.union(scan.run(stream).gtids)
-
-
-def _hint(source: str, follower: str) -> str:
-    return (
-        "Put the whole file back at the server from a backup and restart it; or cdc cursor failover to a standby. If "
-        f"nobody has it: cdc cursor rewind {source} --position {follower}:4, then cdc snapshot {source} '*.*'."
-    )
 
 
 def fault_of(before: GtidSet, follower: FileHeader, *, all_have_gtids: bool) -> str:

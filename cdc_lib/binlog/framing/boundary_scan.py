@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cdc_lib.binlog.bytes.crc32 import TABLES
 from cdc_lib.binlog.framing import boundary_kernel as walk
-from cdc_lib.binlog.framing.event_types import LOOK_AT_FILE
+from cdc_lib.binlog.framing.damaged_file import EDITED_CURSOR, hint_of_damage
 from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before, time_of
 from cdc_lib.binlog.framing.packets import HEADER, SID_SIZE
 from cdc_lib.binlog.framing.receiver import HEADROOM, Bytes, Receiver, extended
@@ -214,7 +214,8 @@ class BoundaryScan:
             file, offset = body[8:].decode("utf-8"), int.from_bytes(body[:8], "little")
             number = Position(file, offset).file_number
         except (ValueError, ConfigError) as error:
-            raise DecodeError(f"a ROTATE event does not follow the format: {error}", hint=LOOK_AT_FILE) from error
+            hint = hint_of_damage(self._error_context())
+            raise DecodeError(f"a ROTATE event does not follow the format: {error}", hint=hint) from error
         if isinstance(self._target, Position) and number > self._target.file_number:
             return self._at_end()
         if number > self._stop.file_number:
@@ -232,7 +233,8 @@ class BoundaryScan:
     def _make_room(self) -> None:
         state = self._state
         if state[walk.SID_COUNT] == walk.MOST_SIDS:
-            raise DecodeError("more sources of GTIDs than servers have", hint=LOOK_AT_FILE, **self._error_context())
+            context = self._error_context()
+            raise DecodeError("more sources of GTIDs than servers have", hint=hint_of_damage(context), **context)
         self._gtids = self._seen()
         state[walk.RUNS] = 0
 
@@ -290,7 +292,7 @@ class BoundaryScan:
     def _not_found(self) -> PositionNotFound:
         return PositionNotFound(
             f"{self._target} is not the beginning of an event",
-            hint="Write a position that SHOW BINLOG EVENTS or mysqlbinlog shows, or seek by time: cdc cursor locate.",
+            hint=f"Use a position that SHOW BINLOG EVENTS or mysqlbinlog shows, or seek by time: cdc cursor locate. {EDITED_CURSOR}",
             **self._error_context(),
         )
 
@@ -308,12 +310,15 @@ class BoundaryScan:
         if status == walk.NO_GTID:
             return PositionNotFound(
                 "the file has transactions without GTID events, of a server before MySQL 5.6.5: times are not found in it",
-                hint="Name a position instead: mysqlbinlog shows positions and times. cdc cursor rewind {source} --position FILE:OFFSET.",
+                hint="Name a position instead: mysqlbinlog shows positions and times. "
+                f"cdc cursor rewind {self._source} --position FILE:OFFSET.",
                 **self._error_context(),
             )
+        context = self._error_context()
+        hint = hint_of_damage(context)
         if status == walk.BAD_CHECKSUM:
-            return ChecksumMismatch("the CRC32 of an event is wrong", hint=LOOK_AT_FILE, **self._error_context())
-        return DecodeError("the stream does not follow the format", hint=LOOK_AT_FILE, **self._error_context())
+            return ChecksumMismatch("the CRC32 of an event is wrong", hint=hint, **context)
+        return DecodeError("the stream does not follow the format", hint=hint, **context)
 
 
 def _at(microseconds: int) -> datetime:

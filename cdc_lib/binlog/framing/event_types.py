@@ -54,8 +54,6 @@ IGNORABLE: Final = 0x80
 EE_FILENOTFOUND: Final = 29
 """MariaDB's error for a missing file; all other dump errors are ER_MASTER_FATAL_ERROR_READING_BINLOG (1236)."""
 
-LOOK_AT_FILE: Final = "Check the file at the source: mysqlbinlog reads it?"
-
 PASSED_OVER: Final = (
     5,  # INTVAR, before a statement that is handled itself; RAND and USER_VAR too
     9,  # APPEND_BLOCK, a part of the file of a LOAD DATA
@@ -140,11 +138,9 @@ NAMES: Final[dict[int, str]] = {
 }
 
 HINTS: Final[dict[int, str]] = {
-    26: "The server lost events here: rewind the cursor after this position and take a new snapshot of the tables.",
-    164: "Binlog encryption of MariaDB is not read: set encrypt_binlog=OFF, and take a new snapshot of the tables.",
-    **dict.fromkeys(
-        (1, 6, 7, 8, 10, 12), "A server older than 5.0 wrote this file: take a new snapshot of the tables."
-    ),
+    26: "The server lost events here.",
+    164: "Binlog encryption of MariaDB is not read: set encrypt_binlog=OFF.",
+    **dict.fromkeys((1, 6, 7, 8, 10, 12), "A server older than 5.0 wrote this file."),
 }
 
 
@@ -155,7 +151,7 @@ def name(event_type: int) -> str:
 
 def hint(event_type: int) -> str:
     """Return what to do about an event type that stops the window."""
-    return HINTS.get(event_type, "This release does not know it; the window stays unread and nothing is lost.")
+    return HINTS.get(event_type, "This release does not know it: upgrade to one that does.")
 
 
 def actions() -> npt.NDArray[np.uint8]:

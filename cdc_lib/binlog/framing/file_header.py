@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from cdc_lib.binlog.framing.boundary_kernel import source_of, times_of
+from cdc_lib.binlog.framing.damaged_file import hint_of_damage
 from cdc_lib.binlog.framing.event_types import is_no_file
 from cdc_lib.binlog.framing.packets import SID_SIZE
 from cdc_lib.binlog.framing.tagged_gtid import FIELDS
@@ -241,6 +242,6 @@ def _run(first: int, last: int) -> Interval:
 def _wrong(name: str, error: Exception, **context: str | int) -> DecodeError:
     return DecodeError(
         f"a {name} event does not follow the format: {error}",
-        hint="Check the file at the source: mysqlbinlog reads it?",
+        hint=hint_of_damage(context),
         **context,
     )

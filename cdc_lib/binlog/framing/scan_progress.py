@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdc_lib.binlog.framing import packets
+from cdc_lib.binlog.framing.damaged_file import file_of_number, restore_or_continue
 from cdc_lib.errors import PositionNotFound
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.ddl_effect import TableStatement
@@ -105,10 +106,15 @@ class ScanProgress:
         """GTID of the current transaction; empty without one."""
         return self._gtid(int(self.state[packets.SID]), int(self.state[packets.GNO]))
 
-    def error_context(self, offset: int | None = None) -> ErrorContext:
-        """Return the context of an error here, or at another offset of the file."""
-        at = int(self.state[packets.OFFSET]) if offset is None else offset
-        return {"source": self.window.source, "file": self.file, "offset": at}
+    def error_context(self, record: npt.NDArray[np.int64] | None = None) -> ErrorContext:
+        """Return the context of an error here, or at a record of :func:`cdc_lib.binlog.framing.packets.scan`.
+
+        Rows are decoded after their events were passed: the reading may be in a later file by then.
+        """
+        file, offset = self.file, int(self.state[packets.OFFSET])
+        if record is not None:
+            file, offset = file_of_number(self.file, int(record[packets.FILE])), int(record[packets.START])
+        return {"source": self.window.source, "file": file, "offset": offset}
 
     def enter_file(self, file: str, offset: int) -> None:
         """Continue in a file.
@@ -120,9 +126,8 @@ class ScanProgress:
         if file_number(file) > stop.file_number:
             raise PositionNotFound(
                 f"the file ended before the window's end {stop}",
-                hint="The server's file is shorter than when the window was planned. Put the whole file back at the server from a "
-                "backup and restart it; or cdc cursor failover to a standby. If nobody has it: "
-                f"cdc cursor rewind {self.window.source} --position {file}:4, then cdc snapshot {self.window.source} '*.*'.",
+                hint="The server's file is shorter than when the window was planned. "
+                + restore_or_continue(self.window.source, file),
                 **self.error_context(),
             )
         if file != self.file and not self.closed:

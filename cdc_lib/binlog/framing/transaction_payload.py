@@ -15,7 +15,8 @@ import zstandard
 from numba import njit
 
 from cdc_lib.binlog.bytes.integers import little, u24, u32
-from cdc_lib.binlog.framing.event_types import LOOK_AT_FILE, TRANSACTION_PAYLOAD
+from cdc_lib.binlog.framing.damaged_file import hint_of_damage
+from cdc_lib.binlog.framing.event_types import TRANSACTION_PAYLOAD
 from cdc_lib.binlog.framing.receiver import Bytes
 from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.errors import DecodeError, UnknownEvent
@@ -82,7 +83,7 @@ class Payload:
         else:
             raise UnknownEvent(
                 f"a transaction with an unknown compression (type {compression})",
-                hint="This release does not know it; the window stays unread and nothing is lost.",
+                hint="This release does not know it: upgrade to one that does.",
                 **error_context(),
                 event_type=TRANSACTION_PAYLOAD,
             )
@@ -111,7 +112,8 @@ class Payload:
 
     def _broken(self, what: str) -> DecodeError:
         message = f"the payload of a compressed transaction does not follow the format{what}"
-        return DecodeError(message, hint=LOOK_AT_FILE, **self._error_context(), event_type=TRANSACTION_PAYLOAD)
+        context = self._error_context()
+        return DecodeError(message, hint=hint_of_damage(context), **context, event_type=TRANSACTION_PAYLOAD)
 
 
 @njit(cache=True, nogil=True)

@@ -95,10 +95,10 @@ class CascadeWatch:
             kinds = found[mine, packets.TYPE]
             deletes = mine[np.isin(kinds, _DELETES)]
             if deletes.size:
-                self._note(table, "delete", progress.error_context(int(found[deletes[0], packets.START])))
+                self._note(table, "delete", progress.error_context(found[deletes[0]]))
             updates = mine[np.isin(kinds, _UPDATES)]
             if updates.size and (at := self._first_changed(data, found, updates, table, layout)) is not None:
-                self._note(table, "update", progress.error_context(int(found[at, packets.START])))
+                self._note(table, "update", progress.error_context(found[at]))
 
     def _first_changed(
         self, data: Bytes, found: Records, chosen: Records, table: TableName, layout: TableLayout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cdc_lib.binlog.framing import event_types, packets
+from cdc_lib.binlog.framing.damaged_file import hint_of_damage
 from cdc_lib.binlog.framing.event_types import is_no_file
 from cdc_lib.binlog.framing.receiver import Bytes
 from cdc_lib.binlog.framing.scan_progress import ErrorContext
@@ -40,7 +41,7 @@ def scan_fault(status: int, data: Bytes, event: int, end: int, context: ErrorCon
         case packets.BAD_CHECKSUM:
             return ChecksumMismatch(
                 f"the CRC32 of a {event_types.name(int(data[event + 4]))} event is wrong",
-                hint="Check the file at the source: mysqlbinlog --verify-binlog-checksum.",
+                hint=hint_of_damage(context),
                 **context,
             )
         case packets.SERVER_ERROR:
@@ -58,7 +59,7 @@ def scan_fault(status: int, data: Bytes, event: int, end: int, context: ErrorCon
         case _:
             return DecodeError(
                 "the stream does not follow the format: a length or a position is wrong",
-                hint="Check that the cursor is on an event of this server.",
+                hint=hint_of_damage(context),
                 **context,
             )
 
@@ -72,19 +73,21 @@ def rows_fault(status: int, table: str, context: ErrorContext) -> CdcError:
             **context,
             table=table,
         )
-    return DecodeError(f"a row image is wrong: {_WRONG_IMAGES[status]}", hint="", **context, table=table)
+    return DecodeError(
+        f"a row image is wrong: {_WRONG_IMAGES[status]}", hint=hint_of_damage(context), **context, table=table
+    )
 
 
 def inflate_fault(what: str, table: str, context: ErrorContext) -> CdcError:
     """Return the error of compressed rows that cannot be inflated."""
-    return DecodeError(f"compressed rows cannot be read: {what}", hint=event_types.LOOK_AT_FILE, **context, table=table)
+    return DecodeError(f"compressed rows cannot be read: {what}", hint=hint_of_damage(context), **context, table=table)
 
 
 def payload_fault(context: ErrorContext, inside: int) -> CdcError:
     """Return the error of a compressed transaction whose events are wrong; ``inside`` is the offset among them."""
     return DecodeError(
         "a compressed transaction does not follow the format: an event in it is wrong, or has no place in it",
-        hint=event_types.LOOK_AT_FILE,
+        hint=hint_of_damage(context),
         **context,
         event_type=event_types.TRANSACTION_PAYLOAD,
         inside=inside,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdc_lib.binlog.framing import packets
+from cdc_lib.binlog.framing.damaged_file import hint_of_damage
 from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.errors import DecodeError, RowsRolledBack
 from cdc_lib.model import lexer
@@ -79,10 +80,11 @@ class RolledBackRows:
     def _back_to(self, name: str, progress: ScanProgress) -> _RowPlace:
         """Return where a savepoint was set, and delete all later ones."""
         if name not in self._savepoints:
+            context = progress.error_context()
             raise DecodeError(
                 f"a ROLLBACK TO of the savepoint {name}, which its transaction did not set",
-                hint="Check the file at the source: mysqlbinlog reads it?",
-                **progress.error_context(),
+                hint=hint_of_damage(context),
+                **context,
             )
         names = list(self._savepoints)
         for later in names[names.index(name) + 1 :]:

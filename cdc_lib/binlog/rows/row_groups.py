@@ -211,4 +211,4 @@ class RowGroups:
         sink.write(key, table.schema, table.finish(), self._tables.renames[slot])
 
     def _error_context(self, record: int) -> ErrorContext:
-        return self._progress.error_context(int(self._records[record, packets.START]))
+        return self._progress.error_context(self._records[record])

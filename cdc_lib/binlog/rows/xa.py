@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from cdc_lib.binlog.framing import packets
+from cdc_lib.binlog.framing.damaged_file import continue_after, file_of_number, hint_of_damage, hint_without_beginning
 from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.errors import DecodeError, UnknownEvent
 from cdc_lib.model.position import Position
@@ -55,10 +56,11 @@ class XaTransactions:
         """
         read = _read(text)
         if read is None or not self._fits(*read):
+            context = self._progress.error_context()
             raise UnknownEvent(
                 f"an XA statement that is not understood: {text[:120]!r}",
-                hint="Start the source again with a snapshot to continue after it.",
-                **self._progress.error_context(),
+                hint=continue_after(context),
+                **context,
             )
         verb, xid = read
         state = self._progress.state
@@ -92,7 +94,7 @@ class XaTransactions:
         if len(body) < 13 or max(gtrid, bqual) > _LONGEST_PART or len(body) != 13 + gtrid + bqual or body[0] > 1:
             raise DecodeError(
                 "an XA_PREPARE event does not follow the format",
-                hint="Check the file at the source: mysqlbinlog reads it?",
+                hint=hint_of_damage(context),
                 **context,
             )
         prepared = (body[13 : 13 + gtrid], body[13 + gtrid :], int.from_bytes(body[1:5], "little"))
@@ -101,13 +103,13 @@ class XaTransactions:
         if state[packets.XA] == 0:
             raise DecodeError(
                 f"an XA PREPARE of {xid} without the beginning of its transaction",
-                hint="The position lies inside a transaction; rewind the cursor to a transaction boundary.",
+                hint=hint_without_beginning(context),
                 **context,
             )
         if prepared != (*started[:2], started[2] & 0xFFFFFFFF):
             raise DecodeError(
                 f"an XA PREPARE of another transaction than {xid}, which began",
-                hint="Check the file at the source: mysqlbinlog reads it?",
+                hint=hint_of_damage(context),
                 **context,
             )
         began = Position(self._progress.file, int(state[packets.XA]))
@@ -157,10 +159,11 @@ class XaTransactions:
         ended = {(e.start.file_number, e.start.offset) for e in self._events if isinstance(e, Prepared)}
         for number, began in self._tables:
             if (number, began) not in ended:
-                context = {**self._progress.error_context(), "file": number, "offset": began}
+                file = file_of_number(self._progress.file, int(number))
+                context = {**self._progress.error_context(), "file": file, "offset": began}
                 raise DecodeError(
                     "an XA transaction that does not end in XA PREPARE",
-                    hint="Start the source again with a snapshot to continue after it.",
+                    hint=continue_after(context),
                     **context,
                 )
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
@@ -13,34 +11,10 @@ import pytest
 from cdc_lib.config import load_source
 from cdc_lib.consumers import subscribe_to
 from cdc_lib.store.windows import stored_windows
-from tests.harness.shop import PAGE, Shop, over_the_running_spark
+from tests.harness.shop import Shop, over_the_running_spark
+from tests.harness.stops import Stop, nothing
 
 pytestmark = pytest.mark.timeout(900)
-
-
-@dataclass(frozen=True)
-class Stop:
-    """A message of the page, what causes it, and what the page says to do.
-
-    Args:
-        message: as on the page.
-        happens: causes it.
-        command: prints it.
-        do: what the page says.
-        code: exit status of the command.
-        then: commands that succeed afterwards.
-    """
-
-    message: str
-    happens: Callable[[Shop], object]
-    command: str
-    do: Callable[[Shop], object]
-    code: int = 1
-    then: tuple[str, ...] = ("cdc run shop",)
-
-
-def nothing(shop):
-    """Do nothing: the command itself is wrong, or what the page says to do is another command."""
 
 
 def drain_cursor_of_before(shop):
@@ -194,17 +168,7 @@ def test_what_the_page_says_ends_each_stop_and_the_tables_are_equal_afterwards(
     shop.runs(2)
     for name, stop in STOPS.items():
         with subtests.test(name):
-            assert f"| `{stop.message}`" in PAGE
-            stop.happens(shop)
-            printed = " ".join(_run(shop, stop.command, stop.code).split())
-            assert all(part.strip() in printed for part in stop.message.split("…")), printed
-            stop.do(shop)
-            for command in stop.then:
-                _run(shop, command)
+            stop.follow(shop)
     shop.change(9)
     shop.runs(2)
     shop.assert_equal()
-
-
-def _run(shop, command, code=0):
-    return shop.cdc(command.format(folder=shop.folder, database=shop.database, since=shop.since), code)

@@ -103,7 +103,8 @@ class WindowHistory:
         if state is None:
             raise UnknownSchema(
                 "rows of a table that was dropped before",
-                hint="Check the statements of the binlog before these rows.",
+                hint="mysqlbinlog shows the statements before these rows. To continue after this file: cdc cursor rewind to the "
+                "beginning of the next one, then cdc snapshot of all tables.",
                 table=TableName(database, table),
             )
         return state.schema

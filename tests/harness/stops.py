@@ -1,0 +1,56 @@
+"""Stops of docs/operations.md on a shop: what causes each, its message, and what the page says to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.harness.shop import PAGE, Shop
+
+Deed = Callable[[Shop], object]
+
+
+def nothing(_: Shop) -> None:
+    """Do nothing: the command itself is wrong, or what the page says to do is another command."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A message of the page, what causes it, and what the page says to do.
+
+    Args:
+        message: as on the page.
+        happens: causes it.
+        command: prints it.
+        do: what the page says.
+        code: exit status of the command.
+        then: commands that succeed afterwards.
+        hint: a part of the hint that is printed with the message.
+    """
+
+    message: str
+    happens: Deed
+    command: str
+    do: Deed
+    code: int = 1
+    then: tuple[str, ...] = ("cdc run shop",)
+    hint: str = ""
+
+    def follow(self, shop: Shop) -> None:
+        """Cause it, read its message, and do what the page says."""
+        assert f"`{self.message}`" in PAGE
+        self.happens(shop)
+        printed = " ".join(_run(shop, self.command, self.code).split())
+        assert all(part.strip() in printed for part in self.message.split("…")), printed
+        assert _filled(shop, self.hint) in printed, printed
+        self.do(shop)
+        for command in self.then:
+            _run(shop, command)
+
+
+def _run(shop: Shop, command: str, code: int = 0) -> str:
+    return shop.cdc(_filled(shop, command), code)
+
+
+def _filled(shop: Shop, text: str) -> str:
+    return text.format(folder=shop.folder, database=shop.database, since=shop.since, after=shop.after)
