@@ -111,13 +111,13 @@ class _ColumnBounds:
     def may_have(self, value: OrderValue) -> NDArray[np.bool_]:
         if value is None:
             return self.nulls
-        from_lower = np.asarray(self.lower <= value, np.bool_)
-        to_upper = np.asarray(self.upper >= value, np.bool_)
-        return (self.below | from_lower) & (self.above | to_upper)
+        held = self._array([value])
+        return (self.below | np.asarray(self.lower <= held)) & (self.above | np.asarray(self.upper >= held))
 
     def _array(self, values: list[OrderValue]) -> NDArray[Any]:
         array: NDArray[Any] = np.empty(len(values), self.kind)
-        array[:] = values
+        for number, value in enumerate(values):  # numpy removes trailing zero bytes when it converts a list
+            array[number] = value
         return array
 
 

@@ -51,7 +51,8 @@ class KeyRows:
         """Return the rows of a key."""
         start, stop, after = 0, len(self), 0
         if self.ordered is not None and key.order[0] is not None:
-            start, stop = map(int, self.ordered.searchsorted([key.order[0], key.order[0] + 1]))  # type: ignore[operator]
+            first = self.ordered.dtype.type(key.order[0])
+            start, stop = (int(self.ordered.searchsorted(first, side)) for side in ("left", "right"))
             after = 1
         found: Rows = np.arange(start, stop)
         for array, value in zip(self.keys[after:], key.values[after:], strict=True):

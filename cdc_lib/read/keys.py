@@ -150,7 +150,8 @@ def order_value(of: pa.DataType, value: Any) -> OrderValue:
     """
     kind = _kind(of)
     if kind == "integer":
-        if value.bit_length() >= of.bit_width:
+        least = -(1 << (of.bit_width - 1))
+        if not least <= value < -least:
             raise NoSuchKey
         return int(value)
     if kind == "decimal":

@@ -96,9 +96,9 @@ class Scan:
                     self._put(group, bounds)
                 continue
             self._read(first)
-            ready = self._take_ready(self._unread[0].edge if self._unread else None)
-            if ready.num_rows:
-                yield ready
+            yield self._take_ready(self._unread[0].edge if self._unread else None)
+        # A file whose row groups are all out of the range may have been the last one.
+        yield self._take_ready(None)
 
     def _put(self, what: DataFile | RowGroup, bounds: Sequence[Bound]) -> None:
         key = bounds[: len(self._key)]
