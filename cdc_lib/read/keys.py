@@ -86,7 +86,7 @@ class KeyColumns:
     def _order_value(self, column: Column, value: Any) -> OrderValue:
         if value is None:
             return None
-        expected = _EXPECTED[_kind(column.type)]
+        expected = _EXPECTED[kind_of(column.type)]
         if not expected.takes(value):
             raise self._refused(
                 f"key column {column.name} takes {expected.text}, and {type(value).__name__} is given",
@@ -99,7 +99,8 @@ class KeyColumns:
         return ConfigError(message, hint=f"The key is {shown}.", table=self.table, **context)
 
 
-def _kind(of: pa.DataType) -> str:
+def kind_of(of: pa.DataType) -> str:
+    """Return what a key column holds: integer, text, and so on; ``instant`` is a time with a time zone."""
     if pa.types.is_timestamp(of):
         return "instant" if of.tz else "timestamp"
     kinds = {
@@ -148,7 +149,7 @@ def order_value(of: pa.DataType, value: Any) -> OrderValue:
     Raises:
         NoSuchKey: the type cannot hold it.
     """
-    kind = _kind(of)
+    kind = kind_of(of)
     if kind == "integer":
         least = -(1 << (of.bit_width - 1))
         if not least <= value < -least:
