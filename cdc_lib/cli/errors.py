@@ -13,8 +13,8 @@ from cdc_lib.cli.settings import Settings
 from cdc_lib.errors import CdcError
 
 EXIT_STATUS = (
-    "Exit status: 0 done; 1 an error of the pipeline, an error that doctor found, rows that differ, or a question without an "
-    "answer; 2 a mistake in a source file or a command line; 130 interrupted."
+    "Exit status: 0 done; 1 an error of the pipeline, an error that doctor found, rows that differ, a key without a row, or a "
+    "question without an answer; 2 a mistake in a source file or a command line; 130 interrupted."
 )
 """The exit codes of all commands."""
 

@@ -116,6 +116,8 @@ COMMANDS: dict[str, Entry | GroupEntry] = {
     "snapshot": Entry("Take a new snapshot of captured tables, or of a part of one; the lake then equals the source."),
     "backfill": Entry("Merge stored batches again: repairs lake tables, or builds second tables next to them."),
     "tail": Entry("Print changes and statements as JSON, one entry of alibaba canal's shape on each line."),
+    "get": Entry("Show the row of a key in a lake table, or its versions; exits with 1 when there is none."),
+    "scan": Entry("Show the rows of a lake table in key order, or those of a range of keys."),
     "version": Entry("Print the installed version."),
     "step": GroupEntry("One step of cdc run at a time.", _STEP),
     "cursor": GroupEntry("Show and move the cursors of a source.", _CURSOR),

@@ -70,13 +70,24 @@ def open_table(config: SourceConfig, table: str) -> Table:
     Raises:
         ConfigError: as in :func:`preview`.
     """
+    with translate_errors(table):
+        catalog = open_catalog(config)
+    return load_table(config, catalog, table)
+
+
+def load_table(config: SourceConfig, catalog: Catalog, table: str) -> Table:
+    """Load the lake table of ``database.table`` from an open catalog.
+
+    Raises:
+        ConfigError: as in :func:`preview`.
+    """
     database, name = TableName.parse(table).pair
     # If several routes apply, the first one's lake table is read.
     target = targets_of(config, database, name)[0]
     namespace = config.lake.namespace_of(config.source, target.database)
     try:
         with translate_errors(table):
-            return open_catalog(config).load_table((*namespace, target.table))
+            return catalog.load_table((*namespace, target.table))
     except NoSuchTableError as error:
         raise ConfigError(
             f"the lake has no table {'.'.join(namespace)}.{target.table}",

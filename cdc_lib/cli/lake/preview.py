@@ -32,13 +32,23 @@ def preview(
     lake = lake_reader("catalog")
     rows = lake.shown(lake.preview(config, table_name, limit))
     names = [name for name in rows if every_column or not name.startswith("_")]
+    show_rows({name: rows[name] for name in names}, as_json=as_json)
+
+
+def show_rows(rows: dict[str, list[Any]], *, as_json: bool) -> None:
+    """Print rows: a line each, with the columns that fit, or as a JSON list.
+
+    Args:
+        rows: values of each column.
+        as_json: whether JSON is printed.
+    """
     if as_json:
-        print_json([{name: rows[name][number] for name in names} for number in range(_count(rows))])
+        print_json([{name: rows[name][number] for name in rows} for number in range(_count(rows))])
         return
-    columns = {name: [_cell(value) for value in rows[name]] for name in names}
+    columns = {name: [cell(value) for value in values] for name, values in rows.items()}
     fitting = fit(columns, width())
     table(fitting, zip(*(columns[name] for name in fitting), strict=True), whole_lines=True)
-    if hidden := names[len(fitting) :]:
+    if hidden := list(rows)[len(fitting) :]:
         say(f"{len(hidden)} more columns: {', '.join(hidden)}; --json shows everything")
     say(f"{_count(rows)} rows")
 
@@ -64,8 +74,8 @@ def _count(rows: dict[str, list[Any]]) -> int:
     return max(map(len, rows.values()), default=0)
 
 
-def _cell(value: object) -> str:
-    """Write a value on one line."""
+def cell(value: object) -> str:
+    """Return a value on one line."""
     text = "NULL" if value is None else str(value)
     text = "".join(char if char.isprintable() else "·" for char in text[: _WIDEST + 1])
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

@@ -18,8 +18,24 @@ def lake_reader(module: str) -> Any:
     Raises:
         ConfigError: pyiceberg is not installed.
     """
+    return _imported(f"cdc_lib.lake.{module}")
+
+
+def key_reader(module: str) -> Any:
+    """Import a module of ``cdc_lib.read``.
+
+    Args:
+        module: its name in that folder.
+
+    Raises:
+        ConfigError: pyiceberg is not installed.
+    """
+    return _imported(f"cdc_lib.read.{module}")
+
+
+def _imported(module: str) -> Any:
     if importlib.util.find_spec("pyiceberg") is None:
         raise ConfigError(
             "reading the lake needs pyiceberg, which is not installed", hint='pip install "lakecdc[read]"'
         )
-    return importlib.import_module(f"cdc_lib.lake.{module}")
+    return importlib.import_module(module)

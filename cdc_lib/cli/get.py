@@ -1,0 +1,111 @@
+"""``cdc get``: the row of a key in a lake table, read without Spark."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.lake.preview import cell, show_rows
+from cdc_lib.cli.lake.reader import key_reader, lake_reader
+from cdc_lib.cli.output import print_json, say, table
+from cdc_lib.config import SourceConfig
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.merge_plan import Cut
+
+Columns = Annotated[
+    str, typer.Option("--columns", metavar="A,B", help="Only these columns. Default: those that do not begin with _.")
+]
+EveryColumn = Annotated[bool, typer.Option("--all", help="Also the columns that begin with _.")]
+AsOf = Annotated[
+    str,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="As of the last cut by this time, such as 2026-01-31T12:00:00; UTC without zone.",
+    ),
+]
+WithDeleted = Annotated[
+    bool, typer.Option("--deleted", help="In soft_delete tables, also rows that are marked as deleted.")
+]
+
+
+def get(
+    context: typer.Context,
+    source: SourceName,
+    table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
+    key: Annotated[list[str], typer.Argument(metavar="KEY...", help="One value for each column of the key, in order.")],
+    columns: Columns = "",
+    every_column: EveryColumn = False,
+    versions: Annotated[
+        bool, typer.Option("--versions", help="All versions (scd2) or changes (append) of the row, newest first.")
+    ] = False,
+    deleted: WithDeleted = False,
+    as_of: AsOf = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show the row of a key in a lake table, or its versions; exits with 1 when there is none.
+
+    Bytes are hex digits, times are in UTC. Text is compared byte by byte, also if the source ignores case. Negative numbers follow
+    a --.
+
+    Example:
+        cdc get shop shop.orders 42
+        cdc get shop shop.order_lines 42 7 --columns state,amount --json
+        cdc get shop shop.orders 42 --versions
+    """
+    config = config_of(find(context, source))
+    with key_reader("lake").Lake.open(config) as lake:
+        reader = lake.table(table_name, cut=cut_at(config, as_of))
+        parts = key_reader("key_text").parse_parts(reader.schema, reader.key, key)
+        names = chosen(reader, columns, every_column=every_column)
+        if versions:
+            rows = reader.versions(parts, columns=names)
+        else:
+            found = reader.multi_get([parts], names, deleted=deleted)
+            rows = found.filter(found["_found"]).drop_columns(["_found"])
+    if not rows.num_rows:
+        say(f"no row of {table_name} has the key {', '.join(key)}")
+        raise typer.Exit(1)
+    shown = lake_reader("catalog").shown(rows)
+    if versions:
+        show_rows(shown, as_json=as_json)
+    else:
+        _show_row({name: values[0] for name, values in shown.items()}, as_json=as_json)
+
+
+def _show_row(row: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(row)
+    else:
+        table(("column", "value"), ((name, cell(value)) for name, value in row.items()))
+
+
+def chosen(reader: Any, columns: str, *, every_column: bool) -> list[str]:
+    """Return the names of the columns to show.
+
+    Args:
+        reader: of the table.
+        columns: what the option says; empty for the default.
+        every_column: whether columns that begin with _ are shown too.
+    """
+    if columns:
+        return [name.strip() for name in columns.split(",")]
+    return [name for name in reader.schema.names if every_column or not name.startswith("_")]
+
+
+def cut_at(config: SourceConfig, as_of: str) -> Cut | None:
+    """Return the last cut by a time; None for an empty text.
+
+    Raises:
+        ConfigError: it is not a time, or no cut is as old.
+    """
+    if not as_of:
+        return None
+    try:
+        time = key_reader("key_text").parse_instant(as_of)
+    except ValueError as error:
+        raise ConfigError(f"--as-of {as_of} is not a time", hint="For example 2026-01-31T12:00:00.") from error
+    cut: Cut = key_reader("cuts").cut_as_of(open_store_pipeline(config).store, config.source, time)
+    return cut

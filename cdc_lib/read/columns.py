@@ -1,0 +1,141 @@
+"""The columns of a lake table as Arrow types, and their columns in data files, found by field id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+from cdc_lib.errors import ConfigError
+
+_ARROW: dict[type[IcebergType], Callable[[Any], pa.DataType]] = {
+    BooleanType: lambda _: pa.bool_(),
+    IntegerType: lambda _: pa.int32(),
+    LongType: lambda _: pa.int64(),
+    FloatType: lambda _: pa.float32(),
+    DoubleType: lambda _: pa.float64(),
+    DecimalType: lambda of: pa.decimal128(of.precision, of.scale),
+    DateType: lambda _: pa.date32(),
+    TimeType: lambda _: pa.time64("us"),
+    TimestampType: lambda _: pa.timestamp("us"),
+    TimestamptzType: lambda _: pa.timestamp("us", tz="UTC"),
+    StringType: lambda _: pa.string(),
+    BinaryType: lambda _: pa.binary(),
+    FixedType: lambda of: pa.binary(len(of)),
+    UUIDType: lambda _: pa.binary(16),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a lake table.
+
+    Args:
+        name: in the schema of the snapshot.
+        field_id: Iceberg's id, which stays when the column is renamed.
+        type: Arrow type of its values.
+        default: the value in files that were written before the column was added.
+    """
+
+    name: str
+    field_id: int
+    type: pa.DataType
+    default: Any = None
+
+    @property
+    def field(self) -> pa.Field:
+        """The column in a result."""
+        return pa.field(self.name, self.type)
+
+
+class Columns:
+    """The columns of one snapshot of a lake table, in order.
+
+    Args:
+        schema: of the snapshot.
+        table: name of the table, for errors.
+    """
+
+    def __init__(self, schema: Schema, table: str) -> None:
+        self._table = table
+        self._fields = {one.name: one for one in schema.fields}
+        self.by_id = {one.field_id: one.name for one in schema.fields}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(self._fields)
+
+    def choose(self, names: Iterable[str] | None) -> tuple[Column, ...]:
+        """Return columns by their names; all for None.
+
+        Raises:
+            ConfigError: there is no such column, it is named twice, or its type cannot be read.
+        """
+        chosen = list(self._fields if names is None else names)
+        if isinstance(names, str) or len(set(chosen)) < len(chosen):
+            raise ConfigError("columns is a list of different names", hint='For example columns=["id", "state"].')
+        return tuple(map(self.named, chosen))
+
+    def named(self, name: str) -> Column:
+        """Return a column.
+
+        Raises:
+            ConfigError: there is no such column, or its type cannot be read.
+        """
+        if name not in self._fields:
+            raise ConfigError(
+                f"the lake table has no column {name}",
+                hint=f"It has {', '.join(self._fields)}.",
+                table=self._table,
+            )
+        return _column(self._fields[name], self._table)
+
+
+def _column(field: NestedField, table: str) -> Column:
+    to_arrow = _ARROW.get(type(field.field_type))
+    if to_arrow is None:
+        raise ConfigError(
+            f"column {field.name} has the type {field.field_type}, which is not read without Spark",
+            hint="Name the other columns.",
+            table=table,
+        )
+    return Column(field.name, field.field_id, to_arrow(field.field_type), field.initial_default)
+
+
+def in_order(tables: Sequence[pa.Table], columns: Sequence[Column]) -> pa.Table:
+    """Return the rows of tables as one, with these columns."""
+    schema = pa.schema([column.field for column in columns])
+    return pa.concat_tables([one.select(schema.names) for one in tables]) if tables else schema.empty_table()
+
+
+def default_array(column: Column, count: int) -> pa.Array:
+    """Return the values of a column that a file lacks."""
+    if column.default is None:
+        return pa.nulls(count, column.type)
+    value = column.default
+    if not isinstance(value, str) or column.type == pa.string():
+        return pa.repeat(pa.scalar(value, column.type), count)
+    return pa.repeat(pc.cast(pa.scalar(value), column.type), count)

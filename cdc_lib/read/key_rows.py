@@ -1,0 +1,117 @@
+"""The keys of one row group, in which rows are looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cdc_lib.read.keys import Key
+
+Rows = NDArray[np.int64]
+"""Numbers of rows within a row group."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRows:
+    """The key columns of a row group.
+
+    Args:
+        keys: one array for each key column.
+        ordered: the first key column as numbers, if it is numbers in ascending order; else None.
+        marked: where the mode's own column is true: ``_is_deleted`` or ``_is_current``; None if the mode has none.
+    """
+
+    keys: tuple[pa.Array, ...]
+    ordered: NDArray[np.int64] | None
+    marked: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, keys: Sequence[pa.ChunkedArray], mark: pa.ChunkedArray | None) -> KeyRows:
+        """Prepare columns for lookups."""
+        arrays = tuple(_comparable(one.combine_chunks()) for one in keys)
+        marked = None if mark is None else pc.fill_null(mark, False).to_numpy()
+        return cls(arrays, _ordered(arrays[0]), marked)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.keys[0])
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the arrays take."""
+        marked = 0 if self.marked is None else self.marked.nbytes
+        return int(sum(one.nbytes for one in self.keys)) + marked + 500
+
+    def with_key(self, key: Key) -> Rows:
+        """Return the rows of a key."""
+        start, stop, after = 0, len(self), 0
+        if self.ordered is not None and key.order[0] is not None:
+            first = self.ordered.dtype.type(key.order[0])
+            start, stop = (int(self.ordered.searchsorted(first, side)) for side in ("left", "right"))
+            after = 1
+        found: Rows = np.arange(start, stop)
+        for array, value in zip(self.keys[after:], key.values[after:], strict=True):
+            if not len(found):
+                break
+            part = array.slice(start, stop - start)
+            same = pc.equal(part, value) if value.is_valid else pc.is_null(part)
+            found = found[pc.fill_null(same, False).to_numpy(zero_copy_only=False)[found - start]]
+        return found
+
+
+def _comparable(array: pa.Array) -> pa.Array:
+    # Minus zero becomes zero, which it equals.
+    return pc.add(array, pa.scalar(0.0, array.type)) if pa.types.is_floating(array.type) else array
+
+
+def _ordered(array: pa.Array) -> NDArray[np.int64] | None:
+    of = array.type
+    if array.null_count or not (pa.types.is_integer(of) or pa.types.is_date32(of) or pa.types.is_timestamp(of)):
+        return None
+    plain = array.view(pa.int32() if of.bit_width == 32 else pa.int64()).to_numpy()
+    return plain if bool(np.all(plain[1:] >= plain[:-1])) else None
+
+
+class AskedKeys:
+    """Many keys that are looked up together.
+
+    Args:
+        keys: at least one; no two are equal.
+    """
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        self.keys = keys
+        self._values: list[pa.Array] = []
+        self._combined: list[Rows] = []
+        codes: Rows = np.zeros(len(keys), np.int64)
+        for part in range(len(keys[0].values)):
+            column = pa.array([key.values[part].as_py() for key in keys], keys[0].values[part].type)
+            values = column.unique()
+            self._values.append(values)
+            codes, combined = _ranked(codes * len(values) + pc.index_in(column, value_set=values).to_numpy())
+            self._combined.append(combined)
+        self._numbers = np.argsort(codes)
+
+    def find(self, rows: KeyRows) -> tuple[Rows, Rows]:
+        """Return the rows that have one of the keys, and the number of the key of each."""
+        found: Rows = np.arange(len(rows))
+        codes: Rows = np.zeros(len(rows), np.int64)
+        for array, values, combined in zip(rows.keys, self._values, self._combined, strict=True):
+            part = array if len(found) == len(array) else array.take(pa.array(found))
+            code = pc.fill_null(pc.index_in(part, value_set=values), -1).to_numpy()
+            whole = codes * len(values) + code
+            at = np.minimum(combined.searchsorted(whole), len(combined) - 1)
+            same = (code >= 0) & (combined[at] == whole)
+            found, codes = found[same], at[same]
+        return found, self._numbers[codes]
+
+
+def _ranked(codes: Rows) -> tuple[Rows, Rows]:
+    """Return the rank of each code, and the codes by rank: small numbers, however many parts a key has."""
+    combined, ranks = np.unique(codes, return_inverse=True)
+    return ranks, combined

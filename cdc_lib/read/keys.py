@@ -1,0 +1,205 @@
+"""The key of a lake table, and what a caller gives for it.
+
+A key part is compared as an *order value*: a number, bytes (text as UTF-8, compared byte by byte) or None. Iceberg's bounds,
+Parquet's statistics and the callers' keys all become order values. None is a part that is null in the lake, as invalid dates are;
+it comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.read.columns import Column
+
+OrderValue = int | float | bytes | None
+
+_EPOCH_DAY = date(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class NoSuchKey(Exception):
+    """A value has the right type, and the column cannot hold it: no row has this key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key, or its first parts.
+
+    Args:
+        order: order value of each part.
+        values: the parts as Arrow scalars of the columns' types.
+    """
+
+    order: tuple[OrderValue, ...]
+    values: tuple[pa.Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """The key of a table.
+
+    Args:
+        columns: in the order of the key.
+        table: name of the table, for errors.
+    """
+
+    columns: tuple[Column, ...]
+    table: str
+
+    def parse(self, key: Any, *, prefix: bool = False) -> Key:
+        """Return a caller's key.
+
+        Args:
+            key: the value of a single column, a tuple in the order of the key, or a dict by the columns' names.
+            prefix: whether the last parts may be left out.
+
+        Raises:
+            ConfigError: it is not a key of this table; names the column.
+            NoSuchKey: no row can have it.
+        """
+        parts = self._parts(key)
+        if not 0 < len(parts) <= len(self.columns) or (len(parts) < len(self.columns) and not prefix):
+            raise self._refused(f"a key has {len(self.columns)} parts, and {len(parts)} are given")
+        order = tuple(self._order_value(column, part) for column, part in zip(self.columns, parts, strict=False))
+        return Key(order, tuple(map(_scalar, self.columns, parts)))
+
+    def _parts(self, key: Any) -> tuple[Any, ...]:
+        if isinstance(key, Mapping):
+            names = [column.name for column in self.columns]
+            if unknown := [name for name in key if name not in names]:
+                raise self._refused(f"{unknown[0]} is not a column of the key")
+            given = [name for name in names if name in key]
+            if given != names[: len(given)]:
+                raise self._refused(f"the key's column {next(name for name in names if name not in key)} is missing")
+            return tuple(key[name] for name in given)
+        if isinstance(key, Sequence) and not isinstance(key, str | bytes | bytearray):
+            return tuple(key)
+        return (key,)
+
+    def _order_value(self, column: Column, value: Any) -> OrderValue:
+        if value is None:
+            return None
+        expected = _EXPECTED[kind_of(column.type)]
+        if not expected.takes(value):
+            raise self._refused(
+                f"key column {column.name} takes {expected.text}, and {type(value).__name__} is given",
+                column=column.name,
+            )
+        return order_value(column.type, value)
+
+    def _refused(self, message: str, **context: str) -> ConfigError:
+        shown = ", ".join(f"{column.name} ({column.type})" for column in self.columns)
+        return ConfigError(message, hint=f"The key is {shown}.", table=self.table, **context)
+
+
+def kind_of(of: pa.DataType) -> str:
+    """Return what a key column holds: integer, text, and so on; ``instant`` is a time with a time zone."""
+    if pa.types.is_timestamp(of):
+        return "instant" if of.tz else "timestamp"
+    kinds = {
+        "boolean": pa.types.is_boolean,
+        "integer": pa.types.is_integer,
+        "float": pa.types.is_floating,
+        "decimal": pa.types.is_decimal,
+        "date": pa.types.is_date,
+        "text": pa.types.is_string,
+        "binary": lambda one: pa.types.is_binary(one) or pa.types.is_fixed_size_binary(one),
+        "time": pa.types.is_time,
+    }
+    return next(name for name, holds in kinds.items() if holds(of))
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    types: tuple[type, ...]
+    text: str
+    but: tuple[type, ...] = (bool,)
+    """Types that Python derives from them."""
+    zoned: bool | None = None
+
+    def takes(self, value: Any) -> bool:
+        is_type = isinstance(value, self.types) and not isinstance(value, self.but)
+        return is_type and (self.zoned is None or (value.tzinfo is not None) == self.zoned)
+
+
+_EXPECTED = {
+    "boolean": _Expected((bool,), "a bool", ()),
+    "integer": _Expected((int,), "an int"),
+    "float": _Expected((int, float), "a float"),
+    "decimal": _Expected((int, Decimal), "a Decimal or an int"),
+    "date": _Expected((date,), "a date", (datetime,)),
+    "timestamp": _Expected((datetime,), "a datetime without a time zone", zoned=False),
+    "instant": _Expected((datetime,), "a datetime with a time zone", zoned=True),
+    "text": _Expected((str,), "a str"),
+    "binary": _Expected((bytes, bytearray), "bytes"),
+    "time": _Expected((), "nothing: a time is no key"),
+}
+
+
+def order_value(of: pa.DataType, value: Any) -> OrderValue:
+    """Return a Python value as an order value.
+
+    Raises:
+        NoSuchKey: the type cannot hold it.
+    """
+    kind = kind_of(of)
+    if kind == "integer":
+        least = -(1 << (of.bit_width - 1))
+        if not least <= value < -least:
+            raise NoSuchKey
+        return int(value)
+    if kind == "decimal":
+        return _unscaled(of, Decimal(value))
+    if kind == "date":
+        return int((value - _EPOCH_DAY).days)
+    if kind in ("timestamp", "instant"):
+        since = (value if kind == "instant" else value.replace(tzinfo=UTC)) - _EPOCH
+        return int((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
+    if kind == "text":
+        return _utf8(value)
+    return bytes(value) if kind == "binary" else _number(of, value)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise NoSuchKey from error
+
+
+def _number(of: pa.DataType, value: float) -> int | float:
+    """Return the order value of a bool or a float; a FLOAT column holds fewer digits than Python's."""
+    if pa.types.is_boolean(of):
+        return int(value)
+    held = float(pa.scalar(float(value), of).as_py())
+    if held != value:
+        raise NoSuchKey
+    return held + 0.0  # minus zero equals zero
+
+
+def _unscaled(of: pa.DataType, value: Decimal) -> int:
+    if not value.is_finite():
+        raise NoSuchKey
+    sign, digits, exponent = value.as_tuple()
+    number, shift = int("".join(map(str, digits))), int(exponent) + of.scale
+    if shift < 0 and number % 10**-shift:
+        raise NoSuchKey
+    unscaled = int(number * 10**shift if shift >= 0 else number // 10**-shift)
+    if len(str(unscaled)) > of.precision:
+        raise NoSuchKey
+    return -unscaled if sign else unscaled
+
+
+def _scalar(column: Column, value: Any) -> pa.Scalar:
+    if value is None:
+        return pa.scalar(None, column.type)
+    if pa.types.is_floating(column.type):
+        return pa.scalar(float(value) + 0.0, column.type)
+    return pa.scalar(Decimal(value) if pa.types.is_decimal(column.type) else value, column.type)

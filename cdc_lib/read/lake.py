@@ -1,0 +1,121 @@
+"""The lake tables of a source, or of a catalog, for reads by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table
+
+from cdc_lib.config import SourceConfig
+from cdc_lib.errors import ConfigError
+from cdc_lib.lake.catalog import load_table, open_catalog, translate_errors
+from cdc_lib.lake.routing import lake_merges
+from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.table_name import TableName
+from cdc_lib.read.cache import DEFAULT_BYTES, Cache
+from cdc_lib.read.pin import pin
+from cdc_lib.read.table import TableReader
+
+
+class Lake:
+    """Opens lake tables; they share what was read of files. Threads may share a lake.
+
+    Use :meth:`open` or :meth:`of_catalog`. Close it, or use it in a ``with`` statement.
+
+    Args:
+        catalog: an open catalog.
+        load: returns the table of a name.
+        lake_tables: returns the full names of the lake tables of a name, as a cut has them.
+        cache_bytes: how much of what was read is kept in memory.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        load: Callable[[str], Table],
+        lake_tables: Callable[[str], frozenset[str]],
+        cache_bytes: int = DEFAULT_BYTES,
+    ) -> None:
+        self._catalog = catalog
+        self._load = load
+        self._lake_tables = lake_tables
+        self._cache = Cache(cache_bytes)
+
+    @classmethod
+    def open(cls, config: SourceConfig, *, cache_bytes: int = DEFAULT_BYTES) -> Self:
+        """Open the lake of a source; its tables have their names at the source, ``database.table``.
+
+        Args:
+            config: the source.
+            cache_bytes: how much of what was read is kept in memory.
+
+        Raises:
+            ConfigError: there is no lake yet, or its catalog cannot be read without Spark.
+            StoreError: the catalog cannot be opened.
+        """
+        with translate_errors(config.source):
+            catalog = open_catalog(config)
+
+        def lake_tables(table: str) -> frozenset[str]:
+            return frozenset(str(merge.name) for merge in lake_merges(config, [table])[:1])
+
+        return cls(catalog, lambda table: load_table(config, catalog, table), lake_tables, cache_bytes)
+
+    @classmethod
+    def of_catalog(cls, catalog: Catalog, *, cache_bytes: int = DEFAULT_BYTES) -> Self:
+        """Read the tables of a PyIceberg catalog by their names in it, ``namespace.table``.
+
+        Args:
+            catalog: an open catalog.
+            cache_bytes: how much of what was read is kept in memory.
+        """
+
+        def load(table: str) -> Table:
+            try:
+                with translate_errors(table):
+                    return catalog.load_table(TableName.parse(table).pair)
+            except NoSuchTableError as error:
+                raise ConfigError(f"the catalog has no table {table}", hint="", table=table) from error
+
+        return cls(catalog, load, lambda table: frozenset([f"{catalog.name}.{table}"]), cache_bytes)
+
+    def table(self, name: str, *, cut: Cut | None = None) -> TableReader:
+        """Open a table at its current snapshot, or as of a cut.
+
+        Args:
+            name: as said in :meth:`open` or :meth:`of_catalog`.
+            cut: a cut of the source; see :mod:`cdc_lib.read.cuts`.
+
+        Raises:
+            ConfigError: there is no such table, or the cut does not have it.
+            StoreError: the table cannot be read, or the cut's snapshot was expired.
+        """
+        snapshot_id = None if cut is None else self._snapshot_in(cut, name)
+        return TableReader(lambda: pin(self._load(name), name, self._cache, snapshot_id))
+
+    def _snapshot_in(self, cut: Cut, name: str) -> int:
+        names = self._lake_tables(name)
+        for table in cut.tables:
+            if table.lake_table in names:
+                return table.lake_snapshot
+        raise ConfigError(
+            f"the cut {cut.merge_id} has no lake table of {name}",
+            hint="The table came later, or another source's merge makes it. See cdc lake cuts.",
+            table=name,
+        )
+
+    def close(self) -> None:
+        """Close the connections to the catalog; open readers can read on, and cannot refresh."""
+        self._catalog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

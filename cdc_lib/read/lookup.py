@@ -1,0 +1,108 @@
+"""Rows of one key or of many keys in a snapshot."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+
+from cdc_lib.read.bounds import Bound
+from cdc_lib.read.columns import Column, in_order
+from cdc_lib.read.key_rows import AskedKeys, Rows
+from cdc_lib.read.keys import Key, OrderValue
+from cdc_lib.read.manifests import DataFile
+from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup, shown
+
+_THREADS = 8
+"""Row groups that are read at once for many keys: Arrow's readers run at the same time, and object storage takes its time."""
+
+Hit = tuple[RowGroup, Rows]
+
+
+def find(snapshot: PinnedSnapshot, key: Key, *, everything: bool) -> Iterator[Hit]:
+    """Yield the row groups that have rows of a key, and the rows.
+
+    Args:
+        snapshot: where to look.
+        key: a whole key.
+        everything: whether rows that the mode hides are found too.
+    """
+    order = _with_mark(snapshot, key.order, everything=everything)
+    for file in snapshot.files_with(order):
+        for group, bounds in snapshot.row_groups(file):
+            if not all(bound.may_have(value) for bound, value in zip(bounds, order, strict=False)):
+                continue
+            keys = snapshot.key_rows(group)
+            rows = shown(snapshot.mode, keys, keys.with_key(key), everything=everything)
+            live = snapshot.live(group, rows)
+            if len(live):
+                yield group, live
+
+
+def _with_mark(snapshot: PinnedSnapshot, order: tuple[OrderValue, ...], *, everything: bool) -> tuple[OrderValue, ...]:
+    """Return a key with the mark of scd2's current versions, so that files of others are left out."""
+    return order if everything or snapshot.mode != "scd2" else (*order, 1)
+
+
+class Many:
+    """Looks many keys up, and reads each row group once.
+
+    Args:
+        snapshot: where to look.
+        keys: different keys.
+        everything: whether rows that the mode hides are found too.
+    """
+
+    def __init__(self, snapshot: PinnedSnapshot, keys: Sequence[Key], *, everything: bool) -> None:
+        self._snapshot = snapshot
+        self._keys = sorted(keys, key=_first)
+        self._everything = everything
+        self._asked = AskedKeys(self._keys)
+
+    def read(self, columns: Sequence[Column]) -> tuple[pa.Table, list[Key]]:
+        """Return the rows that were found, and the key of each."""
+        groups = list(self._candidates())
+        with ThreadPoolExecutor(min(_THREADS, max(1, len(groups)))) as threads:
+            parts = [part for part in threads.map(lambda group: self._read(group, columns), groups) if part is not None]
+        found = in_order([table for table, _ in parts], columns)
+        return found, [self._keys[number] for _, numbers in parts for number in numbers.tolist()]
+
+    def _read(self, group: RowGroup, columns: Sequence[Column]) -> tuple[pa.Table, Rows] | None:
+        snapshot = self._snapshot
+        keys = snapshot.key_rows(group)
+        rows, numbers = self._asked.find(keys)
+        live = snapshot.live(group, shown(snapshot.mode, keys, rows, everything=self._everything))
+        if not len(live):
+            return None
+        return snapshot.read(group, live, columns), numbers[np.isin(rows, live, assume_unique=True)]
+
+    def _candidates(self) -> Iterator[RowGroup]:
+        by_file: dict[DataFile, list[Key]] = defaultdict(list)
+        for key in self._keys:
+            order = _with_mark(self._snapshot, key.order, everything=self._everything)
+            for file in self._snapshot.files_with(order):
+                by_file[file].append(key)
+        for file, keys in by_file.items():
+            firsts = [_first(key) for key in keys]
+            for group, bounds in self._snapshot.row_groups(file):
+                if any(self._may_have(bounds, key) for key in _within(bounds[0], firsts, keys)):
+                    yield group
+
+    def _may_have(self, bounds: Sequence[Bound], key: Key) -> bool:
+        order = _with_mark(self._snapshot, key.order, everything=self._everything)
+        return all(bound.may_have(value) for bound, value in zip(bounds, order, strict=False))
+
+
+def _first(key: Key) -> tuple[bool, OrderValue]:
+    """Return what keys are sorted by: null is first."""
+    return key.order[0] is not None, key.order[0]
+
+
+def _within(bound: Bound, firsts: Sequence[tuple[bool, OrderValue]], keys: Sequence[Key]) -> Sequence[Key]:
+    """Return the keys whose first part may be within a bound of the first key column."""
+    start = 0 if bound.nulls or bound.lower is None else bisect_left(firsts, (True, bound.lower))
+    return keys[start:] if bound.upper is None else keys[start : bisect_right(firsts, (True, bound.upper))]

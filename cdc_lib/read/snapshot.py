@@ -1,0 +1,160 @@
+"""One snapshot of a lake table: its columns, its key, its files, and the row groups that may have a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyiceberg.io import FileIO
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED
+from cdc_lib.read.bounds import Bound, Bounds, decode_bound
+from cdc_lib.read.cache import Cache
+from cdc_lib.read.columns import Column, Columns
+from cdc_lib.read.deletes import Deletes
+from cdc_lib.read.key_rows import KeyRows, Rows
+from cdc_lib.read.keys import KeyColumns, OrderValue
+from cdc_lib.read.manifests import DataFile, Files
+from cdc_lib.read.parquet import ParquetFile, ParquetFiles
+
+_MARKS = {"soft_delete": IS_DELETED, "scd2": IS_CURRENT}
+"""The column by which a mode hides rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group of a data file."""
+
+    file: DataFile
+    opened: ParquetFile
+    number: int
+
+
+class PinnedSnapshot:
+    """A snapshot; it never changes.
+
+    Args:
+        name: of the table, for errors.
+        snapshot_id: Iceberg's id; None if the table has no snapshot yet.
+        mode: how the table keeps rows.
+        columns: of the snapshot.
+        key: names of the key's columns; empty without a key.
+        files: of the snapshot.
+        io: opens files.
+        cache: keeps what is read of files.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        snapshot_id: int | None,
+        mode: str,
+        columns: Columns,
+        key: Sequence[str],
+        files: Files,
+        io: FileIO,
+        cache: Cache,
+    ) -> None:
+        self.name = name
+        self.id = snapshot_id
+        self.mode = mode
+        self.columns = columns
+        self._key = tuple(map(columns.named, key))
+        mark = _MARKS.get(mode)
+        # A snapshot from before the table became soft_delete has no such column.
+        self.mark = columns.named(mark) if mark in columns.names else None
+        self._files = files
+        self._parquet = ParquetFiles(io, cache)
+        self._cache = cache
+        self._deletes = Deletes(files, self._parquet, cache)
+        self._bounds = Bounds([self.file_bounds(one) for one in files.data], [one.type for one in self._compared])
+
+    @property
+    def key(self) -> KeyColumns:
+        """The key.
+
+        Raises:
+            ConfigError: the table has none.
+        """
+        if not self._key:
+            raise ConfigError(
+                "the lake table has no key, so its rows cannot be read by key",
+                hint="Its source table has no primary key. Read it with Spark or with cdc lake preview.",
+                table=self.name,
+            )
+        return KeyColumns(self._key, self.name)
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """All data files."""
+        return self._files.data
+
+    @property
+    def _compared(self) -> tuple[Column, ...]:
+        """The columns whose bounds exclude files: the key, and the mode's mark."""
+        return (*self._key, self.mark) if self.mark is not None else self._key
+
+    def file_bounds(self, file: DataFile) -> tuple[Bound, ...]:
+        """Return the bounds of the key columns in a file, from its manifest, then that of the mark."""
+        return tuple(
+            Bound(
+                decode_bound(one.type, file.lower.get(one.field_id)),
+                decode_bound(one.type, file.upper.get(one.field_id)),
+                file.nulls.get(one.field_id) != 0,
+            )
+            for one in self._compared
+        )
+
+    def files_with(self, order: Sequence[OrderValue]) -> list[DataFile]:
+        """Return the files that may have rows of a key; a value after the key is the mark's."""
+        return [self._files.data[number] for number in self._bounds.with_key(order)]
+
+    def row_groups(self, file: DataFile) -> Iterator[tuple[RowGroup, tuple[Bound, ...]]]:
+        """Yield the row groups of a file, with the bounds of the key columns and of the mark."""
+        opened = self._parquet.open(file.path)
+        for number in opened.row_groups:
+            group = RowGroup(file, opened, number)
+            yield group, self._cache.get(("bounds", file.path, number, self._compared), partial(self._bounds_of, group))
+
+    def _bounds_of(self, group: RowGroup) -> tuple[tuple[Bound, ...], int]:
+        return group.opened.bounds(group.number, self._compared), 500
+
+    def key_rows(self, group: RowGroup) -> KeyRows:
+        """Return the keys of a row group."""
+        kept: KeyRows = self._cache.get(
+            ("keys", group.file.path, group.number, self._compared), lambda: self._read_key_rows(group)
+        )
+        return kept
+
+    def _read_key_rows(self, group: RowGroup) -> tuple[KeyRows, int]:
+        columns = group.opened.read(group.number, self._compared).columns
+        rows = KeyRows.of(columns[: len(self._key)], columns[len(self._key)] if self.mark is not None else None)
+        return rows, rows.bytes
+
+    def live(self, group: RowGroup, rows: Rows) -> Rows:
+        """Return those of the rows that are not deleted in the lake table."""
+        deleted = self._deletes.of(group.file) if len(rows) else None
+        if deleted is None:
+            return rows
+        start = group.opened.starts[group.number]
+        if len(rows) < 100:
+            return np.array([row for row in rows.tolist() if start + row not in deleted], np.int64)
+        return rows[~deleted.mask(start, group.opened.count(group.number))[rows]]
+
+    def read(self, group: RowGroup, rows: Rows, columns: Sequence[Column]) -> pa.Table:
+        """Return columns of rows of a row group."""
+        return group.opened.read(group.number, columns).take(pa.array(rows))
+
+
+def shown(mode: str, rows: KeyRows, found: Rows, *, everything: bool) -> Rows:
+    """Return those of the rows that a mode shows: in soft_delete not the deleted ones, in scd2 the current versions."""
+    if rows.marked is None or everything:
+        return found
+    marked: NDArray[np.bool_] = rows.marked[found]
+    return found[~marked] if mode == "soft_delete" else found[marked]

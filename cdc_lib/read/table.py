@@ -1,0 +1,221 @@
+"""A lake table, read by key at one pinned snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.lake_table import ORDER
+from cdc_lib.read.columns import Column, in_order
+from cdc_lib.read.key_range import KeyRange
+from cdc_lib.read.keys import Key, NoSuchKey
+from cdc_lib.read.lookup import Many, find
+from cdc_lib.read.scan import Scan
+from cdc_lib.read.snapshot import PinnedSnapshot
+from cdc_lib.read.values import row_values
+
+FOUND = "_found"
+"""The column of :meth:`TableReader.multi_get` that says whether the key has a row."""
+
+
+class TableReader:
+    """Reads a lake table by key. All reads see one snapshot until :meth:`refresh`; threads may share a reader.
+
+    A key is the value of the key column, a tuple in the order of the key, or a dict by the columns' names. Text and bytes
+    compare byte by byte, whatever the source's collation.
+
+    Args:
+        pin: returns the snapshot to read: the current one, or always the same.
+    """
+
+    def __init__(self, pin: Callable[[], PinnedSnapshot]) -> None:
+        self._pin = pin
+        self._snapshot = pin()
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The pinned snapshot; None if the table has none yet."""
+        return self._snapshot.id
+
+    @property
+    def mode(self) -> str:
+        """How the table keeps rows."""
+        return self._snapshot.mode
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the key's columns. Raises ConfigError if the table has no key."""
+        return tuple(column.name for column in self._snapshot.key.columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns with their Arrow types."""
+        return pa.schema([column.field for column in self._snapshot.columns.choose(None)])
+
+    def refresh(self) -> None:
+        """Pin the table's current snapshot; reads that have begun continue with the earlier one.
+
+        Raises:
+            ConfigError: the table does not exist any more.
+            StoreError: the catalog or the table cannot be read.
+        """
+        self._snapshot = self._pin()
+
+    def get(self, key: Any, columns: Iterable[str] | None = None, *, deleted: bool = False) -> dict[str, Any] | None:
+        """Return the row of a key: the current version in ``scd2`` tables. None if there is none.
+
+        Args:
+            key: see the class.
+            columns: names of the columns; None for all.
+            deleted: whether a row that is marked as deleted in a ``soft_delete`` table is returned too.
+
+        Raises:
+            ConfigError: the key or a column is not one of this table; the table has no key, or is in ``append`` mode.
+            StoreError: a file cannot be read.
+        """
+        snapshot = self._one_row_per_key()
+        chosen = snapshot.columns.choose(columns)
+        try:
+            parsed = snapshot.key.parse(key)
+        except NoSuchKey:
+            return None
+        for group, rows in find(snapshot, parsed, everything=_everything(snapshot, deleted)):
+            return row_values(snapshot.read(group, rows[:1], chosen))[0] if chosen else {}
+        return None
+
+    def exists(self, key: Any, *, deleted: bool = False) -> bool:
+        """Whether :meth:`get` would return a row; reads the key columns only."""
+        return self.get(key, (), deleted=deleted) is not None
+
+    def multi_get(
+        self, keys: Sequence[Any], columns: Iterable[str] | None = None, *, deleted: bool = False
+    ) -> pa.Table:
+        """Return the rows of many keys in the order of the keys; a key may be given twice.
+
+        Args:
+            keys: see the class.
+            columns: names of the columns; None for all.
+            deleted: as in :meth:`get`.
+
+        Returns:
+            One row for each key. ``_found`` says whether the key has a row; if not, all other columns are null.
+
+        Raises:
+            ConfigError: as in :meth:`get`.
+            StoreError: a file cannot be read.
+        """
+        snapshot = self._one_row_per_key()
+        chosen = snapshot.columns.choose(columns)
+        parsed = [_parsed(snapshot, key) for key in keys]
+        asked = list({key.order: key for key in parsed if key is not None}.values())
+        found, of_keys = in_order([], chosen), list[Key]()
+        if asked:
+            many = Many(snapshot, asked, everything=_everything(snapshot, deleted))
+            found, of_keys = many.read(chosen)
+        numbers = {key.order: number for number, key in enumerate(of_keys)}
+        return _arranged(found, [None if key is None else numbers.get(key.order) for key in parsed])
+
+    def versions(self, key: Any, limit: int | None = None, columns: Iterable[str] | None = None) -> pa.Table:
+        """Return the versions of a row in an ``scd2`` table, or its changes in an ``append`` table, newest first.
+
+        Args:
+            key: see the class.
+            limit: how many at most.
+            columns: names of the columns; None for all.
+
+        Raises:
+            ConfigError: as in :meth:`get`, or the table is in another mode.
+            StoreError: a file cannot be read.
+        """
+        snapshot = self._snapshot
+        if snapshot.mode not in ("scd2", "append"):
+            raise ConfigError(
+                f"the lake table is in {snapshot.mode} mode, which keeps one version of each row",
+                hint="Use get, or the mode scd2.",
+                table=snapshot.name,
+            )
+        chosen = snapshot.columns.choose(columns)
+        order = snapshot.columns.choose(ORDER)
+        read = _together(chosen, order)
+        try:
+            hits = find(snapshot, snapshot.key.parse(key), everything=True)
+            rows = in_order([snapshot.read(group, found, read) for group, found in hits], read)
+        except NoSuchKey:
+            rows = in_order([], read)
+        newest = rows.sort_by([(column.name, "descending") for column in order])
+        return newest.select([column.name for column in chosen]).slice(0, limit)
+
+    def scan(
+        self,
+        start: Any = None,
+        stop: Any = None,
+        columns: Iterable[str] | None = None,
+        *,
+        include_stop: bool = False,
+        limit: int | None = None,
+        reverse: bool = False,
+        deleted: bool = False,
+    ) -> pa.RecordBatchReader:
+        """Stream the rows of a range of keys in key order.
+
+        The order is that of the lake's values: numbers and times by value, text and bytes byte by byte. The source may sort text
+        otherwise, by its collation. A null part of a key comes first. In ``append`` tables the changes of one key follow each other
+        from the oldest to the newest.
+
+        Args:
+            start: the first key, or the first parts of one; None for the beginning. Also with ``reverse``, it is the least key.
+            stop: the key after the last one, or the first parts of one; None for the end.
+            columns: names of the columns; None for all.
+            include_stop: whether rows with the key ``stop``, or a key that begins with it, are read too.
+            limit: how many rows at most.
+            reverse: whether the greatest key comes first.
+            deleted: as in :meth:`get`.
+
+        Raises:
+            ConfigError: the table has no key; a key or a column is not one of the table.
+            StoreError: a file cannot be read; also raised while the rows are read.
+        """
+        snapshot = self._snapshot
+        chosen = snapshot.columns.choose(columns)
+        within = KeyRange.parse(snapshot.key, start, stop, include_stop=include_stop)
+        order = snapshot.columns.choose(ORDER) if snapshot.mode == "append" else ()
+        everything = _everything(snapshot, deleted)
+        scan = Scan(snapshot, within, chosen, order, reverse=reverse, everything=everything)
+        schema = pa.schema([column.field for column in chosen])
+        return pa.RecordBatchReader.from_batches(schema, scan.batches(limit))
+
+    def _one_row_per_key(self) -> PinnedSnapshot:
+        snapshot = self._snapshot
+        if snapshot.mode == "append":
+            raise ConfigError(
+                "the lake table is in append mode, which has many rows for each key",
+                hint="Use versions or scan.",
+                table=snapshot.name,
+            )
+        return snapshot
+
+
+def _everything(snapshot: PinnedSnapshot, deleted: bool) -> bool:
+    return deleted and snapshot.mode == "soft_delete"
+
+
+def _parsed(snapshot: PinnedSnapshot, key: Any) -> Key | None:
+    try:
+        return snapshot.key.parse(key)
+    except NoSuchKey:
+        return None
+
+
+def _together(chosen: Sequence[Column], more: Iterable[Column]) -> tuple[Column, ...]:
+    names = {column.name for column in chosen}
+    return (*chosen, *(column for column in more if column.name not in names))
+
+
+def _arranged(rows: pa.Table, numbers: Sequence[int | None]) -> pa.Table:
+    """Return the numbered rows in this order, and null where a number is missing."""
+    indices = pa.array(numbers, pa.int64())
+    arrays = [column.take(indices) for column in rows.columns]
+    return pa.Table.from_arrays([*arrays, indices.is_valid()], names=[*rows.column_names, FOUND])
