@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
+import pyarrow as pa
+
 from cdc_lib.binlog.ddl.effects import Naming
 from cdc_lib.binlog.ddl.history.window import WindowHistory
 from cdc_lib.binlog.framing.scan_progress import WindowSummary
@@ -30,6 +32,7 @@ from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.pace import Pace
 from cdc_lib.model.position import Position
 from cdc_lib.model.quarantine import Fault, QuarantinedTable, is_replaced
+from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
 from cdc_lib.mysql.server_facts import ServerFacts
@@ -113,8 +116,7 @@ class WindowBatches:
             batch_writer(self.config, self.store, key, layout.prepared_path) as prepared,
             self._archiving(key) as archive,
         ):
-            raw = archive.take if archive is not None else None
-            sinks = WindowSinks(writer, prepared, raw, self._pace(window, histories.facts))
+            sinks = reading.sinks(writer, prepared, archive, self._pace(window, histories.facts))
             summary = self._read(reading, histories, history, sinks)
             if reading.faults:
                 raise _TablesAtFault  # discards this reading
@@ -219,6 +221,22 @@ class _WindowReading:
         fault = self.excluded.get(table)
         return fault is not None and is_replaced(fault)
 
+    def sinks(
+        self, rows: BatchWriter, prepared: BatchWriter, archive: RawArchiveWriter | None, received: Callable[[int], None]
+    ) -> WindowSinks:
+        """Return what receives rows and raw bytes, up to the first fault: a reading with faults is discarded."""
+
+        def take(data: memoryview) -> None:
+            if archive is not None and not self.faults:
+                archive.take(data)
+
+        return WindowSinks(
+            _UntilFault(rows, self.faults),
+            _UntilFault(prepared, self.faults),
+            take if archive is not None else None,
+            received,
+        )
+
     def wants(self, database: str, table: str) -> bool:
         """Whether a table is captured and without a fault so far."""
         name = TableName(database, table)
@@ -232,6 +250,24 @@ class _WindowReading:
         for table, fault in new.items():
             self.faults.setdefault(table, fault)
         return new.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class _UntilFault:
+    """Writes row groups as long as a reading has no fault.
+
+    Args:
+        writer: of the files.
+        faults: of the reading.
+    """
+
+    writer: BatchWriter
+    faults: Mapping[TableName, Fault]
+
+    def write(self, key: str, schema: TableSchema, rows: pa.Table, renames: int = 0) -> None:
+        """Write one row group; see :meth:`BatchWriter.write`."""
+        if not self.faults:
+            self.writer.write(key, schema, rows, renames)
 
 
 def batch_writer(config: SourceConfig, store: ObjectStore, key: str, path_of: Callable[[str, int], str]) -> BatchWriter:

@@ -66,6 +66,7 @@ class _Answers:
 
     kept: dict[str, Kept] = field(default_factory=dict)
     omittable: dict[str, list[str]] = field(default_factory=dict)
+    tables: frozenset[tuple[str, str]] | None = None
     shared: Sequence[LakeMerge] | None = None
     session: Session | None = None
 
@@ -120,15 +121,23 @@ class ServerOrigin:
             self.answers.session = connect(self.config.server, self.credentials)
         return InformationSchema(self.answers.session)
 
+    def _tables(self) -> frozenset[tuple[str, str]]:
+        """Return the captured tables that exist; they are listed once."""
+        if self.answers.tables is None:
+            self.answers.tables = frozenset(self.config.tables.select(self._asked().tables()))
+        return self.answers.tables
+
     def _shared(self) -> Sequence[LakeMerge]:
-        """Return the lake tables of all captured tables; they are listed once."""
+        """Return the lake tables of all captured tables."""
         if self.answers.shared is None:
-            captured = [TableName(*one) for one in self.config.tables.select(self._asked().tables())]
-            self.answers.shared = lake_merges(self.config, captured)
+            self.answers.shared = lake_merges(self.config, [TableName(*one) for one in sorted(self._tables())])
         return self.answers.shared
 
     def _kept(self, database: str, table: str) -> Kept:
-        schema = self._asked().schema(database, table)
+        asked = self._asked()
+        # Of a table that was dropped since, its definition is not asked for: a window may have thousands of them.
+        there = (database, table) in self._tables() or asked.exists(database, table)
+        schema = asked.schema(database, table) if there else None
         if schema is None:
             return "rows"
         try:

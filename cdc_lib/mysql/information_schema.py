@@ -90,23 +90,25 @@ class InformationSchema:
             TableName(database, table),
         )
         if not columns:
-            self._refuse_hidden(database, table)
+            self.exists(database, table)
             return None
         parsed = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:]), row[3] == "YES") for row in columns)
         key = row_key(self._keys(database, table), frozenset(c.name.lower() for c in parsed if c.nullable))
         return TableSchema(database, table, parsed, key.columns if key else ())
 
-    def _refuse_hidden(self, database: str, table: str) -> None:
-        """Refuse a table that exists and that information_schema leaves out: it cannot be opened, or the user cannot see it.
+    def exists(self, database: str, table: str) -> bool:
+        """Whether there is a table, also if information_schema leaves it out; waits while a statement changes it.
 
         Raises:
-            TableUnreadable: the table exists.
+            TableUnreadable: there is one that cannot be opened, or that the user cannot see.
         """
         try:
             rows_of(self._connection, f"SELECT 1 FROM {quoted(database)}.{quoted(table)} LIMIT 0")
         except pymysql.MySQLError as error:
             if error.args[0] not in NO_SUCH_TABLE:
                 raise translated(error, self._connection, TableName(database, table)) from error
+            return False
+        return True
 
     def collations(self, schema: TableSchema) -> dict[str, str]:
         """Return the collations of the text columns."""

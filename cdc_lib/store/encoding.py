@@ -17,6 +17,8 @@ from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OP, ROW
 
 _FEWEST_ROWS = 512
 """Minimum rows: with fewer, the choice costs more than it saves."""
+_FEWEST_BYTES = 1024
+"""Minimum bytes of few rows: zstd makes fewer no smaller, and takes longer than everything else about such a file."""
 _SAMPLE_ROWS = 4096
 _REPEATS = 2
 """Minimum occurrences of each value in the sampled rows for a dictionary; in all rows there are more."""
@@ -54,6 +56,8 @@ def choose(rows: pa.Table, level: int) -> Encoding:
         level: zstd level.
     """
     names = rows.schema.names
+    if rows.num_rows < _FEWEST_ROWS and rows.nbytes < _FEWEST_BYTES:
+        return Encoding([OP, EPOCH, BINLOG], {}, dict.fromkeys(names, "none"), {})
     if rows.num_rows < _FEWEST_ROWS:
         return Encoding([OP, EPOCH, BINLOG], {}, dict.fromkeys(names, "zstd"), dict.fromkeys(names, level))
     zstd = pa.Codec("zstd", compression_level=level)

@@ -1,10 +1,55 @@
-"""A file that computes its size and digest while it is written."""
+"""Files that are written once: one computes its size and digest, one is opened late."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-from typing import Any, BinaryIO
+from collections.abc import Callable
+from typing import Any, BinaryIO, Protocol
+
+_HELD_BYTES = 1 << 20
+"""Maximum bytes that a file holds in memory before it is opened."""
+
+
+class Writable(Protocol):
+    """Takes bytes."""
+
+    def write(self, data: memoryview, /) -> object:
+        """Write bytes."""
+        ...
+
+
+class LateFile:
+    """Holds its first bytes in memory, and is opened when there are more.
+
+    A window has a file for each table with rows, and all of them are written at the same time: thousands of small ones must not be
+    open at once, and need not exist if the window is read again.
+
+    Args:
+        open_file: opens the file.
+    """
+
+    def __init__(self, open_file: Callable[[], BinaryIO]) -> None:
+        """Start with no byte."""
+        self._open_file = open_file
+        self._file: BinaryIO | None = None
+        self._held = bytearray()
+
+    def write(self, data: memoryview, /) -> None:
+        """Hold or write bytes."""
+        if self._file is not None:
+            self._file.write(data)
+            return
+        self._held += data
+        if len(self._held) > _HELD_BYTES:
+            self.open()
+
+    def open(self) -> None:
+        """Open the file and write what is held, unless this is done already."""
+        if self._file is None:
+            self._file = self._open_file()
+            self._file.write(self._held)
+            self._held = bytearray()
 
 
 class HashedFile(io.RawIOBase):
@@ -14,7 +59,7 @@ class HashedFile(io.RawIOBase):
         file: the file; it is no longer written to once ``abandoned`` is set.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Writable) -> None:
         """Start with no byte."""
         super().__init__()
         self._file = file

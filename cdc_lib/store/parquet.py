@@ -19,7 +19,7 @@ from cdc_lib.model.row_counts import NO_ROWS, RowCounts
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.encoding import choose
-from cdc_lib.store.hashed import HashedFile
+from cdc_lib.store.hashed import HashedFile, LateFile
 
 _GROUPS_IN_FLIGHT = 2
 """Maximum row groups that wait for the encoder; bounds the memory."""
@@ -31,6 +31,7 @@ class _OpenFile:
 
     path: str
     schema: TableSchema
+    late: LateFile
     file: HashedFile
     writer: pq.ParquetWriter
     stack: ExitStack
@@ -98,7 +99,8 @@ class BatchWriter:
         # Not by the order in which files are opened: which layout fills a group first depends on how data arrives.
         path = self.path_of(schema.name, int(key))
         stack = ExitStack()
-        file = HashedFile(stack.enter_context(self.store.open_write(self.key_of(path))))
+        late = LateFile(lambda: stack.enter_context(self.store.open_write(self.key_of(path))))
+        file = HashedFile(late)
         encoding = choose(rows, self.level)
         writer = pq.ParquetWriter(
             file,
@@ -113,7 +115,7 @@ class BatchWriter:
             max_rows_per_page=1 << 20,
             write_batch_size=16384,
         )
-        part = _OpenFile(path, schema, file, writer, stack, renames)
+        part = _OpenFile(path, schema, late, file, writer, stack, renames)
         self._parts[key] = part
         return part
 
@@ -153,6 +155,7 @@ class BatchWriter:
 
     def _finish(self, part: _OpenFile) -> DataFile:
         part.writer.close()
+        part.late.open()
         part.stack.close()
         self.schemas[part.schema.id] = part.schema
         digest = part.file.sha256.hexdigest()

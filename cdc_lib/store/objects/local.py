@@ -171,7 +171,8 @@ class LocalStore:
             try:
                 with io.BufferedWriter(raw) as file:
                     file.write(data)
-                _sync(temporary)
+                    file.flush()
+                    os.fsync(file.fileno())
                 with self._locked(key):
                     published = publish(temporary, path)
                     _sync(path.parent)
@@ -194,9 +195,8 @@ class LocalStore:
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
         """Hold the lock of a key's writers; all keys share 256 lock files, so that their number is bounded."""
-        folder = self.root / ".locks"
-        _make_folder(folder)
-        with (folder / hashlib.sha256(key.encode()).hexdigest()[:2]).open("ab") as file:
+        path = self.root / ".locks" / hashlib.sha256(key.encode()).hexdigest()[:2]
+        with _opened_lock(path) as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed, and when the process dies
             yield
 
@@ -227,6 +227,15 @@ def _open_beside(path: Path, key: str, attempts: int = 100) -> _File:
         return _open_beside(path, key, attempts - 1)
     file.key = key
     return file
+
+
+def _opened_lock(path: Path) -> io.FileIO:
+    """Open a lock file; creates it, and its folder if it is the first one."""
+    try:
+        return io.FileIO(path, "ab")
+    except FileNotFoundError:
+        _make_folder(path.parent)
+        return io.FileIO(path, "ab")
 
 
 def _make_folder(folder: Path) -> None:
