@@ -49,7 +49,7 @@ _ARROW: dict[type[IcebergType], Callable[[Any], pa.DataType]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ReadColumn:
     """A column of a lake table.
 
     Args:
@@ -88,7 +88,7 @@ class Columns:
         """Names of all columns."""
         return tuple(self._fields)
 
-    def choose(self, names: Iterable[str] | None) -> tuple[Column, ...]:
+    def choose(self, names: Iterable[str] | None) -> tuple[ReadColumn, ...]:
         """Return columns by their names; all for None.
 
         Raises:
@@ -99,7 +99,7 @@ class Columns:
             raise ConfigError("columns is a list of different names", hint='For example columns=["id", "state"].')
         return tuple(map(self.named, chosen))
 
-    def named(self, name: str) -> Column:
+    def named(self, name: str) -> ReadColumn:
         """Return a column.
 
         Raises:
@@ -114,7 +114,7 @@ class Columns:
         return _column(self._fields[name], self._table)
 
 
-def _column(field: NestedField, table: str) -> Column:
+def _column(field: NestedField, table: str) -> ReadColumn:
     to_arrow = _ARROW.get(type(field.field_type))
     if to_arrow is None:
         raise ConfigError(
@@ -122,16 +122,16 @@ def _column(field: NestedField, table: str) -> Column:
             hint="Name the other columns.",
             table=table,
         )
-    return Column(field.name, field.field_id, to_arrow(field.field_type), field.initial_default)
+    return ReadColumn(field.name, field.field_id, to_arrow(field.field_type), field.initial_default)
 
 
-def in_order(tables: Sequence[pa.Table], columns: Sequence[Column]) -> pa.Table:
+def in_order(tables: Sequence[pa.Table], columns: Sequence[ReadColumn]) -> pa.Table:
     """Return the rows of tables as one, with these columns."""
     schema = pa.schema([column.field for column in columns])
     return pa.concat_tables([one.select(schema.names) for one in tables]) if tables else schema.empty_table()
 
 
-def default_array(column: Column, count: int) -> pa.Array:
+def default_array(column: ReadColumn, count: int) -> pa.Array:
     """Return the values of a column that a file lacks."""
     if column.default is None:
         return pa.nulls(count, column.type)

@@ -10,13 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cdc_lib.read.cache import Cache
-from cdc_lib.read.columns import Column
+from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.deletion_vector import parse_vector
-from cdc_lib.read.manifests import DataFile, Files, PositionFile, VectorFile
+from cdc_lib.read.manifests import Files, LiveFile, PositionFile, VectorFile
 from cdc_lib.read.parquet import ParquetFiles, translate_file_errors
 
-_PATH = Column("file_path", 2147483546, pa.string())
-_POSITION = Column("pos", 2147483545, pa.int64())
+_PATH = ReadColumn("file_path", 2147483546, pa.string())
+_POSITION = ReadColumn("pos", 2147483545, pa.int64())
 
 
 class Deleted(Protocol):
@@ -60,7 +60,7 @@ class Deletes:
         self._parquet = parquet
         self._cache = cache
 
-    def of(self, file: DataFile) -> Deleted | None:
+    def of(self, file: LiveFile) -> Deleted | None:
         """Return the deleted rows of a data file; None if none can be.
 
         Raises:

@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRange:
+class ScanRange:
     """Keys from ``start`` to ``stop``. Both may have the first parts of a key only.
 
     Args:
@@ -34,7 +34,7 @@ class KeyRange:
     include_stop: bool = False
 
     @classmethod
-    def parse(cls, columns: KeyColumns, start: Any, stop: Any, *, include_stop: bool) -> KeyRange:
+    def parse(cls, columns: KeyColumns, start: Any, stop: Any, *, include_stop: bool) -> ScanRange:
         """Return the range of a caller's keys; None is no limit.
 
         Raises:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cdc_lib.read.keys import Key
+from cdc_lib.read.keys import RowKey
 
 Rows = NDArray[np.int64]
 """Numbers of rows within a row group."""
@@ -47,7 +47,7 @@ class KeyRows:
         marked = 0 if self.marked is None else self.marked.nbytes
         return int(sum(one.nbytes for one in self.keys)) + marked + 500
 
-    def with_key(self, key: Key) -> Rows:
+    def with_key(self, key: RowKey) -> Rows:
         """Return the rows of a key."""
         start, stop, after = 0, len(self), 0
         if self.ordered is not None and key.order[0] is not None:
@@ -84,7 +84,7 @@ class AskedKeys:
         keys: at least one; no two are equal.
     """
 
-    def __init__(self, keys: Sequence[Key]) -> None:
+    def __init__(self, keys: Sequence[RowKey]) -> None:
         self.keys = keys
         self._values: list[pa.Array] = []
         self._combined: list[Rows] = []

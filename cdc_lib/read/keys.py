@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.read.columns import Column
+from cdc_lib.read.columns import ReadColumn
 
 OrderValue = int | float | bytes | None
 
@@ -29,7 +29,7 @@ class NoSuchKey(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class RowKey:
     """A key, or its first parts.
 
     Args:
@@ -50,10 +50,10 @@ class KeyColumns:
         table: name of the table, for errors.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ReadColumn, ...]
     table: str
 
-    def parse(self, key: Any, *, prefix: bool = False) -> Key:
+    def parse(self, key: Any, *, prefix: bool = False) -> RowKey:
         """Return a caller's key.
 
         Args:
@@ -68,7 +68,7 @@ class KeyColumns:
         if not 0 < len(parts) <= len(self.columns) or (len(parts) < len(self.columns) and not prefix):
             raise self._refused(f"a key has {len(self.columns)} parts, and {len(parts)} are given")
         order = tuple(self._order_value(column, part) for column, part in zip(self.columns, parts, strict=False))
-        return Key(order, tuple(map(_scalar, self.columns, parts)))
+        return RowKey(order, tuple(map(_scalar, self.columns, parts)))
 
     def _parts(self, key: Any) -> tuple[Any, ...]:
         if isinstance(key, Mapping):
@@ -83,7 +83,7 @@ class KeyColumns:
             return tuple(key)
         return (key,)
 
-    def _order_value(self, column: Column, value: Any) -> OrderValue:
+    def _order_value(self, column: ReadColumn, value: Any) -> OrderValue:
         if value is None:
             return None
         expected = _EXPECTED[kind_of(column.type)]
@@ -197,7 +197,7 @@ def _unscaled(of: pa.DataType, value: Decimal) -> int:
     return -unscaled if sign else unscaled
 
 
-def _scalar(column: Column, value: Any) -> pa.Scalar:
+def _scalar(column: ReadColumn, value: Any) -> pa.Scalar:
     if value is None:
         return pa.scalar(None, column.type)
     if pa.types.is_floating(column.type):

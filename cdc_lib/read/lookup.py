@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from cdc_lib.read.bounds import Bound
-from cdc_lib.read.columns import Column, in_order
+from cdc_lib.read.columns import ReadColumn, in_order
 from cdc_lib.read.key_rows import AskedKeys, Rows
-from cdc_lib.read.keys import Key, OrderValue
-from cdc_lib.read.manifests import DataFile
+from cdc_lib.read.keys import OrderValue, RowKey
+from cdc_lib.read.manifests import LiveFile
 from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup, shown
 
 _THREADS = 8
@@ -23,7 +23,7 @@ _THREADS = 8
 Hit = tuple[RowGroup, Rows]
 
 
-def find(snapshot: PinnedSnapshot, key: Key, *, everything: bool) -> Iterator[Hit]:
+def find(snapshot: PinnedSnapshot, key: RowKey, *, everything: bool) -> Iterator[Hit]:
     """Yield the row groups that have rows of a key, and the rows.
 
     Args:
@@ -57,13 +57,13 @@ class Many:
         everything: whether rows that the mode hides are found too.
     """
 
-    def __init__(self, snapshot: PinnedSnapshot, keys: Sequence[Key], *, everything: bool) -> None:
+    def __init__(self, snapshot: PinnedSnapshot, keys: Sequence[RowKey], *, everything: bool) -> None:
         self._snapshot = snapshot
         self._keys = sorted(keys, key=_first)
         self._everything = everything
         self._asked = AskedKeys(self._keys)
 
-    def read(self, columns: Sequence[Column]) -> tuple[pa.Table, list[Key]]:
+    def read(self, columns: Sequence[ReadColumn]) -> tuple[pa.Table, list[RowKey]]:
         """Return the rows that were found, and the key of each."""
         groups = list(self._candidates())
         with ThreadPoolExecutor(min(_THREADS, max(1, len(groups)))) as threads:
@@ -71,7 +71,7 @@ class Many:
         found = in_order([table for table, _ in parts], columns)
         return found, [self._keys[number] for _, numbers in parts for number in numbers.tolist()]
 
-    def _read(self, group: RowGroup, columns: Sequence[Column]) -> tuple[pa.Table, Rows] | None:
+    def _read(self, group: RowGroup, columns: Sequence[ReadColumn]) -> tuple[pa.Table, Rows] | None:
         snapshot = self._snapshot
         keys = snapshot.key_rows(group)
         rows, numbers = self._asked.find(keys)
@@ -81,7 +81,7 @@ class Many:
         return snapshot.read(group, live, columns), numbers[np.isin(rows, live, assume_unique=True)]
 
     def _candidates(self) -> Iterator[RowGroup]:
-        by_file: dict[DataFile, list[Key]] = defaultdict(list)
+        by_file: dict[LiveFile, list[RowKey]] = defaultdict(list)
         for key in self._keys:
             order = _with_mark(self._snapshot, key.order, everything=self._everything)
             for file in self._snapshot.files_with(order):
@@ -92,17 +92,17 @@ class Many:
                 if any(self._may_have(bounds, key) for key in _within(bounds[0], firsts, keys)):
                     yield group
 
-    def _may_have(self, bounds: Sequence[Bound], key: Key) -> bool:
+    def _may_have(self, bounds: Sequence[Bound], key: RowKey) -> bool:
         order = _with_mark(self._snapshot, key.order, everything=self._everything)
         return all(bound.may_have(value) for bound, value in zip(bounds, order, strict=False))
 
 
-def _first(key: Key) -> tuple[bool, OrderValue]:
+def _first(key: RowKey) -> tuple[bool, OrderValue]:
     """Return what keys are sorted by: null is first."""
     return key.order[0] is not None, key.order[0]
 
 
-def _within(bound: Bound, firsts: Sequence[tuple[bool, OrderValue]], keys: Sequence[Key]) -> Sequence[Key]:
+def _within(bound: Bound, firsts: Sequence[tuple[bool, OrderValue]], keys: Sequence[RowKey]) -> Sequence[RowKey]:
     """Return the keys whose first part may be within a bound of the first key column."""
     start = 0 if bound.nulls or bound.lower is None else bisect_left(firsts, (True, bound.lower))
     return keys[start:] if bound.upper is None else keys[start : bisect_right(firsts, (True, bound.upper))]

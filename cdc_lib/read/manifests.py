@@ -36,7 +36,7 @@ _ENTRY_BYTES = 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DataFile:
+class LiveFile:
     """A data file.
 
     Args:
@@ -95,7 +95,7 @@ class PositionFile:
     greatest: str | None
     rows: int
 
-    def may_cover(self, file: DataFile) -> bool:
+    def may_cover(self, file: LiveFile) -> bool:
         """Whether it may delete rows of a data file."""
         if self.sequence < file.sequence:
             return False
@@ -113,7 +113,7 @@ _PATHS = 2147483546
 class Files:
     """The files of a snapshot."""
 
-    data: tuple[DataFile, ...]
+    data: tuple[LiveFile, ...]
     vectors: Mapping[str, VectorFile]
     """By the location of the data file."""
     positions: tuple[PositionFile, ...]
@@ -125,7 +125,7 @@ def files_of(io: FileIO, manifest_list: str, cache: Cache) -> Files:
     Raises:
         StoreError: the table has equality deletes, or data files of another format.
     """
-    found: list[DataFile | VectorFile | PositionFile] = []
+    found: list[LiveFile | VectorFile | PositionFile] = []
     for manifest in read_manifest_list(io.new_input(manifest_list)):
         if manifest.has_added_files() or manifest.has_existing_files():
             found += cache.get(("manifest", manifest.manifest_path), partial(_sized, io, manifest))
@@ -136,18 +136,18 @@ def files_of(io: FileIO, manifest_list: str, cache: Cache) -> Files:
             "a data file has two deletion vectors", hint="Read the table with Spark, and rewrite the file."
         )
     return Files(
-        tuple(one for one in found if isinstance(one, DataFile)),
+        tuple(one for one in found if isinstance(one, LiveFile)),
         by_file,
         tuple(one for one in found if isinstance(one, PositionFile)),
     )
 
 
-def _sized(io: FileIO, manifest: ManifestFile) -> tuple[list[DataFile | VectorFile | PositionFile], int]:
+def _sized(io: FileIO, manifest: ManifestFile) -> tuple[list[LiveFile | VectorFile | PositionFile], int]:
     entries = list(_entries(io, manifest))
     return entries, _ENTRY_BYTES * len(entries)
 
 
-def _entries(io: FileIO, manifest: ManifestFile) -> Iterator[DataFile | VectorFile | PositionFile]:
+def _entries(io: FileIO, manifest: ManifestFile) -> Iterator[LiveFile | VectorFile | PositionFile]:
     with AvroFile[Any](io.new_input(manifest.manifest_path), _ENTRY) as entries:
         for entry in entries:
             if entry[_STATUS] != ManifestEntryStatus.DELETED:
@@ -156,7 +156,7 @@ def _entries(io: FileIO, manifest: ManifestFile) -> Iterator[DataFile | VectorFi
                 yield _file_of(sequence, entry[_FILE], manifest.content is ManifestContent.DELETES)
 
 
-def _file_of(sequence: int, record: Any, is_delete: bool) -> DataFile | VectorFile | PositionFile:
+def _file_of(sequence: int, record: Any, is_delete: bool) -> LiveFile | VectorFile | PositionFile:
     def of(name: str) -> Any:
         return record[_FILE_FIELDS[name]]
 
@@ -179,7 +179,7 @@ def _file_of(sequence: int, record: Any, is_delete: bool) -> DataFile | VectorFi
     if is_delete:
         least, greatest = _text(lower.get(_PATHS)), _text(upper.get(_PATHS))
         return PositionFile(path, sequence, of("referenced_data_file"), least, greatest, rows)
-    return DataFile(path, rows, sequence, lower, upper, of("null_value_counts") or {})
+    return LiveFile(path, rows, sequence, lower, upper, of("null_value_counts") or {})
 
 
 def _text(data: bytes | None) -> str | None:

@@ -17,7 +17,7 @@ from pyiceberg.io import FileIO
 from cdc_lib.errors import StoreError, StoreUnavailable
 from cdc_lib.read.bounds import Bound
 from cdc_lib.read.cache import Cache
-from cdc_lib.read.columns import Column, default_array
+from cdc_lib.read.columns import ReadColumn, default_array
 from cdc_lib.read.keys import OrderValue
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -86,11 +86,11 @@ class ParquetFile:
         """Return the number of rows of a row group."""
         return self.starts[row_group + 1] - self.starts[row_group]
 
-    def bounds(self, row_group: int, columns: Sequence[Column]) -> tuple[Bound, ...]:
+    def bounds(self, row_group: int, columns: Sequence[ReadColumn]) -> tuple[Bound, ...]:
         """Return the bounds of columns in a row group, from the footer."""
         return tuple(self._bound(row_group, column) for column in columns)
 
-    def _bound(self, row_group: int, column: Column) -> Bound:
+    def _bound(self, row_group: int, column: ReadColumn) -> Bound:
         if column.field_id not in self.leaves:
             return Bound()
         number, of = self.leaves[column.field_id]
@@ -102,7 +102,7 @@ class ParquetFile:
             return Bound(nulls=nulls)
         return Bound(_order_value(of, statistics.min_raw), _order_value(of, statistics.max_raw), nulls)
 
-    def read(self, row_group: int, columns: Sequence[Column], *, threads: bool = False) -> pa.Table:
+    def read(self, row_group: int, columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
         """Return columns of a row group, in the types of the table's schema.
 
         Raises:

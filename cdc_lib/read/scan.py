@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_lib.read.bounds import Bound, Point, greatest_point, least_point
-from cdc_lib.read.columns import Column
-from cdc_lib.read.key_range import KeyRange, before
+from cdc_lib.read.columns import ReadColumn
+from cdc_lib.read.key_range import ScanRange, before
 from cdc_lib.read.key_rows import Rows
-from cdc_lib.read.manifests import DataFile
+from cdc_lib.read.manifests import LiveFile
 from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup, shown
 
 BATCH_ROWS = 65_536
@@ -37,7 +37,7 @@ class _Unread:
 
     edge: Point
     reverse: bool
-    what: DataFile | RowGroup
+    what: LiveFile | RowGroup
 
     def __lt__(self, other: _Unread) -> bool:
         return other.edge < self.edge if self.reverse else self.edge < other.edge
@@ -58,9 +58,9 @@ class Scan:
     def __init__(
         self,
         snapshot: PinnedSnapshot,
-        within: KeyRange,
-        columns: Sequence[Column],
-        order: Sequence[Column],
+        within: ScanRange,
+        columns: Sequence[ReadColumn],
+        order: Sequence[ReadColumn],
         *,
         reverse: bool,
         everything: bool,
@@ -91,7 +91,7 @@ class Scan:
             self._put(file, self._snapshot.file_bounds(file))
         while self._unread:
             first = heapq.heappop(self._unread).what
-            if isinstance(first, DataFile):
+            if isinstance(first, LiveFile):
                 for group, bounds in self._snapshot.row_groups(first):
                     self._put(group, bounds)
                 continue
@@ -100,7 +100,7 @@ class Scan:
         # A file whose row groups are all out of the range may have been the last one.
         yield self._take_ready(None)
 
-    def _put(self, what: DataFile | RowGroup, bounds: Sequence[Bound]) -> None:
+    def _put(self, what: LiveFile | RowGroup, bounds: Sequence[Bound]) -> None:
         key = bounds[: len(self._key)]
         hidden = self._snapshot.mode == "scd2" and not self._everything and not bounds[-1].may_have(1)
         if not hidden and self._within.may_have(key):

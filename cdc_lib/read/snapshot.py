@@ -15,11 +15,11 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED
 from cdc_lib.read.bounds import Bound, Bounds, decode_bound
 from cdc_lib.read.cache import Cache
-from cdc_lib.read.columns import Column, Columns
+from cdc_lib.read.columns import Columns, ReadColumn
 from cdc_lib.read.deletes import Deletes
 from cdc_lib.read.key_rows import KeyRows, Rows
 from cdc_lib.read.keys import KeyColumns, OrderValue
-from cdc_lib.read.manifests import DataFile, Files
+from cdc_lib.read.manifests import Files, LiveFile
 from cdc_lib.read.parquet import ParquetFile, ParquetFiles
 
 _MARKS = {"soft_delete": IS_DELETED, "scd2": IS_CURRENT}
@@ -30,7 +30,7 @@ _MARKS = {"soft_delete": IS_DELETED, "scd2": IS_CURRENT}
 class RowGroup:
     """A row group of a data file."""
 
-    file: DataFile
+    file: LiveFile
     opened: ParquetFile
     number: int
 
@@ -91,16 +91,16 @@ class PinnedSnapshot:
         return KeyColumns(self._key, self.name)
 
     @property
-    def files(self) -> tuple[DataFile, ...]:
+    def files(self) -> tuple[LiveFile, ...]:
         """All data files."""
         return self._files.data
 
     @property
-    def _compared(self) -> tuple[Column, ...]:
+    def _compared(self) -> tuple[ReadColumn, ...]:
         """The columns whose bounds exclude files: the key, and the mode's mark."""
         return (*self._key, self.mark) if self.mark is not None else self._key
 
-    def file_bounds(self, file: DataFile) -> tuple[Bound, ...]:
+    def file_bounds(self, file: LiveFile) -> tuple[Bound, ...]:
         """Return the bounds of the key columns in a file, from its manifest, then that of the mark."""
         return tuple(
             Bound(
@@ -111,11 +111,11 @@ class PinnedSnapshot:
             for one in self._compared
         )
 
-    def files_with(self, order: Sequence[OrderValue]) -> list[DataFile]:
+    def files_with(self, order: Sequence[OrderValue]) -> list[LiveFile]:
         """Return the files that may have rows of a key; a value after the key is the mark's."""
         return [self._files.data[number] for number in self._bounds.with_key(order)]
 
-    def row_groups(self, file: DataFile) -> Iterator[tuple[RowGroup, tuple[Bound, ...]]]:
+    def row_groups(self, file: LiveFile) -> Iterator[tuple[RowGroup, tuple[Bound, ...]]]:
         """Yield the row groups of a file, with the bounds of the key columns and of the mark."""
         opened = self._parquet.open(file.path)
         for number in opened.row_groups:
@@ -147,7 +147,7 @@ class PinnedSnapshot:
             return np.array([row for row in rows.tolist() if start + row not in deleted], np.int64)
         return rows[~deleted.mask(start, group.opened.count(group.number))[rows]]
 
-    def read(self, group: RowGroup, rows: Rows, columns: Sequence[Column]) -> pa.Table:
+    def read(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn]) -> pa.Table:
         """Return columns of rows of a row group."""
         return group.opened.read(group.number, columns).take(pa.array(rows))
 

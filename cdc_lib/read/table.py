@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.lake_table import ORDER
-from cdc_lib.read.columns import Column, in_order
-from cdc_lib.read.key_range import KeyRange
-from cdc_lib.read.keys import Key, NoSuchKey
+from cdc_lib.read.columns import ReadColumn, in_order
+from cdc_lib.read.key_range import ScanRange
+from cdc_lib.read.keys import NoSuchKey, RowKey
 from cdc_lib.read.lookup import Many, find
 from cdc_lib.read.scan import Scan
 from cdc_lib.read.snapshot import PinnedSnapshot
@@ -111,7 +111,7 @@ class TableReader:
         chosen = snapshot.columns.choose(columns)
         parsed = [_parsed(snapshot, key) for key in keys]
         asked = list({key.order: key for key in parsed if key is not None}.values())
-        found, of_keys = in_order([], chosen), list[Key]()
+        found, of_keys = in_order([], chosen), list[RowKey]()
         if asked:
             many = Many(snapshot, asked, everything=_everything(snapshot, deleted))
             found, of_keys = many.read(chosen)
@@ -180,7 +180,7 @@ class TableReader:
         """
         snapshot = self._snapshot
         chosen = snapshot.columns.choose(columns)
-        within = KeyRange.parse(snapshot.key, start, stop, include_stop=include_stop)
+        within = ScanRange.parse(snapshot.key, start, stop, include_stop=include_stop)
         order = snapshot.columns.choose(ORDER) if snapshot.mode == "append" else ()
         everything = _everything(snapshot, deleted)
         scan = Scan(snapshot, within, chosen, order, reverse=reverse, everything=everything)
@@ -202,14 +202,14 @@ def _everything(snapshot: PinnedSnapshot, deleted: bool) -> bool:
     return deleted and snapshot.mode == "soft_delete"
 
 
-def _parsed(snapshot: PinnedSnapshot, key: Any) -> Key | None:
+def _parsed(snapshot: PinnedSnapshot, key: Any) -> RowKey | None:
     try:
         return snapshot.key.parse(key)
     except NoSuchKey:
         return None
 
 
-def _together(chosen: Sequence[Column], more: Iterable[Column]) -> tuple[Column, ...]:
+def _together(chosen: Sequence[ReadColumn], more: Iterable[ReadColumn]) -> tuple[ReadColumn, ...]:
     names = {column.name for column in chosen}
     return (*chosen, *(column for column in more if column.name not in names))
 

@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import Columns
-from cdc_lib.read.manifests import DataFile, Files, PositionFile, VectorFile
+from cdc_lib.read.manifests import Files, LiveFile, PositionFile, VectorFile
 from cdc_lib.read.snapshot import PinnedSnapshot
 from cdc_lib.read.table import TableReader
 
@@ -53,7 +53,7 @@ class HandMadeTable:
     columns: Mapping[str, IcebergType]
     key: Sequence[str]
     mode: str = "mirror"
-    data: list[DataFile] = field(default_factory=list)
+    data: list[LiveFile] = field(default_factory=list)
     positions: list[PositionFile] = field(default_factory=list)
     vectors: dict[str, VectorFile] = field(default_factory=dict)
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class HandMadeTable:
                     least, greatest = least[:1], chr(0x10FFFF)
                 lower[one.field_id] = to_bytes(one.field_type, least)
                 upper[one.field_id] = to_bytes(one.field_type, greatest)
-        self.data.append(DataFile(path, len(rows), len(self.data), lower, upper, nulls))
+        self.data.append(LiveFile(path, len(rows), len(self.data), lower, upper, nulls))
         self.rows[path] = list(rows)
         return path
 

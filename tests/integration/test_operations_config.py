@@ -142,6 +142,43 @@ def test_the_doctor_reports_a_predicate_on_an_unknown_column_before_a_merge_fail
     _continues(shop)
 
 
+def test_tables_that_would_be_one_lake_table_are_sent_to_other_names(shop):
+    """A hive catalog ignores case."""
+    shop.server.execute("CREATE TABLE ORDERS (id INT PRIMARY KEY)", database=shop.database)
+    settings = shop.settings(start="latest")
+    settings["lake"] |= {"type": "hive", "uri": "thrift://127.0.0.1:1"}
+    shop.write(settings)
+    _refused(shop, "cdc step plan shop", "… would be one lake table,")
+    settings["routes"] = [{"tables": "DB.ORDERS", "into": "DB.orders_in_capitals"}]
+    shop.write(settings)
+    _done(shop, "cdc step plan shop")
+
+
+def test_a_java_that_spark_does_not_run_on_is_reported_by_the_doctor_until_another_is_found(shop, monkeypatch):
+    """Neither none nor an old one; what was on PATH before is one that Spark runs on."""
+    old = shop.folder / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    old.chmod(0o755)
+    shop.write(shop.settings())
+    for variable, value, message in (
+        ("PATH", str(shop.folder), "Spark needs Java, and there is none on PATH"),
+        ("JAVA_HOME", str(shop.folder), "Spark does not run on Java … (…)"),
+    ):
+        with monkeypatch.context() as changed:
+            changed.delenv("JAVA_HOME", raising=False)
+            changed.setenv(variable, value)
+            errors = _errors_of_the_doctor(shop)
+        assert all(part in errors for part in message.strip(" ().…").split("…"))
+        assert f"`{message}`" in PAGE
+    assert "Java" not in _errors_of_the_doctor(shop)
+
+
+def _errors_of_the_doctor(shop):
+    findings = json.loads(shop.cdc("cdc doctor --json").stdout)
+    return " ".join(line["what"] for line in findings if line["level"] == "error")
+
+
 TEXTS = {
     "twice": ("on_error: stop\non_error: stop\n", "is given twice, on lines"),
     "alias": ("tables: &all [*all]\n", "an alias contains itself, so the file would have no end"),

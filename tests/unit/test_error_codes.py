@@ -66,7 +66,13 @@ CODES = frozenset(
 )
 """What stored documents hold. A code may be added; none may be changed or taken away."""
 
-WRITERS = {"cdc_lib/doctor/examine.py", "cdc_lib/config/load.py", "cdc_lib/lake/catalog.py"}
+WRITERS = {
+    "cdc_lib/doctor/examine.py",
+    "cdc_lib/config/load.py",
+    "cdc_lib/lake/catalog.py",
+    "cdc_lib/read/keys.py",
+    "cdc_lib/read/parquet.py",
+}
 """They put the class of an error that is not of the tree into a message."""
 
 LINES = {

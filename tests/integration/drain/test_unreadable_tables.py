@@ -128,6 +128,13 @@ def test_a_table_that_the_user_may_not_read_is_named(any_server, database, tmp_p
     assert record.fault is not None
     assert "denied" in record.fault.reason
     assert "GRANT SELECT" in record.fault.hint
+    any_server.execute(f"GRANT SELECT ON {database}.bad TO {user}@'%'")
+    capture.execute("INSERT INTO bad VALUES (1, 1)")
+    few.resume_table(f"{database}.bad", by="test")
+    assert drained(capture) == []
+    task = [task for task in cursor(capture).snapshots if task.name == f"{database}.bad"][-1]
+    assert task.complete
+    assert [row["id"] for chunk in capture.chunks(task) for row in capture.rows(chunk, "bad")] == [1]
 
 
 def test_a_locked_table_is_named_and_retried(any_server, database, tmp_path, monkeypatch):

@@ -10,6 +10,8 @@ import pytest
 
 from cdc_lib.config import load_source
 from cdc_lib.consumers import subscribe_to
+from cdc_lib.model.column_rename import RENAMES_PROPERTY
+from cdc_lib.model.lake_table import MODE_PROPERTY
 from cdc_lib.store.windows import stored_windows
 from tests.harness.shop import Shop, over_the_running_spark
 from tests.harness.stops import Stop, nothing
@@ -80,6 +82,51 @@ def other_mode(shop):
     shop.change(7)
 
 
+def mode_of_a_newer_release(shop):
+    set_property(shop, MODE_PROPERTY, "a newer one")
+    shop.change(10)
+
+
+def mode_of_this_release(shop):
+    set_property(shop, MODE_PROPERTY, "mirror")
+
+
+def renames_of_a_newer_release(shop):
+    set_property(shop, RENAMES_PROPERTY, '{"format_version": 99}')
+    shop.change(11)
+
+
+def renames_of_this_release(shop):
+    shop.sql(f"ALTER TABLE {{t}} UNSET TBLPROPERTIES ('{RENAMES_PROPERTY}')")
+
+
+def set_property(shop, name, value):
+    table = shop.lake.name(f"{shop.database}.orders")
+    shop.lake.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{name}' = '{value}')")
+
+
+def rows_twice(shop):
+    shop.sql("INSERT INTO {t} SELECT * FROM {t} WHERE id < 30")
+    shop.execute("UPDATE orders SET v = 'twice' WHERE id BETWEEN 10 AND 12")
+
+
+def excluded_column_renamed(shop):
+    shop.execute("ALTER TABLE orders ADD old_secret VARCHAR(9)")
+    without(shop, "old_secret")
+    shop.change(12)
+    shop.runs(1)
+    shop.execute("ALTER TABLE orders RENAME COLUMN old_secret TO new_secret")
+    shop.execute("UPDATE orders SET new_secret = 'text' WHERE id = 2")
+
+
+def both_names_excluded(shop):
+    without(shop, "old_secret", "new_secret")
+
+
+def without(shop, *names):
+    shop.write(columns=[{"tables": f"{shop.database}.orders", "exclude": ["_op", "_deleted", *names]}])
+
+
 def place_for_batches(shop):
     time.sleep(1.1)  # MariaDB's binlog has whole seconds
     shop.since = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -127,6 +174,22 @@ STOPS = {
     "other_mode": Stop(
         "the lake table has the mode …, and the source file says …", other_mode, "cdc run shop",
         lambda shop: shop.write(modes=[]),
+    ),
+    "mode_of_a_newer_release": Stop(
+        "the lake table's property … is …, which this release does not know", mode_of_a_newer_release, "cdc run shop",
+        mode_of_this_release,
+    ),
+    "renames_of_a_newer_release": Stop(
+        "the property … of the lake table cannot be read: …", renames_of_a_newer_release, "cdc run shop",
+        renames_of_this_release,
+    ),
+    "rows_twice": Stop(
+        "the number of rows of the lake table does not add up: …", rows_twice, "cdc run shop", nothing,
+        then=("cdc snapshot shop shop.orders", "cdc run shop", "cdc run shop"), hint="cdc snapshot shop",
+    ),
+    "excluded_column_renamed": Stop(
+        "column … was renamed to …, and the source file stores … differently from …", excluded_column_renamed,
+        "cdc run shop", both_names_excluded,
     ),
     "table_to_compare": Stop(
         "no captured table is named …", nothing, "cdc verify shop other.*", nothing, 2, ("cdc verify shop shop.orders",)

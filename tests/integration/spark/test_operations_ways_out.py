@@ -401,18 +401,18 @@ WAYS = {
         ("cdc cursor rewind shop --position {oldest}:4", "cdc snapshot shop '*.*'"),
     ),
     "drain_cursor_restored": Way(
-        "Lost cursors", drain_cursor_deleted, "the drain cursor is missing",
+        "Lost cursors", drain_cursor_deleted, "the … cursor is missing, and …",
         ("cdc cursor restore shop drain --file {folder}/shop-cursors.json",),
     ),
     "drain_cursor_from_the_lake": Way(
-        "Lost cursors", drain_cursor_deleted, "the drain cursor is missing",
+        "Lost cursors", drain_cursor_deleted, "the … cursor is missing, and …",
         ("cdc cursor restore shop drain --rebuild",),
     ),
     "lake_cursor_from_the_cut": Way(
-        "Lost cursors", lake_cursor_deleted, "the lake cursor is missing", ("cdc cursor restore shop lake --rebuild",)
+        "Lost cursors", lake_cursor_deleted, "the … cursor is missing, and …", ("cdc cursor restore shop lake --rebuild",)
     ),
     "both_cursors_restored": Way(
-        "Lost cursors", cursors_deleted, "the drain cursor is missing",
+        "Lost cursors", cursors_deleted, "the … cursor is missing, and …",
         ("cdc cursor restore shop --file {folder}/shop-cursors.json",),
     ),
     "damaged_cursor": Way(

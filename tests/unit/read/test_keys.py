@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.read.columns import Column
+from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.keys import KeyColumns, NoSuchKey
 
-LINES = KeyColumns((Column("order", 1, pa.int64()), Column("line", 2, pa.int32())), "shop.lines")
+LINES = KeyColumns((ReadColumn("order", 1, pa.int64()), ReadColumn("line", 2, pa.int32())), "shop.lines")
 NAIVE = datetime(1969, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001
 
 ORDER_VALUES = [
@@ -55,7 +55,7 @@ NOT_HELD = [
 
 
 def key_of(of):
-    return KeyColumns((Column("id", 1, of),), "shop.orders")
+    return KeyColumns((ReadColumn("id", 1, of),), "shop.orders")
 
 
 @pytest.mark.parametrize(("of", "value", "expected"), ORDER_VALUES, ids=[str(one[:2]) for one in ORDER_VALUES])
