@@ -222,7 +222,11 @@ class _WindowReading:
         return fault is not None and is_replaced(fault)
 
     def sinks(
-        self, rows: BatchWriter, prepared: BatchWriter, archive: RawArchiveWriter | None, received: Callable[[int], None]
+        self,
+        rows: BatchWriter,
+        prepared: BatchWriter,
+        archive: RawArchiveWriter | None,
+        received: Callable[[int], None],
     ) -> WindowSinks:
         """Return what receives rows and raw bytes, up to the first fault: a reading with faults is discarded."""
 

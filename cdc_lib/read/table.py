@@ -25,7 +25,7 @@ class TableReader:
     """Reads a lake table by key. All reads see one snapshot until :meth:`refresh`; threads may share a reader.
 
     A key is the value of the key column, a tuple in the order of the key, or a dict by the columns' names. Text and bytes
-    compare byte by byte, whatever the source's collation.
+    compare byte by byte; the source's collation does not matter.
 
     Args:
         pin: returns the snapshot to read: the current one, or always the same.

@@ -27,6 +27,7 @@ NOT_RECORDED = "not recorded"
 _PLAIN = {
     "memory": "Memory",
     "parallel": "Two processes",
+    "read": "Rows of a lake table by key, without Spark",
     "reselect": "Rows read back by their keys",
     "snapshot": "A table read by SELECT",
     "verify": "A table compared with its source",

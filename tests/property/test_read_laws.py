@@ -69,11 +69,11 @@ class History:
         self.version += 1
         soft = self.table.mode == "soft_delete"
         written = [key for key in changed if key not in removed or (soft and key in self.model)]
-        gone = defaultdict(set)
+        replaced = defaultdict(set)
         for key in changed:
             if key in self.at:
                 path, position = self.at.pop(key)
-                gone[path].add(position)
+                replaced[path].add(position)
                 self.deleted[path].add(position)
         if draw(st.booleans()):
             written.sort(key=in_order)
@@ -86,11 +86,11 @@ class History:
             for key in written
         ]
         vectors = draw(st.booleans())
-        if gone:
+        if replaced:
             # A vector takes over what files of positions deleted before; after it there are only vectors.
-            known = {path: self.deleted[path] for path in gone}
-            vectors = vectors or any(path in self.table.vectors for path in gone)
-            self.table.delete(known if vectors else gone, vectors=vectors)
+            known = {path: self.deleted[path] for path in replaced}
+            vectors = vectors or any(path in self.table.vectors for path in replaced)
+            self.table.delete(known if vectors else replaced, vectors=vectors)
         if rows:
             path = self.table.add(
                 rows, draw(st.integers(1, 5)), bounds=draw(st.sampled_from(["full", "truncated", "none"]))

@@ -151,8 +151,11 @@ def test_the_commands_of_the_guides_run_in_their_order(shop_with_standby, capsys
         for code in blocks(page(name), "python"):
             names = {}
             exec(filled_in(code, shop, pair, since), names)  # noqa: S102 - the page's own code
-            if guide == "reading":
+            if guide == "reading" and "catalog" in names:
                 assert names["orders"].num_rows == 1
+            elif guide == "reading":
+                assert names["state"] == {"state": names["row"]["state"]} != {"state": None}
+                assert names["many"]["_found"].to_pylist() == [True, False, True]
         for line in lines_of(name):
             if line.startswith("cdc snapshot") and "--cancel" not in line:
                 shop.runs(2)  # one snapshot of each table at a time

@@ -16,6 +16,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from cdc_lib.config.credentials import Credentials
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.read import Lake
 from cdc_lib.store import documents
 from cdc_lib.store.objects.open import open_store
 from spark_jobs.runtime.class_archive import archive_of
@@ -124,6 +125,17 @@ def test_lake_and_batches_are_on_s3_and_no_command_line_has_the_secret(s3_server
         "s3.region": s3_server.region,
     }
     assert read(config, **properties) == [(2, "paid"), (3, "new")]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in keys.items():
+            patch.setenv(name, value)
+        with Lake.open(config) as lake:
+            reader = lake.table("shop.orders")
+    assert reader.get(1) is None
+    assert reader.get(2, ["state"]) == {"state": "paid"}
+    assert reader.scan(columns=["id", "state"]).read_all().to_pylist() == [
+        {"id": 2, "state": "paid"},
+        {"id": 3, "state": "new"},
+    ]
 
 
 def test_a_killed_job_ends_its_spark_and_the_next_one_finishes_the_work(tmp_path):

@@ -1,4 +1,4 @@
-"""Gets, scans and versions of lake tables equal what Spark reads, whatever was merged, maintained or altered."""
+"""Gets, scans and versions of lake tables equal what Spark reads after merges, maintenance and changes of columns."""
 
 from __future__ import annotations
 

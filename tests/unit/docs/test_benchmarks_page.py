@@ -97,6 +97,11 @@ def test_what_a_file_of_results_does_not_hold_is_said(tmp_path, missing):
     assert page.measured(document).count(page.NOT_RECORDED) == before + 1
 
 
+def test_the_page_is_made_from_the_kept_results():
+    """A figure that is edited by hand, or a result that is not on the page, is found."""
+    assert PAGE.read_text() == page.page(page.results())
+
+
 def test_each_section_of_the_page_says_how_it_was_measured():
     found = sections(PAGE.read_text())
     assert found
