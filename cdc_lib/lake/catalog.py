@@ -70,6 +70,7 @@ def open_table(config: SourceConfig, table: str) -> Table:
     Raises:
         ConfigError: as in :func:`preview`.
     """
+    TableName.parse(table)  # a wrong name is reported before a lake that is not there
     with translate_errors(table):
         catalog = open_catalog(config)
     return load_table(config, catalog, table)
