@@ -68,6 +68,12 @@ SLOW = [
     Smoke("verify", ("--rows", "500"), ("cdc verify", "own scan"), frozenset({"the scan"})),
     Smoke("growth", ("--runs", "2"), ("| 1 to 1 |", "metadata", "snapshots")),
     Smoke(
+        "read",
+        ("--rows", "20000", "--merges", "2", "--changes", "100"),
+        ("a get, p50", "10,000 rows in key order", "floor: Arrow reads one row group"),
+        frozenset({"PyIceberg's scan"}),
+    ),
+    Smoke(
         "lake",
         ("merges", "--rows", "1000", "2000", "--changes", "100"),
         ("uniform keys, ours: wall", "recent keys, merge-into: wall", "recent keys, rewrite: wall"),
