@@ -93,7 +93,7 @@ def test_without_a_cut_nothing_is_known():
 
 
 def test_a_table_whose_rows_are_still_read_holds_the_days_back():
-    """Its rows are not in the lake, whatever was merged. Rows that are read again of a part of a table are."""
+    """Its rows are not in the lake, regardless of what was merged. Rows that are read again of a part of a table are."""
     task = SnapshotTask("shop", 1, "s1", "shop", "orders", chunks=2)
     assert reached(61, snapshots=(task,)) is None
     assert reached(61, snapshots=(replace(task, complete=True),)) is None  # read, and not merged
