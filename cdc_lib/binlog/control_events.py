@@ -220,7 +220,7 @@ class ControlEvents:
         if means.tables:
             progress = self._progress
             found = self._changes.of(means, followed, statement, progress.position, progress.error_context())
-            self._summary.statements += tuple(self._dated(one) for one in found)
+            self._summary.statements += [self._dated(one) for one in found]
             if means.effect != "create":
                 self._tables.cascades.statement(statement.text, means.tables, progress.error_context(), quoting)
             if touched:

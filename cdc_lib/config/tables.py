@@ -43,9 +43,10 @@ class TablesConfig(Section):
 
     def leaves_to_tools(self, database: str, table: str) -> bool:
         """Whether a table matches the patterns but is left out, because its name is that of a tool's table."""
+        if not (self.online_schema_change and is_beside(table)):
+            return False
         named = any(is_exact(one) and matches(one, database, table) for one in self.include)
-        beside = self.online_schema_change and is_beside(table) and not named
-        return beside and captured(self.include, self.exclude, database, table)
+        return not named and captured(self.include, self.exclude, database, table)
 
     def select(self, tables: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
         """Return the captured tables of ``(database, table)`` pairs."""

@@ -122,7 +122,7 @@ class WindowBatches:
                 raise _TablesAtFault  # discards this reading
         _check_files(window, summary.file_times, file_times)
         self.origin.check_complete(histories.facts, window, summary)
-        histories.keep(history)
+        histories.keep(history, window.stop)
         quarantined = tuple(
             QuarantinedTable(table, fault) for table, fault in sorted(reading.excluded.items()) if fault
         )
@@ -335,6 +335,6 @@ def _window_manifest(
         xa_decisions=summary.xa_decisions,
         prepared_files=prepared.files,
         gtid_set=summary.gtid_set,
-        statements=summary.statements,
+        statements=tuple(summary.statements),
         last_commit=summary.last_commit,
     )

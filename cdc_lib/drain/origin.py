@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, cast
@@ -67,7 +68,7 @@ class _Answers:
     kept: dict[str, Kept] = field(default_factory=dict)
     omittable: dict[str, list[str]] = field(default_factory=dict)
     tables: frozenset[tuple[str, str]] | None = None
-    shared: Sequence[LakeMerge] | None = None
+    shared: Mapping[str, list[LakeMerge]] | None = None
     session: Session | None = None
 
 
@@ -127,11 +128,14 @@ class ServerOrigin:
             self.answers.tables = frozenset(self.config.tables.select(self._asked().tables()))
         return self.answers.tables
 
-    def _shared(self) -> Sequence[LakeMerge]:
-        """Return the lake tables of all captured tables."""
+    def _shared(self, table: TableName) -> Sequence[LakeMerge]:
+        """Return the lake tables of a captured table, with all tables that share them."""
         if self.answers.shared is None:
-            self.answers.shared = lake_merges(self.config, [TableName(*one) for one in sorted(self._tables())])
-        return self.answers.shared
+            self.answers.shared = shared = defaultdict(list)
+            for lake in lake_merges(self.config, [TableName(*one) for one in self._tables()]):
+                for one in dict.fromkeys(lake.tables):
+                    shared[one].append(lake)
+        return self.answers.shared.get(table, ())
 
     def _kept(self, database: str, table: str) -> Kept:
         asked = self._asked()
@@ -144,7 +148,8 @@ class ServerOrigin:
             refuse_masked_keys(self.shape.of(self.config.values.applied(schema)))
         except ConfigError:
             return "fixed"
-        return "fixed" if indistinct(self.config.source, TableName(database, table), self._shared()) else "rows"
+        name = TableName(database, table)
+        return "fixed" if indistinct(self.config.source, name, self._shared(name)) else "rows"
 
     def omittable(self, database: str, table: str) -> frozenset[str]:
         """Return the columns whose changes an after image may omit.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 WordKind = Literal["name", "string", "number", "word", "sign", "unended"]
@@ -141,6 +142,12 @@ def words(text: str, quoting: Quoting = DEFAULT_QUOTING) -> Iterator[Word]:
             yield Word(found.rstrip(), "word", found.rstrip().upper())
         elif kind == "unended" and found[0] != "/":
             yield Word(found[1:], "unended", "")
+
+
+@lru_cache(maxsize=128)
+def all_words(text: str, quoting: Quoting = DEFAULT_QUOTING) -> tuple[Word, ...]:
+    """Return what :func:`words` yields. The last texts are kept: what a statement names, adds and renames is read one after the other."""
+    return tuple(words(text, quoting))
 
 
 def quoted(name: str) -> str:

@@ -30,7 +30,7 @@ from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
 from cdc_lib.mysql.table_definition import Definitions
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
-from cdc_lib.store.schemas import SchemaVersions
+from cdc_lib.store.schemas import SchemaVersions, VersionsAt
 
 HINT = (
     "Set binlog_row_metadata=FULL at the source, so that new rows name their columns; for the "
@@ -190,8 +190,11 @@ class Histories:
 
         followed_from = undrained[0].start if undrained else window.start
 
+        # What another task stores meanwhile is not needed: windows that are not drained yet are among those before.
+        versions = VersionsAt(self.versions, window.start)
+
         def base(entity: Entity) -> tuple[Position, State]:
-            version = self.versions.at(*entity, window.start)
+            version = versions.of(*entity)
             if version is None:  # a statement that is followed may create it
                 return followed_from, UnknownDefinition(followed_from, "", "no definition was read before this window")
             lost = UnknownDefinition(version.position, version.statement, "it is not known since then")
@@ -204,16 +207,34 @@ class Histories:
             base, gap, partial(self._reread, already_read=_StatementRange(self._statements, self._named)), rules
         )
 
-    def keep(self, history: WindowHistory) -> None:
-        """Store the versions that the window's statements made, before its manifest is written."""
-        for change in history.changes(self._is_kept):
+    def keep(self, history: WindowHistory, stop: Position) -> None:
+        """Store the versions that the window's statements made, before its manifest is written.
+
+        A table that a window makes and drops again leaves no version: nothing after the window could need it, and every
+        plan would list it.
+
+        Args:
+            history: of the window.
+            stop: end of the window.
+        """
+        known = self.versions.begun_before((one for one in history.entities() if self._may_be_kept(one)), stop)
+
+        def is_kept(entity: Entity) -> bool:
+            if entity not in known and not self._is_always_kept(entity):
+                return False
+            return known.get(entity, False) or not history.is_temporary(entity)
+
+        for change in history.changes(is_kept):
             definition = change.state if isinstance(change.state, Definition) else None
             self._put(change.entity, change.position, definition, change.statement)
 
-    def _is_kept(self, entity: Entity) -> bool:
-        if not self._follows(entity[0], entity[1] or "x"):
-            return not entity[1] and self.versions.any(*entity)
-        return self.needed or self.versions.any(*entity)
+    def _may_be_kept(self, entity: Entity) -> bool:
+        """Whether versions of a table or database are kept if it has any."""
+        return not entity[1] or self._follows(*entity)
+
+    def _is_always_kept(self, entity: Entity) -> bool:
+        """Whether versions of a table or database are kept, also if it has none yet."""
+        return self.needed and self._follows(entity[0], entity[1] or "x")
 
     def _follows(self, database: str, table: str) -> bool:
         tables = self.config.tables

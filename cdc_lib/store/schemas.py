@@ -5,14 +5,18 @@ The version at a position is found by keys alone; only its document is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
+
+_MANY = 16
+"""Tables from which on one listing of all versions costs less than one for each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class SchemaVersions:
 
     def at(self, database: str, table: str, position: Position) -> SchemaVersion | None:
         """Return the newest version at or before a position, or None."""
-        limit = f"{position.sortable}-z"
+        limit = _limit(position)
         return self._load([key for key in self._keys(database, table) if key.rpartition("/")[2] < limit])
 
     def known_from(self, database: str, table: str, position: Position) -> SchemaVersion | None:
@@ -40,10 +44,6 @@ class SchemaVersions:
         keys = [key for key in self._keys(database, table) if key.rpartition("/")[2].startswith(prefix)]
         version = self._load(keys)
         return version if version is not None and version.definition is not None else None
-
-    def any(self, database: str, table: str) -> bool:
-        """Whether there is any version."""
-        return next(iter(self._keys(database, table)), None) is not None
 
     def put(self, version: SchemaVersion) -> SchemaVersion:
         """Write a version if the key is free; returns the stored one."""
@@ -57,11 +57,34 @@ class SchemaVersions:
             )
         return state
 
-    def newest(self) -> dict[str, str]:
-        """Return the key of the newest version of each table and database, by the prefix of its versions."""
+    def begun_before(self, entities: Iterable[tuple[str, str]], position: Position) -> dict[tuple[str, str], bool]:
+        """Return whether the oldest version is before a position, of each table and database that has versions.
+
+        Args:
+            entities: (database, table) of each; a database has no table. Many are looked up in one listing.
+            position: any.
+        """
+        prefixes = {layout.versions_prefix(self.source, self.epoch, *entity): entity for entity in entities}
+        listed = list(prefixes) if len(prefixes) < _MANY else [layout.schemas_prefix(self.source, self.epoch)]
+        found: dict[tuple[str, str], bool] = {}
+        for info in chain.from_iterable(map(self.store.list, listed)):
+            folder, _, name = info.key.rpartition("/")
+            if (entity := prefixes.get(f"{folder}/")) is not None:
+                found.setdefault(entity, name < position.sortable)
+        return found
+
+    def newest(self, position: Position | None = None) -> dict[str, str]:
+        """Return the key of the newest version of each table and database, by the prefix of its versions.
+
+        Args:
+            position: only versions at or before it count; None for all.
+        """
+        limit = _limit(position) if position is not None else None
         found: dict[str, str] = {}
         for info in self.store.list(layout.schemas_prefix(self.source, self.epoch)):
-            found[info.key.rpartition("/")[0] + "/"] = info.key
+            folder, _, name = info.key.rpartition("/")
+            if limit is None or name < limit:
+                found[f"{folder}/"] = info.key
         return found
 
     def _keys(self, database: str, table: str) -> Iterator[str]:
@@ -74,3 +97,35 @@ class SchemaVersions:
 
     def _load(self, keys: list[str]) -> SchemaVersion | None:
         return self.load(max(keys)) if keys else None
+
+
+class VersionsAt:
+    """The versions at one position: of a few tables each is looked up, of many they are listed once.
+
+    Args:
+        versions: of the source.
+        position: the versions at or before it count.
+    """
+
+    def __init__(self, versions: SchemaVersions, position: Position) -> None:
+        """Look up nothing yet."""
+        self._versions = versions
+        self._position = position
+        self._asked = 0
+        self._newest: dict[str, str] | None = None
+
+    def of(self, database: str, table: str) -> SchemaVersion | None:
+        """Return the newest version of a table or database, or None."""
+        self._asked += 1
+        if self._asked < _MANY:
+            return self._versions.at(database, table, self._position)
+        if self._newest is None:
+            self._newest = self._versions.newest(self._position)
+        prefix = layout.versions_prefix(self._versions.source, self._versions.epoch, database, table)
+        key = self._newest.get(prefix)
+        return self._versions.load(key) if key is not None else None
+
+
+def _limit(position: Position) -> str:
+    """Return a text after the names of all versions at a position, and before those of later ones."""
+    return f"{position.sortable}-z"

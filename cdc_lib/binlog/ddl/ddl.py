@@ -6,7 +6,9 @@ and SQL mode, and a library that gives up on one of them would hide a TRUNCATE.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Literal
 
@@ -34,6 +36,10 @@ _REMOVING = {"UNIQUE", "PRIMARY", "MODIFY", "CHANGE"}
 _BEFORE_INDEX = {"OR", "REPLACE", "ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"}
 _FRONT = 5
 """Words of ``CREATE OR REPLACE TEMPORARY TABLE``, the longest way to say what is meant."""
+_KEPT = 16384
+"""Meanings that are kept: those of a window are needed again at its end, and when it is read again."""
+_LONGEST_KEPT = 2048
+"""Maximum characters of a statement whose meaning is kept; bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +96,11 @@ def meaning(statement: str, database: str, quoting: Quoting = DEFAULT_QUOTING) -
         database: its default database, for names without one.
         quoting: of its session.
     """
-    words = lexer.words(statement, quoting)
-    front = list(islice(words, _FRONT))
+    return (_kept_meaning if len(statement) <= _LONGEST_KEPT else _meaning)(statement, database, quoting)
+
+
+def _meaning(statement: str, database: str, quoting: Quoting) -> Meaning:
+    front = list(islice(lexer.words(statement, quoting), _FRONT))
     keys = [word.key for word in front]
     verb = keys[0] if keys else ""
     if verb in ("SAVEPOINT", "RELEASE") or (verb == "ROLLBACK" and "TO" in keys[1:3]):
@@ -102,26 +111,26 @@ def meaning(statement: str, database: str, quoting: Quoting = DEFAULT_QUOTING) -
         return Meaning("xa")
     if verb in _DML:
         return Meaning("rows")
+    if verb not in ("DROP", "RENAME", "ALTER", "CREATE", "TRUNCATE"):
+        return Meaning("none")
+    words = lexer.all_words(statement, quoting)
     if verb == "TRUNCATE":
         skip = 2 if keys[1:2] == ["TABLE"] else 1
-        return Meaning("truncate", _names([*front, *words][skip:], database)[:1])
-    if verb not in ("DROP", "RENAME", "ALTER", "CREATE"):
-        return Meaning("none")
+        return Meaning("truncate", _names(words[skip:], database)[:1])
     replaces = keys[1:3] == ["OR", "REPLACE"]
     kind = keys[3:4] if replaces else keys[1:2]
     if kind and kind[0] in ("DATABASE", "SCHEMA"):
-        names = front[4 if replaces else 2 :] + list(islice(words, _FRONT))
+        names = words[4 if replaces else 2 :]
         return _of_database(names, database, drops=replaces or verb == "DROP")
     if "INDEX" in keys and {*keys[1 : keys.index("INDEX")]} <= _BEFORE_INDEX:
-        rest = [*front, *words]
-        on = next((i for i, word in enumerate(rest) if word.key == "ON"), len(rest))
-        return Meaning("none", _names(rest[on + 1 :], database)[:1])
+        on = next((i for i, word in enumerate(words) if word.key == "ON"), len(words))
+        return Meaning("none", _names(words[on + 1 :], database)[:1])
     at = next((i for i, key in enumerate(keys) if key in ("TABLE", "TABLES")), None)
     if at is None or not {*keys[1:at]} <= {"OR", "REPLACE", "TEMPORARY", "ONLINE", "OFFLINE", "IGNORE"}:
         return Meaning("none")
     if "TEMPORARY" in keys[1:at]:
         return Meaning("none")
-    rest = [*front, *words][at + 1 :]
+    rest = words[at + 1 :]
     found = _of_table(verb, _after_if(rest), database)
     if verb == "ALTER" and "IGNORE" in keys[1:at] and _REMOVING & {word.key for word in rest}:
         found = replace(found, effect="lossy")  # MariaDB leaves out rows with a key that another has
@@ -129,14 +138,17 @@ def meaning(statement: str, database: str, quoting: Quoting = DEFAULT_QUOTING) -
     return replace(found, if_missing=if_missing, replaces=verb == "CREATE" and replaces)
 
 
-def _after_if(words: list[Word]) -> list[Word]:
+_kept_meaning = lru_cache(maxsize=_KEPT)(_meaning)
+
+
+def _after_if(words: Sequence[Word]) -> Sequence[Word]:
     """Step over IF EXISTS and IF NOT EXISTS."""
     if [word.key for word in words[:2]] == ["IF", "EXISTS"]:
         return words[2:]
     return words[3:] if [word.key for word in words[:3]] == ["IF", "NOT", "EXISTS"] else words
 
 
-def _of_database(words: list[Word], database: str, *, drops: bool) -> Meaning:
+def _of_database(words: Sequence[Word], database: str, *, drops: bool) -> Meaning:
     names = _after_if(words)
     if not names:
         return Meaning("none")
@@ -145,7 +157,7 @@ def _of_database(words: list[Word], database: str, *, drops: bool) -> Meaning:
     return Meaning("drop" if drops else "none", ((name, EVERY_TABLE),))
 
 
-def _of_table(verb: str, words: list[Word], database: str) -> Meaning:
+def _of_table(verb: str, words: Sequence[Word], database: str) -> Meaning:
     tables = _names(words, database)
     if verb == "DROP":
         return Meaning("drop", tables)
@@ -158,7 +170,7 @@ def _of_table(verb: str, words: list[Word], database: str) -> Meaning:
     return _of_alter(words, tables, database)
 
 
-def _of_alter(words: list[Word], tables: tuple[Name, ...], database: str) -> Meaning:
+def _of_alter(words: Sequence[Word], tables: tuple[Name, ...], database: str) -> Meaning:
     keys = [word.key for word in words]
     lossy = [pair[0] for pair in pairwise(keys) if pair in _LOSSY_ALTERS]
     columns = ("RENAME", "COLUMN") in pairwise(keys)
@@ -182,7 +194,7 @@ def _lower(name: Name) -> Name:
     return name[0].lower(), name[1].lower()
 
 
-def _renames_column(words: list[Word]) -> bool:
+def _renames_column(words: Sequence[Word]) -> bool:
     """Whether what is after CHANGE gives the column another name, not only another type."""
     if words and words[0].key == "COLUMN":
         words = words[1:]
@@ -190,7 +202,7 @@ def _renames_column(words: list[Word]) -> bool:
     return len(names) == 2 and names[0].text.casefold() != names[1].text.casefold()
 
 
-def _names(words: list[Word], database: str) -> tuple[tuple[str, str], ...]:
+def _names(words: Sequence[Word], database: str) -> tuple[tuple[str, str], ...]:
     """Return the table names at the front of the words, parted by commas or TO."""
     names: list[tuple[str, str]] = []
     words = _after_if(words)

@@ -51,7 +51,7 @@ class WindowSummary:
     gtid_gaps: tuple[GtidGap, ...] = ()
     gtids_read: GtidsRead | None = None
     ddl: list[Ddl] = field(default_factory=list)
-    statements: tuple[TableStatement, ...] = ()
+    statements: list[TableStatement] = field(default_factory=list)
     prepared: tuple[Prepared, ...] = ()
     xa_decisions: tuple[Decision, ...] = ()
 

@@ -57,6 +57,7 @@ class KnownTables:
         self.parents: dict[int, TableLayout] = {}  # by slot, of tables whose changes may change others
         self._by_layout: dict[tuple[object, ...], int] = {}
         self._last: dict[tuple[str, str], int] = {}
+        self._databases: set[str] = set()  # of all tables so far
         self._slots_by_name: defaultdict[str, list[int]] = defaultdict(list)
         self._renames: Counter[str] = Counter()  # statements on a table that renamed columns
         self.forget()
@@ -97,6 +98,7 @@ class KnownTables:
                 self.renames.append(renames)
                 self._by_layout[key] = len(self.columns) - 1
                 self._slots_by_name[layout.schema.name].append(len(self.columns) - 1)
+                self._databases.add(layout.schema.database)
                 if self.cascades.holds(name):
                     self.parents[self._by_layout[key]] = layout
         except (DecodeError, ConfigError) as error:
@@ -163,8 +165,7 @@ class KnownTables:
         """Whether a table that a statement names is captured; EVERY_TABLE for all of its database."""
         if table != EVERY_TABLE:
             return self.captured.captures(database, table)
-        seen = any(columns.layout.schema.database == database for columns in self.columns)
-        return seen or self.captured.captures(database, EVERY_TABLE)
+        return database in self._databases or self.captured.captures(database, EVERY_TABLE)
 
     def _learn(self, table_id: int, slot: int) -> None:
         """Enter a table id; the hash table grows before it is half full."""

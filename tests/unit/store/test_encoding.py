@@ -70,3 +70,21 @@ def test_what_the_choice_wrote_is_read_back(tmp_path):
         writer.write_table(first)
         writer.write_table(jumping)
     assert pq.read_table(file) == pa.concat_tables([first, jumping])
+
+
+def test_a_file_of_a_few_small_rows_is_not_compressed():
+    """Zstd makes it no smaller. A few long rows are compressed."""
+    small = pa.table({"id": pa.array([1, 2]), "v": pa.array(["a", "b"])})
+    assert choose(small, 1).compression == {"id": "none", "v": "none"}
+    long = pa.table({"id": pa.array([1, 2]), "v": pa.array(["a" * 5000, "b"])})
+    assert choose(long, 3).compression == {"id": "zstd", "v": "zstd"}
+    assert choose(long, 3).levels == {"id": 3, "v": 3}
+
+
+def test_what_is_not_compressed_is_read_back():
+    """With the same choice for every column."""
+    small = pa.table({"id": pa.array([1, 2]), "v": pa.array(["a", None])})
+    encoding = choose(small, 1)
+    file = io.BytesIO()
+    pq.write_table(small, file, compression=encoding.compression, compression_level=encoding.levels)
+    assert pq.read_table(io.BytesIO(file.getvalue())) == small

@@ -7,7 +7,7 @@ need it: a table without rows costs nothing, and a statement that is not underst
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from cdc_lib.binlog.ddl.ddl import meaning
@@ -80,8 +80,8 @@ class WindowHistory:
         self._own: list[tuple[Position, Statement]] = []
         self._all: list[tuple[Position, Statement]] = []  # those before the window and its own
         self._numbers: dict[Entity, list[int]] = {}  # which of these a table or database is in
+        self._named: list[list[Entity]] = []  # by number, what a statement names
         self._drops: dict[str, list[int]] = {}  # which of these drop a database
-        self._indexed = 0
         self._states: dict[Entity, list[tuple[Position, State]]] = {}
         self._done: dict[Entity, int] = {}
 
@@ -109,14 +109,31 @@ class WindowHistory:
             )
         return state.schema
 
+    def entities(self) -> Iterable[Entity]:
+        """Return the tables and databases that the window's own statements define, each once."""
+        self._index()
+        return dict.fromkeys(entity for named in self._named[self._first_own :] for entity in named)
+
     def changes(self, is_kept: Callable[[Entity], bool]) -> Iterator[Change]:
         """Yield what the window's own statements made of tables, in the order of the stream."""
-        for position, statement in self._own:
-            for entity in touched(statement, fold=self._rules.fold):
-                if is_kept(entity):
-                    self._after(entity, len(self._statements()))
-                    state = [state for at, state in self._states[entity] if at == position][-1]
-                    yield Change(entity, position, statement.text, state)
+        self._index()
+        made: dict[Entity, dict[Position, State]] = {}
+        for (position, statement), named in zip(self._own, self._named[self._first_own :], strict=True):
+            for entity in filter(is_kept, named):
+                if entity not in made:
+                    self._after(entity, len(self._all))
+                    made[entity] = dict(self._states[entity])
+                yield Change(entity, position, statement.text, made[entity][position])
+
+    def is_temporary(self, entity: Entity) -> bool:
+        """Whether a table is not there after the window, and no statement before the window made it."""
+        self._index()
+        numbers = self._numbers.get(entity, [])
+        if not entity[1] or not numbers or numbers[0] < self._first_own:
+            return False
+        if _drops(self._all[numbers[-1]][1]):
+            return True  # the definitions before it need not be known
+        return not isinstance(self._after(entity, len(self._all)), Definition)
 
     def _statements(self) -> list[tuple[Position, Statement]]:
         if self._before is None:
@@ -125,17 +142,26 @@ class WindowHistory:
         self._all += self._own[len(self._all) - len(self._before) :]
         return self._all
 
-    def _in(self, entity: Entity) -> list[int]:
-        """Return the numbers of the statements that name a table; each statement is parsed once."""
+    @property
+    def _first_own(self) -> int:
+        """Number of the window's first own statement."""
+        return len(self._all) - len(self._own)
+
+    def _index(self) -> None:
+        """Enter new statements under what they name; each is parsed once."""
         statements = self._statements()
-        for number in range(self._indexed, len(statements)):
+        for number in range(len(self._named), len(statements)):
             statement = statements[number][1]
             found = touched(statement, fold=self._rules.fold)
+            self._named.append(found)
             for one in found:
                 self._numbers.setdefault(one, []).append(number)
             for database in (one[0] for one in found if not one[1] and _drops(statement)):
                 self._drops.setdefault(database, []).append(number)
-        self._indexed = len(statements)
+
+    def _in(self, entity: Entity) -> list[int]:
+        """Return the numbers of the statements that name a table."""
+        self._index()
         return sorted({*self._numbers.get(entity, ()), *self._drops.get(entity[0], ())})
 
     def _after(self, entity: Entity, count: int) -> State:

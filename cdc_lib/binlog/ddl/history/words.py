@@ -32,7 +32,7 @@ def words(statement: Statement) -> list[Word]:
     quoting, *others = statement.quotings
     if others:
         raise CannotFollow("it was given in an SQL mode that is not known")
-    found = list(lexer.words(statement.text, quoting))
+    found = list(lexer.all_words(statement.text, quoting))
     for token in lexer.tokens(statement.text, quoting) if "/*" in statement.text else ():
         if int((token["version"] or "0")[:_DIGITS]) >= _NEWEST:
             raise CannotFollow("it has a comment that only some versions execute")
@@ -62,8 +62,8 @@ class WordReader:
 
     def key(self, offset: int = 0) -> str:
         """Return the keyword that is next, or so many words ahead; empty for none."""
-        at = self._at + offset
-        return self._words[at].key if at < len(self._words) else ""
+        at, words = self._at + offset, self._words
+        return words[at].key if at < len(words) else ""
 
     def take(self) -> Word:
         """Return the next word and step over it."""
@@ -74,10 +74,15 @@ class WordReader:
 
     def accept(self, *keys: str) -> bool:
         """Skip these keywords if all of them are next."""
-        if all(self.key(i) == key for i, key in enumerate(keys)):
-            self._at += len(keys)
-            return True
-        return False
+        words, at = self._words, self._at
+        if at + len(keys) > len(words):
+            return False
+        for key in keys:
+            if words[at].key != key:
+                return False
+            at += 1
+        self._at = at
+        return True
 
     def accept_any(self, *keys: str) -> str:
         """Step over the next word if it is one of these keywords; returns which, or an empty text."""

@@ -146,3 +146,21 @@ def test_the_changes_of_a_window_are_returned_in_order():
         (1100, Definition),
         (1200, UnknownDefinition),
     ]
+
+
+def test_a_table_is_temporary_if_the_window_makes_it_and_takes_it_away():
+    """By DROP or under another name; not if it was there before, remains, or was made before the window."""
+    one = known(gap=[(position(600), Statement("CREATE TABLE early (id INT)", "db"))])
+    one.took(1100, "CREATE TABLE dropped (id INT)")
+    one.took(1200, "CREATE TABLE moved (id INT)")
+    one.took(1300, "RENAME TABLE moved TO remains")
+    one.took(1400, "DROP TABLE dropped, early, t")
+    one.took(1500, "CREATE TABLE again (id INT)")
+    one.took(1600, "DROP TABLE again")
+    one.took(1700, "CREATE TABLE again (id INT)")
+    tables = ["dropped", "moved", "remains", "early", "again", "never_named"]
+    assert [table for table in tables if one.history.is_temporary(("db", table))] == ["dropped", "moved"]
+    assert not one.history.is_temporary(("db", ""))
+    assert list(one.history.entities()) == [
+        ("db", name) for name in ("dropped", "moved", "remains", "early", "t", "again")
+    ]
