@@ -122,7 +122,7 @@ class WindowBatches:
                 raise _TablesAtFault  # discards this reading
         _check_files(window, summary.file_times, file_times)
         self.origin.check_complete(histories.facts, window, summary)
-        histories.keep(history, window.stop)
+        histories.keep(history, window)
         quarantined = tuple(
             QuarantinedTable(table, fault) for table, fault in sorted(reading.excluded.items()) if fault
         )

@@ -18,6 +18,8 @@ _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_$-]")
 _HIDDEN = re.compile(r"^[_$-]")
 _PLAIN_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_$.-]*")
 _HASH_DIGITS = 32
+_LONGEST_TEXT = LONGEST_FOLDER - 2 - _HASH_DIGITS
+"""Maximum bytes before the hash of a name that is cut."""
 
 
 def folder_of(*names: str) -> str:
@@ -31,13 +33,18 @@ def folder_of(*names: str) -> str:
 
     The result is ASCII, never empty, never begins with a dot and has no slash. It is never decoded.
     """
-    text = _HIDDEN.sub(_escaped, ".".join(_NOT_PLAIN.sub(_escaped, name) or "@" for name in names))
+    text = _text_of(names)
     capitals = sum(1 << index for index, char in enumerate(text) if char.isupper())
     folder = f"{text}@-{capitals:x}" if capitals else text
     if len(folder) <= LONGEST_FOLDER:
         return folder
     digest = hashlib.sha256("\0".join(f"{len(name)}:{name}" for name in names).encode("utf-8", "surrogatepass"))
-    return f"{text[: LONGEST_FOLDER - 2 - _HASH_DIGITS]}@@{digest.hexdigest()[:_HASH_DIGITS]}"
+    return f"{text[:_LONGEST_TEXT]}@@{digest.hexdigest()[:_HASH_DIGITS]}"
+
+
+def front_of_folders(*names: str) -> str:
+    """Return what all folders begin with whose first names are these; folders of other names may begin with it too."""
+    return f"{_text_of(names)}."[:_LONGEST_TEXT]
 
 
 def is_plain_folder(name: str) -> bool:
@@ -69,6 +76,10 @@ def leads_up(address: str) -> bool:
     """Whether a part of a URL or path is ``..``, plain or percent-encoded."""
     plain = re.sub("%2e", ".", address, flags=re.IGNORECASE)
     return ".." in re.split(r"[/\\]|%2f|%5c", plain, flags=re.IGNORECASE)
+
+
+def _text_of(names: tuple[str, ...]) -> str:
+    return _HIDDEN.sub(_escaped, ".".join(_NOT_PLAIN.sub(_escaped, name) or "@" for name in names))
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 from cdc_lib.binlog.ddl.history.advance import Entity
 from cdc_lib.binlog.ddl.history.column import Rules
@@ -207,7 +208,7 @@ class Histories:
             base, gap, partial(self._reread, already_read=_StatementRange(self._statements, self._named)), rules
         )
 
-    def keep(self, history: WindowHistory, stop: Position) -> None:
+    def keep(self, history: WindowHistory, window: Window) -> None:
         """Store the versions that the window's statements made, before its manifest is written.
 
         A table that a window makes and drops again leaves no version: nothing after the window could need it, and every
@@ -215,16 +216,18 @@ class Histories:
 
         Args:
             history: of the window.
-            stop: end of the window.
+            window: it.
         """
-        known = self.versions.begun_before((one for one in history.entities() if self._may_be_kept(one)), stop)
+        dropped = {name: self.versions.tables_of(name, window.start) for name in history.dropped_databases()}
+        entities = chain(history.entities(), *dropped.values())
+        known = self.versions.begun_before((one for one in entities if self._may_be_kept(one)), window.stop)
 
         def is_kept(entity: Entity) -> bool:
             if entity not in known and not self._is_always_kept(entity):
                 return False
             return known.get(entity, False) or not history.is_temporary(entity)
 
-        for change in history.changes(is_kept):
+        for change in history.changes(is_kept, dropped):
             definition = change.state if isinstance(change.state, Definition) else None
             self._put(change.entity, change.position, definition, change.statement)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from cdc_lib.errors import CorruptBatch
+from cdc_lib.model.folder import front_of_folders
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.ports import ObjectStore
@@ -86,6 +87,13 @@ class SchemaVersions:
             if limit is None or name < limit:
                 found[f"{folder}/"] = info.key
         return found
+
+    def tables_of(self, database: str, position: Position) -> list[tuple[str, str]]:
+        """Return (database, table) of each table of a database with a definition at a position, in no order."""
+        prefix = f"{layout.schemas_prefix(self.source, self.epoch)}tables/{front_of_folders(database)}"
+        keys = (key for key in self.newest(position).values() if key.startswith(prefix) and "-lost." not in key)
+        found = (self.load(key) for key in keys)
+        return [(one.database, one.table) for one in found if one is not None and one.database == database]
 
     def _keys(self, database: str, table: str) -> Iterator[str]:
         for info in self.store.list(layout.versions_prefix(self.source, self.epoch, database, table)):

@@ -18,6 +18,7 @@ SINCE: dict[str, dict[str, tuple[int, ...]]] = {
     "generated invisible primary keys": {"mysql": (8, 0, 30)},
     "tagged GTIDs": {"mysql": (8, 3)},
     "VECTOR columns": {"mysql": (9, 0), "mariadb": (11, 7)},
+    "CREATE OR REPLACE DATABASE": {"mysql": NEVER},
     "UCA 14 collations": {"mysql": NEVER, "mariadb": (10, 10)},
     "UUID and INET4 columns": {"mysql": NEVER, "mariadb": (10, 10)},
     "timestamps after 2038": {"mysql": NEVER, "mariadb": (11, 5)},

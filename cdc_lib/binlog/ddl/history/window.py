@@ -7,8 +7,9 @@ need it: a table without rows costs nothing, and a statement that is not underst
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from cdc_lib.binlog.ddl.ddl import meaning
 from cdc_lib.binlog.ddl.history.advance import Entity, advance
@@ -114,16 +115,37 @@ class WindowHistory:
         self._index()
         return dict.fromkeys(entity for named in self._named[self._first_own :] for entity in named)
 
-    def changes(self, is_kept: Callable[[Entity], bool]) -> Iterator[Change]:
-        """Yield what the window's own statements made of tables, in the order of the stream."""
+    def dropped_databases(self) -> Iterable[str]:
+        """Return the databases that the window's own statements drop or replace, each once."""
+        self._index()
+        return [name for name, numbers in self._drops.items() if numbers[-1] >= self._first_own]
+
+    def changes(self, is_kept: Callable[[Entity], bool], tables: Mapping[str, Iterable[Entity]]) -> Iterator[Change]:
+        """Yield what the window's own statements made of tables, in the order of the stream.
+
+        Args:
+            is_kept: whether the changes of a table or database are asked for.
+            tables: of each of the :meth:`dropped_databases` the tables that are known from before the window.
+        """
         self._index()
         made: dict[Entity, dict[Position, State]] = {}
-        for (position, statement), named in zip(self._own, self._named[self._first_own :], strict=True):
-            for entity in filter(is_kept, named):
+        for number in range(self._first_own, len(self._all)):
+            position, statement = self._all[number]
+            for entity in filter(is_kept, self._changed_by(number, tables)):
                 if entity not in made:
                     self._after(entity, len(self._all))
                     made[entity] = dict(self._states[entity])
                 yield Change(entity, position, statement.text, made[entity][position])
+
+    def _changed_by(self, number: int, tables: Mapping[str, Iterable[Entity]]) -> Iterable[Entity]:
+        """Return what a statement names, and the tables of a database that it drops."""
+        named = self._named[number]
+        dropped = [one[0] for one in named if not one[1] and number in self._drops.get(one[0], ())]
+        if not dropped:
+            return named
+        made = {one for one, numbers in self._numbers.items() if one[1] and one[0] in dropped and numbers[0] < number}
+        there = {*made, *chain.from_iterable(tables.get(database, ()) for database in dropped)}
+        return [*named, *(one for one in sorted(there) if self._after(one, number) is not None)]
 
     def is_temporary(self, entity: Entity) -> bool:
         """Whether a table is not there after the window, and no statement before the window made it."""

@@ -141,11 +141,28 @@ def test_the_changes_of_a_window_are_returned_in_order():
     one.took(1100, "ALTER TABLE t ADD a INT")
     one.took(1200, "ALTER TABLE t FROBNICATE")
     one.took(1300, "CREATE TABLE u (a INT)")
-    found = list(one.history.changes(lambda entity: entity != ("db", "u")))
+    found = list(one.history.changes(lambda entity: entity != ("db", "u"), {}))
     assert [(change.position.offset, type(change.state)) for change in found] == [
         (1100, Definition),
         (1200, UnknownDefinition),
     ]
+
+
+def test_a_dropped_database_ends_its_tables():
+    """Those known before the window and those that the statements before the DROP make, each if it is there."""
+    one = known(gap=[(position(600), Statement("CREATE TABLE early (id INT)", "db"))])
+    one.took(1100, "CREATE TABLE here (id INT)")
+    one.took(1200, "CREATE TABLE gone (id INT)")
+    one.took(1300, "DROP TABLE gone")
+    one.took(1400, "CREATE TABLE elsewhere.t (id INT)")
+    one.took(1500, "DROP DATABASE db")
+    one.took(1600, "CREATE TABLE db.after (id INT)")
+    assert list(one.history.dropped_databases()) == ["db"]
+    changes = list(one.history.changes(lambda _: True, {"db": [("db", "t")]}))
+    assert [change.entity for change in changes if change.position == position(1500)] == [
+        ("db", name) for name in ("", "early", "here", "t")
+    ]
+    assert [change.state for change in changes if change.position == position(1500)] == [None] * 4
 
 
 def test_a_table_is_temporary_if_the_window_makes_it_and_takes_it_away():
