@@ -22,7 +22,15 @@ GROUPS = [
     ("merge",),
     ("prune",),
 ]
-ANEW = [*GROUPS, ("ask",), ("ask", "plan", "read"), ("plan merge",), ("finish merge",), ("roll back",), ("late",)]
+SNAPSHOT_STEPS = [
+    *GROUPS,
+    ("ask",),
+    ("ask", "plan", "read"),
+    ("plan merge",),
+    ("finish merge",),
+    ("roll back",),
+    ("late",),
+]
 
 
 def steps_of(groups):
@@ -89,7 +97,7 @@ def test_a_released_table_catches_up(faulty, steps):
 
 
 @OFTEN
-@given(SOME, SOME, steps_of(ANEW))
+@given(SOME, SOME, steps_of(SNAPSHOT_STEPS))
 def test_a_resnapshotted_table_catches_up_with_any_work_in_flight(faulty, replaced, steps):
     """Requested or because it was replaced, once or several times, with abandoned merges that end late."""
     world = World(faulty, frozenset(replaced))
@@ -102,7 +110,7 @@ def test_a_resnapshotted_table_catches_up_with_any_work_in_flight(faulty, replac
 
 
 @OFTEN
-@given(SOME, SOME, steps_of(ANEW))
+@given(SOME, SOME, steps_of(SNAPSHOT_STEPS))
 def test_a_new_snapshot_replaces_a_merge_that_cannot_succeed(faulty, stuck, steps):
     """The request is enough, after a release if the table was quarantined."""
     world = World(faulty, stuck=frozenset(stuck))

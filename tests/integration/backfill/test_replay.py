@@ -60,7 +60,7 @@ def manifests(store):
     return [info.key for info in store.list(f"{SOURCE}/batches/") if info.key.endswith("manifest.json")]
 
 
-def standing(store):
+def digests(store):
     return {info.key: hashlib.sha256(store.get(info.key).data).hexdigest() for info in store.list("")}
 
 
@@ -85,7 +85,7 @@ def test_raw_events_decode_to_the_bytes_that_were_drained(any_server, database, 
         _compressed(any_server, database, "UPDATE t SET n = n + 1")
         shop.round()
         _purge(any_server)
-        before = standing(shop.capture.store)
+        before = digests(shop.capture.store)
         again = shop.redraining("again", Credentials("", ""))
         results = []
         count = again.from_archive(EVER, report=results.append)
@@ -93,7 +93,7 @@ def test_raw_events_decode_to_the_bytes_that_were_drained(any_server, database, 
         assert contents(again.target) == contents(shop.capture.store)
         assert again.from_archive(EVER, report=results.append) == count
         assert len(results) == count
-        assert standing(shop.capture.store) == before
+        assert digests(shop.capture.store) == before
 
 
 def test_a_window_drained_twice_has_the_same_raw_events(any_server, database, tmp_path):
@@ -137,7 +137,7 @@ def test_a_period_of_the_binlog_is_drained_again_into_another_store(any_server, 
     wanted = contents(shop.capture.store)
     gone = manifests(shop.capture.store)[0].rpartition("/")[0]
     shop.capture.store.delete([info.key for info in shop.capture.store.list(gone)])
-    before = standing(shop.capture.store)
+    before = digests(shop.capture.store)
     again = shop.redraining("again")
 
     def killed(_):
@@ -151,7 +151,7 @@ def test_a_period_of_the_binlog_is_drained_again_into_another_store(any_server, 
     kept = {key: digest for key, digest in wanted.items() if not key.startswith(gone)}
     assert kept.items() <= contents(again.target).items()
     assert len(manifests(again.target)) >= len(STATEMENTS)
-    assert standing(shop.capture.store) == before
+    assert digests(shop.capture.store) == before
     assert again.from_server(Period(began), by="test", report=killed).position == cursor.position
     with pytest.raises(ConfigError, match="--since is missing"):
         shop.redraining("other").from_server(Period(), by="test", report=print)

@@ -40,7 +40,7 @@ def one_round(capture, lake, jumps, monkeypatch):
     return found
 
 
-def standing(capture):
+def cursor_state(capture):
     cursors = [capture.pipeline.cursors.load(SOURCE, consumer) for consumer in (DRAIN, LAKE)]
     return [(one.epoch, one.position, one.gtid_set, one.event_time, one.in_flight) for one in cursors]
 
@@ -58,7 +58,7 @@ def test_clocks_that_are_set_back_or_forward_change_no_window_and_no_row(
         found = one_round(right, lakes[0], RIGHT, monkeypatch)
         assert one_round(wrong, lakes[1], jumps, monkeypatch) == found
         assert len(found) == 1
-        assert standing(wrong) == standing(right)
+        assert cursor_state(wrong) == cursor_state(right)
         assert lakes[1].rows == {key: {"id": key, "v": v} for key, v in right.execute("SELECT id, v FROM t")}
         any_server.execute(f"UPDATE t SET v = v + {number} WHERE id < 3", database=database)
         any_server.execute(f"REPLACE INTO t VALUES ({number + 3}, {number})", database=database)

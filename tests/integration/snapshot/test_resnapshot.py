@@ -22,7 +22,7 @@ def capture(any_server, database, tmp_path):
     return capturing(any_server, database, tmp_path)
 
 
-def anew(capture, *tables):
+def resnapshot(capture, *tables):
     names = [f"{capture.database}.{table}" for table in tables]
     return capture.pipeline.resnapshot(names, by="somebody", why="to be sure")
 
@@ -32,7 +32,7 @@ def test_a_table_is_snapshotted_after_the_windows_in_flight_and_not_merged_befor
     change(capture)
     (window,) = capture.pipeline.plan(by="test")
     capture.execute("INSERT INTO good VALUES (4, 'later')")
-    (record,) = anew(capture, "good")
+    (record,) = resnapshot(capture, "good")
     assert (record.fault, record.why, record.by, record.is_open) == (None, "to be sure", "somebody", False)
     lake = capture.pipeline.cursors.load(SOURCE, LAKE)
     assert (record.start, record.released_position) == (lake.position, capture.head())
@@ -51,7 +51,7 @@ def test_a_table_is_snapshotted_after_the_windows_in_flight_and_not_merged_befor
 
 def test_several_tables_are_asked_for_at_once(capture):
     """By their names or by a pattern; they share a place."""
-    first, second = anew(capture, "b*", "good", "?ad")
+    first, second = resnapshot(capture, "b*", "good", "?ad")
     assert (first.table, second.table) == (f"{capture.database}.bad", f"{capture.database}.good")
     assert first.released_position == second.released_position
     assert {task.table for task in cursor(capture).open_snapshots} == {"bad", "good"}
@@ -60,13 +60,13 @@ def test_several_tables_are_asked_for_at_once(capture):
 def test_a_snapshot_that_is_asked_for_again_is_taken_from_then_on(capture):
     """The one before is cancelled: neither read on nor merged; batches do not stay for it."""
     capture.execute("INSERT INTO good VALUES (1, 'before')")
-    (first,) = anew(capture, "good")
+    (first,) = resnapshot(capture, "good")
     (old,) = capture.pipeline.plan(by="test")[:1]
     capture.pipeline.drain(old)
     capture.execute("DELETE FROM good")
     (wanted,) = capture.pipeline.preview_resnapshot([f"{capture.database}.good"])
     assert (wanted.keyed, wanted.reading) == (True, True)
-    (second,) = anew(capture, "good")
+    (second,) = resnapshot(capture, "good")
     assert second.snapshot_id > first.snapshot_id
     assert [task.snapshot_id for task in cursor(capture).open_snapshots] == [second.snapshot_id]
     assert capture.pipeline.drain(old).batches == 0
@@ -81,7 +81,7 @@ def test_a_merge_in_flight_is_replanned_without_the_table(capture):
     change(capture)
     rounds(capture)
     before = capture.pipeline.plan_merge(by="test")
-    anew(capture, "good")
+    resnapshot(capture, "good")
     assert capture.pipeline.plan_merge(by="the next merge") is None
     lake = capture.pipeline.cursors.load(SOURCE, LAKE)
     move = lake.moves[-1]
@@ -98,11 +98,11 @@ def test_a_new_snapshot_leads_out_of_a_window_that_its_table_stops(any_server, d
     capture = capturing(any_server, database, tmp_path, on_error="stop")
     change(capture, BAD_TEXT)
     (window,) = capture.pipeline.plan(by="test")
-    anew(capture, "good")
+    resnapshot(capture, "good")
     with pytest.raises(UnsupportedValue):
         capture.pipeline.drain(window)
     capture.execute("DELETE FROM bad WHERE id = 2")
-    anew(capture, "bad")
+    resnapshot(capture, "bad")
     (record,) = capture.pipeline.drain(window).quarantined
     assert (record.table, record.fault.code) == (f"{capture.database}.bad", "unsupported_value")
     manifest = capture.manifest(layout.manifest_key(window))
@@ -124,7 +124,7 @@ def test_columns_that_the_binlog_does_not_name_are_read_again_as_well(any_server
         capture.pipeline.plan(by="test")
         capture.execute("ALTER TABLE good ADD COLUMN n INT FIRST")
         capture.execute("INSERT INTO good VALUES (1, 5, 'between')")
-        anew(capture, "good")
+        resnapshot(capture, "good")
         capture.execute("ALTER TABLE good DROP COLUMN v")
         capture.execute("INSERT INTO good VALUES (2, 6)")
         assert rounds(capture, 4).waiting == 0
@@ -138,7 +138,7 @@ def test_a_quarantined_table_is_resumed_instead(capture):
     rounds(capture)
     before = cursor(capture)
     with pytest.raises(ConfigError, match=rf"quarantined: {capture.database}\.bad") as caught:
-        anew(capture, "good", "bad")
+        resnapshot(capture, "good", "bad")
     assert f"cdc quarantine resume {SOURCE} {capture.database}.bad" in caught.value.hint
     assert cursor(capture) == before
 
@@ -161,9 +161,9 @@ def test_shards_whose_rows_cannot_be_distinguished_are_refused(any_server, datab
         capture.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
     capture.pipeline.plan(by="test")
     with pytest.raises(ConfigError, match=rf"cannot be distinguished from those of {database}\.two"):
-        anew(capture, "one")
-    told_apart = Capture(any_server, database, tmp_path, start="latest", routes=[{**route, "keys": ["table"]}])
-    assert anew(told_apart, "one")
+        resnapshot(capture, "one")
+    with_keys = Capture(any_server, database, tmp_path, start="latest", routes=[{**route, "keys": ["table"]}])
+    assert resnapshot(with_keys, "one")
 
 
 def test_the_next_plan_requests_a_wanted_snapshot_that_has_no_position(capture):
@@ -190,7 +190,7 @@ def test_the_next_plan_requests_a_wanted_snapshot_that_has_no_position(capture):
 
 def test_status_and_doctor_distinguish_a_new_snapshot_from_a_fault(capture):
     """Until it is in the lake, status lists it; the doctor finds nothing wrong."""
-    (record,) = anew(capture, "good")
+    (record,) = resnapshot(capture, "good")
     (one,) = capture.pipeline.status().lagging
     assert (one.table, one.last) == (f"{capture.database}.good", record)
     assert [found for found in capture.pipeline.preflight() if "good" in found.what] == []
@@ -202,7 +202,7 @@ def test_consumers_of_the_batches_get_every_change_of_a_resnapshotted_table(capt
     with subscribe_to(capture.config, "audit", Interest()) as subscription:
         change(capture)
         rounds(capture)
-        anew(capture, "good")
+        resnapshot(capture, "good")
         rounds(capture, 2)
         batch = subscription.get(batch_size=100, timeout=5)
         assert batch.tables()[f"{capture.database}.good"].num_rows == 2
@@ -216,7 +216,7 @@ def test_a_table_whose_columns_are_renamed_between_two_chunks_is_resnapshotted(a
     assert not capture.pipeline.plan(by="test")
     capture.execute("INSERT INTO t VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)")
     rounds(capture)
-    anew(capture, "t")
+    resnapshot(capture, "t")
     (task,) = [unit for unit in capture.pipeline.plan(by="test") if isinstance(unit, SnapshotTask)]
     first_chunk(capture.reader, task, cursor(capture).identity)  # the first half
     swap = capture.head()

@@ -1,4 +1,4 @@
-"""Columns that are added with a value: the lake's standing rows follow."""
+"""Columns that are added with a value: the lake's existing rows follow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def source(request, any_server, database, tmp_path, lake):
 
 
 def test_a_literal_is_filled_in_without_reading_the_table(source):
-    """In standing rows, in rows of the same window before it, and in those that a partial image completes."""
+    """In existing rows, in rows of the same window before it, and in those that a partial image completes."""
     before = source.snapshots()
     source.run(
         "INSERT INTO t VALUES (4, 'd')",

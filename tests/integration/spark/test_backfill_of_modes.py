@@ -127,13 +127,13 @@ def test_changes_of_many_epochs_are_spliced_by_plans_that_do_not_grow_with_them(
     for name, value in small_merge_settings(epochs, 0, {}).items():
         session.conf.set(name, value)
     own = lake_columns(table("shop.h", {"id": BIGINT, "v": TEXT}), "scd2")
-    standing = LakeTable(own, ("id",), "scd2", Marker(), None, None)
-    columns = ", ".join(f"CAST(NULL AS {column.type}) AS {column.name}" for column in standing.columns)
+    current = LakeTable(own, ("id",), "scd2", Marker(), None, None)
+    columns = ", ".join(f"CAST(NULL AS {column.type}) AS {column.name}" for column in current.columns)
     session.sql(f"SELECT {columns} WHERE false").createOrReplaceTempView(view_of(session, EXISTING_VIEW))
     changes = [(1, f"e{e}", "u", e, 1, 100, 0, None, START_TIME + timedelta(hours=e)) for e in range(1, epochs + 1)]
     types = f"id BIGINT, v STRING, _op STRING, {', '.join(f'{name} {lake_type(name)}' for name in (*ORDER, GTID, VALID_FROM))}"
     session.createDataFrame(changes, types).createOrReplaceTempView(view_of(session, CHANGES_VIEW))
-    made = _rewritten(session, standing, ["v"], (), [RewriteRange(Point(1, 0, 0), Point(epochs + 1, 0, 0), "")], ())
+    made = _rewritten(session, current, ["v"], (), [RewriteRange(Point(1, 0, 0), Point(epochs + 1, 0, 0), "")], ())
     found = made.where("v IS NOT NULL").orderBy("_valid_from").select("v", "_is_current", "_to_epoch").collect()
     assert [tuple(row) for row in found] == [
         (f"e{e}", e == epochs, e + 1 if e < epochs else None) for e in range(1, epochs + 1)

@@ -69,7 +69,7 @@ class Shop:
             for statement in ("SET SESSION binlog_row_image = 'MINIMAL'", *statements):
                 cursor.execute(statement)
 
-    def anew(self, *tables):
+    def resnapshot(self, *tables):
         return self.pipeline.resnapshot([self.name(table) for table in tables], by="test", why="the lake is wrong")
 
     def purge(self):
@@ -118,7 +118,7 @@ def test_a_resnapshotted_table_equals_its_source(shop):
     shop.lake.spark.sql(f"DELETE FROM {shop.lake.name(shop.name('list'))} WHERE id = 2")
     shop.execute("INSERT INTO one VALUES (4, 'd', 4)")
     shop.execute("INSERT INTO list VALUES (4, 'd', 4)")
-    shop.anew("one", "list")
+    shop.resnapshot("one", "list")
     shop.execute("DELETE FROM one WHERE id = 3")
     shop.execute("UPDATE list SET v = 'x' WHERE id = 1")
     shop.execute("UPDATE two SET v = 'y' WHERE id = 1")
@@ -137,7 +137,7 @@ def test_an_unchanged_table_is_resnapshotted_too(shop):
     shop.round()
     for table in ("one", "list"):
         shop.lake.spark.sql(f"UPDATE {shop.lake.name(shop.name(table))} SET id = id + 90 WHERE id = 2")
-    shop.anew("one", "list")
+    shop.resnapshot("one", "list")
     shop.round()
     shop.round()
     shop.assert_equal()
@@ -148,7 +148,7 @@ def test_a_dropped_lake_table_is_made_again(shop):
     """As when its columns fit no more."""
     shop.round()
     shop.lake.spark.sql(f"DROP TABLE {shop.lake.name(shop.name('one'))} PURGE")
-    shop.anew("one")
+    shop.resnapshot("one")
     shop.execute("UPDATE two SET v = 'y' WHERE id = 1")
     shop.round()
     shop.round()
@@ -158,10 +158,10 @@ def test_a_dropped_lake_table_is_made_again(shop):
 def test_a_snapshot_that_is_asked_for_twice_is_merged_once_and_right(shop):
     """What the first one read counts for nothing."""
     shop.round()
-    shop.anew("one")
+    shop.resnapshot("one")
     shop.drain()
     shop.execute("DELETE FROM one WHERE id = 2")
-    shop.anew("one")
+    shop.resnapshot("one")
     shop.execute("UPDATE one SET v = 'new' WHERE id = 1")
     shop.round()
     shop.round()
@@ -178,7 +178,7 @@ def test_a_first_snapshot_with_merged_chunks_is_taken_again(shop):
     shop.pipeline.ack_lake(by="test")
     assert shop.rows("one") == [(1, "a", 1), (2, "b", 2)]
     shop.execute("DELETE FROM one WHERE id = 1")
-    shop.anew("one")
+    shop.resnapshot("one")
     shop.execute("DELETE FROM one WHERE id = 2")
     shop.round()
     shop.round()
@@ -194,7 +194,7 @@ def test_a_resnapshotted_shard_replaces_only_its_own_rows(any_server, database, 
     (shared,) = lake_merges(shop.capture.config, [shop.name("one"), shop.name("two")])
     name = full_name(shared.name)
     lake.spark.sql(f"UPDATE {name} SET id = id + 90 WHERE id = 2")
-    shop.anew("one")
+    shop.resnapshot("one")
     shop.round()
     shop.round()
     rows = lake.spark.sql(f"SELECT _source_table, id, v, w FROM {name} ORDER BY 1, 2").collect()
@@ -234,7 +234,7 @@ def test_a_new_snapshot_leads_out_of_a_merge_that_an_incomplete_row_stops(from_n
     with pytest.raises(MergeError):
         shop.round()
     shop.execute("DELETE FROM one WHERE id = 2")
-    shop.anew("one")
+    shop.resnapshot("one")
     shop.execute("UPDATE one SET v = 'six' WHERE id = 5")
     shop.execute("UPDATE two SET v = 'z' WHERE id = 2")
     for _ in range(3):
@@ -259,7 +259,7 @@ def test_a_merge_that_was_withdrawn_and_still_runs_does_no_harm(from_now_on, mon
     def after_the_other(*arguments, **named):
         if not overtaken:
             overtaken.append(True)
-            shop.anew("one")
+            shop.resnapshot("one")
             shop.execute("DELETE FROM one WHERE id IN (1, 5)")
             shop.round()
             shop.execute("DELETE FROM two WHERE id = 5")
@@ -303,13 +303,13 @@ def test_a_rolled_back_merge_that_still_runs_is_harmless(from_now_on):
 def test_a_snapshot_cancelled_in_flight_restores_no_deleted_row(shop):
     """Its merge ends after the one that brought the newer snapshot, and rows were deleted in between."""
     shop.round()
-    shop.anew("one")
+    shop.resnapshot("one")
     shop.drain()
     shop.drain()
     old = shop.pipeline.plan_merge(by="test")
     assert [key for key in old.batches if "/snapshots/" in key]
     shop.execute("DELETE FROM one WHERE id = 2")
-    shop.anew("one")
+    shop.resnapshot("one")
     shop.round()
     shop.round()
     shop.assert_equal()
@@ -330,7 +330,7 @@ def test_a_source_whose_binlog_was_purged_continues_with_new_snapshots_in_its_la
     with pytest.raises(PositionPurged):
         shop.drain()
     shop.pipeline.rewind(StartAt(position=f"{purged}:4"), by="test", why="purged")
-    shop.anew("*")
+    shop.resnapshot("*")
     for table in TABLES:
         shop.execute(f"INSERT INTO {table} VALUES (9, 'later', 9)")
     for _ in range(3):

@@ -166,8 +166,8 @@ def test_a_table_of_two_routes_goes_into_both_lake_tables(routed):
     assert "state" not in found[0]
     items = table(f"{lake.database}.items", {"id": BIGINT, "state": TEXT})
     other = lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {items: made((1, "a"), offset=110)})))
-    standing = [(t.lake_table, t.lake_snapshot, t.changes) for t in other.tables if t.table == orders.name]
-    assert standing == [(t.lake_table, t.lake_snapshot, 0) for t in cut.tables]
+    current = [(t.lake_table, t.lake_snapshot, t.changes) for t in other.tables if t.table == orders.name]
+    assert current == [(t.lake_table, t.lake_snapshot, 0) for t in cut.tables]
 
 
 def test_two_sources_write_one_table_with_their_names_in_the_key(routed):

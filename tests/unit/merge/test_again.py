@@ -38,8 +38,8 @@ def windows(writer, schema, **statements):
     ]
 
 
-def work(writer, schema, keys, marker, again=AGAIN, aside=()):
-    plan = replace(writer.plan(300, *keys), quarantine=aside)
+def work(writer, schema, keys, marker, again=AGAIN, quarantined=()):
+    plan = replace(writer.plan(300, *keys), quarantine=quarantined)
     mode = "mirror" if schema.primary_key else "append"
     return again(schema.name, mode, load_batches(writer.store, keys), marker, plan)
 
@@ -112,7 +112,7 @@ def test_changes_before_a_replacing_snapshot_are_ignored(writer):
         snapshot_id="s2",
     )
     keys = windows(writer, ORDERS)
-    assert {piece.floor for piece in work(writer, ORDERS, keys, marker, aside=(record,)).inputs} == {low}
+    assert {piece.floor for piece in work(writer, ORDERS, keys, marker, quarantined=(record,)).inputs} == {low}
     assert {piece.floor for piece in work(writer, ORDERS, keys, marker).inputs} == {None}
     older = writer.chunk(ORDERS, 120, [{"id": 1}])
     assert all(p.batch.manifest.chunk is None for p in work(writer, ORDERS, [older, *keys], marker).inputs)
@@ -185,14 +185,14 @@ def test_the_start_entry_of_a_snapshot_is_kept_if_the_snapshot_is_not_merged_aga
         snapshot_id="s2",
     )
     keys = windows(writer, VIEWS)
-    found = work(writer, VIEWS, keys, marker, aside=(record,))
+    found = work(writer, VIEWS, keys, marker, quarantined=(record,))
     assert (found.rewrite, found.list_start) == ((low.just_after(), END), None)
     assert {piece.floor for piece in found.inputs} == {low}
     chunk = writer.chunk(VIEWS, 210, [{"id": 1}], snapshot="s2")
     name = load_batches(writer.store, [chunk])[0].manifest.chunk.snapshot_id
     record = replace(record, snapshot_id=name)
     marker = Marker(END, (SnapshotMark(name, 1, True, low, low, low),))
-    found = work(writer, VIEWS, [chunk, *keys], marker, aside=(record,))
+    found = work(writer, VIEWS, [chunk, *keys], marker, quarantined=(record,))
     assert found.rewrite[0] == low
     assert found.list_start is not None
 

@@ -169,13 +169,15 @@ def test_a_table_at_a_time_gives_what_one_after_the_other_gives():
     before = cursor(quarantine=tuple(old)).with_snapshots(tasks)
     tables = [f"db.t{number:05d}" for number in (1, 3, 9, 30)]
 
-    def anew(alone, table):
+    def with_snapshot(alone, table):
         return with_new_snapshot(alone, table, lake, {}, ResnapshotRequest("test", NOW, "test"))
 
     expected = before
     for table in tables:
-        expected = anew(expected, table)
-    found = table_by_table(before, [(table, lambda alone, table=table: anew(alone, table)) for table in tables])
+        expected = with_snapshot(expected, table)
+    found = table_by_table(
+        before, [(table, lambda alone, table=table: with_snapshot(alone, table)) for table in tables]
+    )
     assert found == expected
     assert table_by_table(before, []) is before
 
