@@ -11,7 +11,6 @@ from cdc_lib.cli.lake.preview import cell, show_rows
 from cdc_lib.cli.lake.reader import key_reader, lake_reader
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.config import SourceConfig
-from cdc_lib.errors import ConfigError
 from cdc_lib.model.merge_plan import Cut
 
 Columns = Annotated[
@@ -22,8 +21,8 @@ AsOf = Annotated[
     str,
     typer.Option(
         "--as-of",
-        metavar="TIME",
-        help="As of the last cut by this time, such as 2026-01-31T12:00:00; UTC without zone.",
+        metavar="CUT",
+        help="As of a cut: latest, a time such as 2026-01-31T12:00:00 (UTC without zone), a GTID, file:offset, or its id.",
     ),
 ]
 WithDeleted = Annotated[
@@ -96,16 +95,12 @@ def chosen(reader: Any, columns: str, *, every_column: bool) -> list[str]:
 
 
 def cut_at(config: SourceConfig, as_of: str) -> Cut | None:
-    """Return the last cut by a time; None for an empty text.
+    """Return the cut that --as-of names; None for an empty text.
 
     Raises:
-        ConfigError: it is not a time, or no cut is as old.
+        ConfigError: no such cut is stored.
     """
     if not as_of:
         return None
-    try:
-        time = key_reader("key_text").parse_instant(as_of)
-    except ValueError as error:
-        raise ConfigError(f"--as-of {as_of} is not a time", hint="For example 2026-01-31T12:00:00.") from error
-    cut: Cut = key_reader("cuts").cut_as_of(open_store_pipeline(config).store, config.source, time)
+    cut: Cut = key_reader("cuts").find_cut(open_store_pipeline(config).store, config.source, as_of)
     return cut

@@ -118,6 +118,12 @@ COMMANDS: dict[str, Entry | GroupEntry] = {
     "tail": Entry("Print changes and statements as JSON, one entry of alibaba canal's shape on each line."),
     "get": Entry("Show the row of a key in a lake table, or its versions; exits with 1 when there is none."),
     "scan": Entry("Show the rows of a lake table in key order, or those of a range of keys."),
+    "sql": Entry(
+        "Run a query over the lake tables of a source, all as of one transaction: the last cut, or an earlier one."
+    ),
+    "serve": Entry(
+        "Serve a read-only Iceberg REST catalog: Spark, PyIceberg, DuckDB or Trino read all tables as of one transaction."
+    ),
     "version": Entry("Print the installed version."),
     "step": GroupEntry("One step of cdc run at a time.", _STEP),
     "cursor": GroupEntry("Show and move the cursors of a source.", _CURSOR),

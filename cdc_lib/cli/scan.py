@@ -8,8 +8,8 @@ import typer
 
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.get import AsOf, Columns, EveryColumn, WithDeleted, chosen, cut_at
-from cdc_lib.cli.lake.preview import show_rows
-from cdc_lib.cli.lake.reader import key_reader, lake_reader
+from cdc_lib.cli.lake.reader import key_reader
+from cdc_lib.cli.rows import Format, RowFormat, limit_of, print_rows
 
 
 def scan(
@@ -21,12 +21,16 @@ def scan(
         typer.Option("--key-from", help="The first key, or its first parts; a JSON list for several columns."),
     ] = "",
     upper: Annotated[str, typer.Option("--key-to", help="The last key, or the first parts of the last keys.")] = "",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many rows at most.")] = 100,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help="How many rows at most. Default: 100; all with csv and parquet."),
+    ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="The last key first.")] = False,
     columns: Columns = "",
     every_column: EveryColumn = False,
     deleted: WithDeleted = False,
     as_of: AsOf = "",
+    form: RowFormat = Format.TABLE,
     as_json: AsJson = False,
 ) -> None:
     """Show the rows of a lake table in key order, or those of a range of keys.
@@ -37,7 +41,9 @@ def scan(
     Example:
         cdc scan shop shop.orders --key-from 500 --key-to 599
         cdc scan shop shop.orders --reverse --limit 10
+        cdc scan shop shop.orders --format csv > orders.csv
     """
+    form = Format.JSON if as_json else form
     config = config_of(find(context, source))
     with key_reader("lake").Lake.open(config) as lake:
         reader = lake.table(table_name, cut=cut_at(config, as_of))
@@ -45,6 +51,6 @@ def scan(
         start, stop = (parse(reader.schema, reader.key, text) if text else None for text in (lower, upper))
         rows = reader.scan(
             start, stop, chosen(reader, columns, every_column=every_column),
-            include_stop=True, limit=limit, reverse=reverse, deleted=deleted,
-        ).read_all()  # fmt: skip
-    show_rows(lake_reader("catalog").shown(rows), as_json=as_json)
+            include_stop=True, limit=limit_of(limit, form), reverse=reverse, deleted=deleted,
+        )  # fmt: skip
+        print_rows(rows, form)

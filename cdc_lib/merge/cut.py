@@ -8,6 +8,7 @@ from datetime import datetime
 
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.quarantined import marked
+from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.manifest import DataFile
 from cdc_lib.model.merge_plan import Cut, MergePlan, MergeTotals, TableCut
 from cdc_lib.model.row_counts import NO_ROWS
@@ -55,7 +56,21 @@ def make_cut(
             so_far.chunks + len(batches) - windows,
             so_far.seconds + (seconds or 0.0),
         ),
+        gtid_set=_gtids_before_stop(plan, batches),
     )
+
+
+def _gtids_before_stop(plan: MergePlan, batches: Sequence[StoredBatch]) -> str:
+    """Return the GTIDs of all transactions before the end of a plan; empty if they are not known exactly."""
+    windows = [batch.manifest for batch in batches if batch.manifest.window is not None]
+    complete = all(one.gtids.complete for one in windows if one.last_time is not None)
+    if not plan.gtids.complete or not complete:
+        return ""
+    found = plan.gtids.text
+    for one in windows:
+        flavor = one.identity.flavor
+        found = str(GtidSet.parse(flavor, found).union(GtidSet.parse(flavor, one.gtid_set)))
+    return found
 
 
 def _files_by_table(batches: Sequence[StoredBatch]) -> Mapping[TableName, Sequence[DataFile]]:

@@ -11,6 +11,7 @@ from cdc_lib.config import SourceConfig
 from cdc_lib.errors import MergeConflict
 from cdc_lib.merge.chunks import first_reads
 from cdc_lib.model.cursor import LAKE, Cursor
+from cdc_lib.model.gtid import WindowGtids
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
@@ -253,4 +254,5 @@ def plan_of(lake: Cursor) -> MergePlan:
         lake.quarantine,
         lagging,
         lake.source_uuid,
+        WindowGtids(lake.gtid_set, complete=lake.gtids_known),
     )

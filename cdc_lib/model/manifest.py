@@ -8,6 +8,7 @@ from typing import Literal
 
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.ddl_effect import TableStatement
+from cdc_lib.model.gtid import WindowGtids
 from cdc_lib.model.position import Position
 from cdc_lib.model.quarantine import QuarantinedTable
 from cdc_lib.model.raw_event import RawArchive
@@ -190,6 +191,11 @@ class Manifest:
     def rows(self) -> int:
         """Rows in all files, without those of ``prepared_files``."""
         return sum(file.rows for file in self.files)
+
+    @property
+    def gtids(self) -> WindowGtids:
+        """GTIDs of the window's transactions."""
+        return WindowGtids(self.gtid_set, complete=bool(self.gtid_set and self.gtid_last))
 
     @property
     def bytes(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.gtid import NO_GTIDS, WindowGtids
 from cdc_lib.model.lake_table import TableFingerprint
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import LaggingTable, QuarantineRecord
@@ -29,6 +30,7 @@ class MergePlan:
         quarantine: binlog ranges in which a table's changes are not merged.
         lagging: tables that are as of a position before ``stop`` after the merge.
         source_uuid: id of the source; see :attr:`cdc_lib.model.cursor.Cursor.source_uuid`.
+        gtids: GTIDs of all transactions before ``start``.
     """
 
     source: str
@@ -41,6 +43,7 @@ class MergePlan:
     quarantine: tuple[QuarantineRecord, ...] = ()
     lagging: tuple[LaggingTable, ...] = ()
     source_uuid: str = ""
+    gtids: WindowGtids = NO_GTIDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ class Cut:
         tables: every lake table of the source, touched or not.
         seconds: how long the merge took, see :attr:`MergeTotals.seconds`; None where nobody measured.
         totals: of all merges up to this one.
+        gtid_set: GTIDs of all transactions before the position; empty if they are not known exactly.
     """
 
     source: str
@@ -121,3 +125,4 @@ class Cut:
     tables: tuple[TableCut, ...]
     seconds: float | None = None
     totals: MergeTotals = MergeTotals()
+    gtid_set: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.gtid import WindowGtids
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.window import Window
 
@@ -22,5 +21,6 @@ def over_window(cursor: Cursor, window: Window, manifest: Manifest | None, *, at
     """
     if manifest is None:
         return cursor.acked(window, at=at, event_time=None, by=by)
-    gtids = WindowGtids(manifest.gtid_set, complete=bool(manifest.gtid_set and manifest.gtid_last))
-    return cursor.acked(window, at=at, event_time=manifest.last_time, by=by, gtids=gtids, last=manifest.last_commit)
+    return cursor.acked(
+        window, at=at, event_time=manifest.last_time, by=by, gtids=manifest.gtids, last=manifest.last_commit
+    )

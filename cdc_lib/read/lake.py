@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -108,6 +109,14 @@ class Lake:
             table=name,
         )
 
+    def at(self, cut: Cut) -> LakeCut:
+        """Return the lake as of a cut: all its tables as of one transaction.
+
+        Args:
+            cut: of the source; see :func:`cdc_lib.read.cuts.find_cut`.
+        """
+        return LakeCut(self, cut)
+
     def close(self) -> None:
         """Close the connections to the catalog; open readers can read on, and cannot refresh."""
         self._catalog.close()
@@ -119,3 +128,25 @@ class Lake:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class LakeCut:
+    """The lake as of one transaction.
+
+    Args:
+        lake: the lake.
+        cut: names the snapshot of each table, the position, and the GTIDs of the transactions before it.
+    """
+
+    lake: Lake
+    cut: Cut
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The source tables that the cut has, as ``database.table``."""
+        return tuple(dict.fromkeys(one.table for one in self.cut.tables))
+
+    def table(self, name: str) -> TableReader:
+        """Open a table as of the cut; see :meth:`Lake.table`."""
+        return self.lake.table(name, cut=self.cut)

@@ -147,6 +147,16 @@ class PinnedSnapshot:
             return np.array([row for row in rows.tolist() if start + row not in deleted], np.int64)
         return rows[~deleted.mask(start, group.opened.count(group.number))[rows]]
 
+    def all_rows(self, columns: Sequence[ReadColumn]) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, in no order; also those that the mode hides."""
+        for file in self.files:
+            opened = self._parquet.open(file.path)
+            for number in opened.row_groups:
+                group, count = RowGroup(file, opened, number), opened.count(number)
+                rows = self.live(group, np.arange(count))
+                whole = opened.read(number, columns, threads=True)
+                yield from (whole if len(rows) == count else whole.take(pa.array(rows))).to_batches()
+
     def read(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn]) -> pa.Table:
         """Return columns of rows of a row group."""
         return group.opened.read(group.number, columns).take(pa.array(rows))

@@ -187,6 +187,22 @@ class TableReader:
         schema = pa.schema([column.field for column in chosen])
         return pa.RecordBatchReader.from_batches(schema, scan.batches(limit))
 
+    def rows(self, columns: Iterable[str] | None = None) -> pa.RecordBatchReader:
+        """Stream all rows of the lake table in no order, as other engines see them; the table needs no key.
+
+        Args:
+            columns: names of the columns; None for all.
+
+        Raises:
+            ConfigError: a column is not one of the table.
+            StoreError: a file cannot be read; also raised while the rows are read.
+        """
+        snapshot = self._snapshot
+        chosen = snapshot.columns.choose(columns)
+        return pa.RecordBatchReader.from_batches(
+            pa.schema([column.field for column in chosen]), snapshot.all_rows(chosen)
+        )
+
     def _one_row_per_key(self) -> PinnedSnapshot:
         snapshot = self._snapshot
         if snapshot.mode == "append":

@@ -33,6 +33,18 @@ def key_reader(module: str) -> Any:
     return _imported(f"cdc_lib.read.{module}")
 
 
+def serving(module: str) -> Any:
+    """Import a module of ``cdc_lib.serve``.
+
+    Args:
+        module: its name in that folder.
+
+    Raises:
+        ConfigError: pyiceberg is not installed.
+    """
+    return _imported(f"cdc_lib.serve.{module}")
+
+
 def _imported(module: str) -> Any:
     if importlib.util.find_spec("pyiceberg") is None:
         raise ConfigError(

@@ -6,7 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
+from cdc_lib.config import load_source
 from tests.harness.servers.process import free_port
+from tests.harness.small_lake import SmallLake, row
 
 PASSWORD = "hunter2"
 
@@ -26,6 +28,21 @@ def sources(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "shop.yaml").write_text(SOURCE.format(port=free_port(), folder=tmp_path))
     return folder
+
+
+@pytest.fixture
+def lake(tmp_path, sources):
+    """The lake of the source."""
+    (tmp_path / "cat.db").touch()
+    lake = SmallLake(load_source(sources / "shop.yaml"))
+    yield lake
+    lake.catalog.close()
+
+
+@pytest.fixture
+def orders(lake):
+    """A table with three rows."""
+    return lake.make("orders", [row("de", 2, "b"), row("at", 5, "c"), row("de", 1, "a")])
 
 
 @pytest.fixture

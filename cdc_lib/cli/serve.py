@@ -1,0 +1,74 @@
+"""``cdc serve``: a read-only Iceberg REST catalog over the cuts of the sources."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli.context import config_of, find, open_store_pipeline, settings
+from cdc_lib.cli.lake.reader import lake_reader, serving
+from cdc_lib.cli.output import say
+from cdc_lib.config import SourceConfig, load_sources
+from cdc_lib.errors import ConfigError
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+def serve(
+    context: typer.Context,
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="[SOURCE...]", help="Sources whose lakes are shown. Default: all.")
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="TCP port.")] = 8181,
+    token_env: Annotated[
+        str, typer.Option("--token-env", metavar="NAME", help="Environment variable with the token that clients send.")
+    ] = "",
+) -> None:
+    """Serve a read-only Iceberg REST catalog: Spark, PyIceberg, DuckDB or Trino read all tables as of one transaction.
+
+    The warehouse of a client is the name of a source. A namespace begins with a cut: latest, a time, a GTID, file:offset or an id.
+    Clients read the files with their own credentials. Other addresses than those of this machine need a token; TLS is a proxy's.
+
+    Example:
+        cdc serve shop
+        cdc serve --host 0.0.0.0 --token-env CDC_SERVE_TOKEN
+    """
+    token = _token(token_env)
+    if host not in LOOPBACK and not token:
+        raise ConfigError(
+            f"--host {host} is reachable from other machines, and no token is set",
+            hint="Give --token-env the name of an environment variable with a token, or listen at 127.0.0.1.",
+        )
+    configs = [config_of(find(context, name)) for name in sources] if sources else _all(context)
+    if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
+        raise ConfigError("serving needs FastAPI and uvicorn", hint='pip install "lakecdc[serve]"')
+    app = serving("app").make_app({one.source: _catalog(one) for one in configs}, token)
+    say(f"serving {', '.join(one.source for one in configs)} at http://{host}:{port}; Ctrl-C ends it")
+    serving("server").run(app, host, port)
+
+
+def _token(variable: str) -> str:
+    if not variable:
+        return ""
+    token = os.environ.get(variable, "")
+    if not token:
+        raise ConfigError(f"the environment variable {variable} is not set", hint="It holds the token of --token-env.")
+    return token
+
+
+def _all(context: typer.Context) -> list[SourceConfig]:
+    found = [config_of(loaded) for loaded in load_sources(settings(context).sources)]
+    if not found:
+        raise ConfigError(f"there is no source in {settings(context).sources}", hint="cdc init writes one.")
+    return found
+
+
+def _catalog(config: SourceConfig) -> object:
+    lake = lake_reader("catalog")
+    with lake.translate_errors(config.source):
+        catalog = lake.open_catalog(config)
+    return serving("catalog").CutCatalog(config, open_store_pipeline(config).store, catalog)
