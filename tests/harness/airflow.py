@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -151,8 +152,10 @@ class AirflowStandalone:
 
     def _healthy(self) -> bool:
         try:
+            # A port that nobody listens on is found out without httpx, whose clients each load the certificates of all authorities.
+            socket.create_connection(("127.0.0.1", self.port), timeout=10).close()
             answer = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10)
-        except httpx.HTTPError:
+        except (OSError, httpx.HTTPError):
             time.sleep(0.5)
             return False
         components = answer.json() if answer.status_code == httpx.codes.OK else {}
