@@ -43,9 +43,10 @@ HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     names = {line.split(":")[0].strip() for line in config.getini("markers")}
+    modules = {item.path for item in items}
+    folders = {path: path.relative_to(HERE).parts[0] for path in modules if path.is_relative_to(HERE)}
     for item in items:
-        folder = item.path.relative_to(HERE).parts[0] if item.path.is_relative_to(HERE) else ""
-        if folder in names:
+        if (folder := folders.get(item.path)) in names:
             item.add_marker(folder)
     _deselect_other_flavor(config, items)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from pathlib import Path
 
 _CACHE = "NUMBA_CACHE_DIR"
@@ -24,5 +25,7 @@ def _folder() -> Path:
     return home / f"{_PREFIX}{digest.hexdigest()[:12]}"
 
 
-# numba reads it from the environment.
+# numba reads it from the environment, once: if somebody imported numba before, it would put the kernels beside their files.
 os.environ[_CACHE] = str(_folder())
+if "numba" in sys.modules:
+    sys.modules["numba"].config.reload_config()

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import secrets
-import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 
 from spark_jobs.runtime.jars import cache_dir
+from tests.fuzz.fork_server import ROOT, ForkServer
 from tests.fuzz.targets import TARGETS
 
-ROOT = Path(__file__).parents[2]
 
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run all cases; the exit status is 1 when one of them found a fault."""
+def main(arguments: list[str] | None = None, running: ForkServer | None = None) -> int:
+    """Run all cases, on a fork server that runs already or on a new one; the exit status is 1 when one of them found a fault."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Broken bytes against the decoder.")
     parser.add_argument("--cases", type=int, default=100_000, help="in all, shared among the targets")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 20), help="random when not given")
@@ -29,20 +27,20 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = parser.parse_args(arguments)
     names = [wanted.only] if wanted.only else list(TARGETS)
     print(f"seed {wanted.seed}", flush=True)
-    failed = [name for name in names if not _run(name, wanted, 1.0 if wanted.only else TARGETS[name].share)]
+    with nullcontext(running) if running else ForkServer(environment()) as server:
+        failed = [name for name in names if not _run(server, name, wanted, 1.0 if wanted.only else TARGETS[name].share)]
     print(f"faults in {', '.join(failed)}" if failed else "no faults", flush=True)
     return 1 if failed else 0
 
 
-def _run(name: str, wanted: argparse.Namespace, share: float) -> bool:
+def _run(server: ForkServer, name: str, wanted: argparse.Namespace, share: float) -> bool:
     """Run one target; say how to run the case that failed."""
     with tempfile.NamedTemporaryFile() as case_file:
         np.array([-1], np.int64).tofile(case_file.name)
         cases = max(1, round(wanted.cases * share))
-        command = [sys.executable, "-m", "tests.fuzz.worker", name]
-        command += [str(number) for number in (wanted.seed, wanted.first, cases)] + [case_file.name]
-        code = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment()}).returncode
+        code, report = server.run(name, wanted.seed, wanted.first, cases, case_file.name)
         if code == 0:
+            print(report, flush=True)
             return True
         case = int(np.fromfile(case_file.name, np.int64)[0])
         again = f"python -m tests.fuzz --only {name} --seed {wanted.seed} --first {case} --cases 1"

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -151,8 +152,10 @@ class AirflowStandalone:
 
     def _healthy(self) -> bool:
         try:
+            # A port that nobody listens on is found out without httpx, whose clients each load the certificates of all authorities.
+            socket.create_connection(("127.0.0.1", self.port), timeout=10).close()
             answer = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10)
-        except httpx.HTTPError:
+        except (OSError, httpx.HTTPError):
             time.sleep(0.5)
             return False
         components = answer.json() if answer.status_code == httpx.codes.OK else {}
@@ -211,8 +214,12 @@ class AirflowStandalone:
         return self.request("GET", path if path.startswith(("/api/", "/auth/", "/cdc")) else f"/api/v2{path}")
 
     def wait(self, what: str, question: Callable[[], Any], seconds: float = 180) -> Any:
-        """Poll until the answer is true, and return it; the error after ``seconds`` shows the end of the log."""
-        deadline = time.monotonic() + seconds
+        """Poll until the answer is true, and return it; the error after ``seconds`` shows the end of the log.
+
+        Each answer costs CPU time of the API server: the longer it takes, the rarer are the questions.
+        """
+        began = time.monotonic()
+        deadline = began + seconds
         while True:
             try:
                 if answer := question():
@@ -224,7 +231,7 @@ class AirflowStandalone:
                 tail = self._process.log_tail() if self._process else ""
                 msg = f"{what}: not after {seconds:.0f} s. {tail}"
                 raise TimeoutError(msg)
-            time.sleep(0.5)
+            time.sleep(min(0.3 + (time.monotonic() - began) / 20, 2))
 
     def wait_for_dag(self, dag: str, seconds: float = 120) -> Json:
         """Wait until the DAG processor has read a DAG. At first it is stale and cannot be triggered."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ class AirflowSource:
         sources: folder of the source files, which Airflow reads.
         folder: where the store and the lake lie.
         changed: top-level keys of the file that replace the defaults made here.
+        dags: folder of the DAG files that are touched when the source file was written, so that the DAG processor reads them
+            within a second; otherwise it reads them when their interval is over.
     """
 
     name: str
@@ -47,6 +50,7 @@ class AirflowSource:
     sources: Path
     folder: Path
     changed: dict[str, Any] = field(default_factory=dict)
+    dags: Path | None = None
 
     @property
     def dag(self) -> str:
@@ -84,6 +88,8 @@ class AirflowSource:
         part = self.file.with_suffix(".part")
         part.write_text(yaml.safe_dump(plain))
         part.rename(self.file)  # Airflow never reads half of it
+        for file in self.dags.glob("*.py") if self.dags else ():
+            os.utime(file)
         return self
 
     def sql(self, *statements: str) -> None:

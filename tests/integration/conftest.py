@@ -29,8 +29,10 @@ ON_ONE_KIND = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every second case slow of those that differ in the kind of server alone."""
     pairs: dict[str, list[pytest.Item]] = defaultdict(list)
+    modules = {item.path for item in items}
+    here = {path for path in modules if any(path.with_suffix("").is_relative_to(HERE / part) for part in ON_ONE_KIND)}
     for item in items:
-        if any(item.path.with_suffix("").is_relative_to(HERE / part) for part in ON_ONE_KIND):
+        if item.path in here:
             pairs[re.sub(r"\b(mysql|mariadb)\b", "server", item.nodeid)].append(item)
     for number, cases in enumerate(pairs.values()):
         if len(cases) == 2:

@@ -22,6 +22,25 @@ print(json.dumps(sorted({d.py_func.__name__ for d in gc.get_objects() if isinsta
 """
 
 
+_CACHES = """
+import os
+import numba
+from cdc_lib.binlog.bytes.crc32 import crc32
+assert crc32.stats.cache_path.startswith(os.environ["NUMBA_CACHE_DIR"]), crc32.stats.cache_path
+"""
+
+
+def test_a_process_that_imported_numba_before_uses_the_same_cache():
+    """In the folder of another version's kernels, or beside the files, an old kernel would be found."""
+    root = Path(__file__).parents[2]
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", _CACHES], capture_output=True, text=True, cwd=root,
+        env={**environment, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_kernels_of_a_usual_window_and_snapshot_are_compiled_at_install():
     """The walk, the rows of an event, the order of changes, and the answer to a SELECT."""
     done = subprocess.run(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,11 +26,13 @@ def station(mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory)
     dags = home / "dags"
     dags.mkdir()
     for file in (ROOT / "dags").glob("*.py"):
-        (dags / file.name).symlink_to(file)
+        shutil.copy(file, dags)
     env = {
         "CDC_SOURCES": str(home / "sources"),
         **log_ins(mysql_server),
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",  # an interval of 1 s takes a fifth of a core
+        # DAG files are read again when a source has touched them; an interval of 5 s would take most of the CPU time of all tests here.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
+        "AIRFLOW__SCHEDULER__PARSING_CLEANUP_INTERVAL": "10",
         "AIRFLOW__CDC__METRICS_TOKEN": METRICS_TOKEN,
         "AIRFLOW__CDC__WATCH_INTERVAL": "2",
         "PYTHONPATH": metadata_path(home / "metadata"),
@@ -59,7 +62,8 @@ def make_source(
     def make(**changed: object) -> AirflowSource:
         name = f"shop_{secrets.token_hex(4)}"
         mysql_server.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
-        source = AirflowSource(name, mysql_server, station.home / "sources", tmp_path / name).write(**changed)
+        source = AirflowSource(name, mysql_server, station.home / "sources", tmp_path / name, dags=station.dags)
+        source.write(**changed)
         made.append(source)
         station.wait_for_dag(source.dag)
         station.unpause(source.dag)

@@ -1,0 +1,72 @@
+"""The whole way as users run it: Airflow's scheduler, one run a minute, a source with continuous writes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from tests.harness.airflow import AirflowStandalone
+from tests.harness.airflow_source import AirflowSource
+
+pytestmark = pytest.mark.timeout(900)
+
+
+class Customers(threading.Thread):
+    """Writes until it is stopped: inserts, updates, deletes and changed keys."""
+
+    def __init__(self, source: AirflowSource) -> None:
+        super().__init__(daemon=True)
+        self.source = source
+        self.enough = threading.Event()
+        self.rounds = 0
+
+    def run(self) -> None:
+        with self.source.server.connect(database=self.source.name) as connection, connection.cursor() as cursor:
+            while not self.enough.wait(0.2):
+                self.rounds += 1
+                for statement in self.statements(self.rounds):
+                    cursor.execute(statement)
+
+    def statements(self, n: int) -> tuple[str, ...]:
+        return (
+            "BEGIN",
+            f"INSERT INTO customers (name, joined) VALUES ('Zoë {n}', NOW(6))",
+            f"""INSERT INTO orders VALUES ({n}, 1, {n}.25, '{{"round": {n}}}'), ({n}, 2, 10, NULL)""",
+            f"UPDATE orders SET total = total + 1 WHERE customer % 7 = {n % 7}",
+            "COMMIT",
+            f"DELETE FROM orders WHERE customer = {n - 20}",
+            f"UPDATE orders SET number = 3 WHERE customer = {n - 5} AND number = 2",
+        )
+
+    def stop(self) -> None:
+        self.enough.set()
+        self.join(30)
+
+
+def test_scheduled_runs_merge_a_busy_source_into_the_lake(
+    station: AirflowStandalone, make_source: Callable[..., AirflowSource]
+):
+    """Two runs during the writes, with the snapshot and after it, and one after them; then every row of every table is equal."""
+    source = make_source()
+    source.sql(
+        "CREATE TABLE customers (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(50), joined DATETIME(6))",
+        "CREATE TABLE orders (customer INT, number INT, total DECIMAL(12, 2), note JSON, PRIMARY KEY (customer, number))",
+    )
+    customers = Customers(source)
+    customers.start()
+    source.write(schedule="* * * * *")
+
+    def done(kind: str) -> list[str]:
+        runs = [run for run in station.dag_runs(source.dag) if run["run_type"] == kind]
+        assert all(run["state"] != "failed" for run in runs), runs
+        return [run["dag_run_id"] for run in runs if run["state"] == "success"]
+
+    station.wait("two scheduled runs", lambda: len(done("scheduled")) >= 2, 400)
+    customers.stop()
+    last = station.trigger(source.dag)
+    assert station.wait_for_run(source.dag, last)["state"] == "success"
+    station.pause(source.dag)  # not earlier: pausing a DAG stops its run in progress
+    assert customers.rounds > 100
+    assert source.differences() == []
