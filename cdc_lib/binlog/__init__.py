@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 _CACHE = "NUMBA_CACHE_DIR"
@@ -25,7 +27,30 @@ def _folder() -> Path:
     return home / f"{_PREFIX}{digest.hexdigest()[:12]}"
 
 
+def _writable(folder: Path) -> Path:
+    """Return the folder, or a copy of it in the folder for temporary files if it cannot be written.
+
+    numba refuses a cache that it cannot write, also if every kernel is in it; so is that of an image whose root is read-only.
+    """
+    if not folder.is_dir() or os.access(folder, os.W_OK):
+        return folder
+    copy = Path(tempfile.gettempdir()) / f"lakecdc-{os.getuid()}" / folder.name
+    if not copy.is_dir():
+        copy.parent.mkdir(mode=0o700, exist_ok=True)
+        if copy.parent.stat().st_uid != os.getuid():  # kernels are code: take none from another user
+            return folder
+        scratch = Path(tempfile.mkdtemp(dir=copy.parent))
+        shutil.copytree(folder, scratch / folder.name)
+        try:
+            (scratch / folder.name).rename(copy)
+        except OSError:  # another process was faster
+            if not copy.is_dir():
+                raise
+        shutil.rmtree(scratch, ignore_errors=True)
+    return copy
+
+
 # numba reads it from the environment, once: if somebody imported numba before, it would put the kernels beside their files.
-os.environ[_CACHE] = str(_folder())
+os.environ[_CACHE] = str(_writable(_folder()))
 if "numba" in sys.modules:
     sys.modules["numba"].config.reload_config()

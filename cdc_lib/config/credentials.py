@@ -40,11 +40,13 @@ class StoreKeys:
 
 
 def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str] = os.environ) -> Credentials:
-    """Take the password from the variable that ``password_env`` names.
+    """Take the password from the variable that ``password_env`` names; with ``rds_iam`` each connection makes its own.
 
     Raises:
         ConfigError: it is not set, or the file names only an Airflow connection.
     """
+    if server.rds_iam is not None and server.user is not None:
+        return Credentials(server.user, "")
     if server.password_env is None or server.user is None:
         missing = "password_env" if server.password_env is None else "user"
         raise ConfigError(

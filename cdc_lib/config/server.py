@@ -31,6 +31,16 @@ class TlsConfig(Section):
         return self
 
 
+class RdsIamConfig(Section):
+    """Log-in to Amazon RDS or Aurora by tokens instead of a password.
+
+    Each connection has a new token, signed with the AWS credentials of the process. ``host`` must be the name of the instance, not
+    an alias.
+    """
+
+    region: str = Field(min_length=1, description="region of the instance, such as eu-central-1")
+
+
 class Address(Section):
     """Address of a standby; other settings are those of ``server:``."""
 
@@ -49,7 +59,7 @@ class ServerConfig(Section):
     """Address and login.
 
     The password comes from the environment variable ``password_env`` or, under Airflow, from the connection
-    ``connection``; with both, Airflow takes the connection and the command line the variable.
+    ``connection``; with both, Airflow takes the connection and the command line the variable. With ``rds_iam`` there is none.
     """
 
     host: str = Field(min_length=1, description="name or address of the server")
@@ -61,6 +71,9 @@ class ServerConfig(Section):
         default=None, description="name of the environment variable that holds the password"
     )
     connection: str | None = Field(default=None, min_length=1, description="id of an Airflow connection")
+    rds_iam: RdsIamConfig | None = Field(
+        default=None, description="region; log-in by tokens of Amazon RDS, which needs tls and no password"
+    )
     tls: TlsConfig | None = Field(default=None, description="ca, cert, key, verify")
     server_id: int | None = Field(
         default=None, ge=1, le=2**32 - 1, description="1 to 4294967295, unlike any other replica's; derived when null"
@@ -71,8 +84,19 @@ class ServerConfig(Section):
 
     @model_validator(mode="after")
     def _log_in(self) -> Self:
-        if self.password_env is None and self.connection is None:
+        if self.rds_iam is not None:
+            self._check_rds_iam()
+        elif self.password_env is None and self.connection is None:
             raise ValueError("needs password_env: NAME (an environment variable) or connection: ID (Airflow's)")
         if self.user is None and self.connection is None:
             raise ValueError("needs user: NAME, which only an Airflow connection can give otherwise")
         return self
+
+    def _check_rds_iam(self) -> None:
+        """Refuse what would send a token to a server that is not known, and a password that nobody would use."""
+        if self.tls is None or not self.tls.verify:
+            raise ValueError(
+                "rds_iam needs tls: with the server's certificate checked, because tokens are sent as they are"
+            )
+        if self.password_env is not None or self.connection is not None:
+            raise ValueError("rds_iam makes the password: leave out password_env and connection")

@@ -36,6 +36,10 @@ class StoreConfig(Section):
         min_length=1,
         description="id of an Airflow connection of the type CDC store, which holds the keys",
     )
+    ca: Path | None = Field(
+        default=None,
+        description="file with the authorities that the certificate of an S3 server is checked with; the system's without it",
+    )
     path_style: bool = Field(default=True, description="true: bucket in the path; false: bucket in the host name")
     keep_batches_for: Duration = Field(
         default=timedelta(days=7),
@@ -67,6 +71,8 @@ class StoreConfig(Section):
     def _pair(self) -> Self:
         if (self.access_key_env is None) != (self.secret_key_env is None):
             raise ValueError("access_key_env and secret_key_env are given together or not at all")
+        if self.ca is not None and (self.scheme == "file" or (self.endpoint_url or "https:").startswith("http:")):
+            raise ValueError("ca is for a server that is reached by https:")
         if self.connection is not None and self.scheme == "file":
             raise ValueError("a store in a folder has no keys; leave out connection")
         return self

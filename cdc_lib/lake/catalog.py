@@ -23,6 +23,7 @@ from sqlalchemy.exc import OperationalError
 from cdc_lib.config import LakeConfig, SourceConfig, StoreConfig, store_keys_from_environment
 from cdc_lib.config.shape import targets_of
 from cdc_lib.errors import CdcError, ConfigError, StoreError, StoreUnavailable
+from cdc_lib.lake import file_io
 from cdc_lib.model.table_name import TableName
 
 _SPARK_ONLY = frozenset({"io-impl", "type", "catalog-impl", "uri", "warehouse"})
@@ -176,6 +177,8 @@ def _storage(store: StoreConfig, lake: LakeConfig) -> dict[str, str]:
         return {}
     settings = {"s3.endpoint": store.endpoint_url, "s3.region": store.region}
     settings["s3.force-virtual-addressing"] = str(not store.path_style).lower()
+    if store.ca is not None:
+        settings |= {"py-io-impl": file_io.CLASS, file_io.CA: str(store.ca)}
     keys = store_keys_from_environment(store) if store.scheme == "s3" else None
     if keys is not None:
         settings |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}

@@ -16,9 +16,13 @@ from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.config.start import FailoverConfig
 from cdc_lib.errors import ConfigError, Context, SourceError, SourceUnavailable, UnsupportedServer
 from cdc_lib.model.refusals import is_of_connection, is_passing, refused_for
+from cdc_lib.mysql.clear_password import NOT_TO_STRANGERS
+from cdc_lib.mysql.rds_iam import login_token
 
 _ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
-_AUTHENTICATION_ERRORS = {2059, 2061}
+_AUTHENTICATION_ERRORS = {2026, 2059, 2061}
+_WRONG_TLS = "Check server.tls in the source file."
+_WRONG_CERTIFICATE = "Name the file with the certificate of its authority in server.tls.ca, and the server in server.host as its certificate does."
 Session: TypeAlias = "Connection[Any]"
 """A session on the source."""
 
@@ -38,15 +42,19 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
     Raises:
         SourceUnavailable: no response, or too many connections.
         UnsupportedServer: the log-in or the TLS handshake is refused.
-        ConfigError: a file of ``server.tls`` cannot be read.
+        ConfigError: a file of ``server.tls`` cannot be read, or there are no AWS credentials for ``server.rds_iam``.
     """
     tls = _tls(server)
+    password = credentials.password
+    if server.rds_iam is not None:
+        password = login_token(server, server.rds_iam.region, credentials.user)
+    known = server.tls is not None and server.tls.verify
     try:
         return _EncryptedConnection(
             host=server.host,
             port=server.port,
             user=credentials.user,
-            password=credentials.password,
+            password=password,
             charset="utf8mb4",
             connect_timeout=int(server.connect_timeout.total_seconds()),
             read_timeout=SILENCE_SECONDS,
@@ -54,6 +62,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
             autocommit=True,
             init_command=_SESSION,
             ssl=tls,
+            auth_plugin_map={} if known else NOT_TO_STRANGERS,
             program_name="lakecdc",
         )
     except (pymysql.MySQLError, OSError) as error:
@@ -166,8 +175,10 @@ def translated(error: Exception, server: _HostAndPort, table: str = "") -> Sourc
     # The driver keeps the cause of a broken connection in this attribute.
     causes = (error, error.__cause__, getattr(error, "original_exception", None))
     if number in _AUTHENTICATION_ERRORS or any(map(_refused_by_tls, causes)):
+        untrusted = next((cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None)
+        what = f"the server's certificate is not accepted: {untrusted.verify_message}" if untrusted else text
         return UnsupportedServer(
-            f"log-in or TLS failed: {text}", hint="Check server.tls in the source file.", **context
+            f"log-in or TLS failed: {what}", hint=_WRONG_CERTIFICATE if untrusted else _WRONG_TLS, **context
         )
     if not isinstance(error, pymysql.MySQLError) or is_of_connection(number):
         return SourceUnavailable(

@@ -105,7 +105,7 @@ class StoreConnectionHook(BaseHook):
             return False, _line("error", str(error))
 
 
-_STORE_SETTINGS = ("url", "endpoint_url", "region", "path_style")
+_STORE_SETTINGS = ("url", "endpoint_url", "region", "ca", "path_style")
 
 
 def log_in(connection: Connection, user: str | None = None) -> Credentials:

@@ -49,6 +49,11 @@ _STORE_FIELDS = {
         "schema": {"type": _OPTIONAL_TEXT},
     },
     "region": {"label": "Region", "description": "Name of the S3 region.", "schema": {"type": _OPTIONAL_TEXT}},
+    "ca": {
+        "label": "CA file",
+        "description": "File with the authorities that the server's certificate is checked with; the system's without.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
     "path_style": {
         "label": "Bucket in the path",
         "description": "Off: the bucket is in the host name.",

@@ -28,6 +28,7 @@ from spark_jobs.runtime.gateway import start_java
 from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.java_options import java_options
+from spark_jobs.runtime.trust_store import trust_options
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -177,6 +178,7 @@ def spark_settings(config: SourceConfig, rows: int = 0) -> dict[str, str]:
     if JAVA_OPTIONS in config.merge.conf:
         java = [config.merge.conf[JAVA_OPTIONS]]
     # Java uses the last value of a property.
+    java[:0] = trust_options(config.store)
     java.insert(0, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}")
     return {
         "spark.master": config.merge.spark_master,

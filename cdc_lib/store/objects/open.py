@@ -30,6 +30,7 @@ def open_store(config: StoreConfig, keys: StoreKeys | None = None) -> LocalStore
         region=config.region,
         access_key=keys.access_key if keys else None,
         secret_key=keys.secret_key if keys else None,
+        ca=config.ca,
         path_style=config.path_style,
     )
     return S3Store(config.bucket, config.prefix, options)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import re
+import ssl
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -47,6 +49,8 @@ READ_AHEAD = 256 << 10
 """Bytes that a small read asks for, so that a Parquet footer is one request."""
 
 _KEYS_OF_ONE_DELETE = 1000
+_NOT_TRUSTED = re.compile(r"CERTIFICATE_VERIFY_FAILED\]\s*(.*)|(hostname '.*' doesn't match .*)", re.DOTALL)
+"""What OpenSSL and urllib3 say of a certificate that is not accepted; botocore passes it on as a text."""
 _UNREACHED = (BotoConnectionError, HTTPClientError, IncompleteReadError, MetadataRetrievalError)
 
 
@@ -259,6 +263,7 @@ class _Bucket:
                     aws_access_key_id=options.access_key,
                     aws_secret_access_key=options.secret_key,
                     aws_session_token=options.session_token,
+                    verify=_authorities(options),
                     config=config,
                 )
             except ValueError as error:  # botocore's word for an endpoint that is no address
@@ -315,7 +320,14 @@ class _Bucket:
                 ) from error
             raise self._fault(error, action, key) from error
         except _UNREACHED as error:
-            hint = "Check store.endpoint_url and the server's certificate." if isinstance(error, SSLError) else ""
+            if isinstance(error, SSLError) and (why := _why_not_trusted(error)):
+                raise ConfigError(
+                    f"the certificate of the S3 server {self.options.endpoint_url or 'of Amazon'} is not accepted: {why}",
+                    hint="Name the file with the certificate of its authority in store.ca, and the server in "
+                    "store.endpoint_url as its certificate does.",
+                    **context,
+                ) from error
+            hint = "Check store.endpoint_url: does the server speak TLS there?" if isinstance(error, SSLError) else ""
             raise StoreUnavailable(f"could not {action}: {error}", hint=hint, **context) from error
         except BotoCoreError as error:
             hint = "Check the store section of the source file, and the AWS credentials of this process."
@@ -378,6 +390,31 @@ class _S3Upload:
         digests = b"".join(bytes.fromhex(etag.strip('"')) for etag in self._etags)
         expected = f'"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(self._etags)}"'
         return self._s3.client.head_object(**self._named)["ETag"] == expected
+
+
+def _why_not_trusted(error: SSLError) -> str:
+    """Return why a certificate is not accepted; empty if something else is wrong."""
+    found = _NOT_TRUSTED.search(str(error))
+    return (found[1] or found[2]) if found else ""
+
+
+def _authorities(options: S3Options) -> str | None:
+    """Return the file with the authorities to trust as text; None for the client's own.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    if options.ca is None:
+        return None
+    try:
+        ssl.create_default_context(cafile=str(options.ca))
+    except OSError as error:
+        raise ConfigError(
+            f"the file of store.ca cannot be read: {error.strerror or error}",
+            hint="Name a file with certificates in the form PEM.",
+            file=str(options.ca),
+        ) from error
+    return str(options.ca)
 
 
 class _ConditionFailed(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,7 @@ class S3Options:
         region: the bucket's region; None uses the AWS configuration.
         access_key: None uses the AWS credential chain.
         secret_key: secret of the access key; never shown.
+        ca: file with the authorities to trust; None trusts the system's.
         path_style: bucket in the path, not in the host name.
         connect_timeout: seconds.
         read_timeout: seconds without a byte.
@@ -25,6 +27,7 @@ class S3Options:
     region: str | None = None
     access_key: str | None = None
     secret_key: str | None = field(default=None, repr=False)
+    ca: Path | None = None
     path_style: bool = True
     connect_timeout: float = 10
     read_timeout: float = 60

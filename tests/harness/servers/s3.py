@@ -10,6 +10,7 @@ import secrets
 import shutil
 import socket
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ import boto3
 from botocore.config import Config
 
 from tests.harness.go_programs import GoFailed, built
+from tests.harness.servers.certificate import write_certificate
 from tests.harness.servers.process import ServerProcess, free_port
 
 VERSITYGW = "1.8.0"
@@ -32,23 +34,26 @@ class S3Server:
     Args:
         data_dir: folder of the objects, kept after a stop; by default a temporary folder, removed with the server.
         port: TCP port; 0 takes a free one.
+        names: names and addresses of its certificate; without it, it speaks plain HTTP.
     """
 
     region = "us-east-1"
     host = "127.0.0.1"
 
-    def __init__(self, data_dir: Path | None = None, port: int = 0) -> None:
+    def __init__(self, data_dir: Path | None = None, port: int = 0, names: Sequence[str] = ()) -> None:
         self.port = port or free_port()
         self.access_key = secrets.token_hex(10)
         self.secret_key = secrets.token_hex(20)
         self._scratch = Path(tempfile.mkdtemp(prefix="lakecdc-s3-"))
         self.data_dir = data_dir or self._scratch / "data"
+        self.names = names
+        self.certificate = self._scratch / "certificate.pem"
         self._process: ServerProcess | None = None
 
     @property
     def endpoint(self) -> str:
         """Return its URL."""
-        return f"http://{self.host}:{self.port}"
+        return f"http{'s' if self.names else ''}://{self.host}:{self.port}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -70,6 +75,7 @@ class S3Server:
             aws_access_key_id=self.access_key,
             aws_secret_access_key=self.secret_key,
             region_name=self.region,
+            verify=str(self.certificate) if self.names else None,
             config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 2}),
         )
 
@@ -88,6 +94,9 @@ class S3Server:
         """
         self.data_dir.mkdir(parents=True, exist_ok=True)
         command = [str(versitygw()), "--port", f"{self.host}:{self.port}", "--region", self.region, "--quiet"]
+        if self.names:
+            write_certificate(self.certificate, self._scratch / "key.pem", self.names)
+            command += ["--cert", str(self.certificate), "--key", str(self._scratch / "key.pem")]
         command += ["posix", *self._metadata_options(), str(self.data_dir)]
         credentials = {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
         self._process = ServerProcess("versitygw", command, self._scratch / "s3.log", credentials)

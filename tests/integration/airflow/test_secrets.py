@@ -1,7 +1,8 @@
 """No secret leaves the places that it was given to: a whole source with unique passwords and keys, and a search for each of them.
 
 The log-in of the source, the keys of its store and the key of its hashes are in Airflow's connections. The source is drained, merged
-in Spark with its pages on, verified, and fails once. Then every file, object, row of Airflow's database and answer is searched.
+in Spark with its pages and event logs on, verified, and fails once. Then every file, object, row of Airflow's database and answer is
+searched, also for Airflow's own secrets.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ pytestmark = pytest.mark.timeout(900)
 USER = "canary"
 LOG_IN, KEYS, HASHES, WRONG = "canary_source", "canary_store", "canary_hashes", "canary_wrong"
 PAGE = ("", "/windows", "/tables", "/cuts", "/moves", "/history", "/actions")
+AIRFLOWS = {"session key": "AIRFLOW__API__SECRET_KEY", "token key": "AIRFLOW__API_AUTH__JWT_SECRET"}
+"""Airflow's own secrets, by the variables that hold them."""
 TABLES_OF_LOG_INS = {"connection", "log"}
 """Airflow's own tables in which the user of a connection is: an access key is one, and no secret key."""
 
@@ -56,6 +59,8 @@ def canaries(
         "access key": s3_server.access_key,
         "secret key": s3_server.secret_key,
         "metrics token": metrics_token,
+        "page password": station.password,
+        **{name: station.env[variable] for name, variable in AIRFLOWS.items()},
     }
     for name in connections:
         station.request("DELETE", f"/api/v2/connections/{name}")
@@ -87,8 +92,22 @@ def spark_pages() -> Iterator[tuple[int, dict[str, str]]]:
 
 
 @pytest.fixture
+def event_logs(tmp_path: Path) -> Path:
+    """Where Spark writes what its history server shows, with all settings of each job."""
+    folder = tmp_path / "events"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
 def source(
-    make_source: Callable[..., AirflowSource], mysql_server: MySqlServer, s3_server, bucket: str, canaries, spark_pages
+    make_source: Callable[..., AirflowSource],
+    mysql_server: MySqlServer,
+    s3_server,
+    bucket: str,
+    canaries,
+    spark_pages,
+    event_logs: Path,
 ) -> AirflowSource:
     """A source whose secrets are all in connections, with a column that is hashed."""
     source = make_source(
@@ -99,7 +118,10 @@ def source(
         masks=[{"tables": "*.orders", "columns": ["mail"], "mask": "hash"}],
         mask_key_connection=HASHES,
         reselect={"mode": "always"},  # the merge asks the source
-        merge={"driver_memory": "1g", "conf": {"spark.ui.enabled": "true", "spark.ui.port": str(spark_pages[0])}},
+        merge={"driver_memory": "1g", "conf": {
+            "spark.ui.enabled": "true", "spark.ui.port": str(spark_pages[0]), "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": event_logs.as_uri(), "spark.eventLog.compress": "false",
+        }},
     )  # fmt: skip
     source.sql(
         "CREATE TABLE orders (id INT PRIMARY KEY, mail VARCHAR(80))", "INSERT INTO orders VALUES (1, 'ann@example.com')"
@@ -119,8 +141,9 @@ def run(air: AirflowStandalone, dag: str, wanted: str, **params: object) -> None
 
 
 def test_no_secret_is_in_logs_database_store_answers_or_processes(
-    station: AirflowStandalone, source: AirflowSource, canaries: dict[str, str], spark_pages, s3_server, bucket: str
-):
+    station: AirflowStandalone, source: AirflowSource, canaries: dict[str, str], spark_pages, s3_server, bucket: str,
+    event_logs: Path,
+):  # fmt: skip
     """But for the processes that need them: the job that asks the source, what starts it, and the S3 server itself."""
     with ProcessWatch(canaries) as watch:
         run(station, source.dag, "success")
@@ -132,14 +155,21 @@ def test_no_secret_is_in_logs_database_store_answers_or_processes(
         source.write(server={"host": source.server.host, "port": source.server.port, "connection": WRONG})
         run(station, source.dag, "failed")
     leaks = [
-        *searched("file", files(station.home), canaries, {"access key": "airflow.db", "metrics token": ""}),
+        *searched(
+            "file",
+            files(station.home),
+            canaries,
+            {"access key": "airflow.db", "metrics token": "", "page password": station.password_file.name},
+        ),
         *searched("row", rows(station.home / "airflow.db"), canaries, dict.fromkeys(["access key"], "")),
         *searched("lake", files(source.folder), canaries),
         *searched("object", objects(s3_server, bucket), canaries),
         *searched("answer", answers.items(), canaries),
         *searched("Spark's page", spark_pages[1].items(), canaries),
+        *searched("event log", files(event_logs), canaries),
     ]
     assert leaks == []
+    assert any(b"spark.app.name" in text for _, text in files(event_logs))
     assert [
         path
         for path in ("/environment/", "/jobs/")
@@ -172,7 +202,7 @@ def is_allowed(secret: str, place: str, command: str) -> bool:
         return job in ("spark_jobs.merge", "spark_jobs.verify")
     if secret in ("access key", "secret key"):
         return job is not None or "versitygw" in command
-    return secret == "metrics token" and job is None and "airflow" in command
+    return secret in ("metrics token", *AIRFLOWS) and job is None and "airflow" in command
 
 
 def answers_of(air: AirflowStandalone, source: AirflowSource, token: str) -> dict[str, str]:

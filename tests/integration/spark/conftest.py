@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
 ON_BOTH_KINDS = {
     "test_cascades.py",
     "test_failover.py",
+    "test_least_privilege.py",
     "test_operations_clocks.py",
     "test_operations_retention.py",
     "test_sakila.py",

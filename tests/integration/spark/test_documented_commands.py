@@ -18,7 +18,18 @@ from tests.harness.shop import Shop, command_line, over_the_running_spark
 pytestmark = pytest.mark.timeout(600)
 GUIDES = ("snapshots", "verify-repair", "backfill", "consumers", "maintenance", "monitoring", "reading", "failover")
 """Guides with commands, in the order of their run; the failover is last, because it leaves the first server."""
-NOT_HERE = ("pip ", "docker ", "cp ", "airflow ", "./dev demo", "./dev test", "./dev setup", "./dev cdc --help")
+NOT_HERE = (
+    "pip ",
+    "docker ",
+    "kubectl ",
+    "helm ",
+    "cp ",
+    "airflow ",
+    "./dev demo",
+    "./dev test",
+    "./dev setup",
+    "./dev cdc --help",
+)
 """Lines that install or start something else; a unit test reads them, and ``./dev demo`` and the tests of Airflow run some."""
 
 

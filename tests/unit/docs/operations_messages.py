@@ -18,6 +18,8 @@ FOLLOWED_ELSEWHERE = {
     "the branch of this job was removed …": "tests/integration/spark/test_writers_beside.py::test_a_removed_branch_is_detected_and_the_merge_retried",
     "the lake table … lacks what was merged: its column … was dropped": "tests/integration/spark/test_foreign_changes.py::test_a_lake_table_that_another_writer_changed_stops_and_the_others_continue",
     "the merge was planned again while it ran": "tests/integration/spark/test_resnapshot.py::test_a_merge_that_was_withdrawn_and_still_runs_does_no_harm",
+    "the certificate of the S3 server … is not accepted: …": "tests/integration/store/test_s3_over_tls.py::test_another_authority_or_none_is_one_error_with_its_way_out",
+    "the file of store.ca cannot be read: …": "tests/integration/store/test_s3_over_tls.py::test_a_file_that_cannot_be_read_is_named",
     "the server ended the binlog stream before the window's end": "tests/integration/drain/test_drain_faults.py::test_a_connection_cut_at_any_byte_leaves_nothing",
     "the server refuses to read a table: …": "tests/integration/drain/test_unreadable_tables.py::test_a_table_that_the_user_may_not_read_is_named",
     "the type of a column changed within a batch so that no type holds both: …": "tests/unit/consumers/test_batch.py::test_types_that_cannot_be_united_are_reported_and_versions_can_be_read_separately",

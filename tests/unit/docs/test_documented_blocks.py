@@ -74,12 +74,20 @@ def of_a_file(name):
     return None if (ROOT / name).exists() else f"there is no {name}"
 
 
+def of_files(line):
+    """Look for the files and folders that options of docker, kubectl and helm name."""
+    named = re.findall(r" --(?:file|kustomize|values)[ =](\S+)", line)
+    return next(filter(None, map(of_a_file, named)), None)
+
+
 PROGRAMS = {
     "./dev": dev_problem,
     "cdc": usage_problem,
     "pip": installs,
     "airflow": in_airflow,
-    "docker": lambda line: of_a_file("docker-compose.yml") if "compose" in line else f"not known: {line}",
+    "docker": lambda line: of_a_file("docker-compose.yml") if "compose" in line else of_files(line),
+    "kubectl": of_files,
+    "helm": of_files,
     "cp": lambda line: of_a_file(line.split()[1]),
 }
 """What reads a line of a shell block, by its program."""
@@ -156,7 +164,8 @@ def test_a_line_that_is_wrong_is_found():
     assert problem_in("./dev demo --loud") == "./dev demo does not take --loud"
     assert "no such package or extra" in problem_in('pip install "lakecdc[kafka]"')
     assert problem_in("airflow backfill create --dag shop") is not None
-    assert problem_in("kubectl get pods") == "no test knows the program kubectl"
+    assert problem_in("kubectl apply --kustomize docs/k8s") == "there is no docs/k8s"
+    assert problem_in("terraform apply") == "no test knows the program terraform"
     assert {"demo", "test", "cdc", "docs", "demo-clean"} <= dev_usage().keys()
 
 

@@ -1,0 +1,58 @@
+"""Java's trust store with the authorities of ``store.ca``: Java reads no PEM files."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import ssl
+import tempfile
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+
+from cdc_lib.config.store import StoreConfig
+from cdc_lib.errors import ConfigError
+
+_PASSWORD = "changeit"
+"""Java's usual password of trust stores. They hold no secret."""
+
+
+def trust_options(store: StoreConfig) -> list[str]:
+    """Return the options with which Java trusts the system's authorities and those of the store; empty without ``store.ca``.
+
+    The trust store is a file for temporary use, and is removed at the end of this process.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    if store.ca is None:
+        return []
+    folder = tempfile.mkdtemp(prefix="lakecdc-trust-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    file = Path(folder) / "trust.p12"
+    file.write_bytes(_trust_store([*_of_the_system(), *_certificates(store.ca)]))
+    options = {"trustStore": file, "trustStoreType": "PKCS12", "trustStorePassword": _PASSWORD}
+    return [f"-Djavax.net.ssl.{name}={value}" for name, value in options.items()]
+
+
+def _trust_store(certificates: list[x509.Certificate]) -> bytes:
+    entries = [
+        pkcs12.PKCS12Certificate(certificate, str(number).encode()) for number, certificate in enumerate(certificates)
+    ]
+    return pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(_PASSWORD.encode()))
+
+
+def _certificates(file: Path) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"the file of store.ca cannot be read: {error}", hint="Name a file with certificates in the form PEM."
+        ) from error
+
+
+def _of_the_system() -> list[x509.Certificate]:
+    """Return the authorities that this machine trusts, as far as the library can read them."""
+    context = ssl.create_default_context()
+    return [x509.load_der_x509_certificate(one) for one in context.get_ca_certs(binary_form=True)]
