@@ -5,37 +5,49 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.evolution import can_be_rekeyed
 from cdc_lib.lake.modes import mode_of, refuse_change
-from cdc_lib.lake.routing import LakeMerge, same_constants
+from cdc_lib.lake.routing import LakeMerge, lake_merges, same_constants
 from cdc_lib.lake.union import shared_table_error, union
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.model.lake_table import MARKER_PROPERTY, LakeColumn, LakeTable
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
+from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import MergeTarget
 
 Frame = TypeVar("Frame")
 
 
-def merge_mode(lake: LakeMerge, state: LakeTable | None, schemas: Sequence[Sequence[TableSchema]]) -> Mode:
+def merge_mode(
+    config: SourceConfig, lake: LakeMerge, state: LakeTable | None, schemas: Sequence[Sequence[TableSchema]]
+) -> Mode:
     """Return the mode in which a lake table is merged: the source file's, if an existing table can follow it.
 
     Raises:
-        ConfigError: the source file gives the table two modes.
+        ConfigError: the source file gives the table two modes, perhaps the other one for a table without rows in this merge.
         MergeError: the existing table cannot change to the mode.
     """
     if not schemas:
         return state.mode if state is not None else "mirror"
     schema = schemas[0][-1]
-    configured = mode_of(schema, lake.mode)
+    configured = mode_of(schema, with_merged_before(config, lake, state).mode)
     if state is None:
         return configured
     if bool(state.primary_key) != bool(schema.primary_key):
         return state.mode  # another key is refused where columns are compared
     refuse_change(state.mode, configured, lake.routed_tables[0].table, str(lake.name))
     return configured
+
+
+def with_merged_before(config: SourceConfig, lake: LakeMerge, state: LakeTable | None) -> LakeMerge:
+    """Return a lake table with the other tables of this source that share it and have no rows in this merge."""
+    carried: Mapping[str, str] = state.carried if state is not None else {}
+    named = {TableName.parse(table) for source, _, table in map(_owner, carried) if source == config.source and table}
+    tables = {*lake.tables, *(table for table in named if config.tables.captures(*table.pair))}
+    return next((one for one in lake_merges(config, tables) if one.name == lake.name), lake)
 
 
 def evolved(

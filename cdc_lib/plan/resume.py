@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
+from cdc_lib.binlog.framing.damaged_file import continue_in
 from cdc_lib.errors import PositionNotFound, PositionPurged, ServerChanged, SourceError
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.cursor import Cursor
@@ -122,7 +123,7 @@ def _at_another_binlog(cursor: Cursor, server: ServerState, fault: str) -> Refus
         PositionNotFound(
             f"the server's binlog is not the one that the cursor is in: {fault}",
             hint="The server was restored from a backup, or its binlog was reset, and changes may be missing on either side. "
-            "Take a new snapshot: a new source. Or, if you know that none are, cdc cursor rewind to a position that you choose.",
+            f"{_continue(cursor, server)}. If you know that none are missing, the rewind is enough.",
             **_context(cursor, server),
         )
     )
@@ -187,10 +188,16 @@ def _purged(cursor: Cursor, server: ServerState, what: str) -> PositionPurged:
         missed = f", made {hours:.1f} hours after the last change that was read" if hours > 0 else ""
     return PositionPurged(
         f"{what}; its oldest is {oldest}{missed}",
-        hint="The changes in between are lost. Either take a new snapshot with a new source, or accept the gap: "
-        f"cdc cursor rewind {cursor.source} --position {oldest}:4. And raise the server's retention (binlog_expire_logs_seconds).",
+        hint=f"The changes in between are lost. {_continue(cursor, server)}. And raise the server's retention "
+        "(binlog_expire_logs_seconds).",
         **_context(cursor, server),
     )
+
+
+def _continue(cursor: Cursor, server: ServerState) -> str:
+    """Return the commands that continue at the oldest file of the server."""
+    oldest = server.files[0][0] if server.files else "FILE"
+    return f"Continue at its oldest file, with new snapshots of all tables: {continue_in(cursor.source, oldest)}"
 
 
 def _another(cursor: Cursor, server: ServerState, why: str) -> ServerChanged:

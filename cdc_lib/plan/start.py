@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from cdc_lib.binlog.framing.damaged_file import continue_in
 from cdc_lib.binlog.framing.file_header import FileHeader
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
@@ -196,7 +197,8 @@ class Starter:
                 return exact, "found by GTIDs"
             raise PositionPurged(
                 f"another server answers, and its binlog does not go back to the cursor: {error.message}",
-                hint=f"Take a new snapshot: a new source; or leave changes out knowingly: cdc cursor rewind {cursor.source}.",
+                hint="Continue at its oldest file, with new snapshots of all tables: "
+                f"{continue_in(cursor.source, self.facts.files[0][0])}.",
                 source=cursor.source,
                 position=str(cursor.position),
             ) from error

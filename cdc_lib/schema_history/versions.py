@@ -34,8 +34,8 @@ from cdc_lib.store import layout
 from cdc_lib.store.schemas import SchemaVersions, VersionsAt
 
 HINT = (
-    "Set binlog_row_metadata=FULL at the source, so that new rows name their columns; for the "
-    "rows in between move the cursor after them and take a new snapshot of the table."
+    "Set binlog_row_metadata=FULL at the source, so that new rows name their columns, and take a new snapshot of the table "
+    "(cdc snapshot): it replaces the rows in between."
 )
 
 

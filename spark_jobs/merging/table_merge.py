@@ -143,18 +143,13 @@ class TableMerge:
         """Return the current state of tables that this merge does not change, without dropped ones.
 
         Their rows are those of the last cut; maintenance, or the merge of another source table, may have committed a new
-        snapshot since. A lake table without a source table is left out.
+        snapshot since. A table whose rows the source file now sends elsewhere is left out.
         """
         cuts = list(cuts)
         known = {str(lake.name): lake for lake in lake_merges(self.config, (cut.table for cut in cuts))}
-        states = {
-            name: self._target(session, known[name]).load() for name in {c.lake_table for c in cuts} & known.keys()
-        }
-        return [
-            one
-            for cut in cuts
-            if cut.lake_table in states and (one := self._current(session, known, cut, states)) is not None
-        ]
+        routed = [cut for cut in cuts if cut.lake_table in known and cut.table in known[cut.lake_table].tables]
+        states = {name: self._target(session, known[name]).load() for name in {cut.lake_table for cut in routed}}
+        return [one for cut in routed if (one := self._current(session, known, cut, states)) is not None]
 
     def _current(
         self,
@@ -221,7 +216,7 @@ class TableMerge:
         ]
         if state is None and not schemas:
             return []  # statements on tables that never had a row here, or the snapshot of a table that was dropped
-        mode = merge_mode(lake, state, schemas)
+        mode = merge_mode(self.config, lake, state, schemas)
         works = [self._work(routed.table, mode, batches[routed.table], state) for routed in lake.routed_tables]
         due = any(work.inputs for work in works)
         if state is not None and state.mode != mode and due:

@@ -6,7 +6,7 @@ import importlib
 import json
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ class Shop:
             "snapshot": {"chunk_rows": 100},
             "verify": {"wait": "0s"},
         }  # fmt: skip
-        self.name, self.since, self.after = "shop", "", ""
+        self.name, self.since, self.after, self.gtids = "shop", "", "", ""
         (folder / "sources").mkdir()
         self.write()
         self.execute("CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
@@ -69,7 +69,11 @@ class Shop:
     def write(self, **changed: Any) -> None:
         """Write the source file, with some sections changed."""
         self.settings |= changed
-        (self.folder / "sources" / f"{self.name}.yaml").write_text(yaml.safe_dump(self.settings))
+        self.write_as(self.name, self.settings)
+
+    def write_as(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Write the file of a source, which may be another one."""
+        (self.folder / "sources" / f"{name}.yaml").write_text(yaml.safe_dump(dict(settings)))
 
     def execute(self, sql: str) -> Sequence[tuple[Any, ...]]:
         """Run a statement in the source's database."""

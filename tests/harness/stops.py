@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 from tests.harness.shop import PAGE, Shop
 
@@ -53,4 +56,38 @@ def _run(shop: Shop, command: str, code: int = 0) -> str:
 
 
 def _filled(shop: Shop, text: str) -> str:
-    return text.format(folder=shop.folder, database=shop.database, since=shop.since, after=shop.after)
+    return text.format(
+        folder=shop.folder, database=shop.database, since=shop.since, after=shop.after, gtids=shop.gtids
+    )
+
+
+@dataclass(frozen=True)
+class Others:
+    """What other tasks and people do at a moment of a command's work.
+
+    Args:
+        patch: puts the functions back at the end of the test.
+    """
+
+    patch: pytest.MonkeyPatch
+
+    def act_before(self, owner: Any, name: str, deed: Callable[[], object], times: int = 1) -> None:
+        """Let somebody act just before a function of the command runs, the next few times."""
+        self._act(owner, name, deed, times, before=True)
+
+    def act_after(self, owner: Any, name: str, deed: Callable[[], object], times: int = 1) -> None:
+        """Let somebody act just after a function of the command has run, the next few times."""
+        self._act(owner, name, deed, times, before=False)
+
+    def _act(self, owner: Any, name: str, deed: Callable[[], object], times: int, *, before: bool) -> None:
+        original = getattr(owner, name)
+
+        def with_deed(*arguments: Any, **named: Any) -> Any:
+            self.patch.setattr(owner, name, original)
+            result = None if before else original(*arguments, **named)
+            deed()
+            if times > 1:
+                self._act(owner, name, deed, times - 1, before=before)
+            return original(*arguments, **named) if before else result
+
+        self.patch.setattr(owner, name, with_deed)

@@ -55,6 +55,12 @@ def hint_of_damage(context: Mapping[str, object]) -> str:
     return f"{_AGAIN} {continue_after(context)}" if {"source", "file"} <= context.keys() else _AGAIN
 
 
+def upgrade_or_continue(context: Mapping[str, object]) -> str:
+    """Return the hint of an error at what only a newer release reads; ``context`` as for :func:`continue_after`."""
+    upgrade = "This release does not know it: upgrade to one that does."
+    return f"{upgrade} {continue_after(context)}" if {"source", "file"} <= context.keys() else upgrade
+
+
 def hint_without_beginning(context: Mapping[str, object]) -> str:
     """Return the hint of an error about a transaction whose beginning was not read; ``context`` as above."""
     return f"{EDITED_CURSOR} {hint_of_damage(context)}"

@@ -15,7 +15,7 @@ import zstandard
 from numba import njit
 
 from cdc_lib.binlog.bytes.integers import little, u24, u32
-from cdc_lib.binlog.framing.damaged_file import hint_of_damage
+from cdc_lib.binlog.framing.damaged_file import hint_of_damage, upgrade_or_continue
 from cdc_lib.binlog.framing.event_types import TRANSACTION_PAYLOAD
 from cdc_lib.binlog.framing.receiver import Bytes
 from cdc_lib.binlog.framing.scan_progress import ErrorContext
@@ -81,10 +81,11 @@ class Payload:
             size = end - start
             self._source = _Plain(body)
         else:
+            context = error_context()
             raise UnknownEvent(
                 f"a transaction with an unknown compression (type {compression})",
-                hint="This release does not know it: upgrade to one that does.",
-                **error_context(),
+                hint=upgrade_or_continue(context),
+                **context,
                 event_type=TRANSACTION_PAYLOAD,
             )
         if size <= 0:

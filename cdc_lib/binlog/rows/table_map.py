@@ -220,8 +220,9 @@ def _check(
     if text := disagreement(declared, known):
         raise UnknownSchema(
             f"the binlog and the schema history disagree about a table:\n{text}\n",
-            hint="A change of the table was not seen: set binlog_row_metadata=FULL, or move the "
-            "cursor after these rows, remove the table's documents under schemas/ in the store and take a new snapshot.",
+            hint="A change of the table is not in the binlog. Set binlog_row_metadata=FULL at the source, so that new rows name "
+            "their columns, and take a new snapshot of the table (cdc snapshot): it replaces these rows. Where it cannot be "
+            "FULL, remove the table's documents under schemas/ in the store before the snapshot.",
             table=known.name,
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +16,7 @@ from tests.harness import xa
 from tests.harness.edited_binlogs import (
     END,
     GTIDS,
+    HEADER,
     INCIDENT,
     INSERTS,
     TABLE_MAP,
@@ -25,7 +25,6 @@ from tests.harness.edited_binlogs import (
     edit_bytes,
     edit_file,
     event_of,
-    file_after,
     first,
     inserted,
     offset_of,
@@ -34,34 +33,18 @@ from tests.harness.edited_binlogs import (
     replaced,
     with_text,
 )
-from tests.harness.shop import Shop, over_the_running_spark
+from tests.harness.shop import over_the_running_spark
+from tests.harness.shop_binlog import BinlogShop
 from tests.harness.stops import Stop, nothing
 
 pytestmark = pytest.mark.timeout(900)
+PAYLOAD = {40}
+WITH_EXTRA_DATA = 30
+"""The event of a compressed transaction; the inserts of MySQL, which have two bytes more before the number of columns."""
+OF_ZSTD, OF_A_NEWER_RELEASE = b"\2\1\0", b"\2\1\7"
+"""The field of a compressed transaction that names its compression."""
 DRAIN = "cdc step drain shop"
 DRAINED = (DRAIN, "cdc step ack drain shop", DRAIN, "cdc step ack drain shop")
-
-
-class BinlogShop(Shop):
-    """A shop with files of the binlog that are not as the server wrote them."""
-
-    def changed_file(self, number: int) -> str:
-        """Change the tables in a new file of the binlog, close it and return its name."""
-        close_file(self.server)
-        self.change(number)
-        return self.closed_file()
-
-    def closed_file(self):
-        """Close the file that the server writes, and return its name; ``after`` is the beginning of the next one."""
-        self.file = close_file(self.server)
-        self.path = Path(self.server.data_dir) / self.file
-        self.whole = self.path.read_bytes()
-        self.after = f"{file_after(self.file)}:4"
-        return self.file
-
-    def put_back(self):
-        """Write the file as it was."""
-        self.path.write_bytes(self.whole)
 
 
 def edited(edit):
@@ -122,6 +105,30 @@ def xa_transaction_that_ends_otherwise(events):
 def wrong_compressed_rows(events):
     at = first(events, INSERTS)
     return replaced(events, at, events[at][:-6] + bytes(6))
+
+
+def without_key(events):
+    """Leave the first column out of the first insert's image: its bit after the number of columns, and its value after the bits of NULLs."""
+    at = first(events, INSERTS)
+    bits = HEADER + 9 + 2 * (events[at][4] == WITH_EXTRA_DATA)
+    event = bytearray(events[at])
+    assert event[bits - 1] == len(("id", "v", "n"))
+    event[bits] &= ~1
+    del event[bits + 2 : bits + 6]
+    return replaced(events, at, bytes(event))
+
+
+def unknown_compression(events):
+    at = first(events, PAYLOAD)
+    fields = events[at][HEADER:]
+    assert OF_ZSTD in fields[:20]
+    return replaced(events, at, events[at][:HEADER] + fields.replace(OF_ZSTD, OF_A_NEWER_RELEASE, 1))
+
+
+def payload(shop):
+    shop.execute("SET GLOBAL binlog_transaction_compression = ON")
+    edited(unknown_compression)(shop)
+    shop.execute("SET GLOBAL binlog_transaction_compression = OFF")
 
 
 def compressed(shop):
@@ -195,6 +202,7 @@ def edited_cursor(further):
     return happens
 
 
+RESNAPSHOT = ("cdc snapshot shop shop.orders", *DRAINED)
 CONTINUED = ("cdc cursor rewind shop --position {after}", "cdc snapshot shop '*.*'", *DRAINED)
 RESTORED = ("cdc cursor restore shop --file {folder}/shop-cursors.json", *DRAINED)
 NEXT_FILE = "cdc cursor rewind shop --position {after}, then cdc snapshot shop '*.*'"
@@ -204,6 +212,10 @@ STOPS = {
         "an event type that is not supported: …", edited(incident), DRAIN, nothing, then=CONTINUED, hint=NEXT_FILE
     ),
     "row_image": Stop("a row image is wrong: …", edited(short_image), DRAIN, nothing, then=CONTINUED, hint=NEXT_FILE),
+    "image_without_key": Stop(
+        "a row image without the table's key", edited(without_key), DRAIN, nothing, then=RESNAPSHOT,
+        hint="take a new snapshot of the table",
+    ),
     "cut_in_a_transaction": Stop(
         "a binlog file ends inside a transaction", edited(cut_in_a_transaction), DRAIN, nothing, then=CONTINUED,
         hint=NEXT_FILE,
@@ -243,6 +255,9 @@ STOPS = {
     ),
 }  # fmt: skip
 OF_MYSQL = {
+    "compression": Stop(
+        "a transaction with an unknown compression (type …)", payload, DRAIN, nothing, then=CONTINUED, hint=NEXT_FILE
+    ),
     "xa_statement": Stop(
         "an XA statement that is not understood: …", prepared(unknown_xa_statement), DRAIN, committed, then=CONTINUED,
         hint=NEXT_FILE,
