@@ -1,0 +1,241 @@
+"""Which columns of a source table reach its lake table, where the source file does not follow each added or dropped one; pure.
+
+A column counts as added or dropped in comparison with the source's columns at the last merge, which the table's marker
+remembers. A merge that is repeated decides the same, also if it dropped the lake's columns before it ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cdc_lib.errors import SchemaChangeStopped
+from cdc_lib.lake.evolution import holds, widens
+from cdc_lib.lake.routing import RoutedTable
+from cdc_lib.merge.chunks import read_to_of
+from cdc_lib.merge.plan import MergeInput, StoredBatch
+from cdc_lib.merge.renames import current_name, renamed_schemas
+from cdc_lib.model.column_rename import ColumnRename
+from cdc_lib.model.lake_table import LakeTable, Marker
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Point
+from cdc_lib.model.route import Target
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema_policy import SchemaChangeKind, SchemaPolicy
+
+_SHOWN = 120
+"""Characters of a statement that an error shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDecision:
+    """What a merge does about columns that the source added or dropped.
+
+    Args:
+        added: columns that the source has and neither the lake nor the last merge.
+        dropped: columns that the source had at the last merge and has no more, under their current names.
+        left_out: lower-case names of columns whose values do not reach the lake, because the source dropped them.
+        only: lower-case names of the columns that reach the lake; None for all.
+        source_columns: what the marker remembers.
+    """
+
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    left_out: frozenset[str] = frozenset()
+    only: frozenset[str] | None = None
+    source_columns: tuple[str, ...] = ()
+
+    def of(self, routed: RoutedTable) -> RoutedTable:
+        """Return a source table whose other columns do not go into the lake table."""
+        return replace(routed, target=narrowed(routed.target, self.left_out, self.only))
+
+
+def narrowed(target: Target, left_out: frozenset[str], only: frozenset[str] | None = None) -> Target:
+    """Return a route that also leaves out columns, by their lower-case names.
+
+    Args:
+        target: the route.
+        left_out: columns that do not go into the lake table.
+        only: columns of which it takes no others; None for all.
+    """
+    if not left_out and only is None:
+        return target
+
+    def keeps(column: str) -> bool:
+        name = column.lower()
+        return target.keeps(column) and name not in left_out and (only is None or name in only)
+
+    return replace(target, keeps=keeps)
+
+
+def without_added(policy: SchemaPolicy, target: Target, state: LakeTable, key: Sequence[str]) -> Target:
+    """Return the route of rows that are read from the source, whose new columns no merge has decided about."""
+    if policy.add_column == "follow":
+        return target
+    return narrowed(target, frozenset(), frozenset(name.lower() for name in (*key, *(c.name for c in state.columns))))
+
+
+def decide_columns(
+    policy: SchemaPolicy,
+    routed: RoutedTable,
+    inputs: Sequence[MergeInput],
+    state: LakeTable | None,
+    marker: Marker,
+    renames: Sequence[ColumnRename],
+) -> ColumnDecision:
+    """Decide which columns of a source table a merge adds, drops and leaves out.
+
+    Args:
+        policy: of the source table.
+        routed: the source table.
+        inputs: what is merged of it.
+        state: the lake table, after its columns were renamed; None if it does not exist.
+        marker: of the source table, before the merge.
+        renames: of the source table's columns, in order.
+    """
+    if not policy.watches_columns:
+        return ColumnDecision()
+    new = _not_merged(routed, [each.batch for each in inputs], marker, renames)
+    before = _before(marker, renames) or (_names(new[0], routed) if new else ())
+    now = _names(new[-1], routed) if new else before
+    has = frozenset(name.lower() for name in now)
+    dropped = tuple(name for name in before if name.lower() not in has)
+    left_out = frozenset(name.lower() for name in dropped) if policy.drop_column == "follow" else frozenset()
+    decision = ColumnDecision((), dropped, left_out, None, now)
+    if state is None or state.snapshot_id is None or not inputs:
+        return decision  # a table without a commit gets all columns
+    lake = {column.name.lower() for column in state.columns}
+    key = {name.lower() for schema in new for name in schema.primary_key}
+    known = lake | key | {name.lower() for name in before if marker.source_columns}
+    decision = replace(decision, added=tuple(name for name in now if name.lower() not in known))
+    if policy.add_column != "follow":
+        decision = replace(decision, only=frozenset(lake | key))
+    if policy.drop_column == "follow":
+        earlier = renamed_schemas(routed.table, [each.batch for each in inputs], renames)
+        # Rows of a snapshot may be newer than those of a window of the same merge.
+        some = new if any(each.batch.manifest.chunk is not None for each in inputs) else new[-1:]
+        decision = replace(decision, left_out=left_out | former_columns(earlier, [*some, state]) - has)
+    return decision
+
+
+def former_columns(schemas: Iterable[TableSchema], now: Iterable[TableSchema | LakeTable]) -> frozenset[str]:
+    """Return the lower-case names of columns of rows that neither the lake nor the source has."""
+    has = {column.name.lower() for one in now for column in one.columns}
+    return frozenset(column.name.lower() for schema in schemas for column in schema.columns) - has
+
+
+def _before(marker: Marker, renames: Sequence[ColumnRename]) -> tuple[str, ...]:
+    """Return the source's columns at the last merge under the names of now."""
+    at = marker.merged_to
+    later = [one for one in renames if at is None or one.at >= at]
+    return tuple(current_name(name, later) for name in marker.source_columns)
+
+
+def _names(schema: TableSchema, routed: RoutedTable) -> tuple[str, ...]:
+    return tuple(column.name for column in schema.columns if routed.target.keeps(column.name))
+
+
+def _not_merged(
+    routed: RoutedTable, batches: Iterable[StoredBatch], marker: Marker, renames: Sequence[ColumnRename]
+) -> list[TableSchema]:
+    """Return the schemas of rows that no earlier merge had, in the order in which the source had them."""
+    new = [batch for batch in batches if marker.merged_to is None or _end(batch.manifest) > marker.merged_to]
+    in_order = sorted(new, key=lambda batch: _end(batch.manifest))
+    return [schema for batch in in_order for schema in renamed_schemas(routed.table, [batch], renames)]
+
+
+def _end(manifest: Manifest) -> Point:
+    return read_to_of(manifest) if manifest.window is None else Point.at(manifest.window.epoch, manifest.window.stop)
+
+
+def refuse_columns(
+    policy: SchemaPolicy,
+    routed: RoutedTable,
+    decision: ColumnDecision,
+    inputs: Sequence[MergeInput],
+    others: Sequence[str],
+) -> None:
+    """Refuse added or dropped columns at which the source file stops the table, and those that cannot be dropped.
+
+    Args:
+        policy: of the source table.
+        routed: the source table.
+        decision: about its columns.
+        inputs: what is merged of it.
+        others: other source tables whose rows the lake table holds.
+
+    Raises:
+        SchemaChangeStopped: a column was added or dropped.
+    """
+    if decision.added and policy.add_column == "stop":
+        raise _stopped(routed, f"added {_listed(decision.added)}", decision.added, "add_column", inputs)
+    if decision.dropped and policy.drop_column == "stop":
+        raise _stopped(routed, f"dropped {_listed(decision.dropped)}", decision.dropped, "drop_column", inputs)
+    if decision.dropped and policy.drop_column == "follow" and others:
+        raise SchemaChangeStopped(
+            f"the source dropped {_listed(decision.dropped)}, and {', '.join(others)} share the lake table",
+            hint="Set schema_changes.drop_column: keep for the table in the source file, and merge again.",
+            table=routed.table,
+        )
+
+
+def refuse_wider(
+    policy: SchemaPolicy,
+    routed: RoutedTable,
+    schemas: Iterable[TableSchema],
+    inputs: Sequence[MergeInput],
+    state: LakeTable,
+) -> None:
+    """Refuse a column that needs a wider type in the lake, if the source file stops the table there.
+
+    Args:
+        policy: of the source table.
+        routed: the source table.
+        schemas: of its rows, under the lake's column names.
+        inputs: what is merged of it.
+        state: the lake table.
+
+    Raises:
+        SchemaChangeStopped: a column needs a wider type.
+    """
+    if policy.widen == "follow":
+        return
+    have = {column.name.lower(): column.type for column in state.columns}
+    for column in (column for schema in schemas for column in schema.columns):
+        old, new = have.get(column.name.lower()), column.type.lake_type
+        if old is not None and not holds(old, new) and widens(old, new):
+            what = f"changed column {column.name}, which is {old} in the lake, to {new}"
+            raise _stopped(routed, what, [column.name], "widen", inputs)
+
+
+def _stopped(
+    routed: RoutedTable, what: str, columns: Sequence[str], key: SchemaChangeKind, inputs: Sequence[MergeInput]
+) -> SchemaChangeStopped:
+    answers = "follow" if key == "widen" else "follow or keep"
+    return SchemaChangeStopped(
+        f"the source {what}{_statement(routed, columns, inputs)}, and the source file stops the table there (schema_changes.{key}: stop)",
+        hint=f"Set schema_changes.{key} to {answers} for this table in the source file, and merge again. Afterwards it may be stop "
+        "again, for the next change.",
+        table=routed.table,
+        column=columns[0],
+    )
+
+
+def _statement(routed: RoutedTable, columns: Sequence[str], inputs: Sequence[MergeInput]) -> str:
+    """Return the position and text of the last statement that names the table and one of the columns; empty without one."""
+    named = [
+        one
+        for each in inputs
+        for one in each.batch.manifest.ddl
+        if _names_word(one.statement, routed.name) and any(_names_word(one.statement, name) for name in columns)
+    ]
+    return f" at {named[-1].position} ({named[-1].statement[:_SHOWN]!r})" if named else ""
+
+
+def _names_word(statement: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", statement, re.IGNORECASE) is not None
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return f"column{'s' if len(columns) > 1 else ''} {', '.join(columns)}"
