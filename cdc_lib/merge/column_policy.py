@@ -87,15 +87,13 @@ def decide_columns(
     """Decide which columns of a source table a merge adds, drops and leaves out.
 
     Args:
-        policy: of the source table.
+        policy: of the source table, which does not follow each added and keep each dropped column.
         routed: the source table.
         inputs: what is merged of it.
         state: the lake table, after its columns were renamed; None if it does not exist.
         marker: of the source table, before the merge.
         renames: of the source table's columns, in order.
     """
-    if not policy.watches_columns:
-        return ColumnDecision()
     new = _not_merged(routed, [each.batch for each in inputs], marker, renames)
     before = _before(marker, renames) or (_names(new[0], routed) if new else ())
     now = _names(new[-1], routed) if new else before

@@ -333,6 +333,8 @@ class TableMerge:
 
     def _columns_of(self, routed: RoutedTable, work: TableWork, state: LakeTable | None) -> ColumnDecision:
         """Return which columns of a source table the merge adds, drops and leaves out."""
+        if not self._policy(routed.table).watches_columns:
+            return ColumnDecision()
         marker = _marker(state, routed.table)
         known = Marker() if is_foreign_to(marker, self.plan) else marker
         renames = self._renames(routed, state)

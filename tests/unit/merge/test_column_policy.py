@@ -49,11 +49,6 @@ def decide(policy, inputs, state, marker=MERGED, renames=()):
     return decide_columns(policy, ROUTED, inputs, state, marker, renames)
 
 
-def test_a_table_with_the_default_policy_remembers_nothing(writer):
-    decision = decide(SchemaPolicy(), [window(writer, 100, 200, WITHOUT)], lake("id", "v", "w"))
-    assert (decision.source_columns, decision.of(ROUTED)) == ((), ROUTED)
-
-
 @pytest.mark.parametrize("have", [("id", "v", "w"), ("id", "v")], ids=["first", "after the lake's column was dropped"])
 def test_a_dropped_column_is_left_out_of_older_rows_of_the_merge(writer, have):
     """Whether the lake still has it or not: a merge that is tried again decides the same."""
